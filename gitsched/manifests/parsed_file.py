@@ -4,7 +4,7 @@ size."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self
 
 from gitsched.manifests.kustomize import Kustomization
 from gitsched.model.document import Body, InsertionPoint, SourceSpans
@@ -61,6 +61,10 @@ class FileIssue(NamedTuple):
     line: int
     column: int
     resource: ResourceName | None = None
+
+
+ABSENT: Final = FileIssue("info", "", "", 0, 0)
+"""In place of an issue: a document that an attempt does not have."""
 
 
 class ParsedDocument(NamedTuple):

@@ -6,8 +6,8 @@ change a result: a run without them does more work and writes the same bytes.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -21,7 +21,7 @@ from gitsched.decide.plan_input import PlanInput, SourceTree
 from gitsched.decide.registry import policy_apis
 from gitsched.git.output import list_state_refs
 from gitsched.model.cluster_facts import NO_FACTS
-from gitsched.model.errors import Conflict
+from gitsched.model.errors import Conflict, GitschedError
 from gitsched.model.progress import PUBLISHING
 from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.facts.observations import has_delivery_reports, has_rollout, observe
@@ -61,7 +61,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 UsePlan = Callable[[Planned], object]
 
-_log = logging.getLogger("gitsched.reconcile")
 MIN_SHARED_ROWS = 1_000
 """Workloads and clusters from which on the state of a plan is stored beside the output branch, unless options say otherwise. A complete
 plan of fewer takes about a second."""
@@ -199,8 +198,7 @@ def use_plan(
 ) -> tuple[Planned, T]:
     """Return a plan of the fetched source commit, and what `use` makes of it. It is the one that is `planned` already, else a complete one.
 
-    Only of a plan that is `written` do records have content. If a bug shows in `use` on one document, this document counts as broken, and
-    the commit is planned again.
+    Only of a plan that is `written` do records have content. A document on which a bug shows in `use` counts as broken.
     """
     planned = planned or plan_source(context, fetched, now, withholds=withholds, written=written)
     try:
@@ -235,13 +233,6 @@ def _find_state_file(context: RunContext, fetched: Fetched, planned: Planned, wr
     return context.caches.get_plan_path(fetched.cache_key) if is_repeated else None
 
 
-def log_ignored_settings(plan: Plan) -> None:
-    """Log the settings that have no effect because only the operator decides about them. For commands that do not show all findings."""
-    for finding in plan.findings:
-        if finding.code == "setting-ignored":
-            _log.warning("%s", finding.without_severity, extra={"fields": {"event": "finding", "code": finding.code}})
-
-
 def plan_source(
     context: RunContext,
     fetched: Fetched,
@@ -254,20 +245,27 @@ def plan_source(
     """Make the complete plan of the fetched source commit. Explanations, simulations and comparisons start from it, too.
 
     With `withholds`, changes over the limits of the guard are left out; otherwise the plan has them and reports that a run leaves them out.
-    Only of a plan that is `written` do records have content. With `use`, a document counts as broken if a bug shows on it in what is done
-    with the plan.
+    Only of a plan that is `written` do records have content. A document on which a bug shows, also in `use`, counts as broken.
+    """
+    plan = partial(_plan_source, context, fetched, now, withholds, written, use)
+    return read_source(context, fetched, partial(plan, isolates=False), partial(plan, isolates=True))
+
+
+def read_source(context: RunContext, fetched: Fetched, read: Callable[[], T], first: Callable[[], T] | None = None) -> T:
+    """Return what `read` makes of the fetched source commit. Every command reads a source in this way, or by a plan.
+
+    After a bug in it, or in the `first` attempt, documents on which a bug shows count as broken. It has no effect but its value.
     """
     context.caches.set_quarantine({})
-    plan = partial(_plan_source, context, fetched, now, withholds, written)
     try:
-        return plan(use, isolates=True)
+        return (first or read)()
     except Exception as error:
         if not is_bug(error):
             raise
         bug = error
     from gitsched.reconcile.source.quarantined_documents import quarantine_faults  # only after a bug
 
-    return quarantine_faults(context, fetched, partial(plan, None, isolates=False), use, bug)
+    return quarantine_faults(context, fetched, read, bug)
 
 
 def _plan_source(
@@ -286,8 +284,11 @@ def _plan_source(
             plan, plan.totals.config, state, source.builds, kept_files, setting_changes, tenants=source.tenants, facts=facts
         )
 
-    use_made = None if use is None else lambda plan: use(complete(plan))
+    use_made = (lambda plan: use(complete(plan))) if use is not None else None
     plan, is_sound = _make_plan(made_from, caches, use_made) if isolates else (make_plan(made_from), False)
+    if not isolates and use_made is not None:
+        with suppress(GitschedError):  # the caller uses the plan again
+            use_made(plan)
     caches.plan_size = len(caches.files)
     # Otherwise the trusted settings hold workloads that the source no longer holds.
     tree = caches.tree if can_continue and is_sound and plan.totals.config is source.config else None

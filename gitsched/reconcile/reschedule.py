@@ -22,7 +22,7 @@ from gitsched.model.template_index import TemplateIndex
 from gitsched.reconcile.fetch import fetch, read_previous_output
 from gitsched.reconcile.incremental.planned_workloads import PlannedWorkloads
 from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_state
-from gitsched.reconcile.pipeline import plan_source
+from gitsched.reconcile.pipeline import read_source, use_plan
 from gitsched.reconcile.review.explanation import describe_missing, find_key
 from gitsched.reconcile.run import Fetched, Planned, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
@@ -89,19 +89,22 @@ def make_reschedule_file(
     known = try_with_state(lambda: _make_from_state(context, fetched, selection, ttl, with_companions))
     if known is not None:
         return known
-    planned = plan_source(context, fetched, settings.now)
-    plan = planned.plan
-    decisions = decide_without_requests(context, fetched, planned)
-    baseline = make_baseline(decisions, planned.config, max(settings.now, plan.time), plan.observations)
-    selected = _select(baseline, selection)
-    if not selected.keys:
-        return RescheduleAnswer(None, selected.held)
-    request = make_reschedule_request(baseline, selected.keys, ttl, with_companions)
-    file = _make_file(request, planned.config, plan.decisions.catalog)
-    moving = {row.key for row in request.workloads}
-    if file.exists and any(move.key in moving for move in plan.withheld.moves):
-        file = file._replace(withheld=plan.withheld.allowance)
-    return RescheduleAnswer(file, selected.held)
+
+    def make_request(planned: Planned) -> RescheduleAnswer:
+        plan = planned.plan
+        decisions = decide_without_requests(context, fetched, planned)
+        baseline = make_baseline(decisions, planned.config, max(settings.now, plan.time), plan.observations)
+        selected = _select(baseline, selection)
+        if not selected.keys:
+            return RescheduleAnswer(None, selected.held)
+        request = make_reschedule_request(baseline, selected.keys, ttl, with_companions)
+        file = _make_file(request, planned.config, plan.decisions.catalog)
+        moving = {row.key for row in request.workloads}
+        if file.exists and any(move.key in moving for move in plan.withheld.moves):
+            file = file._replace(withheld=plan.withheld.allowance)
+        return RescheduleAnswer(file, selected.held)
+
+    return use_plan(context, fetched, settings.now, make_request)[1]
 
 
 def _make_from_state(
@@ -170,7 +173,8 @@ def write_reschedule_file(root: Path, path: str, text: str) -> bool:
 def is_read(settings: RunSettings, key: Key) -> bool:
     """Return whether the source has a document, so that its file is not hidden by .sourceignore or source.paths."""
     context = open_context(settings)
-    documents = load(context, fetch(context)).documents
+    fetched = fetch(context)
+    documents = read_source(context, fetched, lambda: load(context, fetched)).documents
     return any((document.group, document.kind, document.name) == (key.group, key.kind, key.name) for document in documents)
 
 

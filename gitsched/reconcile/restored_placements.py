@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,10 +22,10 @@ from gitsched.model.preferred_clusters import PREFERRED_CLUSTERS
 from gitsched.model.system_errors import make_write_error
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.output.past_placements import PastPlacements, read_past_placements
-from gitsched.reconcile.pipeline import plan_source
+from gitsched.reconcile.pipeline import use_plan
 from gitsched.reconcile.reschedule import HEADER, WorkloadSelection, choose_directory, decide_without_requests
 from gitsched.reconcile.review.explanation import describe_missing, find_key
-from gitsched.reconcile.run import open_context
+from gitsched.reconcile.run import Fetched, Planned, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.worktree_file import replace_file, resolve_worktree_file
 from gitsched.render.output_files import PLACEMENTS, placement_path
@@ -98,7 +99,20 @@ def make_restoration_files(
     context = open_context(settings)
     fetched = fetch(context)
     past = read_past_placements(context, fetched, revision)
-    planned = plan_source(context, fetched, settings.now)
+    make = partial(_make_files, context, fetched, past, selection, ttl, with_companions)
+    return use_plan(context, fetched, settings.now, make)[1]
+
+
+def _make_files(
+    context: RunContext,
+    fetched: Fetched,
+    past: PastPlacements,
+    selection: WorkloadSelection,
+    ttl: timedelta | None,
+    with_companions: bool,
+    planned: Planned,
+) -> RestorationFiles:
+    settings = context.settings
     decisions = decide_without_requests(context, fetched, planned)
     baseline = make_baseline(decisions, planned.config, max(settings.now, planned.plan.time), planned.plan.observations)
     engines = list_rescheduling_engines(baseline)
@@ -231,10 +245,17 @@ def describe_withheld(settings: RunSettings, requests: Iterable[Document]) -> st
     Raise Permanent if the source does not read a request, because its file is hidden.
     """
     context = open_context(settings)
-    plan = plan_source(context, fetch(context), settings.now).plan
-    for request in requests:
-        if request.key not in plan.decisions.catalog.api_documents_by_key:
-            raise Permanent(f"{request.key} is not read: .sourceignore or source.paths hides it; choose another file with --file")
+    known = {request.key: request.key for request in requests}
+    planned, read = use_plan(
+        context,
+        fetch(context),
+        settings.now,
+        lambda planned: known.keys() & planned.plan.decisions.catalog.api_documents_by_key.keys(),
+    )
+    plan = planned.plan
+    for key in known:
+        if key not in read:
+            raise Permanent(f"{key} is not read: .sourceignore or source.paths hides it; choose another file with --file")
     if not plan.withheld.moves:
         return ""
     return f"The guard withholds {format_count(len(plan.withheld.moves), 'change')}; to allow exactly these, {plan.withheld.allowance}."

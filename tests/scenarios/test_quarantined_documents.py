@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gitsched.cli import main
+from gitsched.manifests.parsed_file import ABSENT
 from gitsched.model.finding import Finding
 from gitsched.reconcile import RunResult
 from gitsched.reconcile.cache.caches import Caches
@@ -72,6 +73,22 @@ def test_a_bug_while_a_source_is_read_concerns_one_document(
     for command in (["validate"], ["plan"], ["reconcile"], ["status"], ["tree", "ash"], ["explain", "Deployment/good"]):
         code = main([*command, "-C", str(fleet.path), "--cache-dir", str(fleet.cache)])
         assert code in ((1,) if command[0] in ("validate", "plan", "reconcile") else (0, 1)), capsys.readouterr()
+    running = fleet.path.parent / "running" / "ash"
+    running.mkdir(parents=True)
+    (running / "good.yaml").write_text(deployment("good", 3))
+    for command in (
+        ["adopt", "--dry-run", "--directories", str(running.parent)],
+        ["export", "flux", "--cluster", "ash", "--url", "https://example.com/placements"],
+        ["export", "argocd", "--url", "https://example.com/placements"],
+        ["export", "tenants", "--for", "flux", "--url", "https://example.com/placements"],
+        ["rebalance", "Deployment/good"],
+        ["rebalance", "--to", fleet.git("rev-parse", "HEAD~1").strip(), "Deployment/good"],
+        ["scores", "--dry-run"],
+        ["simulate", "--lose", "cluster/ash"],
+    ):
+        cache = fleet.path.parent / "-".join(command[:2]).replace("/", "-")  # without a state, from which the bug would not show
+        code = main([*command, "-C", str(fleet.path), "--cache-dir", str(cache)])
+        assert code in (0, 1), (command, capsys.readouterr())
     monkeypatch.undo()
     fleet.commit({"clusters/bad.yaml": cluster("bad", region="south")}, hour=2)
     assert not list_faults(fleet.reconcile(2))
@@ -115,17 +132,47 @@ def test_many_bugs_of_one_owner_stop_no_other_one(fleet: Fleet, monkeypatch: pyt
     assert len(attempts) < 40
 
 
-def test_bugs_of_many_owners_stop_no_other_one(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bugs_of_many_owners_stop_no_other_document(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quarantined_documents, "MAX_FAULTS", 3)
     fleet.commit(FILES)
     fleet.reconcile()
-    files = {f"{owner}/{number}.yaml": deployment(f"bad-{owner}-{number}") for owner in "abcdefgh" for number in range(3)}
+    owners = [f"team{number:02}" for number in range(32)]
+    files = {f"{owner}/bad.yaml": deployment(f"bad-{owner}") for owner in owners}
+    files |= {f"{owner}/fine.yaml": deployment(f"fine-{owner}") for owner in owners}
     fleet.commit({**files, "good.yaml": deployment("good", 3)}, hour=1)
+    present = count_present(monkeypatch, len(files))
     let_resolve_fail(monkeypatch)
     faults = list_faults(fleet.reconcile(1))
-    assert {fault.location.path[0] for fault in faults if fault.location} == set("abcdefgh")
-    assert sum("documents count as broken" in fault.message for fault in faults) >= 7
+    assert {fault.location.path for fault in faults if fault.location} == {f"{owner}/bad.yaml" for owner in owners}
     assert read_replicas(fleet) == 3
+    assert {f"clusters/ash/default/deployment-fine-{owner}.yaml" for owner in owners} <= fleet.files().keys()
+    assert sum(present) < 30 * len(files), "the documents of all attempts together"
+
+
+def test_an_owner_with_many_bugs_among_many_owners_is_left_out(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quarantined_documents, "MAX_FAULTS", 3)
+    fleet.commit(FILES)
+    fleet.reconcile()
+    files = {f"{owner}/{number}.yaml": deployment(f"bad-{owner}-{number}") for owner in "abcd" for number in range(8)}
+    fleet.commit({**files, "e/fine.yaml": deployment("fine"), "good.yaml": deployment("good", 3)}, hour=1)
+    let_resolve_fail(monkeypatch)
+    faults = list_faults(fleet.reconcile(1))
+    assert [fault.location.path[0] for fault in faults if fault.location] == ["a", "b", "c", "d"]
+    assert all("its 8 documents count as broken" in fault.message for fault in faults)
+    assert "clusters/ash/default/deployment-fine.yaml" in fleet.files()
+
+
+def count_present(monkeypatch: pytest.MonkeyPatch, size: int) -> list[int]:
+    """Return a list that has the number of documents of each attempt, of `size` and those that are there already."""
+    present: list[int] = []
+    original = Caches.set_quarantine
+
+    def count(caches: Caches, quarantine: Any) -> None:
+        present.append(size - sum(issue is ABSENT for issues in quarantine.values() for issue in issues.values()))
+        original(caches, quarantine)
+
+    monkeypatch.setattr(Caches, "set_quarantine", count)
+    return present
 
 
 def count_attempts(monkeypatch: pytest.MonkeyPatch) -> list[int]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from gitsched import __version__
-from gitsched.decide.adoption import plan_adoption
+from gitsched.decide.adoption import AdoptionPlan, plan_adoption
 from gitsched.decide.garbage_collection import gc_paused
-from gitsched.decide.plan_input import SourceTree
+from gitsched.decide.plan_input import PlanInput, SourceTree
 from gitsched.kubectl.client import KubectlClient, KubectlOptions
 from gitsched.model.adoption import AdoptedObject, Adoption
 from gitsched.model.document import Key
@@ -20,8 +21,9 @@ from gitsched.model.finding import Finding, format_count
 from gitsched.reconcile.adoption.running_objects import ClusterInput, RunningObjectReader, list_cluster_directories
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.output.output_commit import prepare_commit, publish, write
-from gitsched.reconcile.pipeline import log_ignored_settings, read_plan_input
-from gitsched.reconcile.run import Fetched, Planned, RunContext, open_context
+from gitsched.reconcile.pipeline import read_plan_input, read_source
+from gitsched.reconcile.review.ignored_settings import log_ignored_settings
+from gitsched.reconcile.run import Fetched, Planned, RunContext, Written, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.render.commit_message import write_commit_message
 
@@ -65,28 +67,33 @@ def adopt(settings: RunSettings, inputs: AdoptionInputs, *, dry_run: bool = Fals
     """
     context = open_context(settings)
     fetched = fetch(context)
-    made_from = read_plan_input(context, fetched, settings.now, withholds=not dry_run).plan_input
-    source = made_from.source
+    read_input = partial(read_plan_input, context, fetched, settings.now, withholds=not dry_run)
+    known = read_source(context, fetched, read_input).plan_input
+    source = known.source
     reader = RunningObjectReader(source.config, inputs.not_running)
     _read_inputs(context, inputs, source, reader)
     running = reader.read()
     if not (running.records or running.clusters):
         reasons = "".join(f"; {finding.message}" for finding in reader.findings[:3])
         raise Permanent(f"nothing that runs was found in what was given, so there is nothing to adopt{reasons}")
-    with gc_paused():
+
+    def plan(made_from: PlanInput) -> tuple[AdoptionPlan, Planned, Written]:
         made = plan_adoption(made_from._replace(rollouts=None, withholds=False), running)
+        planned = Planned(
+            made.output._replace(findings=(*reader.findings, *made.findings, *made.output.findings)),
+            made_from.source.config,
+            None,
+            made_from.source.builds,
+            {path: file.commit for path, file in made_from.source.last_valid.items()},
+            message=_write_message(fetched, made.adoption),
+            tenants=made_from.source.tenants,
+        )
+        return made, planned, write(context, fetched, planned)
+
+    with gc_paused():
+        made, planned, written = read_source(context, fetched, lambda: plan(read_input().plan_input), lambda: plan(known))
     log_ignored_settings(made.output)
     findings = (*reader.findings, *made.findings)
-    planned = Planned(
-        made.output._replace(findings=(*findings, *made.output.findings)),
-        source.config,
-        None,
-        source.builds,
-        {path: file.commit for path, file in source.last_valid.items()},
-        message=_write_message(fetched, made.adoption),
-        tenants=source.tenants,
-    )
-    written = write(context, fetched, planned)
     published = None
     if not dry_run:
         commit = prepare_commit(context, fetched, planned, written)

@@ -8,8 +8,9 @@ from gitsched.git.remote_refs import find_remote_url
 from gitsched.model.errors import Permanent
 from gitsched.model.urls import strip_credentials
 from gitsched.reconcile.fetch import fetch
-from gitsched.reconcile.pipeline import log_ignored_settings, plan_source
-from gitsched.reconcile.run import open_context
+from gitsched.reconcile.pipeline import use_plan
+from gitsched.reconcile.review.ignored_settings import log_ignored_settings
+from gitsched.reconcile.run import Planned, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.render.delivery_tools import OutputBranch
 from gitsched.render.hub_directory import HUB_KUSTOMIZATION
@@ -41,13 +42,17 @@ def read_delivery_source(settings: RunSettings, url: str | None) -> DeliverySour
     if address is None:
         what = f"{known!r} is not a URL" if url else "the output has no URL"
         raise Permanent(f"{what} that a cluster can reach; set --url to an https or ssh URL")
-    planned = plan_source(context, fetched, settings.now)
-    log_ignored_settings(planned.plan)
     branch = OutputBranch(address, output.branch, fetched.prefix)
-    return DeliverySource(
-        branch,
-        tuple(sorted(planned.plan.cluster_facts)),
-        context.settings.signing is not None,
-        HUB_KUSTOMIZATION in planned.plan.files,
-        planned.config.delivery.argocd.prune,
-    )
+
+    def make_source(planned: Planned) -> DeliverySource:
+        return DeliverySource(
+            branch,
+            tuple(sorted(planned.plan.cluster_facts)),
+            context.settings.signing is not None,
+            HUB_KUSTOMIZATION in planned.plan.files,
+            planned.config.delivery.argocd.prune,
+        )
+
+    planned, found = use_plan(context, fetched, settings.now, make_source)
+    log_ignored_settings(planned.plan)
+    return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from gitsched.apis.gitsched.config import FILE, Config
@@ -23,7 +24,8 @@ from gitsched.model.finding import FieldOrigin, Finding, Location, locate_origin
 from gitsched.model.planned_files import NewBlob, WritableFile
 from gitsched.reconcile.facts.facts_branches import open_facts
 from gitsched.reconcile.fetch import fetch
-from gitsched.reconcile.run import RunContext, open_context
+from gitsched.reconcile.pipeline import read_source
+from gitsched.reconcile.run import Fetched, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.loaded_source import load
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_finding_rules
@@ -81,7 +83,7 @@ def produce_scores(settings: RunSettings, *, write: bool = True) -> ScoreRun:
     """
     context = open_context(settings)
     settings, fetched = context.settings, fetch(context)
-    source = load(context, fetched, check_output=False)
+    source = read_source(context, fetched, partial(_load_definitions, context, fetched))
     _check_destination(source)
     measured, findings = _measure_all(source, settings)
     facts = open_facts(context, source.config, settings.push)
@@ -103,6 +105,17 @@ def produce_scores(settings: RunSettings, *, write: bool = True) -> ScoreRun:
                 raise
             facts.fetch()
     raise AssertionError("unreachable")
+
+
+def _load_definitions(context: RunContext, fetched: Fetched) -> SourceTree:
+    """Return the source, whose definitions of scores can be read. No value is queried yet."""
+    source = load(context, fetched, check_output=False)
+    scorings = {api.scoring.definition: api.scoring for api in policy_apis.values() if api.scoring is not None}
+    for document in source.documents:
+        scoring = scorings.get((document.group, document.kind))
+        if scoring is not None and not document.broken:
+            list(scoring.list_measurements(document.body))
+    return source
 
 
 def _check_destination(source: SourceTree) -> None:

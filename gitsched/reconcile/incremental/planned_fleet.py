@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from gitsched.apis.capabilities import ReferenceReading
 from gitsched.decide.cluster_metadata import list_cluster_metadata
@@ -17,7 +16,7 @@ from gitsched.reconcile.facts.observations import observe_all_statuses
 from gitsched.reconcile.incremental.planned_clusters import list_cluster_facts, make_catalog
 from gitsched.reconcile.incremental.source_diff import awaits_reports
 from gitsched.reconcile.incremental.state_plan import NeedsCompletePlan, continue_planned_engines, plan_from_state, try_with_state
-from gitsched.reconcile.pipeline import plan_source
+from gitsched.reconcile.pipeline import use_plan
 
 if TYPE_CHECKING:
     from gitsched.decide.catalog import Catalog
@@ -26,6 +25,9 @@ if TYPE_CHECKING:
     from gitsched.model.observation import Observation, ObservationKey
     from gitsched.model.planned_files import ClusterInfo
     from gitsched.reconcile.run import Fetched, Planned, RunContext
+
+
+T = TypeVar("T")
 
 
 class PlannedFleet(NamedTuple):
@@ -45,12 +47,26 @@ class PlannedFleet(NamedTuple):
         return self.planned.plan
 
 
-def plan_fleet(context: RunContext, fetched: Fetched, *, written: bool = False) -> PlannedFleet:
-    """Plan the fetched commit. Only a complete plan has all decisions, and only one that is `written` has records with content."""
-    known = try_with_state(partial(_plan_from_state, context, fetched))
-    if known is not None:
-        return known
-    planned = plan_source(context, fetched, context.settings.now, written=written)
+def use_fleet(
+    context: RunContext, fetched: Fetched, use: Callable[[PlannedFleet], T], *, written: bool = False
+) -> tuple[PlannedFleet, T]:
+    """Plan the fetched commit, and return what `use` makes of it as well, which has no effect but its value.
+
+    Only a complete plan has all decisions, and only one that is `written` has records with content.
+    """
+
+    def use_state() -> tuple[PlannedFleet, T]:
+        fleet = _plan_from_state(context, fetched)
+        return fleet, use(fleet)
+
+    def use_complete(planned: Planned) -> tuple[PlannedFleet, T]:
+        fleet = _make_fleet(context, fetched, planned)
+        return fleet, use(fleet)
+
+    return try_with_state(use_state) or use_plan(context, fetched, context.settings.now, use_complete, written=written)[1]
+
+
+def _make_fleet(context: RunContext, fetched: Fetched, planned: Planned) -> PlannedFleet:
     plan, decisions = planned.plan, planned.plan.decisions
     unclaimed = decisions.list_unclaimed()
     nearest = list_near_selections(decisions, unclaimed)

@@ -15,9 +15,9 @@ from gitsched.model.document import Key
 from gitsched.model.fleet_status import ClusterStatus, FleetStatus, LastReport, WorkloadStatus
 from gitsched.model.time import add_duration
 from gitsched.reconcile.fetch import fetch
-from gitsched.reconcile.incremental.planned_fleet import PlannedFleet, plan_fleet
+from gitsched.reconcile.incremental.planned_fleet import PlannedFleet, use_fleet
 from gitsched.reconcile.output.output_commit import write
-from gitsched.reconcile.pipeline import log_ignored_settings
+from gitsched.reconcile.review.ignored_settings import log_ignored_settings
 from gitsched.reconcile.rollout_input import list_output_commits
 from gitsched.reconcile.run import Fetched, describe_rewrite, open_context
 from gitsched.reconcile.run_settings import RunSettings
@@ -31,10 +31,14 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
         fetched = fetch(context)
         record = fetched.record
         differs = record is not None and record.source_tree != fetched.source.tree
-        fleet = plan_fleet(context, fetched, written=differs)
+
+        def make_status(fleet: PlannedFleet) -> FleetStatus:
+            pending = fetched.output_head is None or (differs and write(context, fetched, fleet.planned).changed)
+            return make_fleet_status(fetched, fleet, pending=pending)
+
+        fleet, status = use_fleet(context, fetched, make_status, written=differs)
         log_ignored_settings(fleet.plan)
-        pending = fetched.output_head is None or (differs and write(context, fetched, fleet.planned).changed)
-        return make_fleet_status(fetched, fleet, pending=pending)
+        return status
 
 
 def make_fleet_status(fetched: Fetched, fleet: PlannedFleet, *, pending: bool = False) -> FleetStatus:

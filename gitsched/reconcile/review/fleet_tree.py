@@ -18,11 +18,12 @@ from gitsched.model.fleet_status import WorkloadStatus
 from gitsched.model.fleet_tree import ClusterTree, WorkloadTree
 from gitsched.model.scheduling import Outcome
 from gitsched.reconcile.fetch import fetch
-from gitsched.reconcile.incremental.planned_fleet import PlannedFleet, plan_fleet
+from gitsched.reconcile.incremental.planned_fleet import PlannedFleet, use_fleet
 from gitsched.reconcile.incremental.planned_workloads import PlannedWorkloads
 from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_state
-from gitsched.reconcile.pipeline import log_ignored_settings, plan_source
+from gitsched.reconcile.pipeline import plan_source
 from gitsched.reconcile.review.fleet_status import list_workload_statuses, make_fleet_status
+from gitsched.reconcile.review.ignored_settings import log_ignored_settings
 from gitsched.reconcile.run import Fetched, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 
@@ -41,9 +42,9 @@ def read_fleet_tree(settings: RunSettings, words: Sequence[str], kind: str = "",
     context = open_context(settings)
     with gc_paused():
         fetched = fetch(context)
-        fleet = plan_fleet(context, fetched)
+        fleet, tree = use_fleet(context, fetched, lambda fleet: _read_tree(context, fetched, fleet, words, kind, namespace))
         log_ignored_settings(fleet.plan)
-        return _read_tree(context, fetched, fleet, words, kind, namespace)
+        return tree
 
 
 def _read_tree(

@@ -9,30 +9,33 @@ placed stays.
 from __future__ import annotations
 
 import posixpath
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from gitsched.apis.gitsched.config import FILE, GROUP
+from gitsched.apis.topology import list_cluster_kinds
 from gitsched.decide.fault_isolation import bisect_failures
 from gitsched.decide.fault_suspects import MAX_SUSPECTS, FaultSuspects, Place, list_frame_origins
-from gitsched.manifests.parsed_file import FileIssue, ParsedDocument
-from gitsched.model.document import get_field, parse_api_group
+from gitsched.decide.registry import reserved_groups
+from gitsched.manifests.parsed_file import ABSENT, FileIssue, ParsedDocument
+from gitsched.model.document import Body, get_field, parse_api_group
 from gitsched.model.errors import DocumentFault, GitschedError
 from gitsched.model.fault import describe_fault
 from gitsched.model.finding import INTERNAL_ERROR, format_count
 from gitsched.model.system_errors import is_bug
 from gitsched.model.tenants import TENANT
-from gitsched.reconcile.run import Fetched, Planned, RunContext
+from gitsched.reconcile.run import Fetched, RunContext
 from gitsched.reconcile.source.config_file import read_config
 from gitsched.reconcile.source.source_reader import SourceReader, list_manifests
+
+T = TypeVar("T")
 
 MAX_OWNER_FAULTS = 5
 """Documents of one tenant or directory that are left out one by one; with more, all of its documents are."""
 MAX_FAULTS = 20
-"""Documents that are left out one by one; after that, each further one is left out with all documents of its tenant or directory."""
+"""Documents that are left out one by one. After that, tenants and directories are tried one by one, and what fails without any single
+document of one is left out with all documents of a tenant or directory."""
 
 
 class SourceDocument(NamedTuple):
@@ -49,23 +52,8 @@ class SourceDocument(NamedTuple):
         return self.blob, self.parsed.index, self.parsed.item
 
 
-def quarantine_faults(
-    context: RunContext,
-    fetched: Fetched,
-    plan: Callable[[], Planned],
-    use: Callable[[Planned], object] | None,
-    error: Exception,
-) -> Planned:
-    """Repeat a failed `plan`, and what `use` does with it, without the documents on which one of them fails. Raise the error if it does
-    not depend on them."""
-
-    def attempt() -> Planned:
-        planned = plan()
-        if use is not None:
-            with suppress(GitschedError):  # the caller uses the plan again
-                use(planned)
-        return planned
-
+def quarantine_faults(context: RunContext, fetched: Fetched, attempt: Callable[[], T], error: Exception) -> T:
+    """Repeat a failed attempt without the documents on which it fails. Raise the error if it does not depend on them."""
     reader = _open_reader(context, fetched)
     return _Search(context, reader, list_source_documents(reader, fetched.source.tree), attempt).run(error)
 
@@ -100,26 +88,38 @@ def _find_owner(path: str, directories: Sequence[str]) -> str:
     return tenant or "/".join(posixpath.dirname(path).split("/")[:2]) or path
 
 
-class _Search:
-    """A search for the documents that are left out: each with the error that it causes, by its position."""
+class _Search(Generic[T]):
+    """A search for the documents that are left out: each with the error that it causes, by its position.
+
+    After MAX_FAULTS of them, each tenant or directory is tried without the others, in halves of halves: attempts with few documents cost
+    little, so that all of these attempts cost about as much as some with all documents.
+    """
 
     def __init__(
-        self, context: RunContext, reader: SourceReader, documents: list[SourceDocument], attempt: Callable[[], Planned]
+        self, context: RunContext, reader: SourceReader, documents: list[SourceDocument], attempt: Callable[[], T]
     ) -> None:
         self._context, self._reader, self._documents, self._attempt = context, reader, documents, attempt
         self._left_out: dict[int, Exception] = {}
+        self._absent: frozenset[int] = frozenset()
         self._whole: dict[str, Exception] = {}
+        self._by_owner: dict[str, list[int]] = {}
+        for number, document in enumerate(documents):
+            self._by_owner.setdefault(document.owner, []).append(number)
 
-    def run(self, error: Exception) -> Planned:
+    def run(self, error: Exception) -> T:
+        is_separated = False
         while True:
             error = _find_cause(error)
-            number = self._find_suspect(error)
-            if number is None:
-                number = self._find_first()
-            if number is None:
-                self._context.caches.set_quarantine({})
-                raise error
-            self._leave_out(number, error)
+            if not is_separated and len(self._left_out) >= MAX_FAULTS:
+                is_separated = True
+                self._separate_owners()
+            else:
+                number = self._find_suspect(error)
+                number = self._find_first() if number is None else number
+                if number is None:
+                    self._context.caches.set_quarantine({})
+                    raise error
+                self._leave_out(number, error)
             try:
                 return self._try(self._left_out)
             except Exception as other:
@@ -130,23 +130,62 @@ class _Search:
     def _leave_out(self, number: int, error: Exception) -> None:
         owner = self._documents[number].owner
         self._left_out[number] = error
-        counts = Counter(self._documents[each].owner for each in self._left_out)
-        if counts[owner] > MAX_OWNER_FAULTS or sum(counts.values()) > MAX_FAULTS:
-            self._whole[owner] = error
-            self._left_out |= {each: error for each, document in enumerate(self._documents) if document.owner == owner}
+        if self._count_faults(owner) > MAX_OWNER_FAULTS or len(self._left_out) > MAX_FAULTS:
+            self._leave_out_owner(owner, error)
 
-    def _try(self, left_out: Mapping[int, Exception]) -> Planned:
+    def _count_faults(self, owner: str) -> int:
+        return sum(each in self._left_out for each in self._by_owner[owner])
+
+    def _leave_out_owner(self, owner: str, error: Exception) -> None:
+        self._whole[owner] = error
+        self._left_out |= dict.fromkeys(self._by_owner[owner], error)
+
+    def _separate_owners(self) -> None:
+        """Leave out the documents with which an attempt fails that has no other ones of owners, but those for all."""
+        shared = {number for number, document in enumerate(self._documents) if _is_shared(document.parsed.body)}
+        self._try_alone(shared, MAX_FAULTS)
+        groups = [sorted(owner for owner in self._by_owner if owner not in self._whole)]
+        while groups:
+            group = groups.pop()
+            present = shared.union(*(self._by_owner[owner] for owner in group))
+            if len(group) > 1:
+                self._absent = frozenset(range(len(self._documents))) - present
+                if self._find_fault(self._left_out) is not None:
+                    groups += [group[: len(group) // 2], group[len(group) // 2 :]]
+            elif group and (error := self._try_alone(present, MAX_OWNER_FAULTS - self._count_faults(group[0]))) is not None:
+                self._leave_out_owner(group[0], error)
+        self._absent = frozenset()
+
+    def _try_alone(self, present: Collection[int], limit: int) -> Exception | None:
+        """Leave out documents with which an attempt fails that has only these, up to a limit; return the error that remains."""
+        self._absent = frozenset(range(len(self._documents))).difference(present)
+        for _ in range(limit):
+            error = self._find_fault(self._left_out)
+            if error is None:
+                return None
+            number = self._find_suspect(error)
+            number = self._find_first() if number is None else number
+            if number is None:
+                return None  # it fails without any document
+            self._left_out[number] = error
+        return self._find_fault(self._left_out)
+
+    def _try(self, left_out: Mapping[int, Exception]) -> T:
         quarantine: dict[str, dict[tuple[int, int], FileIssue | None]] = {}
         told: set[str] = set()
+        for number in self._absent:
+            blob, index, item = self._documents[number].place
+            quarantine.setdefault(blob, {})[index, item] = ABSENT
         for number in sorted(left_out):
             document = self._documents[number]
             message = self._describe(document, left_out[number], told)
-            blob, *position = document.place
+            blob, index, item = document.place
             parsed = document.parsed
             issue = (
                 FileIssue("error", INTERNAL_ERROR, message, parsed.line, parsed.column, _read_resource(parsed)) if message else None
             )
-            quarantine.setdefault(blob, {})[position[0], position[1]] = issue
+            if number not in self._absent:
+                quarantine.setdefault(blob, {})[index, item] = issue
         self._context.caches.set_quarantine(quarantine)
         return self._attempt()
 
@@ -173,7 +212,7 @@ class _Search:
         if document.owner in told:
             return ""
         told.add(document.owner)
-        count = sum(each.owner == document.owner for each in self._documents)
+        count = len(self._by_owner[document.owner])
         return (
             f"{describe_fault(self._whole[document.owner])}, and others, while documents of {document.owner} were "
             f"handled: its {format_count(count, 'document')} count as broken, and what they placed stays; report this bug with the id, "
@@ -193,7 +232,8 @@ class _Search:
         return None
 
     def _list_suspects(self, error: Exception) -> list[int]:
-        return [number for number in self._suspects.list(error) if number not in self._left_out] or self._find_earlier(error)
+        found = self._suspects.list(error)
+        return [one for one in found if one not in self._left_out and one not in self._absent] or self._find_earlier(error)
 
     def _find_earlier(self, error: Exception) -> list[int]:
         """Return documents of earlier versions of files, which apply in place of broken ones, and which the error may be about."""
@@ -207,6 +247,7 @@ class _Search:
                 for parsed in file.documents:
                     if (parsed.index, parsed.item) == place[1:]:
                         known[place] = len(self._documents)
+                        self._by_owner[owners[origin.path]].append(len(self._documents))
                         self._documents.append(SourceDocument(owners[origin.path], origin.path, origin.blob, parsed))
             if place in known and known[place] not in self._left_out:
                 found.append(known[place])
@@ -218,13 +259,20 @@ class _Search:
 
     def _find_first(self) -> int | None:
         """Return the first document with which the attempt fails, in the order of their owners; None if it fails without any."""
-        rest = [number for number in range(len(self._documents)) if number not in self._left_out]
+        rest = [one for one in range(len(self._documents)) if one not in self._left_out and one not in self._absent]
         error = next(iter(self._left_out.values()), ValueError())
 
         def fails(count: int) -> bool:
             return self._find_fault({**self._left_out, **dict.fromkeys(rest[count:], error)}) is not None
 
         return None if not rest or fails(0) else rest[bisect_failures(len(rest), fails)]
+
+
+def _is_shared(body: Body) -> bool:
+    """Return whether a document counts for all owners: a cluster, or a policy without a namespace."""
+    group, kind = parse_api_group(str(body.get("apiVersion") or body.get("api") or "")), body.get("kind")
+    is_policy = group in reserved_groups and not get_field(body, "metadata", "namespace")
+    return is_policy or (group, kind) in list_cluster_kinds()
 
 
 def _find_cause(error: Exception) -> Exception:

@@ -11,6 +11,7 @@ from gitsched.decide.catalog import make_raw_document
 from gitsched.decide.registry import list_ignored_codes
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.manifests.parsed_file import (
+    ABSENT,
     DEFAULT_LIMITS,
     MANY_FILES,
     FileIssue,
@@ -200,12 +201,14 @@ class SourceReader:
 
 
 def _quarantine(file: ParsedFile, issues: Mapping[tuple[int, int], FileIssue | None]) -> ParsedFile:
-    """Return a file with some documents as broken ones, of which only the identity is left."""
+    """Return a file without the documents that are absent, and with the others as broken ones, of which only the identity is left."""
     documents = tuple(
         parsed._replace(body=keep_identity(parsed.body), broken=True) if (parsed.index, parsed.item) in issues else parsed
         for parsed in file.documents
+        if issues.get((parsed.index, parsed.item)) is not ABSENT
     )
-    return file._replace(documents=documents, issues=(*file.issues, *filter(None, issues.values())))
+    found = (issue for issue in issues.values() if issue is not None and issue is not ABSENT)
+    return file._replace(documents=documents, issues=(*file.issues, *found))
 
 
 def read_source_file(path: str, blob: str, reader: SourceReader) -> SourceFile:

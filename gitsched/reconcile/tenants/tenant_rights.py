@@ -13,8 +13,9 @@ from gitsched.git.remote_refs import find_remote_url
 from gitsched.model.document import Key
 from gitsched.model.urls import strip_credentials
 from gitsched.reconcile.fetch import fetch
-from gitsched.reconcile.pipeline import log_ignored_settings, plan_source
-from gitsched.reconcile.run import open_context
+from gitsched.reconcile.pipeline import use_plan
+from gitsched.reconcile.review.ignored_settings import log_ignored_settings
+from gitsched.reconcile.run import Planned, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.render.tenant_objects import TenantRights
 
@@ -38,20 +39,23 @@ def read_tenant_rights(settings: RunSettings, url: str | None) -> TenantDelivery
     """Return what the Tenants of a source allow. Nothing is written. `url` is the address of the output for delivery tools."""
     context = open_context(settings._replace(observations="recorded"))
     fetched = fetch(context)
-    planned = plan_source(context, fetched, settings.now)
-    log_ignored_settings(planned.plan)
-    decisions = planned.plan.decisions
     known = strip_credentials(url or fetched.output.remote or find_remote_url(fetched.output.repository, "origin"))
+    planned, rights = use_plan(context, fetched, settings.now, _list_rights)
+    log_ignored_settings(planned.plan)
+    return TenantDelivery(rights, known or "")
+
+
+def _list_rights(planned: Planned) -> tuple[TenantRights, ...]:
+    decisions = planned.plan.decisions
     source = decisions.input
     if source is None or source.tenancy is None:
-        return TenantDelivery((), known or "")
-    clusters = TenantClusters(decisions.catalog.api_documents, source.tenancy)
-    rights = (
-        make_rights(_narrow(tenant, source.tenancy.list_rules(tenant.name)), clusters, source.tenancy, planned.plan.cluster_facts)
-        for tenant in sorted(source.tenancy.paths.own, key=lambda tenant: tenant.name)
-        if not any(other.closed for other in source.tenancy.list_rules(tenant.name))
+        return ()
+    tenancy, clusters = source.tenancy, TenantClusters(decisions.catalog.api_documents, source.tenancy)
+    return tuple(
+        make_rights(_narrow(tenant, tenancy.list_rules(tenant.name)), clusters, tenancy, planned.plan.cluster_facts)
+        for tenant in sorted(tenancy.paths.own, key=lambda tenant: tenant.name)
+        if not any(other.closed for other in tenancy.list_rules(tenant.name))
     )
-    return TenantDelivery(tuple(rights), known or "")
 
 
 def _narrow(tenant: Tenant, versions: tuple[Tenant, ...]) -> Tenant:
