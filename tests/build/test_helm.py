@@ -25,7 +25,6 @@ CHART = {
         '  monitored: "{{ .Capabilities.APIVersions.Has "monitoring.coreos.com/v1" }}"\n'
     ),
 }
-RANDOM = {"charts/web/templates/b.yaml": "kind: Secret\nmetadata: {name: b}\ndata:\n  a: {{ randAlphaNum 8 }}\n"}
 
 
 def render(
@@ -140,14 +139,6 @@ def test_a_subchart_is_found_by_its_alias_and_its_directory() -> None:
             "host is missing",
         ),
         ({"charts/web/templates/b.yaml": "a: {{ nofunction }}\n"}, {}, "helm-build", "charts/web/templates/b.yaml", "nofunction"),
-        (RANDOM, {}, "helm-random", "charts/web/templates/b.yaml", "randAlphaNum"),
-        (
-            {"charts/web/templates/b.yaml": "kind: A\nmetadata:\n  name: '{{ now | date `2006` }}'\n"},
-            {},
-            "helm-random",
-            "charts/web/templates/b.yaml",
-            "because of now here",
-        ),
     ],
 )
 def test_a_chart_that_cannot_be_rendered_is_a_located_problem(
