@@ -44,13 +44,27 @@ _RECENTLY_SERVED = frozenset(
 )
 """Groups with versions that releases since Kubernetes 1.28 have served for some kinds, so that clusters may have them. Other versions
 before those of the OpenAPI document were removed earlier."""
+_STABLE_KINDS = frozenset(
+    (
+        *(("admissionregistration.k8s.io", kind) for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")),
+        ("authentication.k8s.io", "TokenReview"),
+        ("certificates.k8s.io", "CertificateSigningRequest"),
+        ("coordination.k8s.io", "Lease"),
+        *(("networking.k8s.io", kind) for kind in ("Ingress", "IngressClass", "NetworkPolicy")),
+        ("scheduling.k8s.io", "PriorityClass"),
+        *(("storage.k8s.io", kind) for kind in ("CSIDriver", "CSINode", "CSIStorageCapacity", "StorageClass", "VolumeAttachment")),
+    )
+)
+"""Kinds of these groups of which every release since 1.28 has served only the stable version. Source: the deprecated API migration guide of
+Kubernetes, kubernetes.io/docs/reference/using-api/deprecation-guide."""
 _VERSION = re.compile(r"v([0-9]+)(?:(alpha|beta)([0-9]+))?")
 _STABLE = 3
 _KIND_SIMILARITY, _GROUP_SIMILARITY = 0.85, 0.9
-_REMOVED_GROUPS = frozenset(("extensions",))
+_REMOVED_GROUPS = frozenset(("auditregistration.k8s.io", "extensions", "settings.k8s.io"))
 _REMOVED_KINDS = {
     "PodSecurityPolicy": "Pod Security Admission, with labels of the Namespace, takes its place",
     "PodPreset": "it has no successor",
+    "AuditSink": "audit webhooks are flags of the API server",
 }
 """Kinds that no group has any more."""
 
@@ -118,7 +132,8 @@ class BuiltInKinds:
             if _may_follow(version, newest):
                 return []
             code: str = "removed-version" if _rank_version(version) < _rank_version(newest) else "unknown-version"
-            severity: Severity = "warning" if (group, version) in _RECENTLY_SERVED else "error"
+            is_recent = (group, version) in _RECENTLY_SERVED and (group, kind) not in _STABLE_KINDS
+            severity: Severity = "warning" if is_recent else "error"
             message = f"Kubernetes {self._version} has no {kind} in {written[:100]}: write {_join(group, newest)}"
             return [Issue(severity, code, message, ("apiVersion",))]
         if kind in _REMOVED_KINDS:

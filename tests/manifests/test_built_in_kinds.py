@@ -79,7 +79,7 @@ MISTAKES = [
     (DEPLOYMENT, "kind: Deployment", "kind: Unheard", []),  # of a newer Kubernetes
     (INGRESS, "networking.k8s.io", "networkng.k8s.io", ["1:13 error unknown-kind Kubernetes 1.36 has no Ingress in"]),
     (INGRESS, "networking.k8s.io/v1", "networking.internal.knative.dev/v1alpha1", []),  # a custom resource
-    (INGRESS, "networking.k8s.io/v1", "networking.k8s.io/v1beta1", ["1:13 warning removed-version"]),  # a cluster may have the group
+    (INGRESS, "networking.k8s.io/v1", "networking.k8s.io/v1beta1", ["1:13 error removed-version"]),
     (SLICE, "v1", "v2", ["1:13 error unknown-version"]),
     (STORAGE, "v1beta1", "v1", []),  # of a newer Kubernetes
     (STORAGE, "v1beta1", "v1beta2", []),
@@ -218,3 +218,43 @@ def test_the_verdict_is_that_of_another_validator() -> None:
             assert bool(found) != other.is_valid(changed), (path, found)
             compared += 1
     assert compared > 30
+
+
+REMOVED = """
+extensions/v1beta1 NetworkPolicy DaemonSet Deployment ReplicaSet PodSecurityPolicy Ingress
+apps/v1beta1 Deployment StatefulSet
+apps/v1beta2 DaemonSet Deployment ReplicaSet StatefulSet
+settings.k8s.io/v1alpha1 PodPreset
+admissionregistration.k8s.io/v1beta1 MutatingWebhookConfiguration ValidatingWebhookConfiguration
+apiextensions.k8s.io/v1beta1 CustomResourceDefinition
+apiregistration.k8s.io/v1beta1 APIService
+authentication.k8s.io/v1beta1 TokenReview
+authorization.k8s.io/v1beta1 LocalSubjectAccessReview SelfSubjectAccessReview SubjectAccessReview
+certificates.k8s.io/v1beta1 CertificateSigningRequest
+coordination.k8s.io/v1beta1 Lease
+networking.k8s.io/v1beta1 Ingress IngressClass
+rbac.authorization.k8s.io/v1beta1 ClusterRole ClusterRoleBinding Role RoleBinding
+scheduling.k8s.io/v1beta1 PriorityClass
+storage.k8s.io/v1beta1 CSIDriver CSINode StorageClass VolumeAttachment CSIStorageCapacity
+batch/v1beta1 CronJob
+discovery.k8s.io/v1beta1 EndpointSlice
+events.k8s.io/v1beta1 Event
+autoscaling/v2beta1 HorizontalPodAutoscaler
+autoscaling/v2beta2 HorizontalPodAutoscaler
+policy/v1beta1 PodDisruptionBudget PodSecurityPolicy
+node.k8s.io/v1beta1 RuntimeClass
+flowcontrol.apiserver.k8s.io/v1beta1 FlowSchema PriorityLevelConfiguration
+"""
+"""What the deprecated API migration guide of Kubernetes lists for the releases up to 1.27."""
+SERVED_LATER = """
+flowcontrol.apiserver.k8s.io/v1beta2 FlowSchema
+flowcontrol.apiserver.k8s.io/v1beta3 PriorityLevelConfiguration
+admissionregistration.k8s.io/v1beta1 ValidatingAdmissionPolicy
+"""
+
+
+@pytest.mark.parametrize(("versions", "severity"), [(REMOVED, "error"), (SERVED_LATER, "warning")], ids=["removed", "served later"])
+def test_versions_that_kubernetes_has_removed(versions: str, severity: str) -> None:
+    for version, kind in ((line.split()[0], kind) for line in versions.split("\n") if line for kind in line.split()[1:]):
+        found = validate_source_document({"apiVersion": version, "kind": kind, "metadata": {"name": "web"}}).issues
+        assert [(issue.severity, issue.code) for issue in found] == [(severity, "removed-version")], (version, kind)

@@ -109,6 +109,30 @@ def test_fields_of_other_types_stop_no_healthy_workload(fleet: Fleet, rest: str)
 
 
 @pytest.mark.search
+@pytest.mark.parametrize("rest", REST)
+def test_every_field_of_every_kind_with_every_value(fleet: Fleet, rest: str) -> None:
+    """One field of each kind is mutated at a time, until each has had each value."""
+    fixed = {
+        "gitsched.yaml": UNGUARDED,
+        "policy.yaml": policy(""),
+        **REST[rest],
+        **{f"{name}.yaml": cluster(name) for name in ("ash", "bru")},
+    }
+    fleet.commit({**fixed, "good.yaml": deployment("good"), **{f"teams/two/{i}.yaml": json.dumps(b) for i, b in enumerate(KINDS)}})
+    fleet.reconcile()
+    mutations = [list_mutations(body) for body in KINDS]
+    for number in range(max(map(len, mutations))):
+        chosen = [fields[number % len(fields)] for fields in mutations]
+        files = {f"teams/two/{index}.yaml": json.dumps(replace(body, *chosen[index])) for index, body in enumerate(KINDS)}
+        fleet.commit({**files, "good.yaml": deployment("good", 3 + number % 90)}, hour=1)
+        try:
+            run = fleet.preview(1)
+        except GitschedError as error:
+            pytest.fail(f"{chosen}: {error}")
+        check(run, 3 + number % 90, chosen)
+
+
+@pytest.mark.search
 def test_each_field_of_each_kind_alone(fleet: Fleet) -> None:
     """What a mutated workload has placed stays as long as its document says who it is."""
     fixed = {"gitsched.yaml": UNGUARDED, "ash.yaml": cluster("ash"), "policy.yaml": policy(""), **REST["a Bundle and a Tenant"]}
