@@ -12,6 +12,7 @@ from gitsched.apis.gitsched.operator_config import KIND as OPERATOR_KIND
 from gitsched.apis.proposals import set_at
 from gitsched.apis.schemas import list_schemas, shipped_schemas
 from gitsched.decide.registry import apis_by_group, policy_apis
+from gitsched.manifests.object_meta import classify_document, validate_object_meta
 from gitsched.manifests.schema import SchemaValidator, Strictness, get_schema_key
 from gitsched.model.cluster_facts import FACTS_KIND
 from gitsched.model.cluster_report import CLUSTER_REPORT
@@ -80,7 +81,9 @@ def validate_source_document(
     key = get_schema_key(body)
     if key[0] not in load_built_in_kinds().groups:
         if key[0] in apis_by_group and key[0] in _load_kinds().checked_groups:
-            return result
+            embedded = apis_by_group[key[0]].embedded_objects.get((key[0], key[2]))
+            inner = list(_find_embedded_errors(result, embedded, ignored, strictness)) if embedded is not None else []
+            return result._replace(issues=(*result.issues, *inner)) if inner else result
         found = load_built_in_kinds().check_group(key) if key[0] not in apis_by_group else []
         found = found or _find_wrong_types(key, body)
         return result._replace(issues=(*result.issues, *found)) if found else result
@@ -96,6 +99,25 @@ def validate_source_document(
     known = {issue.pointer for issue in result.issues}
     issues = (issue if strictness != "strict" else issue.as_error() for issue in found if issue.pointer not in known)
     return ValidationResult(result.body, (*result.issues, *issues))
+
+
+def _find_embedded_errors(
+    result: ValidationResult, path: tuple[str, ...], ignored: frozenset[str], strictness: Strictness
+) -> Iterator[Issue]:
+    """Yield the errors of the objects that a workload consists of: clusters get them as they get other objects."""
+    known = {issue.pointer for issue in result.issues}
+    objects = get_field(result.body, *path)
+    for index, inner in enumerate(objects if isinstance(objects, list) else ()):
+        if not isinstance(inner, dict) or (parse_api_group(get_text(inner, "apiVersion")), inner.get("kind")) == BUNDLE_KIND:
+            continue
+        described = classify_document(inner)
+        issues = [*([Issue("error", described.code, described.reason, described.pointer)] if described.code else ())]
+        if described.category == "resource":
+            issues += [*validate_object_meta(inner), *validate_source_document(inner, ignored, strictness).issues]
+        for issue in issues:
+            pointer = (*path, index, *issue.pointer)
+            if issue.severity == "error" and pointer not in known:
+                yield issue._replace(pointer=pointer)
 
 
 def _find_wrong_types(key: SchemaKey, body: Body) -> list[Issue]:
