@@ -5,22 +5,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
-import io
-import json
 import math
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import gitsched
-from benchmarks.repository import create
-from gitsched.cli import main as main_command
 from gitsched.manifests.parser import parse_file
 
 MAX_EXPONENT = 1.4
@@ -174,33 +167,6 @@ def _override(size: int, labels: list[dict[str, Any]]) -> Callable[[], object]:
     )
 
 
-def prepare_tenants(size: int) -> Callable[[], object]:
-    """Many Tenants in one file, each with a workload and a policy; `validate` reads the commit without a cache."""
-    tenants = (
-        _make("gitsched.io/v1alpha1", "Tenant", f"t{number}", None, {"paths": [f"teams/{number}"], "namespaces": [f"n{number}"]})
-        for number in range(size)
-    )
-    files = {"tenants.yaml": _write(*tenants), "cluster.yaml": _write(make_cluster("one"))}
-    for number in range(size):
-        owned = [make_deployment("web"), make_policy("web", None)]
-        for document in owned:
-            document["metadata"]["namespace"] = f"n{number}"
-        files[f"teams/{number}/web.yaml"] = _write(*owned)
-    scratch = tempfile.TemporaryDirectory(prefix="gitsched-doubling-")
-    repository = Path(scratch.name, "repository")
-    create(repository, files)
-
-    def validate() -> None:
-        with tempfile.TemporaryDirectory(dir=scratch.name) as cache, contextlib.redirect_stdout(io.StringIO()):
-            main_command(["validate", "-C", str(repository), "--cache-dir", cache])
-
-    return validate
-
-
-def _write(*documents: dict[str, Any]) -> bytes:
-    return "\n---\n".join(json.dumps(document) for document in documents).encode()
-
-
 def prepare_rebalanced(size: int) -> Callable[[], object]:
     """One WorkloadRebalancer that names many workloads which do not exist."""
     names = [
@@ -233,7 +199,6 @@ DIMENSIONS: Mapping[str, Dimension] = {
     "workloads, and OverridePolicies with labels": Dimension(prepare_overrides, 200),
     "workloads, and OverridePolicies for all": Dimension(prepare_matching_overrides, 500),
     "workloads, and PropagationPolicies for all": Dimension(prepare_matching_policies, 500),
-    "Tenants with a workload each": Dimension(prepare_tenants, 300),
     "missing targets of a WorkloadRebalancer": Dimension(prepare_rebalanced, 500),
     "Placements": Dimension(prepare_placements, 500),
 }

@@ -152,7 +152,7 @@ def _report_error(error: Exception) -> int:
     error = convert_system_error(error) or error
     if type(error).__name__ == "LostObject":
         from gitsched.git.lost_objects import describe_loss  # only for a damaged repository
-        from gitsched.git.repository import LostObject
+        from gitsched.git.objects import LostObject
 
         error = describe_loss(error) if isinstance(error, LostObject) else error
     code = exit_codes.get_error_code(error)

@@ -26,12 +26,21 @@ from gitsched.model.errors import Permanent, Temporary
 from gitsched.model.time import EPOCH
 
 if TYPE_CHECKING:
+    from gitsched.git.mirrored_refs import CloneControl
     from gitsched.git.trees import RawObject
 
 _LARGE_OFFSET = 1 << 31
 _PERMANENT_ERRNOS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _pack_counter = count()
 _MAX_COLLECTION_TIME = 12 * 3600.0
+
+
+class LostObject(Permanent):
+    """An object (without an `oid`, the file of a ref) is missing or damaged in the repository with the Git directory `path`."""
+
+    def __init__(self, message: str, path: str, oid: str = "") -> None:
+        super().__init__(message)
+        self.path, self.oid = path, oid
 
 
 class WrittenObjects:
@@ -91,6 +100,22 @@ class WrittenObjects:
             write_pack(self._directory / "objects" / "pack", objects)
         except OSError as error:
             raise make_write_error(self._path, str(error), permanent=error.errno in _PERMANENT_ERRNOS) from error
+
+
+def make_read_error(
+    what: str, oid: str, path: str, error: Exception, private: CloneControl | None, written: WrittenObjects, *, is_partial: bool
+) -> Permanent | Temporary:
+    """Return the error that an object cannot be read from a repository; a private clone is fetched again then."""
+    damage = f"its file is damaged: {error}" if isinstance(error, zlib.error) else str(error)
+    reason = "it is missing" if isinstance(error, KeyError) else damage
+    if is_partial:
+        reason += " (the repository is a partial clone; `git fetch --refetch --no-filter` completes it)"
+    message = f"{what} cannot be read from {path}: {reason}"
+    if private is not None:
+        private.report_damage()
+        return Temporary(f"{message}; the private clone will be fetched again")
+    # While git removes garbage, another process may be about to write what it removed by mistake.
+    return Temporary(message) if written.is_collecting_garbage else LostObject(message, path, oid)
 
 
 def make_write_error(path: str, reason: str, *, permanent: bool) -> Permanent | Temporary:

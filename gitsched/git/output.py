@@ -158,6 +158,10 @@ class OutputRepository:
         if self.remote is None:
             head = find_branch_head(self.repository, self.branch)
             self.unfetched = self._find_unfetched() if head is None else ()
+            if head is None and Path(self.location, self._ref).is_file():
+                from gitsched.git.torn_files import check_ref_file  # libgit2 reads the file of each other ref
+
+                check_ref_file(self.repository, self._ref)
             return head
         if self._clone is None:
             self._fetch_remote(self._opened, others)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING
 from gitsched.git.ancestry import CommitAncestry
 from gitsched.git.libgit2 import open_libgit2
 from gitsched.git.mirrored_refs import CloneControl, MirroredRefs
-from gitsched.git.objects import Signer, WrittenObjects, format_commit, make_write_error, parse_commit
+from gitsched.git.objects import Signer, WrittenObjects, format_commit, make_read_error, make_write_error, parse_commit
 from gitsched.git.tree_comparison import list_changed_paths
 from gitsched.git.trees import BLOB, COMMIT, MAX_ENTRIES, TREE, RawObject, TreeEntry, TreeReader, hash_object, is_tree
 from gitsched.model.errors import Permanent, Temporary
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
     from gitsched.model.commit import Commit
     from gitsched.model.planned_files import WritableFile
 
-
 _PACK_THRESHOLD = 100
 """From this number of new objects on, a packfile costs less than loose objects."""
 _SAMPLE_SIZE = 64
@@ -38,14 +39,6 @@ _OBJECT_TYPES = {COMMIT: "commit", TREE: "tree", BLOB: "blob"}
 def open_repository(path: str | Path) -> Repository:
     """Open the repository at a path or in a parent directory; Permanent when there is none or access is not allowed."""
     return Repository(path)
-
-
-class LostObject(Permanent):
-    """An object is missing in a repository that is no private clone; `path` is its Git directory."""
-
-    def __init__(self, message: str, path: str) -> None:
-        super().__init__(message)
-        self.path = path
 
 
 class Repository(CommitAncestry, MirroredRefs):
@@ -110,11 +103,16 @@ class Repository(CommitAncestry, MirroredRefs):
         """Return the commit (hex) of a branch, tag, HEAD, object id or abbreviated id; None when there is none."""
         import pygit2
 
+        named = self.resolve_ref(revision)
         try:
+            if named is not None:
+                self._read_stored(named)
             return str(self._repo.revparse_single(revision).peel(pygit2.Commit).id)
-        except (KeyError, ValueError, pygit2.GitError) as error:
+        except (KeyError, ValueError, zlib.error, pygit2.GitError) as error:
             if "ambiguous" in str(error):
                 raise Permanent(f"{revision!r} names more than one object") from error
+            if named is not None and isinstance(error, zlib.error):
+                raise self._make_read_error(named, "commit", error) from error
             return None
 
     def resolve_ref(self, ref: str) -> str | None:
@@ -153,7 +151,7 @@ class Repository(CommitAncestry, MirroredRefs):
         import pygit2
 
         try:
-            return oid in self._pending or (bool(_OID.fullmatch(oid)) and oid in self._repo)
+            return oid in self._pending or (bool(_OID.fullmatch(oid)) and oid in self._repo.odb)
         except pygit2.GitError as error:
             raise self._make_read_error(oid, "object", error) from error
 
@@ -162,8 +160,8 @@ class Repository(CommitAncestry, MirroredRefs):
         import pygit2
 
         try:
-            return bool(_OID.fullmatch(oid)) and oid in self._repo and bool(self._repo.read(oid)[0] == COMMIT)
-        except (KeyError, ValueError, pygit2.GitError):
+            return bool(_OID.fullmatch(oid)) and bool(self._read_stored(oid)[0] == COMMIT)
+        except (KeyError, ValueError, zlib.error, pygit2.GitError):
             return False
 
     def is_intact(self, oid: str) -> bool:
@@ -348,8 +346,7 @@ class Repository(CommitAncestry, MirroredRefs):
                 self._written.write_pack(missing)
             return
         if len(objects) >= _PACK_THRESHOLD:
-            # A new process plans files that already exist. Checking for them costs less than packing them, except in a new
-            # repository.
+            # A new process plans files that already exist. Checking for them costs less than packing them.
             sample = objects[:: len(objects) // _SAMPLE_SIZE]
             if 2 * sum(self.has(oid.hex()) for oid, _, _ in sample) > len(sample):
                 objects = [entry for entry in objects if not self.has(entry[0].hex())]
@@ -374,25 +371,21 @@ class Repository(CommitAncestry, MirroredRefs):
         if kind == BLOB:
             self.prefetch([oid])
         try:
-            _, found, data = self._pending[oid] if oid in self._pending else (b"", *self._repo.read(oid))
-        except (KeyError, ValueError, pygit2.GitError) as error:
+            _, found, data = self._pending[oid] if oid in self._pending else (b"", *self._read_stored(oid))
+        except (KeyError, ValueError, zlib.error, pygit2.GitError) as error:
             raise self._make_read_error(oid, _OBJECT_TYPES[kind], error) from error
         if found != kind:
             raise Permanent(f"object {oid} in {self.path} is not a {_OBJECT_TYPES[kind]}")
         return data
 
+    def _read_stored(self, oid: str) -> tuple[int, bytes]:
+        """Read an object. libgit2 would never return from a loose one that was cut off, and let no signal end the process."""
+        with suppress(OSError):  # it is in a pack, or missing
+            zlib.decompress(Path(self.common_dir, "objects", oid[:2], oid[2:]).read_bytes())
+        return self._repo.read(oid)
+
     def _make_read_error(self, oid: str, kind: str, error: Exception) -> Permanent | Temporary:
-        reason = "it is missing" if isinstance(error, KeyError) else str(error)
-        if self.is_partial:
-            reason += " (the repository is a partial clone; `git fetch --refetch --no-filter` completes it)"
-        message = f"{kind} {oid} cannot be read from {self.path}: {reason}"
-        if self.private is None:
-            # While git removes garbage, another process may be about to write what it removed by mistake.
-            if self._written.is_collecting_garbage:
-                return Temporary(message)
-            return LostObject(message, self.path) if isinstance(error, KeyError) else Permanent(message)
-        self.private.report_damage()
-        return Temporary(f"{message}; the private clone will be fetched again")
+        return make_read_error(f"{kind} {oid}", oid, self.path, error, self.private, self._written, is_partial=self.is_partial)
 
 
 def _find_common_dir(path: Path) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.git import SourceRepository, is_url
-from gitsched.git.repository import LostObject
+from gitsched.git.objects import LostObject
 from gitsched.model.errors import Conflict
 from gitsched.reconcile.cache.caches import Caches, ParseCache
 from gitsched.reconcile.pipeline import run
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from gitsched.model.finding import Finding
 
 MAX_ATTEMPTS = 5
+MAX_RESTORATIONS = 3
+"""Damages of a local output branch that one run repairs, each of which it finds by an object or a ref that cannot be read."""
 _log = logging.getLogger("gitsched.reconcile")
 
 
@@ -49,19 +51,22 @@ class Reconciler:
             from gitsched.reconcile.operator_settings import complete_settings  # many runs have no such file
 
             self._context = self._context._replace(settings=complete_settings(self._given, self.source))
-        try:
-            return run(self._context, now, preview=preview, complete=complete, reads_record=reads_record)
-        except LostObject as error:
-            from gitsched.git.lost_objects import describe_loss  # only for a damaged repository
-            from gitsched.reconcile.output.lost_output import restore_output
+        restored: list[Finding] = []
+        while True:
+            try:
+                found = run(self._context, now, preview=preview, complete=complete, reads_record=reads_record and not restored)
+            except LostObject as error:
+                from gitsched.git.lost_objects import describe_loss  # only for a damaged repository
+                from gitsched.reconcile.output.lost_output import restore_output
 
-            if preview:
-                raise describe_loss(error) from error
-
-            restored = restore_output(self._context, error)
-            self.drop_caches()
-        found = run(self._context, now)
-        return found._replace(plan=found.plan._replace(findings=(restored, *found.plan.findings)), state_file=None)
+                if preview or len(restored) == MAX_RESTORATIONS:
+                    raise describe_loss(error) from error
+                restored.append(restore_output(self._context, error))
+                self.drop_caches()
+            else:
+                if not restored:
+                    return found
+                return found._replace(plan=found.plan._replace(findings=(*restored, *found.plan.findings)), state_file=None)
 
     def close_files(self) -> None:
         """Close the packs of a local source, which git may have combined; libgit2 would keep them open. A fetch closes those of a clone."""

@@ -9,8 +9,8 @@ import pytest
 from gitsched.git import open_repository
 from gitsched.git.kept_blobs import KeptBlobs
 from gitsched.git.lost_objects import describe_loss
+from gitsched.git.objects import LostObject
 from gitsched.git.ref_log import list_rewinds
-from gitsched.git.repository import LostObject
 from gitsched.git.signatures import find_key_problem
 from gitsched.git.trees import _LruCache
 from gitsched.model.errors import Permanent
