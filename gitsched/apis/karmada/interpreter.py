@@ -218,4 +218,4 @@ def _read_node_claim(pod: Body) -> Body:
 
 def read_uid(template: Document) -> str:
     """Return the uid of a workload, "" without one; it breaks ties of the dispenser."""
-    return str((template.body.get("metadata") or {}).get("uid") or "")
+    return str(get_field(template.body, "metadata", "uid") or "")

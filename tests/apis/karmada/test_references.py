@@ -87,7 +87,7 @@ PODS = "spec: {imagePullSecrets: [{name: a}], volumes: [{name: v, persistentVolu
             ["Secret/a", "PersistentVolumeClaim/data"],
         ),
         (
-            "apiVersion: networking.k8s.io/v1\nkind: Ingress\nspec: {tls: [{secretName: b}, {hosts: [x]}, {secretName: a}]}",
+            "apiVersion: networking.k8s.io/v1\nkind: Ingress\nspec: {tls: [{secretName: b}, {secretName: [c]}, {secretName: a}]}",
             ["Secret/a", "Secret/b"],
         ),
         (

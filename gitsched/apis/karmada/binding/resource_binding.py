@@ -220,7 +220,7 @@ def make_resource_reference(template: Document) -> Body:
     """Return spec.resource, the reference of a binding to its workload."""
     key = template.key
     resource = {"apiVersion": template.api_version, "kind": key.kind, "namespace": key.namespace, "name": key.name}
-    metadata = template.body.get("metadata") or {}
+    metadata = as_object(template.body.get("metadata"))
     for name in ("uid", "resourceVersion"):
         resource[name] = str(metadata.get(name) or "")
     return {name: text for name, text in resource.items() if text}

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from gitsched.kinds.kind import Kind
 from gitsched.kinds.table import find_kind
-from gitsched.model.document import Body, Document, Key, get_field, list_objects, parse_api_group, read_labels
+from gitsched.model.document import Body, Document, Key, get_field, get_text, list_objects, parse_api_group, read_labels
 
 _SERVICE_LABEL = "kubernetes.io/service-name"
 
@@ -177,8 +177,8 @@ def _read_environment_references(container: Body) -> list[tuple[tuple[str, str],
 
 
 def _read_ingress_references(template: Document) -> tuple[DependentObjectReference, ...]:
-    names = {entry.get("secretName") for entry in list_objects(get_field(template.body, "spec", "tls"))}
-    chosen = sorted(name for name in names if isinstance(name, str) and name)
+    names = {get_text(entry, "secretName") for entry in list_objects(get_field(template.body, "spec", "tls"))}
+    chosen = sorted(filter(None, names))
     return tuple(DependentObjectReference(*_SECRET, template.key.namespace, name) for name in chosen)
 
 
