@@ -218,4 +218,5 @@ def _read_node_claim(pod: Body) -> Body:
 
 def read_uid(template: Document) -> str:
     """Return the uid of a workload, "" without one; it breaks ties of the dispenser."""
-    return str(get_field(template.body, "metadata", "uid") or "")
+    metadata = template.body.get("metadata")
+    return str(metadata.get("uid") or "") if isinstance(metadata, dict) else ""

@@ -220,9 +220,9 @@ def make_resource_reference(template: Document) -> Body:
     """Return spec.resource, the reference of a binding to its workload."""
     key = template.key
     resource = {"apiVersion": template.api_version, "kind": key.kind, "namespace": key.namespace, "name": key.name}
-    metadata = as_object(template.body.get("metadata"))
-    for name in ("uid", "resourceVersion"):
-        resource[name] = str(metadata.get(name) or "")
+    metadata = template.body.get("metadata")
+    if isinstance(metadata, dict):
+        resource |= {name: str(metadata.get(name) or "") for name in ("uid", "resourceVersion")}
     return {name: text for name, text in resource.items() if text}
 
 
