@@ -14,6 +14,7 @@ from gitsched.decide.garbage_collection import gc_paused
 from gitsched.decide.registry import list_ignored_codes
 from gitsched.decide.validation import list_document_findings, validate_document
 from gitsched.decide.workload_explanation import explain_workload
+from gitsched.manifests.object_meta import RESOURCE, classify_document
 from gitsched.manifests.schema import Strictness
 from gitsched.model.argument_types import (
     check_choice,
@@ -219,8 +220,11 @@ def _check_documents(documents: Iterable[Any]) -> tuple[list[_CheckedDocument], 
         if not is_json:
             check_document(body, "documents", index)
         defect = describe_kind(body) if is_json else describe_unreadable(body)
+        known = classify_document(body) if not defect and body.get("kind") != KIND else RESOURCE
         if defect:
             findings.append(_make_unread_finding(f"document {index + 1}", defect))
+        elif known.category == "nameless":
+            findings.append(Finding("error", known.code, f"document {index + 1} is not read: {known.reason}"))
         else:
             usable.append(_CheckedDocument(body, is_json))
     return usable, findings

@@ -9,12 +9,14 @@ from random import Random
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gitsched
 from gitsched.model.errors import GitschedError
 from tests.builders import knative
+from tests.scenarios.conftest import cluster, deployment, policy
 
 from .mutation import SEEDS, mutate
 
@@ -58,7 +60,7 @@ def test_a_placed_application_whose_metadata_is_no_mapping_is_a_finding(metadata
         "status": {"state": "RUNNING"},
     }
     found = gitsched.schedule([body], previous=[record], now=NOW)
-    assert {finding.code for finding in found.findings} & {"wrong-type", "invalid-document", "missing-name"}
+    assert {finding.code for finding in found.findings} & {"wrong-type", "invalid-document", "missing-name", "invalid-metadata"}
     assert all(finding.code != "internal-error" for finding in found.findings)
 
 
@@ -123,3 +125,21 @@ def test_pods_of_a_stateful_set_with_two_billion_replicas_are_counted() -> None:
     found = gitsched.schedule(knative.parse(knative.adapter(2_000_000_000)), now=NOW, config={"knative": {"capacity": 4}})
     (finding,) = (finding for finding in found.findings if finding.code == "knative-unused-pods")
     assert " more are unused" in finding.message
+
+
+@pytest.mark.parametrize("metadata", [{}, {"namespace": "default"}, {"name": None}, None], ids=repr)
+def test_a_document_without_a_name_is_a_finding_and_has_no_effect_on_others(metadata: Any) -> None:
+    """The finding names the document itself: no other one is reported in its place."""
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    autoscaler = {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "spec": {"scaleTargetRef": target, "maxReplicas": 5},
+    }
+    documents = list(yaml.safe_load_all("---\n".join((cluster("ash"), policy("ash"), deployment("web")))))
+    alone = gitsched.schedule(documents)
+    found = gitsched.schedule([*documents, autoscaler if metadata is None else {**autoscaler, "metadata": metadata}])
+    assert found.documents == alone.documents
+    (finding,) = [finding for finding in found.findings if finding not in alone.findings]
+    assert (finding.severity, finding.code) == ("error", "missing-name")
+    assert finding.message == "document 4 is not read: this HorizontalPodAutoscaler has no metadata.name"
