@@ -22,22 +22,24 @@ class BrokenPolicies:
     """Selects as `PolicyIndex` does. What cannot be read of a selector does not restrict it."""
 
     def __init__(self, documents: Iterable[Document]) -> None:
-        self._policies = [_read_policy(document) for document in documents]
+        self._selectors: dict[tuple[str, str], list[tuple[int, _BrokenPolicy, ResourceSelector]]] = {}
+        for position, policy in enumerate(map(_read_policy, documents)):
+            for selector in policy.selectors:
+                self._selectors.setdefault((selector.kind, selector.name), []).append((position, policy, selector))
 
     def find(self, template: Document, matched: PropagationPolicy | None) -> Key | None:
         """Return a policy that would select a workload, and take precedence over the valid one that does; None if there is none."""
         labels = read_labels(template.body)
         rank = (matched.is_namespaced, matched.priority) if matched is not None else ()
-        return next(
-            (
-                policy.key
-                for policy in self._policies
-                if policy.key.namespace in ("", template.key.namespace)
-                and (bool(policy.key.namespace), policy.priority) >= rank
-                and any(selector.selects(template, labels) for selector in policy.selectors)
-            ),
-            None,
+        found = (
+            (position, policy.key)
+            for name in ("", template.key.name)
+            for position, policy, selector in self._selectors.get((template.key.kind, name), ())
+            if policy.key.namespace in ("", template.key.namespace)
+            and (bool(policy.key.namespace), policy.priority) >= rank
+            and selector.selects(template, labels)
         )
+        return min(found, default=(0, None))[1]
 
 
 def _read_policy(document: Document) -> _BrokenPolicy:
