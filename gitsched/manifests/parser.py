@@ -275,7 +275,8 @@ class _FileParser:
                 self._add_unnamed(tree, nodes[item], item_class)
             else:
                 self.others.append(locations[item][0])
-                self.reason = self.reason or item_class.reason
+                plain = "a List within a List" if item_class.category == "list" else "an empty item of a List"
+                self.reason = self.reason or item_class.reason or plain
         first = locations[0] if locations else (1 << 60, 0)
         self.issues.extend(FileIssue("error", *error) for error in builder.errors if (error.line, error.column) < first)
 

@@ -15,6 +15,7 @@ OTHER = {
     "without kind and apiVersion": deployment("web").replace("kind: Deployment\n", "").replace("apiVersion: apps/v1\n", ""),
     "no YAML": "a: b: c\n",
     "a list": "- one\n- two\n",
+    "a List within a List": "apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: List, items: []}]\n",
     "a text": "hello\n",
     "an object of another tool": "apiVersion: tool.example.com/v1\nkind: Settings\nspec: {a: 1}\n",
     "a template": "{{ if .Values.on }}\nreplicas: 1\n{{ end }}\n",
@@ -35,6 +36,7 @@ def test_a_file_with_other_content_keeps_its_documents_until_it_is_restored(pair
         (error,) = [finding for finding in run.plan.findings if finding.severity == "error"]
         assert (error.code, str(error.location)) == ("no-longer-manifest", "apps/web.yaml:1:1")
         assert "restore the file, or delete it" in error.message
+        assert "()" not in error.message, "the reason is given"
         assert pair.where(WEB) == ["first"]
         pair.commit({"apps/other.yaml": deployment("other", hour)}, hour=hour + 1)
     pair.commit({"apps/web.yaml": deployment("web", 7)}, hour=3)
