@@ -13,7 +13,7 @@ from tests.tables import each_row
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "gitsched"
-CORE = ("diff", "simulate", "decide", "apis", "schedule", "manifests", "render", "report", "kinds", "model")
+CORE = ("diff", "simulate", "decide", "apis", "schedule", "manifests", "render", "report", "kinds", "model", "query")
 CONCURRENCY = {"asyncio", "multiprocessing", "signal", "threading"}
 OUTSIDE = {"fcntl", "http", "httpx", "os", "pathlib", "pygit2", "select", "shutil", "socket", "sqlite3", "ssl", "subprocess"}
 FORBIDDEN = CONCURRENCY | OUTSIDE | {"random", "secrets", "tempfile", "time", "urllib.request"}

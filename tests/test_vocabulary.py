@@ -24,6 +24,8 @@ HOMONYMS = {
     ("page", "gitsched/watch/*"): "the HTML pages of `watch --listen`",
     ("page", "tests/watch/test_live_pages.py"): "the HTML pages of `watch --listen`",
     ("page", "tests/docs/*"): "a page of the documentation",
+    ("page", "gitsched/query/*"): "a page of a database",
+    ("page", "tests/query/*"): "a page of a database",
 }
 """(retired word, path) → the usual meaning that the word has there."""
 SHARED_CLASS_NAMES: Mapping[str, str] = {}

@@ -17,7 +17,7 @@ from tests.cli.finding_codes import find_codes
 from tests.tables import each_row
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted((ROOT / "docs").glob("*.md"))
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
 ALL = [ROOT / "README.md", *PAGES]
 SITE = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
 IN_BRACKETS = re.compile(r"\[([a-z0-9]+(?:-[a-z0-9]+)+)\](?!\()")
@@ -51,12 +51,14 @@ def manifests(page: Path) -> list[dict[str, Any]]:
 
 
 def test_every_page_is_in_the_navigation_once() -> None:
-    assert sorted(leaves(SITE["nav"])) == [page.name for page in PAGES], "add the page to nav in mkdocs.yml, and to index.md"
+    paths = [page.relative_to(ROOT / "docs").as_posix() for page in PAGES]
+    assert sorted(leaves(SITE["nav"])) == sorted(paths), "add the page to nav in mkdocs.yml, and to index.md"
 
 
 def test_the_first_page_links_every_page_and_readme_links_the_first_page() -> None:
     text = (ROOT / "docs/index.md").read_text()
-    assert [page.name for page in PAGES if f"({page.name})" not in text and page.name != "index.md"] == []
+    paths = [page.relative_to(ROOT / "docs").as_posix() for page in PAGES]
+    assert [path for path in paths if f"({path})" not in text and path != "index.md"] == []
     assert "(docs/index.md)" in (ROOT / "README.md").read_text()
 
 
