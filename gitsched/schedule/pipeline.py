@@ -48,7 +48,14 @@ def add_reasons(decision: Decision, group: AffinityGroup, request: Request, flee
 
 def schedule_in_group(request: Request, group: AffinityGroup, fleet: Fleet) -> Decision:
     """Schedule one request within one group; "no-fit" comes without its reasons, which cost more than the decision."""
-    mask = find_feasible(request, group, fleet)
+    return schedule_among(request, group, fleet, find_feasible(request, group, fleet))
+
+
+def schedule_among(request: Request, group: AffinityGroup, fleet: Fleet, mask: int) -> Decision:
+    """Schedule one request within one group among the candidates that pass the filters.
+
+    Other candidates have no effect on the decision, so a fleet without them gives the same one.
+    """
     if not mask:
         return Decision("no-fit", (), group.name, "")
     if request.division == "static":

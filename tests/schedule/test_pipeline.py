@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gitsched.model.labels import Requirement
+from gitsched.model.labels import Requirement, Selector
 from gitsched.model.scheduling import Affinity, AffinityGroup, Assignment, Request, SpreadConstraint, StaticWeight
 from gitsched.model.taints import Taint, Toleration
 from gitsched.schedule.estimator import Capacity
-from gitsched.schedule.fleet import Candidate, Fleet
-from gitsched.schedule.pipeline import explain_group, schedule, schedule_in_group
+from gitsched.schedule.fleet import Candidate, Fleet, find_feasible
+from gitsched.schedule.pipeline import explain_group, schedule, schedule_among, schedule_in_group
+from tests.search_depth import count_examples
 from tests.tables import each_row
 
 ANY = AffinityGroup("", None)
@@ -207,3 +208,49 @@ def test_empty_assignments_come_last_if_they_are_kept() -> None:
 @given(st.integers(0, 50), st.lists(st.integers(0, 9), min_size=4, max_size=4))
 def test_static_shares_sum_to_the_replicas(replicas: int, weights: list[int]) -> None:
     assert sum(static(*zip(weights, "abcd", strict=True), replicas=replicas).values()) == replicas
+
+
+_NAMES = tuple("abcdefgh")
+_CANDIDATES = st.lists(
+    st.builds(
+        Candidate,
+        st.sampled_from(_NAMES),
+        st.sampled_from([{}, {"tier": "gold"}]),
+        st.sampled_from([{}, {"region": ("eu",)}, {"region": ("us",)}]),
+        st.sampled_from([(), (COLD,)]),
+        capacity=st.none() | st.integers(0, 9).map(lambda free: Capacity({"cpu": free * 1000, "pods": 100})),
+    ),
+    min_size=1,
+    max_size=8,
+    unique_by=lambda candidate: candidate.name,
+)
+_GOLD = Affinity(labels=Selector((Requirement("tier", "In", ("gold",)),)))
+_REQUESTS = st.builds(
+    Request,
+    st.sampled_from(["", "x", "y"]),
+    st.integers(0, 12),
+    st.sampled_from(["everywhere", "duplicated", "static", "dynamic", "aggregated"]),
+    st.sampled_from([(ANY,), (AffinityGroup("gold", _GOLD, (Affinity(),)),)]),
+    resource_request=st.sampled_from([None, (("cpu", 1000),)]),
+    previous=st.dictionaries(st.sampled_from(_NAMES), st.integers(1, 4), max_size=3).map(
+        lambda counts: tuple(Assignment(*entry) for entry in counts.items())
+    ),
+    weights=st.sampled_from([(), (StaticWeight(_GOLD, 3), StaticWeight(Affinity(), 1))]),
+    spread_constraints=st.sampled_from(
+        [(), (SpreadConstraint("cluster", 1, 2),), (SpreadConstraint("region", 1, 2), SpreadConstraint("cluster", 2, 3))]
+    ),
+    fresh=st.booleans(),
+    preferred=st.none() | st.lists(st.sampled_from(_NAMES), max_size=3, unique=True).map(tuple),
+)
+
+
+@settings(max_examples=count_examples(300))
+@given(_CANDIDATES, _REQUESTS, st.sets(st.sampled_from(_NAMES)))
+def test_candidates_that_do_not_pass_the_filters_have_no_effect(
+    candidates: list[Candidate], asked: Request, others: set[str]
+) -> None:
+    fleet, (group,) = Fleet(candidates), asked.groups
+    mask = find_feasible(asked, group, fleet)
+    feasible = {fleet.names[index] for index in fleet.members(mask)}
+    smaller = Fleet(one for one in candidates if one.name in feasible or one.name in others)
+    assert schedule_among(asked, group, smaller, smaller.mask(feasible)) == schedule_in_group(asked, group, fleet)
