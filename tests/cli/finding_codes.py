@@ -41,7 +41,7 @@ def find_codes_in(trees: list[ast.Module]) -> set[str]:
     calls = [value for node in nodes if isinstance(node, ast.Call) for value in _passed(node, takers)]
     tables = [entry for tree in trees if _unpacks_code(tree) for entry in _first_of_tables(tree)]
     codes = {code for value in (*calls, *tables) for code in _texts(value, constants)}
-    return {code for code in codes if not code.isupper()}
+    return {code for code in codes if code and not code.isupper()}
 
 
 def _unpacks_code(tree: ast.Module) -> bool:

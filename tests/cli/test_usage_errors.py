@@ -61,7 +61,7 @@ def test_a_damaged_source_is_not_taken_for_one_without_commits(
     message = done.stderr.splitlines()[-1]
     assert done.returncode == 1
     assert (f"commit {oid}" if damage != "ref" else "refs/heads/main holds no commit id") in message
-    assert f"git -C {place} fsck" in message
+    assert f"git -C {place} {'fetch --refetch' if damage == 'commit' else 'fsck'}" in message
 
 
 def test_a_checked_out_output_branch_is_reported(gitsched: Run, fleet: Path, git: Callable[..., str]) -> None:

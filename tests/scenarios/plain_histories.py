@@ -103,7 +103,7 @@ spec:
   constraints: {cluster: {labels: [region is %(region)s]}}
   manifest:
   - {apiVersion: apps/v1, kind: Deployment, metadata: {name: %(name)s, namespace: %(team)s}, spec: {replicas: %(number)d%(more)s}}
-  - {apiVersion: v1, kind: %(kind)s, metadata: {name: %(other)s, namespace: %(team)s}}
+  - {apiVersion: v1, kind: %(kind)s, metadata: {name: %(other)s, namespace: %(team)s}%(spec)s}
 """
 REGIONS = ("north", "south")
 SITES = ("bay", "cape", "delta")
@@ -223,7 +223,8 @@ class PlainHistory:
         kind = dice.choice(("Service", "ConfigMap", "ConfigMap"))
         more = SETTINGS_READER % dice.choice((name, name, name, name, "app1", "none")) if dice.random() < 0.4 else ""
         values = {"name": name, "team": team, "region": dice.choice(REGIONS), "number": dice.randrange(1, 9), "kind": kind}
-        return APPLICATION % {**values, "more": more, "other": dice.choice((name, name, name, "echo"))}
+        spec = ", spec: {ports: [{port: 80}]}" if kind == "Service" else ""
+        return APPLICATION % {**values, "more": more, "spec": spec, "other": dice.choice((name, name, name, "echo"))}
 
     def _change_knative(self) -> dict[str, Files]:
         """Return the changes of documents that Knative reads by kind."""

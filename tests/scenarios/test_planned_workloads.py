@@ -16,11 +16,10 @@ from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding
 from gitsched.model.labels import parse_selector_text
 from gitsched.model.simulation import FailureDomain
-from gitsched.reconcile import pipeline, reschedule
+from gitsched.reconcile import pipeline
 from gitsched.reconcile.expired_documents import list_expired_documents
-from gitsched.reconcile.incremental import planned_fleet
 from gitsched.reconcile.reschedule import WorkloadSelection, make_reschedule_file
-from gitsched.reconcile.review import explanation, fleet_tree, source_simulation
+from gitsched.reconcile.review import explanation, source_simulation
 from gitsched.reconcile.review.fleet_status import read_fleet_status
 from gitsched.reconcile.review.fleet_tree import read_fleet_tree
 from gitsched.reconcile.run_settings import RunSettings
@@ -160,8 +159,7 @@ def test_what_the_last_run_has_placed_is_explained_without_a_complete_plan(
 
     whole = answer(settings._replace(cache=tmp_path / "none"))
     assert not any(isinstance(one, str) for one in whole)
-    for module in (pipeline, planned_fleet, fleet_tree, reschedule):
-        monkeypatch.setattr(module, "plan_source", None)
+    monkeypatch.setattr(pipeline, "_plan_source", None)
     assert answer(settings) == whole
 
 

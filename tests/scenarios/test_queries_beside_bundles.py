@@ -9,8 +9,6 @@ import pytest
 from gitsched.apis.topology import CLUSTER
 from gitsched.model.simulation import FailureDomain
 from gitsched.reconcile import pipeline
-from gitsched.reconcile.incremental import planned_fleet
-from gitsched.reconcile.review import fleet_tree
 from gitsched.reconcile.review.comparison import compare_plans
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.simulate.scenario import Scenario
@@ -63,8 +61,7 @@ def test_explanations_simulations_and_reports_beside_bundles_start_from_the_last
     whole = answer(settings._replace(cache=tmp_path / "none"))
     assert not any(isinstance(one, str) for one in whole[:5])
     assert "part of Bundle" in str(whole[0])
-    for module in (pipeline, planned_fleet, fleet_tree):
-        monkeypatch.setattr(module, "plan_source", None)
+    monkeypatch.setattr(pipeline, "_plan_source", None)
     assert answer(settings) == whole
 
 

@@ -16,7 +16,6 @@ from gitsched.decide.tenants.tenant_engines import make_tenant_engine
 from gitsched.model.simulation import FailureDomain
 from gitsched.reconcile import Reconciler, pipeline
 from gitsched.reconcile.adoption.running_fleet import AdoptionInputs, adopt
-from gitsched.reconcile.incremental import planned_fleet
 from gitsched.reconcile.review.comparison import compare_plans
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.simulate.scenario import Scenario
@@ -63,8 +62,7 @@ def test_sources_are_planned_explained_and_simulated_from_the_state(
 
     expected = [write_reports(compare_plans(whole._replace(revision=head), base, complete=True)) for head in heads]
     answers = query(whole)
-    for module in (pipeline, planned_fleet):
-        monkeypatch.setattr(module, "plan_source", None)
+    monkeypatch.setattr(pipeline, "_plan_source", None)
     assert [write_reports(compare_plans(known._replace(revision=head), base)) for head in heads] == expected
     assert query(known) == answers
 
