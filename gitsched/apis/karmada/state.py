@@ -39,10 +39,9 @@ from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.model.document import Body, Document, Key, read_annotations
 from gitsched.model.finding import Finding
 from gitsched.model.preferred_clusters import PREFERRED_CLUSTERS, read_preferred_clusters
-from gitsched.model.scheduling import Decision, ReplicaDivision, Request
+from gitsched.model.scheduling import ReplicaDivision, Request
 from gitsched.model.taints import NO_EXECUTE
 from gitsched.model.variants import WorkloadVariants
-from gitsched.schedule import pipeline
 from gitsched.schedule.request_classes import RequestClass
 
 if TYPE_CHECKING:
@@ -199,10 +198,6 @@ class KarmadaState:
     def has_reported_bindings(self) -> bool:
         """Whether the source has bindings with which clusters report the health of workloads."""
         return bool(self._reported_bindings)
-
-    def schedule(self, request: Request) -> Decision:
-        """Schedule one request among the clusters of this commit."""
-        return pipeline.schedule(request, self.fleet)
 
     def find_failover(self, current: PreviousState) -> Failover | None:
         """Return what evicts a workload; None if nothing can evict it, and no earlier eviction or failback is left to handle."""

@@ -32,6 +32,7 @@ from gitsched.kinds.run_once_kinds import RUN_ONCE_KINDS
 from gitsched.model.document import Body, Document, get_field, list_objects
 from gitsched.model.finding import Finding, Severity, format_count, format_names, format_part, locate_document
 from gitsched.model.scheduling import Assignment, Outcome, TargetCluster, make_full_targets
+from gitsched.schedule import pipeline
 
 if TYPE_CHECKING:
     from gitsched.apis.karmada.variant_requirements import VariantRequirements
@@ -66,7 +67,7 @@ def run_pass(
     if is_fixed or is_scheduling_skipped(policy, current):
         attempt = failback.SchedulingAttempt(request, trigger, None)
     elif settings.mode == "Never":
-        decision = state.schedule(request) if trigger is not None else None
+        decision = pipeline.schedule(request, state.fleet) if trigger is not None else None
         attempt = failback.SchedulingAttempt(request, trigger, decision)
     else:
         timers = failback.read_failback_timers(current.annotations)
@@ -212,7 +213,7 @@ def find_target_clusters(
     that depend on this one. The manifests of a workload that autoscalers scale keep its replicas.
     """
     existing = state.fleet.index
-    variants = state.read_variant_requirements(template) if state.snapshot.variants else None
+    variants = state.read_variant_requirements(template)
     revised = divided and not state.autoscalers.retains_replicas(template)
     edits: Mapping[str, tuple[tuple[str, int], ...]] = {}
     if revised:
