@@ -78,12 +78,10 @@ class Tenant(NamedTuple):
     def select_namespaces(self, namespaces: Collection[str]) -> frozenset[str]:
         """Return those of some namespaces in which the tenant may define objects."""
         patterns = () if self.closed else self.namespaces
-        with_wildcards = tuple(pattern for pattern in patterns if not _WILDCARDS.isdisjoint(pattern))
-        named = {pattern for pattern in patterns if pattern in namespaces}
-        matched = (
-            (one for one in namespaces if any(fnmatchcase(one, pattern) for pattern in with_wildcards)) if with_wildcards else ()
-        )
-        return frozenset((*named, *matched))
+        with_wildcards = [pattern for pattern in patterns if not _WILDCARDS.isdisjoint(pattern)]
+        named = (pattern for pattern in patterns if pattern in namespaces and _WILDCARDS.isdisjoint(pattern))
+        compared = namespaces if with_wildcards else ()
+        return frozenset((*named, *(one for one in compared if any(fnmatchcase(one, pattern) for pattern in with_wildcards))))
 
     def allows_kind(self, group: str, kind: str, delivers: bool) -> bool:
         """Return whether the tenant may define objects of a namespaced kind. One that `delivers` others must be named."""
