@@ -16,6 +16,7 @@ from gitsched.build.commit_files import BuildProblem, join_path
 from gitsched.build.scratch import InputError
 from gitsched.build.template_scanner import replace_calls, scan_template
 from gitsched.build.unstable_functions import FUNCTIONS, LOOKUP, write_definitions
+from gitsched.model.bisection import bisect_failures
 
 _EVALUATE = b"tpl"
 """The function that evaluates a text as a template: values and other files may call functions as well."""
@@ -182,11 +183,8 @@ class _StabilityCheck:
 
     def _find_call(self, outcome: int, *, found: bool = False) -> _Call:
         """Return a call whose outcome changes what is rendered with outcome 0 of all calls."""
-        same, other, reference = 0, len(self._calls), self._run(0)
-        while other - same > 1:
-            middle = (same + other) // 2
-            same, other = (middle, other) if self._run(outcome, middle, found=found) == reference else (same, middle)
-        return self._calls[other - 1]
+        reference = self._run(0)
+        return self._calls[bisect_failures(len(self._calls), lambda limit: self._run(outcome, limit, found=found) != reference)]
 
     def _has_text(self, pattern: bytes) -> bool:
         """Return whether a file matches a pattern."""

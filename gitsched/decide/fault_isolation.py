@@ -17,6 +17,7 @@ from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.fault_suspects import MAX_SUSPECTS, FaultSuspects
 from gitsched.decide.registry import reserved_groups
 from gitsched.decide.skipped_workloads import OwnedRecords
+from gitsched.model.bisection import bisect_failures
 from gitsched.model.document import Body, Key
 from gitsched.model.errors import DocumentFault
 from gitsched.model.fault import describe_fault
@@ -266,15 +267,6 @@ class _Isolation(Generic[T]):
 def _find_first_failure(size: int, fails: Callable[[int], bool]) -> int | None:
     """Return the position whose addition makes the first entries fail; None if they fail without any, or do not fail at all."""
     return None if not size or fails(0) or not fails(size) else bisect_failures(size, fails)
-
-
-def bisect_failures(size: int, fails: Callable[[int], bool]) -> int:
-    """Return the position whose addition makes the first entries fail, where all `size` of them fail, and none do not."""
-    good, bad = 0, size
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        good, bad = (good, middle) if fails(middle) else (middle, bad)
-    return good
 
 
 def make_fault_finding(document: RawDocument, error: BaseException) -> Finding:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from gitsched.model.bisection import bisect_failures
 from gitsched.model.fault import describe_fault
 from gitsched.model.finding import INTERNAL_ERROR, Finding
 from gitsched.model.system_errors import is_bug
@@ -58,12 +59,8 @@ def _find_failing(
         return None, None
     if (failure := _try(review, field, (), render)) is not None:
         return None, failure
-    good, bad = 0, len(entries)
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        found = _try(review, field, entries[:middle], render)
-        good, bad, error = (middle, bad, error) if found is None else (good, middle, found)
-    return good, error
+    position = bisect_failures(len(entries), lambda count: _try(review, field, entries[:count], render) is not None)
+    return position, _try(review, field, entries[: position + 1], render) or error
 
 
 def _try(review: Review, field: str, entries: Sequence[Any], render: Callable[[Review], object]) -> Exception | None:

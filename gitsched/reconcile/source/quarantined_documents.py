@@ -15,10 +15,10 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from gitsched.apis.gitsched.config import FILE, GROUP
 from gitsched.apis.topology import list_cluster_kinds
-from gitsched.decide.fault_isolation import bisect_failures
 from gitsched.decide.fault_suspects import MAX_SUSPECTS, FaultSuspects, Place, list_frame_origins
 from gitsched.decide.registry import reserved_groups
 from gitsched.manifests.parsed_file import ABSENT, FileIssue, ParsedDocument
+from gitsched.model.bisection import bisect_failures
 from gitsched.model.document import Body, get_field, parse_api_group
 from gitsched.model.errors import DocumentFault, GitschedError
 from gitsched.model.fault import describe_fault
@@ -114,8 +114,7 @@ class _Search(Generic[T]):
                 is_separated = True
                 self._separate_owners()
             else:
-                number = self._find_suspect(error)
-                number = self._find_first() if number is None else number
+                number = self._find_faulty(error)
                 if number is None:
                     self._context.caches.set_quarantine({})
                     raise error
@@ -163,8 +162,7 @@ class _Search(Generic[T]):
             error = self._find_fault(self._left_out)
             if error is None:
                 return None
-            number = self._find_suspect(error)
-            number = self._find_first() if number is None else number
+            number = self._find_faulty(error)
             if number is None:
                 return None  # it fails without any document
             self._left_out[number] = error
@@ -256,6 +254,11 @@ class _Search(Generic[T]):
     @cached_property
     def _suspects(self) -> FaultSuspects:
         return FaultSuspects((document.parsed.body, document.place) for document in self._documents)
+
+    def _find_faulty(self, error: Exception) -> int | None:
+        """Return the next document to leave out; None if the attempt fails without any."""
+        number = self._find_suspect(error)
+        return self._find_first() if number is None else number
 
     def _find_first(self) -> int | None:
         """Return the first document with which the attempt fails, in the order of their owners; None if it fails without any."""
