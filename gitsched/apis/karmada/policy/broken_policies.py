@@ -4,9 +4,15 @@ them."""
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 from typing import NamedTuple
 
-from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, ResourceSelector, parse_resource_selector
+from gitsched.apis.karmada.policy.propagation_policy import (
+    PropagationPolicy,
+    ResourceSelector,
+    SelectorIndex,
+    parse_resource_selector,
+)
 from gitsched.model.document import Body, Document, Key, as_object, get_field, list_objects, read_labels
 
 
@@ -22,24 +28,19 @@ class BrokenPolicies:
     """Selects as `PolicyIndex` does. What cannot be read of a selector does not restrict it."""
 
     def __init__(self, documents: Iterable[Document]) -> None:
-        self._selectors: dict[tuple[str, str], list[tuple[int, _BrokenPolicy, ResourceSelector]]] = {}
-        for position, policy in enumerate(map(_read_policy, documents)):
-            for selector in policy.selectors:
-                self._selectors.setdefault((selector.kind, selector.name), []).append((position, policy, selector))
+        pairs = [(policy, selector) for policy in map(_read_policy, documents) for selector in policy.selectors]
+        self._policies = [policy for policy, _ in pairs]
+        self._index = SelectorIndex((policy.key.namespace, selector) for policy, selector in pairs)
 
     def find(self, template: Document, matched: PropagationPolicy | None) -> Key | None:
         """Return a policy that would select a workload, and take precedence over the valid one that does; None if there is none."""
         labels = read_labels(template.body)
         rank = (matched.is_namespaced, matched.priority) if matched is not None else ()
-        found = (
-            (position, policy.key)
-            for name in ("", template.key.name)
-            for position, policy, selector in self._selectors.get((template.key.kind, name), ())
-            if policy.key.namespace in ("", template.key.namespace)
-            and (bool(policy.key.namespace), policy.priority) >= rank
-            and selector.selects(template, labels)
-        )
-        return min(found, default=(0, None))[1]
+        parts = [
+            part for scope in dict.fromkeys(("", template.key.namespace)) for part in self._index.match(scope, template, labels)
+        ]
+        selecting = (self._policies[position] for position in sorted(chain.from_iterable(parts)))
+        return next((one.key for one in selecting if (bool(one.key.namespace), one.priority) >= rank), None)
 
 
 def _read_policy(document: Document) -> _BrokenPolicy:
