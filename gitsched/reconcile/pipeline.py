@@ -279,10 +279,8 @@ def _plan_source(
 
     def complete(plan: Plan, state: CompleteState | None = None) -> Planned:
         plan = locate_plan_findings(plan, RuleLocations(context.source.repository)) if plan.has_rule_findings else plan
-        kept_files = {path: file.commit for path, file in source.last_valid.items()}
-        return Planned(
-            plan, plan.totals.config, state, source.builds, kept_files, setting_changes, tenants=source.tenants, facts=facts
-        )
+        kept = {path: file.commit for path, file in source.last_valid.items()}
+        return Planned(plan, plan.totals.config, state, source.builds, kept, setting_changes, tenants=source.tenants, facts=facts)
 
     use_made = (lambda plan: use(complete(plan))) if use is not None else None
     plan, is_sound = _make_plan(made_from, caches, use_made) if isolates else (make_plan(made_from), False)

@@ -245,15 +245,11 @@ def describe_withheld(settings: RunSettings, requests: Iterable[Document]) -> st
     Raise Permanent if the source does not read a request, because its file is hidden.
     """
     context = open_context(settings)
-    known = {request.key: request.key for request in requests}
     planned, read = use_plan(
-        context,
-        fetch(context),
-        settings.now,
-        lambda planned: known.keys() & planned.plan.decisions.catalog.api_documents_by_key.keys(),
+        context, fetch(context), settings.now, lambda planned: planned.plan.decisions.catalog.api_documents_by_key.keys()
     )
     plan = planned.plan
-    for key in known:
+    for key in (request.key for request in requests):
         if key not in read:
             raise Permanent(f"{key} is not read: .sourceignore or source.paths hides it; choose another file with --file")
     if not plan.withheld.moves:

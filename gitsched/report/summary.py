@@ -142,12 +142,16 @@ def describe_move_kind(kind: str, number: int) -> str:
     return f"{format_count(number, 'workload')} {one if number == 1 else many}"
 
 
+def describe_unfetched(review: Review) -> str:
+    """Return that the clone may lack the output branch; "" if it does not."""
+    lacks_branch = any(finding.code == OUTPUT_NOT_FETCHED for finding in review.findings)
+    return "The output branch was not fetched, so that everything counts as new" if lacks_branch else ""
+
+
 def format_headline(review: Review) -> str:
     """Return the result as one sentence without a full stop."""
     if review.before is None and not review.base.commit:
-        if any(finding.code == OUTPUT_NOT_FETCHED for finding in review.findings):
-            return "The output branch was not fetched, so that everything counts as new"
-        return f"First placement of {format_count(review.states['placed'], 'workload')}"
+        return describe_unfetched(review) or f"First placement of {format_count(review.states['placed'], 'workload')}"
     if review.moves:
         removed = {move.key for move in review.moves if not move.after}  # or not placed any more
         removed -= {outcome.key for outcome in review.outcomes} if removed else set()

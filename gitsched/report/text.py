@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from gitsched.model.finding import OUTPUT_NOT_FETCHED, Finding, count_shown, format_count
+from gitsched.model.finding import Finding, count_shown, format_count
 from gitsched.model.time import format_time
 from gitsched.report.lines import (
     MAX_SINGLE_MOVES,
@@ -30,6 +30,7 @@ from gitsched.report.lines import (
 from gitsched.report.paint import Paint, Role, paint_severity, paint_start
 from gitsched.report.summary import (
     describe_record_changes,
+    describe_unfetched,
     describe_withheld,
     format_headline,
     list_comparison_notes,
@@ -127,9 +128,7 @@ def summarize_plan(review: Review) -> str:
     if review.before is None:
         placed = format_count(review.states["placed"], "workload")
         recorded = f", and make {format_count(len(review.record_changes), 'recorded decision')}" if review.record_changes else ""
-        first = "First placement"
-        if any(finding.code == OUTPUT_NOT_FETCHED for finding in review.findings):
-            first = "The output branch was not fetched, so that everything counts as new"
+        first = describe_unfetched(review) or "First placement"
         return f"{first}: {source} would create {describe_output_branch(review)} and place {placed}{recorded}."
     if review.moves or review.record_changes:
         return f"{format_headline(review)}: {source} against {describe_output_branch(review)}."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -32,6 +32,7 @@ from gitsched.model.finding import Issue, Pointer
 from gitsched.model.urls import parse_http_url
 
 _GLOBAL_KINDS = ("GlobalCloud", "GlobalInfrastructureProvider", "GlobalMetric", "GlobalMetricsProvider")
+_PARSERS: Mapping[str, Callable[[str], object]] = {"labels": parse_label_constraint, "metrics": parse_metric_constraint}
 _QUOTING_HINT = " (in a YAML flow sequence a comma ends the item: quote the constraint)"
 
 
@@ -102,7 +103,7 @@ def validate_magnum_cluster(body: Body) -> Iterator[Issue]:
     """Validate a MagnumCluster."""
     yield from validate_metadata(body)
     yield from _validate_constraints(body["spec"], "project", ("labels",))
-    for part, wanted in ((get_field(body, "spec", "constraints", "project")) or {}).items():
+    for part, wanted in (get_field(body, "spec", "constraints", "project") or {}).items():
         if part != "labels" and wanted:
             message = f"{part} have no effect here: of a project, only constraints on labels count"
             yield Issue("warning", "krake-project-constraint", message, ("spec", "constraints", "project", part))
@@ -148,13 +149,13 @@ def _validate_type(spec: Body) -> Iterator[Issue]:
         yield _error("missing-field", f"the type is {kind}, so spec.{kind} is required", "spec")
 
 
-def _validate_constraints(spec: Body, target: str, parts: Collection[str] = ("labels", "metrics")) -> Iterator[Issue]:
+def _validate_constraints(spec: Body, target: str, parts: Iterable[str] = tuple(_PARSERS)) -> Iterator[Issue]:
     constraints = (spec.get("constraints") or {}).get(target) or {}
-    for part, parse in (("labels", parse_label_constraint), ("metrics", parse_metric_constraint)):
-        for index, text in enumerate(constraints.get(part) or () if part in parts else ()):
+    for part in parts:
+        for index, text in enumerate(constraints.get(part) or ()):
             pointer: Pointer = ("spec", "constraints", target, part, index)
             try:
-                constraint: Any = parse(text)
+                constraint: Any = _PARSERS[part](text)
             except ConstraintError as error:
                 hint = _QUOTING_HINT if isinstance(text, str) and text.count("(") != text.count(")") else ""
                 yield Issue("error", f"krake-{part[:-1]}-constraint", f"{text!r:.100} {error}{hint}", pointer)
