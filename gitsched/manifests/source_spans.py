@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from yaml import MappingNode, ScalarNode, SequenceNode
 
 from gitsched.manifests.yaml_nodes import find_member, find_written_member, has_merge_key
-from gitsched.model.document import Body, InsertionPoint, SourceSpans, get_field, list_server_owned
+from gitsched.model.document import Body, FieldPath, InsertionPoint, SourceSpans, get_field, list_server_owned
 
 if TYPE_CHECKING:
     from gitsched.manifests.yaml_composer import YamlDocument
@@ -118,13 +118,13 @@ def _find_flow_insertion_point(text: str, offset: int, parent: str, node: Any) -
     return InsertionPoint(parent, line_start, f"{indent}{quote}", f"{quote}: ", f",{line_end}")
 
 
-def _find_server_owned(text: str, tree: YamlDocument, server_owned: list[tuple[str, ...]]) -> tuple[tuple[int, int], ...] | None:
+def _find_server_owned(text: str, tree: YamlDocument, server_owned: list[FieldPath]) -> tuple[tuple[int, int], ...] | None:
     spans = []
     for path in server_owned:
         node: Any = tree.node
         pair = None
         for step in path:
-            pair = None if node.flow_style else find_member(node, step)
+            pair = None if isinstance(step, int) or node.flow_style else find_member(node, step)
             if pair is None:
                 return None
             node = pair[1]

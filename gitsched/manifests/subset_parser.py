@@ -17,7 +17,7 @@ from gitsched.manifests.object_meta import RESOURCE, classify_document, validate
 from gitsched.manifests.parsed_file import ParsedDocument, ParsedFile, SharedValues, Validator
 from gitsched.manifests.source_spans import NAMESPACE_MEMBERS
 from gitsched.manifests.yaml_subset import is_common_yaml
-from gitsched.model.document import Body, InsertionPoint, SourceSpans, list_server_owned
+from gitsched.model.document import Body, FieldPath, InsertionPoint, SourceSpans, list_server_owned
 from gitsched.model.system_errors import is_bug
 
 _MARKER = re.compile(r"^---[^\n]*\n?", re.MULTILINE)
@@ -177,13 +177,14 @@ def _group_paths(paths: tuple[str, ...]) -> dict[str, list[str]]:
     return names
 
 
-def _find_server_owned(text: str, root: _Block, path: tuple[str, ...]) -> tuple[int, int]:
+def _find_server_owned(text: str, root: _Block, path: FieldPath) -> tuple[int, int]:
     block: _Block | None = root
     for step in path[:-1]:
-        block = block.find_block(text, step) if block is not None else None
-    if block is None or ("&" in text and "*" in text):  # `find_spans` does not look for anchors any closer
+        block = block.find_block(text, step) if block is not None and isinstance(step, str) else None
+    name = path[-1]
+    if block is None or isinstance(name, int) or ("&" in text and "*" in text):  # `find_spans` does not look for anchors any closer
         raise _Unclear
-    return block.find_member_lines(text, path[-1])
+    return block.find_member_lines(text, name)
 
 
 def _find_spans(text: str, document: _Document, body: Body, editable: tuple[str, ...]) -> SourceSpans:

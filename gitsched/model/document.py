@@ -292,6 +292,21 @@ SERVER_OWNED: Final = frozenset(
     )
 )
 """Fields of metadata that only an API server writes; the top-level status is also server-owned."""
+FieldPath = tuple[str | int, ...]
+"""The names of members and the indices of entries that lead to a value."""
+SERVER_ANNOTATIONS: Final = frozenset(
+    (
+        "deployment.kubernetes.io/revision",
+        "deployment.kubernetes.io/revision-history",
+        "kubernetes.io/service-account.uid",
+        "pv.kubernetes.io/bind-completed",
+        "pv.kubernetes.io/bound-by-controller",
+        "volume.kubernetes.io/selected-node",
+    )
+)
+"""Annotations that only controllers of a cluster set."""
+_OFTEN_GENERATED = ("Job", "PersistentVolume")
+"""Kinds that may show a uid of a server outside of their metadata."""
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
@@ -314,32 +329,44 @@ def read_json(text: str) -> Any:
         raise ValueError("the JSON text is nested too deeply") from None
 
 
-def list_server_owned(body: Body) -> list[tuple[str, ...]]:
-    """Return the paths of server-owned fields, none inside another; an annotation map that would become empty is removed
-    completely. A document that SOPS encrypted keeps all its fields, because its message authentication code covers them."""
+def list_server_owned(body: Body) -> list[FieldPath]:
+    """Return the paths of server-owned fields, none inside another; an object or list that would become empty is removed completely.
+
+    A document that shows that a server wrote it also has those that only its cluster may have (`gitsched.model.dumped_fields`). One that
+    SOPS encrypted keeps all its fields, because its message authentication code covers them.
+    """
     if "sops" in body and is_encrypted(body):
         return []
     metadata = body.get("metadata")
-    found: list[tuple[str, ...]] = []
+    found: list[FieldPath] = []
+    annotations = None
     if isinstance(metadata, dict):
         found += [("metadata", name) for name in metadata if name in SERVER_OWNED]
         annotations = metadata.get("annotations")
         if isinstance(annotations, dict) and LAST_APPLIED in annotations:
-            found.append(("metadata", "annotations") if len(annotations) == 1 else ("metadata", "annotations", LAST_APPLIED))
+            found.append(("metadata", "annotations", LAST_APPLIED))
     if "status" in body:
         found.append(("status",))
-    return found
+    if not found and body.get("kind") not in _OFTEN_GENERATED and not (annotations and _has_server_annotation(annotations)):
+        return []
+    from gitsched.model.dumped_fields import join_paths, list_dumped_fields  # most sources have no dumps
+
+    return join_paths(body, [*found, *list_dumped_fields(parse_api_group(str(body.get("apiVersion"))), body)])
+
+
+def _has_server_annotation(annotations: object) -> bool:
+    return isinstance(annotations, dict) and not SERVER_ANNOTATIONS.isdisjoint(annotations)
 
 
 def remove_server_owned(body: Body) -> Body:
     """Return the body without server-owned fields; the same object when it has none."""
-    for path in list_server_owned(body):
+    for path in reversed(list_server_owned(body)):  # the last entry of a list first
         body = _remove_field(body, path)
     return body
 
 
-def _remove_field(body: Body, path: tuple[str, ...]) -> Body:
+def _remove_field(value: Any, path: FieldPath) -> Any:
     name, *rest = path
-    if not rest:
-        return {k: v for k, v in body.items() if k != name}
-    return {k: _remove_field(v, tuple(rest)) if k == name else v for k, v in body.items()}
+    entries = value.items() if isinstance(value, dict) else enumerate(value)
+    kept = ((key, _remove_field(entry, tuple(rest)) if key == name else entry) for key, entry in entries if rest or key != name)
+    return dict(kept) if isinstance(value, dict) else [entry for _, entry in kept]

@@ -35,7 +35,7 @@ def test_server_owned_fields_of_a_kubectl_dump_are_located() -> None:
         kind: Deployment
         metadata:
           annotations:
-            deployment.kubernetes.io/revision: "1"
+            example.com/revision: "1"
             # about the next line
             kubectl.kubernetes.io/last-applied-configuration: |
               {"apiVersion":"apps/v1","kind":"Deployment"}
@@ -70,7 +70,7 @@ def test_server_owned_fields_of_a_kubectl_dump_are_located() -> None:
         kind: Deployment
         metadata:
           annotations:
-            deployment.kubernetes.io/revision: "1"
+            example.com/revision: "1"
             # about the next line
           # kept between
           name: web

@@ -110,3 +110,20 @@ def test_more_changed_manifests_than_the_limit_are_counted(fleet: Fleet, monkeyp
     found = [finding for finding in fleet.preview(1).plan.findings if finding.code == "immutable-field-changed"]
     assert len(found) == 2
     assert "only 1 of 2 changed manifests" in found[-1].message
+
+
+def test_a_divided_job_that_its_clusters_delete_is_reported(fleet: Fleet) -> None:
+    start(fleet, static(1, 1))
+    text = JOB % ("", 1)
+    expiring = text.replace("  completions", "  ttlSecondsAfterFinished: 60\n  completions")
+    fleet.commit({"job.yaml": expiring}, hour=1)
+    for run in (fleet.preview(1), fleet.reconcile(1), fleet.reconcile(1)):
+        found = [finding for finding in run.plan.findings if finding.code == "job-repeated"]
+        assert [(str(finding.location), finding.severity) for finding in found] == [("job.yaml:6:28", "info")]
+    assert "ttlSecondsAfterFinished: 60" in fleet.read(f"clusters/ash/{PATH}.yaml")
+    dumped = expiring.replace("namespace: default", "namespace: default, uid: 1-2-3")
+    for hour, (after, delivered) in enumerate(((text, False), (expiring, True), (dumped, False)), 2):
+        fleet.commit({"job.yaml": after}, hour=hour)
+        codes = {finding.code for finding in fleet.reconcile(hour).plan.findings}
+        assert ("job-repeated" in codes) == delivered
+        assert ("ttlSeconds" in fleet.read(f"clusters/ash/{PATH}.yaml")) == delivered

@@ -14,13 +14,14 @@ from gitsched.apis.karmada.failover.failback import SchedulingAttempt, find_earl
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, ResourceSelector, parse_resource_selector
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.variant_values import make_lacking_finding
-from gitsched.model.document import Document, Key, is_known_group, parse_api_group, read_annotations
+from gitsched.model.document import Document, Key, get_field, is_known_group, list_server_owned, parse_api_group, read_annotations
 from gitsched.model.finding import FieldOrigin, Finding, Pointer, format_names, locate_document
 from gitsched.model.known_values import find_near
 from gitsched.model.variants import WorkloadVariants
 from gitsched.schedule.fleet import VariantFilter
 from gitsched.schedule.rejections import list_rejections
 
+_JOB = ("batch", "Job")
 _KIND_SIMILARITY = 0.85
 _MAX_NAMESPACES = 3
 
@@ -261,6 +262,8 @@ def find_binding_warnings(
             "WorkloadRebalancer that names it"
         )
         yield Finding("warning", "earlier-group-fits", message, locate_document(template), template.key.resource)
+    if last.request.divides and template.key[:2] == _JOB and last.outcome.targets:
+        yield from _find_ttl(template)
     variants = state.read_variant_requirements(template)
     if variants is not None and variants.variants.lacking:
         yield from _find_lacking_clusters(state, template, last, variants.variants)
@@ -269,6 +272,19 @@ def find_binding_warnings(
     exceeded = read_exceeded_capacity(read_annotations(last.outcome.records[0][1]))
     targets, group = last.outcome.targets, last.outcome.group
     yield from find_full_clusters(state.fleet, template, last.request, group, targets, exceeded, state.inventory.allocatable)
+
+
+def _find_ttl(template: Document) -> Iterator[Finding]:
+    """Yield a note about a Job that its clusters delete when it has finished, unless the TTL is not delivered."""
+    field = ("spec", "ttlSecondsAfterFinished")
+    if get_field(template.body, *field) is None or field in list_server_owned(template.body):
+        return
+    message = (
+        f"{template.key} has ttlSecondsAfterFinished: where it has finished, its cluster deletes it, and what delivers it makes it again, "
+        "so that its part of the work is done twice; remove the field, and remove the Job from the source when it has finished"
+    )
+    origin = FieldOrigin(template.origin, field) if template.origin is not None else None
+    yield Finding("info", "job-repeated", message, locate_document(template), template.key.resource, origin)
 
 
 def _find_lacking_clusters(
