@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from gitsched.apis.built_in_schemas import load_built_in_kinds
+from gitsched.apis.built_in_schemas import find_wrong_types, load_built_in_kinds
 from gitsched.apis.gitsched import config
 from gitsched.apis.gitsched.operator_config import KIND as OPERATOR_KIND
 from gitsched.apis.proposals import set_at
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from gitsched.apis.policy_api import DocumentValidator, PolicyAPI, SchemaKey
     from gitsched.decide.catalog import RawDocument
     from gitsched.manifests.choices import Choice
-    from gitsched.manifests.object_schema import ObjectSchema
 
 
 def validate_document(body: Body, ignored: frozenset[str] = frozenset(), strictness: Strictness = "upstream") -> ValidationResult:
@@ -85,7 +84,7 @@ def validate_source_document(
             inner = list(_find_embedded_errors(result, embedded, ignored, strictness)) if embedded is not None else []
             return result._replace(issues=(*result.issues, *inner)) if inner else result
         found = load_built_in_kinds().check_group(key) if key[0] not in apis_by_group else []
-        found = found or _find_wrong_types(key, body)
+        found = found or find_wrong_types(key, body)
         return result._replace(issues=(*result.issues, *found)) if found else result
     try:
         found = load_built_in_kinds().find_issues(key, body)
@@ -118,21 +117,6 @@ def _find_embedded_errors(
             pointer = (*path, index, *issue.pointer)
             if issue.severity == "error" and pointer not in known:
                 yield issue._replace(pointer=pointer)
-
-
-def _find_wrong_types(key: SchemaKey, body: Body) -> list[Issue]:
-    """Return the fields of an object of another project's kind that are read and have another type than they have there."""
-    schema = _compile_fields(key[0], key[2])
-    return schema.find_issues(body) if schema is not None else []
-
-
-@lru_cache(maxsize=1024)
-def _compile_fields(group: str, kind: str) -> ObjectSchema | None:
-    from gitsched.kinds.field_types import make_field_schema  # many sources have only kinds with schemas
-    from gitsched.manifests.object_schema import ObjectSchema
-
-    schema = make_field_schema(group, kind)
-    return ObjectSchema(schema, "", {}) if schema is not None else None
 
 
 def find_non_json_value(body: Any) -> Issue | None:

@@ -187,6 +187,44 @@ def test_deadlines_before_a_move_that_fails_take_effect_in_a_late_run(make_fleet
     assert records[0] == records[1]
 
 
+MISTAKES = [
+    ("{path: /spec/replicas, operator: replace, value: three}", "'replicas' must be an integer, not \"three\""),
+    ("{path: /spec/selector, operator: remove}", "'spec' lacks 'selector', which is required"),
+    ("{path: /spec/template/spec/containers/0/env, operator: add, value: {A: b}}", "'env' must be a list, not a mapping"),
+    ("{path: /spec/template/spec/containers, operator: remove}", "'spec' lacks 'containers', which is required"),
+    ("{path: /spec/template/metadata/labels/app, operator: replace, value: other}", "give both the same labels"),
+    ("{path: /metadata/labels, operator: add, value: {a: -b-}}", "'-b-' cannot be a label's value"),
+    ("{path: /apiVersion, operator: replace, value: apps/v1beta1}", "Kubernetes 1.36 has no Deployment in apps/v1beta1"),
+]
+
+
+@pytest.mark.usefixtures("bugs_are_raised")
+def test_an_override_that_an_api_server_refuses_is_an_error_at_its_line(fleet: Fleet, tmp_path: Path) -> None:
+    before = blobs(fleet)
+    harmless = "      - {path: /metadata/annotations, operator: add, value: {a: b}}\n"
+    for hour, (entry, reason) in enumerate(MISTAKES, 1):
+        text = mirror("mirror.example.net", "second", more=f"      plaintext:\n{harmless}      - {entry}\n{harmless}")
+        fleet.commit({"mirror.yaml": text}, hour=hour)
+        for run in (fleet.preview(hour), fleet.preview(hour, cache=tmp_path / f"cache-{hour}"), fleet.reconcile(hour)):
+            (found,) = [finding for finding in run.plan.findings if finding.severity == "error"]
+            assert (found.code, str(found.location)) == ("override-failed", "mirror.yaml:12:9"), found.message
+            assert reason in found.message
+        assert blobs(fleet) == before
+    fleet.commit({"mirror.yaml": mirror("mirror.example.org", "second")}, hour=20)
+    fleet.reconcile(20)
+    assert image(fleet, "second") == "mirror.example.org/web:1"
+
+
+def test_what_the_source_has_wrong_is_not_the_mistake_of_an_override(fleet: Fleet) -> None:
+    fleet.commit({"web.yaml": WEB.replace("  selector: {matchLabels: {app: web}}\n", "")}, hour=1)
+    run = fleet.reconcile(1)
+    assert sorted({finding.code for finding in run.plan.findings if finding.severity != "info"}) == [
+        "immutable-field-changed",
+        "missing-field",
+    ]
+    assert image(fleet, "second") == "mirror.example.net/web:1"
+
+
 def test_a_new_workload_is_placed_where_its_manifest_can_be_made(fleet: Fleet) -> None:
     other = WEB.replace("name: web", "name: other")
     fleet.commit({"other.yaml": other, "mirror.yaml": mirror("mirror.example.net", "second", more=UNFIT)}, hour=1)

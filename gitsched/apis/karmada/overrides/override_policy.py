@@ -81,17 +81,20 @@ def read_overrides(snapshot: Snapshot, fleet: Fleet) -> OverrideIndex:
     duplicated = (
         copy for key, copies in sorted(snapshot.duplicates.items()) if (key.group, key.kind) in OVERRIDE_KINDS for copy in copies
     )
-    return OverrideIndex(documents, duplicated, fleet)
+    return OverrideIndex(documents, duplicated, fleet, checked=not snapshot.single_cycle)
 
 
 class OverrideIndex:
     """Every override policy of a commit (`policies`), indexed by its selectors. The rules of policies are combined once for each set of
     policies of one scope that are equally specific, so that workloads which have these in common share them."""
 
-    __slots__ = ("_cache", "_fleet", "_index", "_keys", "_selectors", "_unselective", "policies")
+    __slots__ = ("_cache", "_checked", "_fleet", "_index", "_keys", "_selectors", "_unselective", "policies")
 
-    def __init__(self, documents: Iterable[Document], duplicated: Iterable[Document], fleet: Fleet) -> None:
-        self._fleet = fleet
+    def __init__(
+        self, documents: Iterable[Document], duplicated: Iterable[Document], fleet: Fleet, *, checked: bool = False
+    ) -> None:
+        """With `checked`, an override that makes an object one that an API server refuses cannot be applied."""
+        self._fleet, self._checked = fleet, checked
         parsed = [
             *map(parse_override_policy, documents),
             *(parse_override_policy(document, True) for document in duplicated),
@@ -123,6 +126,7 @@ class OverrideIndex:
         if not planned:
             return targets, ()
         manifests: dict[tuple[tuple[int, ...], tuple[tuple[str, int], ...]], Body | InapplicableOverride | None] = {}
+        checks: dict[tuple[int, ...], InapplicableOverride | None] = {}
         failures: dict[tuple[int, str], tuple[InapplicableOverride, list[str]]] = {}
         results = []
         for target in targets:
@@ -130,9 +134,16 @@ class OverrideIndex:
             if not rules or None in rules:
                 results.append(target._replace(keeps_manifest=True) if rules else target)
                 continue
-            cache_key = (tuple(map(id, rules)), target.edits)
+            identity = tuple(map(id, rules))
+            cache_key = (identity, target.edits)
             if cache_key not in manifests:
-                manifests[cache_key] = _override_manifest(template, [one for one in rules if one is not None], target.edits)
+                known = [one for one in rules if one is not None]
+                manifest = _override_manifest(template, known, target.edits)
+                if self._checked and isinstance(manifest, dict):  # the same for all numbers of replicas
+                    if identity not in checks:
+                        checks[identity] = _check_manifest(template, manifest, known, target.edits)
+                    manifest = checks[identity] or manifest
+                manifests[cache_key] = manifest
             manifest = manifests[cache_key]
             if isinstance(manifest, InapplicableOverride):
                 failures.setdefault((id(manifest.rule), manifest.reason), (manifest, []))[1].append(target.cluster)
@@ -245,6 +256,15 @@ def _override_manifest(
     before = set_counts(template.body, counts)
     after = apply_rules(before, rules)
     return after if isinstance(after, InapplicableOverride) or not is_same_json(before, after) else None
+
+
+def _check_manifest(
+    template: Document, manifest: Body, rules: Sequence[CombinedRules], counts: tuple[tuple[str, int], ...]
+) -> InapplicableOverride | None:
+    """Return the override that makes a manifest one that an API server refuses, if there is one."""
+    from gitsched.apis.karmada.overrides.overridden_objects import find_invalid_override  # few sources have overrides
+
+    return find_invalid_override(set_counts(template.body, counts), manifest, rules)
 
 
 def _make_finding(template: Document, failure: InapplicableOverride, clusters: list[str]) -> Finding:
