@@ -293,8 +293,8 @@ SERVER_OWNED: Final = frozenset(
 )
 """Fields of metadata that only an API server writes; the top-level status is also server-owned."""
 FieldPath = tuple[str | int, ...]
-"""The names of members and the indices of entries that lead to a value."""
-SERVER_ANNOTATIONS: Final = frozenset(
+"""The names of members and the indices of entries that lead to a field."""
+_SERVER_ANNOTATIONS: Final = frozenset(
     (
         "deployment.kubernetes.io/revision",
         "deployment.kubernetes.io/revision-history",
@@ -339,23 +339,21 @@ def list_server_owned(body: Body) -> list[FieldPath]:
         return []
     metadata = body.get("metadata")
     found: list[FieldPath] = []
-    annotations = None
+    is_annotated = False
     if isinstance(metadata, dict):
         found += [("metadata", name) for name in metadata if name in SERVER_OWNED]
         annotations = metadata.get("annotations")
-        if isinstance(annotations, dict) and LAST_APPLIED in annotations:
-            found.append(("metadata", "annotations", LAST_APPLIED))
+        if isinstance(annotations, dict):
+            found += [("metadata", "annotations", LAST_APPLIED)] if LAST_APPLIED in annotations else []
+            is_annotated = not _SERVER_ANNOTATIONS.isdisjoint(annotations)
     if "status" in body:
         found.append(("status",))
-    if not found and body.get("kind") not in _OFTEN_GENERATED and not (annotations and _has_server_annotation(annotations)):
+    if not (found or is_annotated or body.get("kind") in _OFTEN_GENERATED):
         return []
     from gitsched.model.dumped_fields import join_paths, list_dumped_fields  # most sources have no dumps
 
-    return join_paths(body, [*found, *list_dumped_fields(parse_api_group(str(body.get("apiVersion"))), body)])
-
-
-def _has_server_annotation(annotations: object) -> bool:
-    return isinstance(annotations, dict) and not SERVER_ANNOTATIONS.isdisjoint(annotations)
+    group = parse_api_group(str(body.get("apiVersion")))
+    return join_paths(body, [*found, *list_dumped_fields(group, body, is_annotated=is_annotated)])
 
 
 def remove_server_owned(body: Body) -> Body:

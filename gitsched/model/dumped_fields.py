@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from gitsched.model.document import SERVER_ANNOTATIONS, Body, FieldPath
+Body = Mapping[str, Any]
+FieldPath = tuple[str | int, ...]
+"""The names of members and the indices of entries that lead to a value."""
 
 _EVIDENCE = ("uid", "resourceVersion", "managedFields", "creationTimestamp", "selfLink")
 """Members of metadata that only a server sets to a value; generators write `creationTimestamp: null`."""
@@ -27,12 +29,12 @@ _JOB_LABELS = (*_UID_LABELS, "job-name", "batch.kubernetes.io/job-name")
 _ACCOUNT_TYPE = "kubernetes.io/service-account-token"
 
 
-def list_dumped_fields(group: str, body: Body) -> list[FieldPath]:
-    """Return the paths of these fields in an object of an API group; [] if nothing shows that a server wrote it."""
+def list_dumped_fields(group: str, body: Body, *, is_annotated: bool) -> list[FieldPath]:
+    """Return the paths of these fields in an object of an API group; [] if nothing shows that a server wrote it. It `is_annotated` if it has
+    an annotation that only controllers set."""
     metadata = _read(body, "metadata")
     kind = (group, str(body.get("kind")))
-    is_dumped = any(metadata.get(name) for name in _EVIDENCE) or not SERVER_ANNOTATIONS.isdisjoint(_read(metadata, "annotations"))
-    if not (is_dumped or _shows_server(kind, body)):
+    if not (is_annotated or any(metadata.get(name) for name in _EVIDENCE) or _shows_server(kind, body)):
         return []
     found: list[FieldPath] = [("metadata", name) for name in ("finalizers", "ownerReferences") if name in metadata]
     list_own = _FIELDS.get(kind)
