@@ -1,13 +1,16 @@
-"""The command line: one module for each command, imported when the command runs. Parses arguments and environment variables into typed
-values; contains no logic."""
+"""The command line: a module for each command has its options, and is imported when the command is named. What the command does is in the
+module of the same name in `gitsched.cli.commands`, which is imported when it runs: help and completion need none of it.
+
+Parses arguments and environment variables into typed values; contains no logic."""
 
 from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -46,6 +49,28 @@ COMMANDS = {
 ALIASES = {"diff": "plan"}
 
 
+class LazyCommand(click.Command):
+    """A command with its options and its help. What it does is a function of a module in `gitsched.cli.commands`, by default `run` of that
+    with the name of the command, which is imported when the command runs. `given` are arguments beside those of its parameters."""
+
+    def __init__(
+        self,
+        name: str | None,
+        *,
+        module: str = "",
+        function: str = "run",
+        given: Mapping[str, Any] | None = None,
+        **attributes: Any,
+    ) -> None:
+        super().__init__(name, **attributes)
+        self.module, self.function, self.given = module or (name or "").replace("-", "_"), function, given or {}
+
+    def invoke(self, ctx: click.Context) -> Any:
+        module = import_module(f"gitsched.cli.commands.{self.module}")
+        self.callback = partial(getattr(module, self.function), **self.given)
+        return super().invoke(ctx)
+
+
 class LazyGroup(click.Group):
     """A group that imports the module of a command only when the command is used."""
 
@@ -60,11 +85,9 @@ class LazyGroup(click.Group):
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        from click.shell_completion import CompletionItem  # only for completion
-
         if incomplete.startswith("-"):
             return super().shell_complete(ctx, incomplete)
-        return [CompletionItem(name, help=text) for name, text in COMMANDS.items() if name.startswith(incomplete)]
+        return [_make_item(name, help=text) for name, text in COMMANDS.items() if name.startswith(incomplete)]
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
@@ -82,9 +105,13 @@ class LazyGroup(click.Group):
 
 def complete_directory(incomplete: str) -> list[CompletionItem]:
     """Let the shell complete a directory."""
-    from click.shell_completion import CompletionItem
+    return [_make_item(incomplete, type="dir")]
 
-    return [CompletionItem(incomplete, type="dir")]
+
+def _make_item(value: str, **more: str) -> CompletionItem:
+    from click.shell_completion import CompletionItem  # only for completion
+
+    return CompletionItem(value, **more)
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -140,29 +167,12 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _report_error(error: Exception) -> int:
-    """Print an error and return its exit code. One that no class of errors describes is a bug."""
+    """Print an error and return its exit code."""
     if isinstance(error, click.Abort):
         return exit_codes.INTERRUPTED
     if isinstance(error, click.ClickException):
         error.show()
         return exit_codes.USAGE
-    from gitsched.model.system_errors import convert_system_error
-    from gitsched.report.lines import escape_ci_commands, escape_unprintable
+    from gitsched.cli.error_report import report_error
 
-    error = convert_system_error(error) or error
-    if type(error).__name__ == "LostObject":
-        from gitsched.git.lost_objects import describe_loss  # only for a damaged repository
-        from gitsched.git.objects import LostObject
-
-        error = describe_loss(error) if isinstance(error, LostObject) else error
-    code = exit_codes.get_error_code(error)
-    if code != exit_codes.BUG:
-        click.echo(f"gitsched: {escape_ci_commands(escape_unprintable(str(error)))}", err=True)
-        return code
-    if os.environ.get("GITSCHED_DEBUG", "") not in ("", "0"):
-        import traceback
-
-        traceback.print_exception(error)
-    click.echo(f"gitsched: this is a bug: {type(error).__name__}: {escape_ci_commands(escape_unprintable(str(error)))}", err=True)
-    click.echo("Please report it, with the output of the same command under GITSCHED_DEBUG=1.", err=True)
-    return code
+    return report_error(error)

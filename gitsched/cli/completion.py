@@ -14,8 +14,10 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
+from gitsched.cli.documentation import read_documentation
 from gitsched.cli.workload_names import KINDS, SHORT_NAMES, parse_kind
 from gitsched.reconcile.output.recorded_names import RecordedNames
+from gitsched.report.finding_codes import read_codes
 
 MAX_SHOWN_WORDS = 1_000
 """Words that are offered; a longer beginning selects among more."""
@@ -90,9 +92,6 @@ def _list_targets(ctx: click.Context, incomplete: str) -> Iterable[str]:
 
 
 def _list_codes(_ctx: click.Context, _incomplete: str) -> Iterable[str]:
-    from gitsched.cli.output import read_documentation
-    from gitsched.report.finding_codes import read_codes
-
     return (code for meaning in read_codes(read_documentation("findings.md")) for code in meaning.codes)
 
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import click
 
-from gitsched.cli import options, output
-
-if TYPE_CHECKING:
-    from gitsched.model.document import Body
+from gitsched.cli import LazyCommand, options
 
 
 @click.command(
     "tenants",
+    cls=LazyCommand,
+    module="export_tenants",
     epilog=options.show_examples(
         ("ServiceAccounts of all tenants for Flux in one cluster", "export tenants --for flux --cluster cloud-1"),
         ("The AppProject of one tenant for Argo CD", "export tenants shop --for argocd --url https://git.example.com/fleet.git"),
@@ -39,31 +36,5 @@ if TYPE_CHECKING:
 @options.NOW
 @options.FORMAT
 @options.LOG
-def tenants(
-    names: tuple[str, ...], tool: str, cluster: str | None, url: str | None, namespace: str | None, form: str, **chosen: Any
-) -> None:
+def tenants() -> None:
     """Print what gives the delivery tools of tenants no more rights than their Tenants; of all tenants if no NAME is given."""
-    from gitsched.reconcile import RunSettings
-    from gitsched.reconcile.tenants.tenant_rights import read_tenant_rights
-    from gitsched.render.tenant_objects import make_app_project, make_flux_account
-    from gitsched.render.yaml import dump
-
-    output.configure_logging(chosen.pop("log_format"))
-    with output.show_progress("Planning"):
-        found = read_tenant_rights(RunSettings(output=chosen.pop("output_repository"), **chosen), url)
-    unknown = sorted(set(names) - {rights.name for rights in found.rights})
-    if unknown:
-        raise click.UsageError(f"unknown tenant: {', '.join(map(repr, unknown))}")
-    selected = [
-        rights for rights in found.rights if (not names or rights.name in names) and (cluster is None or cluster in rights.clusters)
-    ]
-    objects: list[Body] = []
-    if tool == "flux":
-        for rights in selected:
-            objects += make_flux_account(rights, namespace or "flux-system")
-    elif not found.url and selected:
-        raise click.UsageError("the output has no URL that Argo CD can reach: set --url")
-    else:
-        objects += [make_app_project(rights, found.url, namespace or "argocd") for rights in selected]
-    text = "---\n".join(map(dump, objects))
-    output.show_document(form, text, lambda: {"apiVersion": "v1", "kind": "List", "items": objects})

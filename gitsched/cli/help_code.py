@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
-from gitsched.cli import options, output
+from gitsched.cli import LazyCommand, options
 
 
 @click.command(
     "help-code",
+    cls=LazyCommand,
     epilog=options.show_examples(
         ("One finding", "help-code unknown-field"),
         ("All findings", "help-code"),
@@ -16,24 +17,5 @@ from gitsched.cli import options, output
 )
 @click.argument("code", required=False, shell_complete=options.complete_with("codes"))
 @options.FORMAT
-def command(code: str | None, form: str) -> None:
+def command() -> None:
     """Print the cause and the fix of a finding by the CODE in its square brackets. Without CODE, list all codes."""
-    from gitsched.report.finding_codes import (
-        find_description,
-        read_codes,
-        serialize_codes,
-        suggest_codes,
-        write_codes,
-        write_description,
-    )
-
-    meanings = read_codes(output.read_documentation("findings.md"))
-    if code is None:
-        output.show_as(form, lambda width: write_codes(meanings, width), lambda: serialize_codes(meanings))
-        return
-    name = code.strip().strip("[]")
-    meaning = find_description(meanings, name)
-    if meaning is None:
-        similar = ", ".join(suggest_codes(meanings, name))
-        raise click.UsageError(f"there is no finding {name!r}{f'; did you mean {similar}?' if similar else ''}")
-    output.show_as(form, lambda width: write_description(name, meaning, width), lambda: serialize_codes([meaning]))

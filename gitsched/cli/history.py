@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 import click
 
-from gitsched.cli import exit_codes, options, output
-from gitsched.model.history import HistoryFilter
+from gitsched.cli import LazyCommand, options
+from gitsched.model.time import parse_time
 
 
 def _read_time(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> datetime | None:
-    from gitsched.model.time import parse_time
-
     time = parse_time(value) or parse_time(f"{value}T00:00:00Z")
     if value is not None and time is None:
         raise click.BadParameter(f"{value!r} is neither a day such as 2026-01-12 nor an RFC 3339 time such as 2026-01-12T09:00:00Z")
@@ -22,6 +19,7 @@ def _read_time(_ctx: click.Context, _parameter: click.Parameter, value: str | No
 
 @click.command(
     "history",
+    cls=LazyCommand,
     epilog=options.show_examples(
         ("The last commits of the output branch", "history"),
         ("One workload since a day", "history shop/web --since 2026-01-12"),
@@ -64,63 +62,9 @@ def _read_time(_ctx: click.Context, _parameter: click.Parameter, value: str | No
 @options.NOW
 @options.choose_format("text", "json", "yaml", "html")
 @options.LOG
-def command(
-    workload: str,
-    namespace: str,
-    cluster: str,
-    since: datetime | None,
-    until: datetime | None,
-    limit: int,
-    start: str,
-    form: str,
-    log_format: str,
-    location: str,
-    output_repository: str | None,
-    **chosen: Any,
-) -> int:
+def command() -> None:
     """Show which workload moved when, from where to where, and why: the commits of the output branch, the newest first.
 
     Everything comes from the records of the branch and from the commits of the source; no plan is made. WORKLOAD and names may contain *
     and ?.
     """
-    from gitsched.reconcile import RunSettings
-    from gitsched.reconcile.output.output_history import open_history
-
-    output.configure_logging(log_format)
-    wanted = HistoryFilter(workload, namespace, cluster, since, until, start)
-    history = open_history(RunSettings(location=location, output=output_repository, **chosen), wanted)
-    if form == "text":
-        _show_text(history, limit)
-        return exit_codes.DONE
-    entries = list(history.read_entries(limit))
-    notes = history.list_notes()
-    if form == "html":
-        from gitsched.report.page.history import HistoryPage, write_history_page
-
-        output.show(write_history_page(HistoryPage(history.branch, history.head, entries, notes, history.next, history.end)))
-        return exit_codes.DONE
-    from gitsched.report.history import serialize_history
-
-    output.show_document(
-        form, "", lambda: serialize_history(history.branch, history.head, entries, notes, history.next, history.end)
-    )
-    return exit_codes.DONE
-
-
-def _show_text(history: Any, limit: int) -> None:
-    """Write each entry as soon as it is read."""
-    from gitsched.report.history import write_entry
-    from gitsched.report.lines import abbreviate_oid, escape_unprintable
-
-    shown = False
-    for note in history.list_notes():
-        output.show_text(f"note: {escape_unprintable(note)}\n")
-    for entry in history.read_entries(limit):
-        shown = True
-        output.show_text(write_entry(entry))
-    if not shown:
-        output.show_text("No commit matches.\n")
-    if history.end:
-        output.show_text(f"The history ends here: {escape_unprintable(history.end)}.\n")
-    if history.next:
-        output.show_text(f"Older commits: --from {abbreviate_oid(history.next)}\n")

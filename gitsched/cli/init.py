@@ -2,37 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from itertools import islice
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from gitsched.apis.policy_api import StarterFiles
-from gitsched.cli import exit_codes, options, output
-from gitsched.cli.schemas import list_editor_files
-from gitsched.cli.worktree import find_worktree_root
+from gitsched.cli import LazyCommand, options
 from gitsched.decide.registry import policy_apis
-
-if TYPE_CHECKING:
-    from gitsched.model.document import Body
-    from gitsched.reconcile.adoption.repository_layout import RecognizedLayout
-
-_CONFIG = """\
-# yaml-language-server: $schema=.gitsched/schema.json
-# Settings of gitsched. All settings have defaults, so this file may be empty or missing.
-# The first line is for editors; `gitsched schemas --write .gitsched/schema.json` writes the schema, which Git ignores.
-apiVersion: gitsched.io/v1alpha1
-kind: Config
-metadata:
-  name: gitsched
-spec:
-{source}  output:
-    branch: placements # where decisions are committed; never the source branch
-  guard:
-    holdStateful: true # workloads with volumes stay in their clusters until they are released
-"""
 
 
 def list_starters() -> dict[str, Callable[[], StarterFiles]]:
@@ -40,24 +17,9 @@ def list_starters() -> dict[str, Callable[[], StarterFiles]]:
     return {api.name: api.load_starter for api in policy_apis.values() if api.load_starter is not None}
 
 
-MAX_VALIDATIONS = 3
-"""How often a proposal is validated."""
-MAX_CLUSTERS = 100
-"""Clusters that are written for policies that name them."""
-MAX_LOOKED_AT = 100
-"""Manifests of a directory that is not a repository among which one is looked for that gitsched did not write."""
-CLUSTERS, POLICIES = "fleet/clusters.yaml", "fleet/policies.yaml"
-COMMIT_MESSAGE = "Describe the fleet"
-_STEPS = """
-Next:
-{steps}
-
-See {page} of gitsched. For policies of {others}, use --api.
-"""
-
-
 @click.command(
     "init",
+    cls=LazyCommand,
     epilog=options.show_examples(
         ("A small fleet with the policies of Karmada, committed", "init --commit"),
         ("Only what is missing in another repository, with policies of Open Cluster Management", "init --api ocm my-fleet"),
@@ -73,7 +35,7 @@ See {page} of gitsched. For policies of {others}, use --api.
 @click.argument(
     "directory", type=click.Path(file_okay=False, exists=True, path_type=Path), default=".", callback=options.read_location
 )
-def command(api: str | None, commits: bool, directory: Path) -> int:
+def command() -> None:
     """Write a small fleet into DIRECTORY, the top of a repository: clusters, a workload, a policy and gitsched.yaml.
 
     In a repository with workloads, clusters or policies, write only what is missing. In one with kustomizations, Helm charts, or a layout
@@ -82,248 +44,3 @@ def command(api: str | None, commits: bool, directory: Path) -> int:
 
     For editors, write a schema of all kinds to .gitsched/schema.json, which Git ignores.
     """
-    from gitsched.model.errors import Permanent
-
-    root = find_worktree_root(str(directory))
-    if root is not None and root != directory.resolve():
-        raise click.UsageError(
-            f"{directory} is inside of the repository {root}, and gitsched.yaml belongs at its top: gitsched init {root}"
-        )
-    if commits:
-        from gitsched.git.worktree_commit import check_commit, create_repository
-
-        check_commit(directory.resolve())
-        if root is None:
-            root = directory.resolve()
-            create_repository(root)
-    try:
-        api, found = _recognize(root, api)
-    except Permanent as error:
-        raise click.ClickException(str(error)) from error
-    if root is None and (manifest := _find_manifest(directory)) is not None:
-        raise click.UsageError(f"{directory} has manifests ({manifest}), but is not a repository: run `git init` there first")
-    starter = list_starters()[api]()
-    files, text = _propose(found, starter)
-    written = {name: write_new_file(directory, name, content) for name, content in files.items()}
-    if found is not None and _has_layout(found) and all(written.values()):
-        files, text = _leave_out_errors(directory, found, starter, files)
-    for name, content in list_editor_files().items():
-        write_new_file(directory, name, content)
-    lines = [f"{'wrote' if written.get(name, True) else 'kept '} {name}" for name in files]
-    output.show_text(text + "\n".join(lines) + "\n")
-    if commits and root is not None:
-        from gitsched.git.worktree_commit import commit_files
-
-        if commit_files(root, list(files), COMMIT_MESSAGE):
-            output.show_text("committed these files\n")
-    *others, last = (name for name in list_starters() if name != api)
-    steps = _list_steps(starter, found, files, has_repository=root is not None, committed=commits)
-    width = max(len(step) for step, _ in steps)
-    shown = _STEPS.format(
-        steps="\n".join(f"  {step:<{width}}  {text}" for step, text in steps),
-        page=starter.docs_page,
-        others=f"{', '.join(others)} and {last}",
-    )
-    output.show_text(shown)
-    return exit_codes.DONE
-
-
-def _list_steps(
-    starter: StarterFiles, found: RecognizedLayout | None, files: Mapping[str, str], *, has_repository: bool, committed: bool
-) -> list[tuple[str, str]]:
-    """Return the commands that come next, each with what it does."""
-    steps: list[tuple[str, str]] = []
-    if found is not None and not found.described:
-        described = CLUSTERS in files
-        action = f"edit {CLUSTERS}" if described else "describe the fleet"
-        steps.append((action, "name your clusters and their labels" if described else starter.fleet_hint))
-    if not has_repository:
-        steps.append(("git init", "gitsched reads the commits of a repository"))
-    if not committed:
-        steps.append((f'git add . && git commit -m "{COMMIT_MESSAGE}"', "gitsched schedules from commits"))
-    return [
-        *steps,
-        ("gitsched plan", "show what would be placed where; writes nothing"),
-        ("gitsched reconcile", "commit the decisions to the branch `placements`"),
-        ("git show placements:README.md", "look at the fleet"),
-    ]
-
-
-def _find_manifest(directory: Path) -> str | None:
-    """Return the path of a manifest below a directory that is not a repository; None if there is none among the first files."""
-    found = islice((path for path in directory.rglob("*") if path.suffix in (".yaml", ".yml")), MAX_LOOKED_AT)
-    names = (path.relative_to(directory).as_posix() for path in found)
-    own = ("gitsched.yaml", CLUSTERS, POLICIES, *(name for load in list_starters().values() for name in load().workloads))
-    return next((name for name in names if name not in own), None)
-
-
-def _recognize(root: Path | None, api: str | None) -> tuple[str, RecognizedLayout | None]:
-    """Return the policy API to write files for and what a repository has; None without a repository or documents."""
-    default = next(iter(list_starters()))
-    if root is None:
-        return api or default, None
-    from gitsched.apis.policy_api import GroupKind
-    from gitsched.decide.registry import reserved_groups
-    from gitsched.reconcile.adoption.repository_layout import DocumentKinds, read_worktree, recognize_layout_of  # loads libgit2
-
-    worktree = read_worktree(root)
-    groups = worktree.list_groups()
-    api = api or next((name for name in list_starters() if not groups.isdisjoint(_list_groups(name))), default)
-    starter, topology = list_starters()[api](), policy_apis[api].topology
-    found = recognize_layout_of(
-        worktree,
-        DocumentKinds(
-            (topology.group, topology.kind) if topology is not None else None,
-            starter.policy_kinds,
-            frozenset[GroupKind]().union(*(load().policy_kinds for load in list_starters().values())),
-            reserved_groups,
-            {"gitsched.yaml", CLUSTERS, POLICIES, *starter.workloads},
-        ),
-    )
-    has_documents = bool(found.described or found.policies or found.kinds or found.layout.notes)
-    return api, found if has_documents or _has_layout(found) else None
-
-
-def _list_groups(api: str) -> frozenset[str]:
-    """Return the API groups by whose documents a policy API is recognized."""
-    return policy_apis[api].groups | {group for group, _ in list_starters()[api]().policy_kinds}
-
-
-def _has_layout(found: RecognizedLayout) -> bool:
-    return bool(found.layout.recognitions or found.layout.build)
-
-
-def _leave_out_errors(
-    directory: Path, found: RecognizedLayout, starter: StarterFiles, files: Mapping[str, str]
-) -> tuple[Mapping[str, str], str]:
-    """Validate the files that were written, and write them again without bundles that have errors. Return the files and the text."""
-    from datetime import UTC, datetime
-
-    from gitsched.layouts.proposal import BUNDLES
-    from gitsched.model.errors import Permanent
-    from gitsched.reconcile import RunSettings, validate_source
-    from gitsched.reconcile.adoption.repository_layout import leave_out_errors
-    from gitsched.reconcile.worktree_file import replace_file
-
-    settings = RunSettings(
-        datetime.now(UTC),
-        options.find_cache_directory(),
-        str(directory),
-        worktree=True,
-        observations="recorded",
-        findings_only=True,
-    )
-    for _ in range(MAX_VALIDATIONS):
-        try:
-            with output.show_progress("Validating the proposal"):
-                findings = list(validate_source(settings).findings)
-        except Permanent:
-            break  # such as a repository without a program that builds it: the next command says so
-        left = leave_out_errors(found, files.get(BUNDLES, ""), findings)
-        if left.layout == found.layout:
-            break
-        found = left
-        changed, _text = _propose(found, starter)
-        for name in files.keys() - changed.keys():
-            (directory / name).unlink()
-        for name, content in changed.items():
-            if name in files:
-                replace_file(directory / name, (directory / name).read_bytes(), content.encode())
-            else:
-                write_new_file(directory, name, content)
-        files = changed
-    return files, _propose(found, starter)[1]
-
-
-def _propose(found: RecognizedLayout | None, starter: StarterFiles) -> tuple[Mapping[str, str], str]:
-    """Return the files to write, by path, and the text about what the repository has."""
-    if found is None:
-        files = {
-            "gitsched.yaml": _CONFIG.format(source="") + starter.settings,
-            CLUSTERS: starter.clusters,
-        }
-        return files | ({POLICIES: starter.policies} if starter.policies else {}) | dict(starter.workloads), ""
-    from gitsched.layouts.proposal import BUNDLES, describe_layout, list_cluster_metadata, write_bundles, write_source_settings
-
-    layout, bundles = found.layout, starter.bundles
-    source = write_source_settings(layout, found.hidden)
-    files = {"gitsched.yaml": _CONFIG.format(source=source) + starter.settings}
-    text = describe_layout(layout) + "\n\n" if _has_layout(found) else ""
-    if layout.bundles and bundles is None:
-        supported = " or ".join(f"--api {name}" for name, load in list_starters().items() if load().bundles is not None)
-        text += f"Policies of this API do not place bundles, so no file is written for them; use {supported}.\n\n"
-    clusters: Mapping[str, Body] = {}
-    if layout.bundles and bundles is not None:
-        files[BUNDLES] = write_bundles(layout, bundles.annotations, found.label)
-        files[POLICIES] = bundles.policies
-        clusters = list_cluster_metadata(layout, found.label, found.described)
-    if clusters and bundles is not None:
-        files[CLUSTERS] = bundles.write_clusters(clusters)
-    elif not found.described:
-        named, more = _list_named_clusters(found, starter)
-        text += more
-        files[CLUSTERS] = bundles.write_clusters(named) if named and bundles is not None else starter.clusters
-    if BUNDLES not in files:
-        files |= _list_missing_policies(found, starter)
-    if not _has_layout(found):
-        text += _describe_documents(found)
-    if layout.notes:
-        text += "\n".join(["Not considered:", *(f"  {note}" for note in layout.notes)]) + "\n\n"
-    return files, text
-
-
-def _list_missing_policies(found: RecognizedLayout, starter: StarterFiles) -> dict[str, str]:
-    """Return the policies and the example workload for a repository that has no policies."""
-    if found.policies:
-        return {}
-    if found.kinds and starter.write_policies is not None and not found.has_other_policies:
-        return {POLICIES: starter.write_policies(found.kinds, sorted(found.described))}
-    files = {POLICIES: starter.policies} if starter.policies else {}
-    return files if found.kinds and starter.policies else files | dict(starter.workloads)
-
-
-def _list_named_clusters(found: RecognizedLayout, starter: StarterFiles) -> tuple[dict[str, Body], str]:
-    """Return the metadata of the clusters that the policies of a repository need, by name, and a text about those beyond the limit."""
-    if starter.list_named_clusters is None:
-        return {}, ""
-    named: dict[str, Body] = {}
-    for policy in found.policies:
-        for name, metadata in starter.list_named_clusters(policy).items():
-            named.setdefault(name, metadata)
-    if len(named) <= MAX_CLUSTERS:
-        return dict(sorted(named.items())), ""
-    from gitsched.model.finding import format_count  # few repositories name so many
-
-    more = f"The policies name {format_count(len(named), 'cluster')}: only the first {MAX_CLUSTERS} are written.\n\n"
-    return dict(islice(sorted(named.items()), MAX_CLUSTERS)), more
-
-
-def _describe_documents(found: RecognizedLayout) -> str:
-    from gitsched.model.finding import format_count
-
-    counts = [
-        (len(found.described), "cluster", "clusters"),
-        (len(found.policies), "policy", "policies"),
-        (len(found.kinds), "kind of workload", "kinds of workloads"),
-    ]
-    shown = ", ".join(format_count(count, *words) for count, *words in counts if count)
-    return f"Recognized documents of {shown}; what is missing is written.\n\n" if shown else ""
-
-
-def write_new_file(directory: Path, name: str, text: str) -> bool:
-    """Write a file and return whether it was written; an existing file, even a dangling link, is not changed.
-
-    Raises Permanent if a link, which a commit may have brought, leads out of the directory.
-    """
-    from gitsched.model.system_errors import make_write_error
-    from gitsched.reconcile.worktree_file import create_file, resolve_worktree_file
-
-    if (directory / name).is_symlink():
-        return False
-    try:
-        create_file(resolve_worktree_file(directory, name), text)
-    except FileExistsError:
-        return False
-    except OSError as error:
-        raise make_write_error(directory / name, error) from error
-    return True

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,6 @@ from gitsched.model.time import add_duration, parse_duration, parse_time
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
-
-    from gitsched.apis.gitsched.guard_config import GuardLimit
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 _AUTHOR = re.compile(r"\s*([^<>]*[^<>\s])\s*<([^<>\s]+)>\s*")
@@ -87,14 +86,14 @@ def _read_signing(_ctx: click.Context, _parameter: click.Parameter, value: str |
     return (form, key) if value is not None else None
 
 
-def _read_branch(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
-    if value is not None:
-        from gitsched.apis.gitsched.branch_names import check_branch_name  # loaded only if the option is used
+def read_with(function: str, module: str = "gitsched.cli.option_values") -> Callable[..., Any]:
+    """Return what reads the value of an option, as its type or as its callback: a function of a module that is imported only if the option
+    is used."""
 
-        expected = check_branch_name(value)
-        if expected:
-            raise click.BadParameter(f"{value!r} is not {expected}")
-    return value
+    def read(*arguments: Any) -> Any:
+        return None if arguments[-1] is None else getattr(import_module(module), function)(arguments[-1])
+
+    return read
 
 
 def find_cache_directory() -> Path:
@@ -214,7 +213,7 @@ TARGET = combine(
     click.option(
         "--output-branch",
         metavar="NAME",
-        callback=_read_branch,
+        callback=read_with("read_branch"),
         shell_complete=complete_with("output branches"),
         help="Output branch; `placements` by default.",
     ),
@@ -235,15 +234,6 @@ FETCH = click.option(
     shell_complete=complete_with("remotes"),
     help="Compare with the output branch of this remote; with that of this repository by default.",
 )
-
-
-def _read_guard_limit(value: str) -> GuardLimit:
-    from gitsched.apis.gitsched.guard_config import parse_limit
-
-    try:
-        return parse_limit(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
 
 
 def _choose_push(help_text: str) -> Decorator:
@@ -278,21 +268,6 @@ COMMIT = combine(
 )
 
 
-def _list(parser: str) -> Callable[[Any], tuple[Any, ...]]:
-    """Return the type of an option whose values, also several with commas between them, a function of gitsched.model.allow_list parses."""
-
-    def convert(value: Any) -> tuple[Any, ...]:
-        from gitsched.model import allow_list  # loaded only if the option is used
-
-        parse = getattr(allow_list, parser)
-        try:
-            return tuple(parse(text) for text in map(str.strip, str(value).split(",")) if text)
-        except ValueError as error:
-            raise click.BadParameter(str(error)) from error
-
-    return convert
-
-
 ALLOW_LIST = combine(
     click.option(
         "--metrics-host",
@@ -301,7 +276,7 @@ ALLOW_LIST = combine(
         multiple=True,
         envvar="GITSCHED_METRICS_HOSTS",
         show_envvar=True,
-        type=_list("parse_host_rule"),
+        type=read_with("parse_host_rules"),
         help="Allow queries to metrics providers at this host (HOST, HOST:PORT or *.DOMAIN); may be repeated. None by default.",
     ),
     click.option(
@@ -311,7 +286,7 @@ ALLOW_LIST = combine(
         multiple=True,
         envvar="GITSCHED_STATUSES_HOSTS",
         show_envvar=True,
-        type=_list("parse_host_rule"),
+        type=read_with("parse_host_rules"),
         help="Allow queries for commit statuses to the forge at this host; may be repeated. None by default.",
     ),
     click.option(
@@ -321,7 +296,7 @@ ALLOW_LIST = combine(
         multiple=True,
         envvar="GITSCHED_ALLOW_TOKENS",
         show_envvar=True,
-        type=_list("parse_token_rule"),
+        type=read_with("parse_token_rules"),
         help="Allow to read this environment variable or file for a token, and to send it to HOST only; may be repeated. None by "
         "default.",
     ),
@@ -332,7 +307,7 @@ ALLOW_LIST = combine(
         multiple=True,
         envvar="GITSCHED_ALLOW_REMOTES",
         show_envvar=True,
-        type=_list("parse_remote"),
+        type=read_with("parse_remotes"),
         help="Allow to fetch other Git repositories that kustomizations name; may be repeated. None by default.",
     ),
 )
@@ -362,7 +337,7 @@ GUARD_LIMITS = click.option(
     "guard_limits",
     metavar="LIMIT=PERCENT",
     multiple=True,
-    type=_read_guard_limit,
+    type=read_with("parse_guard_limit"),
     help="Limit of the guard for this run, such as fleet.removed=50; takes precedence over gitsched.yaml. May be repeated.",
 )
 RUN_CONDITIONS = combine(ALLOWED, GUARD_LIMITS, NOW)

@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from gitsched.cli import exit_codes, options, output
+from gitsched.cli import LazyCommand, options
+from gitsched.model.labels import Selector, parse_selector_text
+from gitsched.model.time import parse_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
-
-    from gitsched.model.document import Key
     from gitsched.model.labels import Selector
-    from gitsched.reconcile import RunSettings
-    from gitsched.reconcile.reschedule import RescheduleFile
-    from gitsched.reconcile.restored_placements import RestorationFiles
-    from gitsched.simulate.left_data import LeftData
-    from gitsched.simulate.reschedule_request import RescheduledWorkload
-
-MAX_SHOWN_WORKLOADS = 50
-"""Workloads that the text lists; JSON contains all."""
 
 
 def _read_ttl(_ctx: click.Context, _parameter: click.Parameter, value: str) -> timedelta | None:
-    from gitsched.model.time import parse_duration
-
     if value == "none":
         return None
     duration = timedelta() if value == "0" else parse_duration(value)
@@ -37,8 +25,6 @@ def _read_ttl(_ctx: click.Context, _parameter: click.Parameter, value: str) -> t
 
 
 def _read_labels(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> Selector | None:
-    from gitsched.model.labels import parse_selector_text
-
     selector = parse_selector_text(value) if value is not None else None
     if value is not None and selector is None:
         raise click.BadParameter(f"{value!r} is not a label selector such as app=web,tier in (a,b)")
@@ -47,6 +33,7 @@ def _read_labels(_ctx: click.Context, _parameter: click.Parameter, value: str | 
 
 @click.command(
     "rebalance",
+    cls=LazyCommand,
     epilog=options.show_examples(
         ("Schedule one workload again", "rebalance deploy/web -n shop"),
         ("Write a request for all displaced workloads to a file", "rebalance --all-displaced --write"),
@@ -90,23 +77,7 @@ def _read_labels(_ctx: click.Context, _parameter: click.Parameter, value: str | 
 @options.NOW
 @options.FORMAT
 @options.LOG
-def command(
-    workloads: tuple[str, ...],
-    namespace: str | None,
-    labels: Selector | None,
-    everywhere: bool,
-    displaced: bool,
-    revision: str | None,
-    no_companions: bool,
-    ttl: timedelta | None,
-    write: bool,
-    path: str | None,
-    form: str,
-    log_format: str,
-    location: str,
-    output_repository: str | None,
-    **chosen: Any,
-) -> int:
+def command() -> None:
     """Write a WorkloadRebalancer for the named workloads, for those with labels, or for all displaced ones, and show what it would move.
 
     With --to COMMIT, also annotate the workloads with the clusters that they had then (gitsched.io/preferred-clusters): the patch goes to
@@ -116,161 +87,3 @@ def command(
     KIND is written as for kubectl; KIND/NAMESPACE/NAME replaces -n. Uncommitted changes of the worktree are taken into account. The same
     request has the same name; after it has been handled, the next one has another.
     """
-    chosen_ways = sum((bool(workloads), labels is not None, displaced))
-    if revision is not None and (displaced or chosen_ways > 1):
-        raise click.UsageError("--to is for all workloads that are elsewhere now, for named ones, or for -l SELECTOR")
-    if revision is None and chosen_ways != 1:
-        raise click.UsageError("name workloads as KIND/NAME, or use either -l SELECTOR or --all-displaced")
-    if everywhere and (namespace is not None or labels is None):
-        raise click.UsageError("--all-namespaces is for -l, without -n")
-    if path is not None and not write:
-        raise click.UsageError("--file needs --write")
-    from gitsched.cli.workload_names import parse_workload
-    from gitsched.cli.worktree import find_worktree_root
-    from gitsched.model.errors import Permanent
-    from gitsched.reconcile import RunSettings
-    from gitsched.reconcile.reschedule import WorkloadSelection, is_read, make_reschedule_file, write_reschedule_file
-    from gitsched.report.lines import escape_unprintable
-
-    named = []
-    for text in workloads:
-        kind, space, name = parse_workload(text, namespace)
-        named.append((kind, space, name))
-    output.configure_logging(log_format)
-    root = find_worktree_root(location)
-    if write and root is None:
-        raise Permanent(f"{location} is not a worktree, so the request cannot be written to a file")
-    takes_all = displaced or (revision is not None and labels is None)
-    scope = "" if everywhere else namespace or ("" if takes_all else "default")
-    settings = RunSettings(
-        location=location, worktree=root is not None, output=output_repository, observations="recorded", trusted=False, **chosen
-    )
-    with output.show_progress("Planning") as progress:
-        settings = settings._replace(progress=progress)
-        selection = WorkloadSelection(tuple(named), labels, displaced, scope)
-        if revision is not None:
-            from gitsched.reconcile.restored_placements import make_restoration_files
-
-            files = make_restoration_files(settings, revision, selection, ttl, not no_companions)
-        else:
-            found, held = make_reschedule_file(settings, selection, ttl, not no_companions)
-    if revision is not None:
-        return _show_restoration(settings, files, revision, form, root if write else None, path)
-    if found is None:
-        none = "No workload is displaced: each one would run on the same clusters if it were scheduled now."
-        click.echo(none if not held else f"There is nothing to request.\n{describe_held(held)}".rstrip(), err=True)
-        return exit_codes.DONE
-    target = path or found.path
-    if not write or root is None:
-        output.show_document(form, found.text, lambda: dict(found.request.document.body))
-        click.echo(f"{describe_request(found)}{describe_held(held)}", err=True, nl=False)
-        return exit_codes.DONE
-    verb = "wrote" if write_reschedule_file(root, target, found.text) else "unchanged:"
-    output.show_as(
-        form,
-        lambda _: f"{verb} {escape_unprintable(target)}\n{describe_request(found)}{describe_held(held)}",
-        lambda: {"path": target, **serialize_request(found, held)},
-    )
-    if not is_read(settings, found.request.document.key):
-        raise Permanent(f"{target} is not read: .sourceignore or source.paths hides it; choose another file with --file")
-    return exit_codes.DONE
-
-
-def _show_restoration(
-    settings: RunSettings, files: RestorationFiles, revision: str, form: str, root: Path | None, path: str | None
-) -> int:
-    """Show what brings workloads back, and write it to the worktree below `root` unless that is None."""
-    from gitsched.cli.restoration import describe_restoration, format_patch, serialize_restoration
-    from gitsched.reconcile.reschedule import write_reschedule_file
-    from gitsched.reconcile.restored_placements import describe_withheld, write_edits
-    from gitsched.report.lines import escape_unprintable
-
-    text, requests = describe_restoration(files, revision), files.requests
-    if path is not None:
-        requests = tuple(request._replace(path=path) for request in requests)
-    edits = (*requests, *files.edits)
-    if root is None:
-        if edits or form != "text":
-            output.show_document(form, format_patch(edits), lambda: serialize_restoration(files))
-        click.echo(text, err=True, nl=False)
-        return exit_codes.DONE
-    lines = []
-    for request in requests:
-        wrote = write_reschedule_file(root, request.path, request.after)
-        lines.append(f"{'wrote' if wrote else 'unchanged:'} {escape_unprintable(request.path)}\n")
-    write_edits(root, files.edits)
-    lines += [f"annotated {escape_unprintable(edit.path)}\n" for edit in files.edits]
-    withheld = describe_withheld(settings, files.restoration.requests) if edits else ""
-    lines += [text, f"{withheld}\n" if withheld else ""]
-    output.show_as(form, lambda _: "".join(lines), lambda: {**serialize_restoration(files), "withheld": withheld})
-    return exit_codes.DONE
-
-
-def describe_request(found: RescheduleFile) -> str:
-    """Return what a request moves, which workloads stay and why, and which objects it leaves out."""
-    from gitsched.report.lines import list_limited
-
-    request = found.request
-    moved = [row for row in request.workloads if row.moves]
-    stay = [row for row in request.workloads if not row.moves]
-    lines = [f"{request.document.key.title} {'moves' if moved else 'moves nothing'}{':' if moved else '.'}"]
-    lines += list_limited(["\n".join(_describe_move(row)) for row in moved], MAX_SHOWN_WORKLOADS, "  and {} more")
-    if stay:
-        lines.append(f"Stays: {_list_keys(row.key for row in stay)}")
-    lines += [f"  {remark}" for remark in request.remarks]
-    if request.shared:
-        lines.append(f"Not included, because other workloads use it, too: {_list_keys(request.shared)}")
-    if found.exists:
-        when = f"when its moves are allowed: {found.withheld}" if found.withheld else "by the next reconcile of its commit"
-        lines.append(f"The source has this request already; it is carried out {when}.")
-    return "\n".join(lines) + "\n"
-
-
-def describe_held(held: Sequence[LeftData]) -> str:
-    """Return which workloads with data a request leaves out, and how to name them; "" without any."""
-    from gitsched.report.lines import list_limited
-
-    lines = list_limited([f"  {_describe_left(left)}" for left in held], MAX_SHOWN_WORKLOADS, "  and {} more")
-    return "\n".join(["Held, and not included:", *lines, ""]) if held else ""
-
-
-def _describe_left(left: LeftData) -> str:
-    namespace = f"-n {left.key.namespace} " if left.key.namespace else ""
-    return f"{left.key.title} {left}. To move it all the same: gitsched rebalance {namespace}{left.key.kind}/{left.key.name}"
-
-
-def _describe_move(row: RescheduledWorkload) -> list[str]:
-    role = {"companion": " (belongs to it)", "dependency": " (follows)"}.get(row.role, "")
-    line = f"  {row.key.title}{role}: {_format_replicas(row.before)} -> {_format_replicas(row.after)}"
-    return [line, f"    it {row.left}"] if row.left is not None else [line]
-
-
-def _format_replicas(replicas: Any) -> str:
-    return ", ".join(name if count is None else f"{name} {count}" for name, count in sorted(replicas.items())) or "nowhere"
-
-
-def _list_keys(keys: Iterable[Key]) -> str:
-    from gitsched.model.finding import format_names
-
-    return format_names([key.title for key in keys], MAX_SHOWN_WORKLOADS)
-
-
-def serialize_request(found: RescheduleFile, held: Sequence[LeftData]) -> dict[str, Any]:
-    """Return a request and its effect as data, with the workloads that it leaves out because they are `held`."""
-    from gitsched.cli.restoration import serialize_left
-    from gitsched.report.serialization import API_VERSION
-
-    request = found.request
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "RescheduleRequest",
-        "document": request.document.body,
-        "workloads": [
-            {"workload": row.key.title, "role": row.role, "before": dict(row.before), "after": dict(row.after)}
-            | ({"leaves": serialize_left(row.left)} if row.left is not None else {})
-            for row in request.workloads
-        ],
-        "held": [{"workload": left.key.title, **serialize_left(left)} for left in held],
-        "notIncluded": [key.title for key in request.shared],
-        "remarks": list(request.remarks),
-    }

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from difflib import unified_diff
 from typing import TYPE_CHECKING, Any
 
 from gitsched.model.finding import choose_form, format_count
+from gitsched.model.time import format_time
 from gitsched.report.lines import abbreviate_oid, escape_unprintable, list_limited
+from gitsched.report.serialization import API_VERSION
 
 if TYPE_CHECKING:
     from gitsched.reconcile.restored_placements import FileEdit, RestorationFiles
@@ -20,8 +23,6 @@ MAX_SHOWN = 50
 
 def describe_restoration(files: RestorationFiles, revision: str) -> str:
     """Return which workloads go back, and why others stay."""
-    from gitsched.model.time import format_time
-
     past, found = files.past, files.restoration
     source = f", planned from {abbreviate_oid(past.source.oid)}: {past.source.subject}" if past.source is not None else ""
     lines = [f"Placements of output commit {abbreviate_oid(past.commit.oid)} of {format_time(past.commit.time)}{source}"]
@@ -83,8 +84,6 @@ def format_patch(edits: Iterable[FileEdit]) -> str:
 
 
 def _format_edit(edit: FileEdit) -> str:
-    from difflib import unified_diff  # loaded only if there is a diff
-
     before, after = (text.split("\n") for text in (edit.before, edit.after))
     lines = list(unified_diff(_close(before), _close(after), f"a/{edit.path}", f"b/{edit.path}", lineterm=""))
     head = [f"diff --git a/{edit.path} b/{edit.path}"]
@@ -103,8 +102,6 @@ def _close(lines: list[str]) -> list[str]:
 
 def serialize_restoration(files: RestorationFiles) -> dict[str, Any]:
     """Return what brings workloads back, as data."""
-    from gitsched.report.serialization import API_VERSION
-
     past, found = files.past, files.restoration
     return {
         "apiVersion": API_VERSION,

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
-from gitsched.cli import exit_codes, options, output
+from gitsched.cli import LazyCommand, options
 
 
 @click.command(
     "status",
+    cls=LazyCommand,
     epilog=options.show_examples(
         ("Each cluster, and totals", "status"),
         ("Where each workload is", "status --workloads"),
@@ -33,36 +32,9 @@ from gitsched.cli import exit_codes, options, output
 @options.NOW
 @options.FORMAT
 @options.LOG
-def command(
-    workloads: bool,
-    unclaimed: bool,
-    detailed: bool,
-    form: str,
-    log_format: str,
-    location: str,
-    output_repository: str | None,
-    **chosen: Any,
-) -> int:
+def command() -> None:
     """Show each cluster: ready, workloads, the output commit that it has applied, healthy, and how many changes it is behind.
 
     Reports come from the facts branches, and from the commit statuses that the last run recorded; --observations live reads these from the
     forge.
     """
-    from gitsched.reconcile import RunSettings
-    from gitsched.reconcile.review.fleet_status import read_fleet_status
-    from gitsched.report.fleet_status import serialize_fleet_status, write_fleet_status
-
-    output.configure_logging(log_format)
-    if workloads and unclaimed:
-        raise click.UsageError("give either --workloads or --unclaimed")
-    with output.show_progress("Reading") as progress:
-        is_live = chosen["observations"] == "live"
-        found = read_fleet_status(
-            RunSettings(location=location, output=output_repository, trusted=is_live, progress=progress, **chosen)
-        )
-    output.show_as(
-        form,
-        lambda _: write_fleet_status(found, workloads=workloads, unclaimed=unclaimed),
-        lambda: serialize_fleet_status(found),
-    )
-    return exit_codes.CHANGES if detailed and found.needs_attention else exit_codes.DONE

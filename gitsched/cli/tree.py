@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
-from gitsched.cli import exit_codes, options, output
+from gitsched.cli import LazyCommand, options
 
 
 @click.command(
     "tree",
+    cls=LazyCommand,
     epilog=options.show_examples(
         ("What is in a cluster", "tree cloud-1"),
         ("Where a workload is", "tree shop/web"),
@@ -33,30 +32,9 @@ from gitsched.cli import exit_codes, options, output
 @options.NOW
 @options.FORMAT
 @options.LOG
-def command(
-    name: str, namespace: str, form: str, log_format: str, location: str, output_repository: str | None, **chosen: Any
-) -> int:
+def command() -> None:
     """Show a cluster with its workloads by namespace, or a workload with its policy, clusters, replicas, companions and the copies that
     stay for an overlap. Placements are those on the output branch.
 
     KIND is written as for kubectl. With two words, the first one is a namespace or a kind.
     """
-    from gitsched.cli.workload_names import parse_kind
-    from gitsched.reconcile import RunSettings
-    from gitsched.reconcile.review.fleet_tree import read_fleet_tree
-    from gitsched.report.fleet_tree import serialize_fleet_tree, write_fleet_tree
-
-    parts = name.split("/")
-    if len(parts) > 3 or not all(parts):
-        raise click.UsageError(f"invalid name {name!r}: expected CLUSTER, NAME, NAMESPACE/NAME, KIND/NAME or KIND/NAMESPACE/NAME")
-    if len(parts) == 3 and namespace not in ("", parts[1]):
-        raise click.UsageError(f"-n {namespace} and {name!r} name different namespaces")
-    output.configure_logging(log_format)
-    kind = parse_kind(parts[0]) if len(parts) > 1 else ""
-    with output.show_progress("Reading") as progress:
-        settings = RunSettings(
-            location=location, output=output_repository, observations="recorded", trusted=False, progress=progress, **chosen
-        )
-        found = read_fleet_tree(settings, parts, kind, namespace)
-    output.show_as(form, lambda _: write_fleet_tree(found), lambda: serialize_fleet_tree(found))
-    return exit_codes.DONE

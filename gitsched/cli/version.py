@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import click
 
-from gitsched.cli import output
+from gitsched import __version__
+from gitsched.cli import formats
 
 
 @click.command("version")
 def command() -> None:
     """Print the version."""
-    from gitsched import __version__
-
-    output.show_text(f"gitsched {__version__}\n")
+    formats.show_text(f"gitsched {__version__}\n")

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from gitsched.cli import output
+from gitsched.git.uncommitted import list_uncommitted
 
 NOT_PLANNED = "are|is not in this plan; --worktree includes them|it"
 
@@ -20,8 +21,6 @@ def note_uncommitted(location: str, log_format: str, text: str) -> None:
     root = find_worktree_root(location)
     if root is None:
         return
-    from gitsched.git.uncommitted import list_uncommitted
-
     found = list_uncommitted(root)
     count = len(found.changed)
     if found.untracked:

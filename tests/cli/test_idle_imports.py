@@ -15,6 +15,8 @@ print("loaded", *sorted(sys.modules), file=sys.stderr)
 NEEDED = {
     "gitsched",
     "gitsched.cli",
+    "gitsched.cli.commands",
+    "gitsched.cli.commands.reconcile",
     "gitsched.cli.exit_codes",
     "gitsched.cli.options",
     "gitsched.cli.output",

@@ -278,7 +278,7 @@ def test_tidy_leaves_a_file_alone_that_changes_in_the_meantime(
             file.write("# Not yet.\n")
         return found
 
-    monkeypatch.setattr(expired_documents, "find_expired_documents", find)
+    monkeypatch.setattr("gitsched.cli.commands.tidy.find_expired_documents", find)
     done = gitsched("tidy", "--write", *at(13))
     assert done.returncode == 1
     assert "not removed: api-request.yaml has changed in the meantime" in done.stdout

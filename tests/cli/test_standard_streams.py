@@ -17,8 +17,8 @@ from typing import IO, NamedTuple
 import pytest
 
 from gitsched.cli import COMMANDS
-from gitsched.cli.init import write_new_file
-from gitsched.cli.output import write_file
+from gitsched.cli.commands.init import write_new_file
+from gitsched.cli.reports import write_file
 from gitsched.model.errors import Temporary
 from tests import fork_server
 from tests.cli.conftest import PATIENCE, Run

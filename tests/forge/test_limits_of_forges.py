@@ -8,7 +8,7 @@ import click
 import httpx
 import pytest
 
-from gitsched.cli.comment import _read_text
+from gitsched.cli.commands.comment import _read_text
 from gitsched.forge import comments, status_reporter
 from gitsched.forge.comments import PullRequestComments, write_comment
 from gitsched.forge.credentials import Credential
@@ -54,7 +54,7 @@ def test_a_file_with_tokens_has_a_limit(count: int, bytes_of_line: int, tmp_path
 
 
 def test_a_comment_that_is_too_long_is_an_error_instead_of_a_part_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gitsched.cli.comment._MAX_BYTES", len(FIRST))
+    monkeypatch.setattr("gitsched.cli.commands.comment._MAX_BYTES", len(FIRST))
     file = tmp_path / "comment.md"
     file.write_text(FIRST)
     assert _read_text(file) == FIRST

@@ -15,7 +15,7 @@ from gitsched import __version__
 from gitsched.apis.gitsched.operator_config import OperatorConfig
 from gitsched.build.builder import Builder
 from gitsched.cli.exit_codes import get_review_code
-from gitsched.cli.output import format_outputs
+from gitsched.cli.reports import format_outputs
 from gitsched.decide.incremental import repeated_decisions
 from gitsched.git.notes import NOTES_REF
 from gitsched.reconcile import Reconciler, RunResult, package_digest, pipeline

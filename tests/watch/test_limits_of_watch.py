@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gitsched.cli.scenario_options import _parse_factor
+from gitsched.cli.scenario_values import _parse_factor
 from gitsched.forge.credentials import Credential
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding

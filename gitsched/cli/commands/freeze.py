@@ -1,0 +1,35 @@
+"""gitsched freeze: freeze placements, and lift the freeze."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from gitsched.cli import exit_codes, formats, output
+from gitsched.reconcile import RunSettings
+from gitsched.reconcile.output.freeze import set_freeze
+from gitsched.report.serialization import API_VERSION
+
+
+def run(reason: str, lift: bool, form: str, log_format: str, location: str, output_repository: str | None, **chosen: Any) -> int:
+    """Carry out the command, and return its exit code."""
+    output.configure_logging(log_format)
+    if bool(reason.strip()) == lift:
+        raise click.UsageError("give either a reason, or --lift")
+    with output.show_progress("Writing the output branch"):
+        result = set_freeze(RunSettings(location=location, output=output_repository, **chosen), reason.strip())
+    state = f"Placements are frozen: {result.frozen}" if result.frozen else "Placements are not frozen by the output branch"
+    effect = f"committed {result.commit[:12]} to {result.branch}" if result.commit else f"{result.branch} did not change"
+    formats.show_as(
+        form,
+        lambda _: f"{state} ({effect}).\n",
+        lambda: {
+            "apiVersion": API_VERSION,
+            "kind": "Freeze",
+            "frozen": result.frozen,
+            "branch": result.branch,
+            "commit": result.commit,
+        },
+    )
+    return exit_codes.DONE

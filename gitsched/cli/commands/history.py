@@ -1,0 +1,63 @@
+"""gitsched history: which workload moved when, from where to where and why, from the commits of the output branch."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from gitsched.cli import exit_codes, formats, output
+from gitsched.model.history import HistoryFilter
+from gitsched.reconcile import RunSettings
+from gitsched.reconcile.output.output_history import open_history
+from gitsched.report.history import serialize_history, write_entry
+from gitsched.report.lines import abbreviate_oid, escape_unprintable
+from gitsched.report.page.history import HistoryPage, write_history_page
+
+
+def run(
+    workload: str,
+    namespace: str,
+    cluster: str,
+    since: datetime | None,
+    until: datetime | None,
+    limit: int,
+    start: str,
+    form: str,
+    log_format: str,
+    location: str,
+    output_repository: str | None,
+    **chosen: Any,
+) -> int:
+    """Carry out the command, and return its exit code."""
+    output.configure_logging(log_format)
+    wanted = HistoryFilter(workload, namespace, cluster, since, until, start)
+    history = open_history(RunSettings(location=location, output=output_repository, **chosen), wanted)
+    if form == "text":
+        _show_text(history, limit)
+        return exit_codes.DONE
+    entries = list(history.read_entries(limit))
+    notes = history.list_notes()
+    if form == "html":
+        output.show(write_history_page(HistoryPage(history.branch, history.head, entries, notes, history.next, history.end)))
+        return exit_codes.DONE
+
+    formats.show_document(
+        form, "", lambda: serialize_history(history.branch, history.head, entries, notes, history.next, history.end)
+    )
+    return exit_codes.DONE
+
+
+def _show_text(history: Any, limit: int) -> None:
+    """Write each entry as soon as it is read."""
+    shown = False
+    for note in history.list_notes():
+        formats.show_text(f"note: {escape_unprintable(note)}\n")
+    for entry in history.read_entries(limit):
+        shown = True
+        formats.show_text(write_entry(entry))
+    if not shown:
+        formats.show_text("No commit matches.\n")
+    if history.end:
+        formats.show_text(f"The history ends here: {escape_unprintable(history.end)}.\n")
+    if history.next:
+        formats.show_text(f"Older commits: --from {abbreviate_oid(history.next)}\n")

@@ -1,0 +1,122 @@
+"""gitsched plan: show the changes of a commit without writing anything (a dry run)."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gitsched.cli import exit_codes, formats, output, reports, saved_plan, scenario_options
+from gitsched.cli.worktree import NOT_PLANNED, note_uncommitted
+from gitsched.reconcile import RunSettings
+from gitsched.reconcile.review.comparison import compare_plans
+from gitsched.reconcile.review.fleet_view import view_fleet
+from gitsched.reconcile.review.source_simulation import assess_resilience
+from gitsched.report.markdown import write_markdown
+from gitsched.report.page import write_page
+from gitsched.report.serialization import serialize_losses, serialize_review
+from gitsched.report.text import write_plan
+
+if TYPE_CHECKING:
+    from gitsched.report.review import Review
+
+
+def run(
+    base: str | None,
+    head: str | None,
+    revision: str | None,
+    worktree: bool,
+    detailed: bool,
+    form: str,
+    fail_on: exit_codes.FailOn,
+    log_format: str,
+    location: str,
+    output_repository: str | None,
+    wanted: tuple[output.ReportRequest, ...],
+    max_chars: int,
+    comment_id: str,
+    resilience: str | None,
+    out: Path | None,
+    show: str | None,
+    each: bool,
+    color: str,
+    **chosen: Any,
+) -> int:
+    """Carry out the command, and return its exit code."""
+    if sum((worktree, revision is not None, head is not None)) > 1 or (revision is not None and base is not None):
+        raise click.UsageError("use only one of --worktree, --revision and HEAD, and do not use --revision with BASE")
+    if out is not None and worktree:
+        raise click.UsageError("--out saves the plan of a commit: commit the files of the worktree first")
+
+    paint = output.choose_paint(color)
+    if show is not None:
+        if any((base, revision, worktree, out, resilience, wanted)) or form == "html":
+            raise click.UsageError(
+                "--show prints a saved plan as text, markdown, json or yaml; it is used without BASE and plan options"
+            )
+        limited = partial(write_markdown, limit=max_chars, identity=comment_id)
+        return saved_plan.show_saved_plan(show, form, limited, paint, each=each)
+
+    output.configure_logging(log_format)
+    settings = RunSettings(
+        location=location,
+        revision=revision or head or ("HEAD" if base is not None and not worktree else None),
+        worktree=worktree,
+        output=output_repository,
+        trusted=False,
+        **chosen,
+    )
+    if not worktree and head is None and revision is None and chosen["branch"] is None:
+        note_uncommitted(location, log_format, NOT_PLANNED)
+    shows_fleet = form == "html" or any(report.form == "html" for report in wanted)
+    # A loss may concern any workload.
+    with output.show_progress("Planning") as progress:
+        compared = compare_plans(
+            settings._replace(progress=progress), base, complete=resilience is not None, shows_fleet=shows_fleet
+        )
+        found = compared.review
+        if resilience is not None:
+            found = found._replace(resilience=assess_resilience(compared, scenario_options.FAILURE_DOMAINS[resilience]))
+
+    rendered = reports.ReviewRenderer(found)
+
+    def markdown() -> str:
+        return rendered.render(lambda review: write_markdown(review, max_chars, comment_id))
+
+    def page() -> str:
+        def write(review: Review) -> str:
+            if compared.fleet is not None:
+                return write_page(review, compared.fleet)
+            with output.show_progress("Writing the page") as progress:
+                fleet = view_fleet(compared.context, compared.later, review, progress)
+            return write_page(review, fleet)
+
+        return rendered.render(write)
+
+    def serialize(review: Review) -> dict[str, Any]:
+        if review.resilience is None:
+            return serialize_review(review)
+
+        return {**serialize_review(review), "resilience": serialize_losses(review.resilience)}
+
+    if form == "markdown":
+        formats.show_text(markdown())
+    elif form == "html":
+        output.show(page())
+    else:
+        rendered.show_as(form, partial(write_plan, paint=paint, each=each), serialize)
+    writers = rendered.list_writers(only_new=base is not None)
+    writers |= {
+        "markdown": markdown,
+        "html": page,
+        "json": lambda: formats.format_json(rendered.render(serialize)),
+        "env": lambda: rendered.render(reports.format_outputs),
+    }
+    reports.write_reports(wanted, writers)
+    if out is not None:
+        said = saved_plan.save_plan(out, compared)
+        if form == "text":
+            formats.show_text(said)
+    return exit_codes.get_review_code(rendered.review, fail_on, detailed=detailed)

@@ -1,0 +1,47 @@
+"""Reconcile, and show the result: what `gitsched reconcile` does where the last answer does not count any more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+from gitsched.cli import exit_codes, output, reports
+from gitsched.reconcile.cache.idle_answers import IdleAnswers
+from gitsched.reconcile.reconciler import reconcile
+from gitsched.reconcile.run import make_review
+from gitsched.reconcile.run_settings import RunSettings
+from gitsched.report.serialization import serialize_review
+from gitsched.report.text import write_run
+
+
+class Presentation(NamedTuple):
+    """How the result of a run is shown, by the options of `reconcile`; `count_lines` returns the lines of the log."""
+
+    form: str
+    color: str
+    each: bool
+    fail_on: exit_codes.FailOn
+    wanted: tuple[output.ReportRequest, ...]
+    count_lines: Callable[[], int]
+
+
+def reconcile_and_show(
+    location: str, output_repository: str | None, chosen: dict[str, Any], shown: Presentation, answers: IdleAnswers | None
+) -> int:
+    """Reconcile with the chosen settings, show the result, and return the exit code. The text is kept in `answers` if the next run would
+    write it again."""
+    logged = shown.count_lines()
+    with output.show_progress("Reconciling") as progress:
+        run = reconcile(RunSettings(location=location, output=output_repository, progress=progress, **chosen))
+    found = make_review(run)
+    rendered = reports.ReviewRenderer(found)
+    write = partial(write_run, paint=output.choose_paint(shown.color), each=shown.each)
+    text = rendered.format_as(shown.form, write, serialize_review)
+    output.show_formatted(shown.form, text)
+    writers = {**rendered.list_writers(), "env": lambda: rendered.render(reports.format_outputs)}
+    reports.write_reports(shown.wanted, writers)
+    code = exit_codes.get_review_code(rendered.review, shown.fail_on)
+    if answers is not None and code == exit_codes.DONE and shown.count_lines() == logged and rendered.review is found:
+        answers.keep(run, text)
+    return code

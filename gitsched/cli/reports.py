@@ -1,0 +1,135 @@
+"""Write reports to files (--report), and reviews to stdout."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from gitsched.cli import formats
+from gitsched.cli.output import ANNOTATIONS, ReportRequest, show, show_formatted
+from gitsched.model.errors import Permanent
+from gitsched.model.finding import Finding
+from gitsched.model.system_errors import is_bug, make_write_error
+from gitsched.report.isolated_review import isolate_review
+from gitsched.report.review import Review
+
+if TYPE_CHECKING:
+    from gitsched.model.scheduling import Outcome
+
+
+Rendered = TypeVar("Rendered")
+
+
+def list_report_writers(
+    findings: Sequence[Finding], outcomes: Iterable[Outcome] = (), paths: Collection[str] = ()
+) -> dict[str, ReportWriter]:
+    """Return the writers of the formats that all commands support; see `write_annotations` for `paths`."""
+
+    def write(form: str) -> str:
+        from gitsched.cli.report_formats import write_findings  # most runs write no report
+
+        return write_findings(form, findings, outcomes, paths)
+
+    return {form: partial(write, form) for form in ("sarif", "junit", ANNOTATIONS)}
+
+
+class ReviewRenderer:
+    """Renders a review. Entries on which that fails because of a bug are left out of `review`, which has a finding about each instead."""
+
+    def __init__(self, review: Review) -> None:
+        self.review = review
+
+    def render(self, write: Callable[[Review], Rendered]) -> Rendered:
+        try:
+            return write(self.review)
+        except Exception as error:
+            if not is_bug(error):
+                raise
+
+            self.review = isolate_review(self.review, write)
+            return write(self.review)
+
+    def format_as(self, form: str, text: Callable[[Review, int], str], data: Callable[[Review], dict[str, Any]]) -> str:
+        """Return the review as text for the current width, or as JSON or YAML."""
+        return formats.format_as(form, lambda width: self.render(lambda review: text(review, width)), lambda: self.render(data))
+
+    def show_as(self, form: str, text: Callable[[Review, int], str], data: Callable[[Review], dict[str, Any]]) -> None:
+        """Write the review as text for the current width, or as JSON or YAML."""
+        show_formatted(form, self.format_as(form, text, data))
+
+    def list_writers(self, *, only_new: bool = False) -> dict[str, ReportWriter]:
+        """Return the writers of the formats that all commands support; `only_new` leaves out findings that the base has, too."""
+
+        def render(form: str) -> str:
+            def write(review: Review) -> str:
+                findings = review.new_findings if only_new else review.findings
+                return list_report_writers(findings, review.outcomes, review.changed_paths)[form]()
+
+            return self.render(write)
+
+        return {form: partial(render, form) for form in list_report_writers(())}
+
+
+def format_outputs(review: Review) -> str:
+    """Return values for later pipeline steps as lines of NAME=VALUE, for `$GITHUB_OUTPUT` and GitLab's dotenv reports.
+
+    `changed` is true if there is a new commit, or for a plan, if there would be one; `sha` is the head of the output branch or "". `race`
+    is "same" or "different" if another run made the new commit.
+    """
+    outputs = {
+        "changed": str(review.changed and not review.refused).lower(),
+        "sha": review.after or review.before or "",
+        "race": review.race,
+        "moves": len(review.moves),
+        "records": len(review.record_changes),
+        "unplaced": review.states["pending"],
+        "errors": sum(finding.severity == "error" for finding in review.findings),
+    }
+    return "".join(f"{name}={value}\n" for name, value in outputs.items())
+
+
+def write_reports(reports: Iterable[ReportRequest], writers: Mapping[str, ReportWriter]) -> None:
+    """Write the requested reports. Annotations go to stderr, which the runner reads, too."""
+    for report in reports:
+        text = writers[report.form]()
+        if report.path is None:
+            sys.stderr.write(text)
+            continue
+        write_file(report.path, text)
+
+
+def write_file(path: Path, text: str, *, make_directories: bool = False) -> None:
+    """Write a file. Symbolic links other than devices such as /dev/fd/3 are refused, because a commit can point them anywhere; so are
+    linked directories of a worktree. What is for /dev/stdout or /dev/stderr follows what has been written there."""
+    stream = _STANDARD_OUTPUTS.get(str(path))
+    if stream is not None:
+        show(text, getattr(sys, stream))
+        return
+    if path.is_symlink() and path.parent not in _DEVICE_DIRECTORIES:
+        raise Permanent(f"cannot write {path}: it is a symbolic link; remove it, or use the path of its target")
+    for parent in path.absolute().parents:
+        if parent.is_symlink() and any((outer / ".git").exists() for outer in parent.parents):
+            raise Permanent(f"cannot write {path}: {parent} is a symbolic link in a worktree; use the path of its target")
+    try:
+        if make_directories:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8", "backslashreplace")
+    except OSError as error:
+        raise make_write_error(path, error) from error
+
+
+_DEVICE_DIRECTORIES = (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))
+
+
+_STANDARD_OUTPUTS = {
+    f"{directory}/{name}": stream
+    for number, stream in ((1, "stdout"), (2, "stderr"))
+    for directory, name in (("/dev", stream), ("/dev/fd", number), ("/proc/self/fd", number))
+}
+"""The files that are standard streams, with their names in `sys`. Opened once more, a file would be written from its start."""
+
+
+ReportWriter = Callable[[], str]
