@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 GLOSSARY = ROOT / "docs" / "architecture.md"
 HOMONYMS = {
     ("page", "gitsched/report/page/*"): "the HTML page of `plan -o html`",
-    ("page", "gitsched/cli/commands/plan.py"): "the HTML page of `plan -o html`",
+    ("page", "gitsched/cli/html_reports.py"): "the HTML page of `plan -o html`",
     ("page", "gitsched/watch/*"): "the HTML pages of `watch --listen`",
     ("page", "tests/watch/test_live_pages.py"): "the HTML pages of `watch --listen`",
     ("page", "tests/docs/*"): "a page of the documentation",

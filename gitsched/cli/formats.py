@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from gitsched.cli.log_lines import escape_json
 from gitsched.cli.output import find_width, show, show_formatted
 from gitsched.model.finding import Finding
+from gitsched.model.system_errors import is_bug
 from gitsched.render.yaml import dump
 from gitsched.report.lines import escape_ci_commands, escape_unprintable
+from gitsched.report.review import Review
+
+Rendered = TypeVar("Rendered")
 
 
 def show_faults(faults: Iterable[Finding]) -> None:
@@ -60,3 +64,29 @@ def format_document(form: str, text: str, data: Callable[[], dict[str, Any]]) ->
 def format_json(data: dict[str, Any]) -> str:
     """Return data as indented JSON with CI commands escaped."""
     return escape_json(json.dumps(data, indent=2)) + "\n"
+
+
+class ReviewRenderer:
+    """Renders a review. Entries on which that fails because of a bug are left out of `review`, which has a finding about each instead."""
+
+    def __init__(self, review: Review) -> None:
+        self.review = review
+
+    def render(self, write: Callable[[Review], Rendered]) -> Rendered:
+        try:
+            return write(self.review)
+        except Exception as error:
+            if not is_bug(error):
+                raise
+            from gitsched.report.isolated_review import isolate_review  # only after a bug
+
+            self.review = isolate_review(self.review, write)
+            return write(self.review)
+
+    def format_as(self, form: str, text: Callable[[Review, int], str], data: Callable[[Review], dict[str, Any]]) -> str:
+        """Return the review as text for the current width, or as JSON or YAML."""
+        return format_as(form, lambda width: self.render(lambda review: text(review, width)), lambda: self.render(data))
+
+    def show_as(self, form: str, text: Callable[[Review, int], str], data: Callable[[Review], dict[str, Any]]) -> None:
+        """Write the review as text for the current width, or as JSON or YAML."""
+        show_formatted(form, self.format_as(form, text, data))

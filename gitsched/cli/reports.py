@@ -6,21 +6,17 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
-from gitsched.cli import formats
-from gitsched.cli.output import ANNOTATIONS, ReportRequest, show, show_formatted
+from gitsched.cli.formats import ReviewRenderer
+from gitsched.cli.output import ANNOTATIONS, ReportRequest, show
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding
-from gitsched.model.system_errors import is_bug, make_write_error
-from gitsched.report.isolated_review import isolate_review
+from gitsched.model.system_errors import make_write_error
 from gitsched.report.review import Review
 
 if TYPE_CHECKING:
     from gitsched.model.scheduling import Outcome
-
-
-Rendered = TypeVar("Rendered")
 
 
 def list_report_writers(
@@ -36,41 +32,17 @@ def list_report_writers(
     return {form: partial(write, form) for form in ("sarif", "junit", ANNOTATIONS)}
 
 
-class ReviewRenderer:
-    """Renders a review. Entries on which that fails because of a bug are left out of `review`, which has a finding about each instead."""
+def list_review_writers(rendered: ReviewRenderer, *, only_new: bool = False) -> dict[str, ReportWriter]:
+    """Return the writers of all formats for the findings of a review; `only_new` leaves out findings that the base has, too."""
 
-    def __init__(self, review: Review) -> None:
-        self.review = review
+    def render(form: str) -> str:
+        def write(review: Review) -> str:
+            findings = review.new_findings if only_new else review.findings
+            return list_report_writers(findings, review.outcomes, review.changed_paths)[form]()
 
-    def render(self, write: Callable[[Review], Rendered]) -> Rendered:
-        try:
-            return write(self.review)
-        except Exception as error:
-            if not is_bug(error):
-                raise
+        return rendered.render(write)
 
-            self.review = isolate_review(self.review, write)
-            return write(self.review)
-
-    def format_as(self, form: str, text: Callable[[Review, int], str], data: Callable[[Review], dict[str, Any]]) -> str:
-        """Return the review as text for the current width, or as JSON or YAML."""
-        return formats.format_as(form, lambda width: self.render(lambda review: text(review, width)), lambda: self.render(data))
-
-    def show_as(self, form: str, text: Callable[[Review, int], str], data: Callable[[Review], dict[str, Any]]) -> None:
-        """Write the review as text for the current width, or as JSON or YAML."""
-        show_formatted(form, self.format_as(form, text, data))
-
-    def list_writers(self, *, only_new: bool = False) -> dict[str, ReportWriter]:
-        """Return the writers of the formats that all commands support; `only_new` leaves out findings that the base has, too."""
-
-        def render(form: str) -> str:
-            def write(review: Review) -> str:
-                findings = review.new_findings if only_new else review.findings
-                return list_report_writers(findings, review.outcomes, review.changed_paths)[form]()
-
-            return self.render(write)
-
-        return {form: partial(render, form) for form in list_report_writers(())}
+    return {form: partial(render, form) for form in list_report_writers(())}
 
 
 def format_outputs(review: Review) -> str:

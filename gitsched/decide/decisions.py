@@ -19,11 +19,6 @@ from gitsched.decide.catalog import (
     make_duplicate_findings,
     make_scope_finding,
 )
-from gitsched.decide.decision_cache import (
-    DecisionCache,
-    decide_and_cache,
-    read_cached_decision,
-)
 from gitsched.decide.engines import (
     EngineRecords,
     collect_cluster_facts,
@@ -35,9 +30,12 @@ from gitsched.decide.recorded_decisions import describe_records
 from gitsched.decide.registry import reserved_groups
 from gitsched.decide.variants.kustomized_parts import describe_part, make_part_finding, resolve_parts
 from gitsched.decide.workload_decision import (
+    DecisionCache,
     adapt_outcome,
     adapt_variants,
+    decide_and_cache,
     make_two_claims_finding,
+    read_cached_decision,
 )
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import Body, Document, Key

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gitsched.decide.decision_cache import DecisionCache
 from gitsched.decide.decisions import DecisionSet, decide
 from gitsched.decide.guard.guard_settings import GuardRecord
 from gitsched.decide.guard.plan_changes import (
@@ -31,6 +30,7 @@ from gitsched.decide.relations.delivered_objects import DeliveredObjects, Refere
 from gitsched.decide.relations.missing_references import MissingReference, find_missing_references, list_creators
 from gitsched.decide.relations.reference_findings import LocatedFinding, list_reference_findings
 from gitsched.decide.rendered_tree import RenderCache, RenderedTree, render
+from gitsched.decide.workload_decision import DecisionCache
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.kinds.companion_targets import is_far
 from gitsched.model.changes import NOTHING_RETAINED, CopyRetention, Move, RetainedCopy

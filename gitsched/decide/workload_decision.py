@@ -1,10 +1,13 @@
-"""Decide one workload: the outcome of the API that selects it, adapted to its kind and its variants."""
+"""Decide one workload: the outcome of the API that selects it, adapted to its kind and its variants; or the decision of an earlier plan
+where nothing changed that it depends on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gitsched.apis.capabilities import DependencyTracking
 from gitsched.apis.policy_api import PolicyEngine
 from gitsched.apis.snapshot import Snapshot
 from gitsched.model.delivery import DELIVERING_KINDS
@@ -78,3 +81,67 @@ def _choose_outcome(document: Document, engines: Iterable[PolicyEngine]) -> Outc
 def is_unchanged(outcome: Outcome, previous: Mapping[Key, Body]) -> bool:
     """Return whether a decision changed no record, so that deciding again gives the same result. A hold depends on other documents."""
     return outcome.held is None and all(previous.get(key) == body for key, body in outcome.records)
+
+
+class CachedDecision(NamedTuple):
+    """An outcome that changed nothing, and its inputs. It is valid while the inputs stay the same and no deadline passes.
+
+    `inputs` are those besides the document and its records. `source_time` is the time of the source: the outcome is not valid for an
+    earlier one.
+    """
+
+    document: Document
+    previous: tuple[Body | None, ...]
+    outcome: Outcome
+    inputs: tuple[object, ...]
+    source_time: datetime
+
+
+class DecisionCache:
+    """Decisions of earlier runs in this process. Without them a run decides again, with the same result."""
+
+    __slots__ = ("context", "decisions")
+
+    def __init__(self) -> None:
+        self.context: Any = None
+        self.decisions: dict[Key, CachedDecision] = {}
+
+
+def read_cached_decision(
+    document: Document, trackers: tuple[DependencyTracking, ...], snapshot: Snapshot, cache: DecisionCache
+) -> Outcome | None:
+    cached = cache.decisions.get(document.key)
+    if (
+        cached is None
+        or snapshot.at < cached.source_time
+        or cached.document != document
+        or cached.inputs != _list_decision_inputs(document, trackers, snapshot)
+    ):
+        return None
+    known = zip(cached.outcome.records, cached.previous, strict=True)
+    if any(snapshot.previous.get(key) is not before for (key, _), before in known):
+        return None
+    wakeup = cached.outcome.wakeup
+    return cached.outcome if wakeup is None or wakeup > snapshot.now else None
+
+
+def _list_decision_inputs(document: Document, trackers: tuple[DependencyTracking, ...], snapshot: Snapshot) -> tuple[object, ...]:
+    variants = (snapshot.variants.get(document.key),) if snapshot.variants else ()
+    return (*variants, *(entry for engine in trackers for entry in engine.decision_inputs(document)))
+
+
+def decide_and_cache(
+    document: Document,
+    engines: tuple[PolicyEngine, ...],
+    trackers: tuple[DependencyTracking, ...],
+    snapshot: Snapshot,
+    cache: DecisionCache,
+) -> Outcome | None:
+    cache.decisions.pop(document.key, None)
+    outcome = decide_workload(document, engines, snapshot)
+    if outcome is not None and is_unchanged(outcome, snapshot.previous):
+        previous = tuple(snapshot.previous.get(key) for key, _ in outcome.records)
+        cache.decisions[document.key] = CachedDecision(
+            document, previous, outcome, _list_decision_inputs(document, trackers, snapshot), snapshot.at
+        )
+    return outcome

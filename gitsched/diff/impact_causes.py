@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from gitsched.decide.decision_cache import DecisionCache
 from gitsched.decide.decisions import decide_input
+from gitsched.decide.workload_decision import DecisionCache
 from gitsched.diff.cause_search import Request, SearchSpace, Subject, find_explanations
 from gitsched.diff.causes import CauseWriter
 from gitsched.diff.changed_documents import ChangedDocuments

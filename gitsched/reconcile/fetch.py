@@ -14,6 +14,7 @@ from gitsched import __version__
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.gitsched.output_config import OutputConfig as OutputConfig
 from gitsched.apis.gitsched.source_config import FactsConfig
+from gitsched.decide.commit_metadata import SOURCE_TRAILER
 from gitsched.decide.incremental.plan_state import NO_OUTPUT, PreviousOutput
 from gitsched.git import Repository, is_url, open_output
 from gitsched.git.notes import NOTES_REF
@@ -28,7 +29,6 @@ from gitsched.reconcile.output.output_records import open_records
 from gitsched.reconcile.run import Fetched, OutputLocation, ReconciledSource, RunContext, TrustedConfig
 from gitsched.reconcile.source.config_file import read_config
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
-from gitsched.render.commit_message import SOURCE_TRAILER
 from gitsched.render.format_versions import FORMAT_VERSION
 from gitsched.render.output_files import (
     CLUSTERS,

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitsched.render.commit_message import format_line, write_commit_message
+from gitsched.decide.commit_metadata import format_line, write_commit_message
 from tests.tables import each_row
 
 OID = "a" * 40

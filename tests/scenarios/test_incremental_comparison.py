@@ -15,8 +15,8 @@ from random import Random
 import pytest
 
 from gitsched.apis.gitsched.guard_config import GuardLimit
-from gitsched.cli.formats import format_json
-from gitsched.cli.reports import ReviewRenderer, format_outputs
+from gitsched.cli.formats import ReviewRenderer, format_json
+from gitsched.cli.reports import format_outputs
 from gitsched.reconcile.cache.plan_cache import PlanCache
 from gitsched.reconcile.cache.plan_file import PlanFile
 from gitsched.reconcile.incremental import new_state

@@ -11,7 +11,6 @@ from gitsched.reconcile import RunSettings
 from gitsched.reconcile.output.output_history import open_history
 from gitsched.report.history import serialize_history, write_entry
 from gitsched.report.lines import abbreviate_oid, escape_unprintable
-from gitsched.report.page.history import HistoryPage, write_history_page
 
 
 def run(
@@ -38,9 +37,10 @@ def run(
     entries = list(history.read_entries(limit))
     notes = history.list_notes()
     if form == "html":
-        output.show(write_history_page(HistoryPage(history.branch, history.head, entries, notes, history.next, history.end)))
-        return exit_codes.DONE
+        from gitsched.cli.html_reports import write_history  # needs jinja2
 
+        output.show(write_history(history, entries, notes))
+        return exit_codes.DONE
     formats.show_document(
         form, "", lambda: serialize_history(history.branch, history.head, entries, notes, history.next, history.end)
     )

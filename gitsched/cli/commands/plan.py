@@ -12,10 +12,7 @@ from gitsched.cli import exit_codes, formats, output, reports, saved_plan, scena
 from gitsched.cli.worktree import NOT_PLANNED, note_uncommitted
 from gitsched.reconcile import RunSettings
 from gitsched.reconcile.review.comparison import compare_plans
-from gitsched.reconcile.review.fleet_view import view_fleet
-from gitsched.reconcile.review.source_simulation import assess_resilience
 from gitsched.report.markdown import write_markdown
-from gitsched.report.page import write_page
 from gitsched.report.serialization import serialize_losses, serialize_review
 from gitsched.report.text import write_plan
 
@@ -78,39 +75,35 @@ def run(
         )
         found = compared.review
         if resilience is not None:
+            from gitsched.reconcile.review.source_simulation import assess_resilience  # few plans are simulated as well
+
             found = found._replace(resilience=assess_resilience(compared, scenario_options.FAILURE_DOMAINS[resilience]))
 
-    rendered = reports.ReviewRenderer(found)
+    rendered = formats.ReviewRenderer(found)
 
     def markdown() -> str:
         return rendered.render(lambda review: write_markdown(review, max_chars, comment_id))
 
-    def page() -> str:
-        def write(review: Review) -> str:
-            if compared.fleet is not None:
-                return write_page(review, compared.fleet)
-            with output.show_progress("Writing the page") as progress:
-                fleet = view_fleet(compared.context, compared.later, review, progress)
-            return write_page(review, fleet)
+    def html() -> str:
+        from gitsched.cli.html_reports import write_plan_page  # needs jinja2
 
-        return rendered.render(write)
+        return rendered.render(lambda review: write_plan_page(compared, review))
 
     def serialize(review: Review) -> dict[str, Any]:
         if review.resilience is None:
             return serialize_review(review)
-
         return {**serialize_review(review), "resilience": serialize_losses(review.resilience)}
 
     if form == "markdown":
         formats.show_text(markdown())
     elif form == "html":
-        output.show(page())
+        output.show(html())
     else:
         rendered.show_as(form, partial(write_plan, paint=paint, each=each), serialize)
-    writers = rendered.list_writers(only_new=base is not None)
+    writers = reports.list_review_writers(rendered, only_new=base is not None)
     writers |= {
         "markdown": markdown,
-        "html": page,
+        "html": html,
         "json": lambda: formats.format_json(rendered.render(serialize)),
         "env": lambda: rendered.render(reports.format_outputs),
     }

@@ -8,25 +8,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gitsched.cli import exit_codes, formats, output
-from gitsched.cli.restoration import describe_restoration, format_patch, serialize_left, serialize_restoration
+from gitsched.cli.restoration import serialize_left
 from gitsched.cli.workload_names import parse_workload
 from gitsched.cli.worktree import find_worktree_root
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import format_names
 from gitsched.reconcile import RunSettings
 from gitsched.reconcile.reschedule import WorkloadSelection, is_read, make_reschedule_file, write_reschedule_file
-from gitsched.reconcile.restored_placements import describe_withheld, make_restoration_files, write_edits
 from gitsched.report.lines import escape_unprintable, list_limited
 from gitsched.report.serialization import API_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
     from gitsched.model.document import Key
     from gitsched.model.labels import Selector
     from gitsched.reconcile.reschedule import RescheduleFile
-    from gitsched.reconcile.restored_placements import RestorationFiles
     from gitsched.simulate.left_data import LeftData
     from gitsched.simulate.reschedule_request import RescheduledWorkload
 
@@ -76,15 +73,15 @@ def run(
     settings = RunSettings(
         location=location, worktree=root is not None, output=output_repository, observations="recorded", trusted=False, **chosen
     )
+    selection = WorkloadSelection(tuple(named), labels, displaced, scope)
+    if revision is not None:
+        from gitsched.cli.restored_placements import bring_back  # few requests bring workloads back
+
+        worktree = root if write else None
+        return bring_back(settings, revision, selection, ttl, form, worktree, path, companions=not no_companions)
     with output.show_progress("Planning") as progress:
         settings = settings._replace(progress=progress)
-        selection = WorkloadSelection(tuple(named), labels, displaced, scope)
-        if revision is not None:
-            files = make_restoration_files(settings, revision, selection, ttl, not no_companions)
-        else:
-            found, held = make_reschedule_file(settings, selection, ttl, not no_companions)
-    if revision is not None:
-        return _show_restoration(settings, files, revision, form, root if write else None, path)
+        found, held = make_reschedule_file(settings, selection, ttl, not no_companions)
     if found is None:
         none = "No workload is displaced: each one would run on the same clusters if it were scheduled now."
         click.echo(none if not held else f"There is nothing to request.\n{describe_held(held)}".rstrip(), err=True)
@@ -102,31 +99,6 @@ def run(
     )
     if not is_read(settings, found.request.document.key):
         raise Permanent(f"{target} is not read: .sourceignore or source.paths hides it; choose another file with --file")
-    return exit_codes.DONE
-
-
-def _show_restoration(
-    settings: RunSettings, files: RestorationFiles, revision: str, form: str, root: Path | None, path: str | None
-) -> int:
-    """Show what brings workloads back, and write it to the worktree below `root` unless that is None."""
-    text, requests = describe_restoration(files, revision), files.requests
-    if path is not None:
-        requests = tuple(request._replace(path=path) for request in requests)
-    edits = (*requests, *files.edits)
-    if root is None:
-        if edits or form != "text":
-            formats.show_document(form, format_patch(edits), lambda: serialize_restoration(files))
-        click.echo(text, err=True, nl=False)
-        return exit_codes.DONE
-    lines = []
-    for request in requests:
-        wrote = write_reschedule_file(root, request.path, request.after)
-        lines.append(f"{'wrote' if wrote else 'unchanged:'} {escape_unprintable(request.path)}\n")
-    write_edits(root, files.edits)
-    lines += [f"annotated {escape_unprintable(edit.path)}\n" for edit in files.edits]
-    withheld = describe_withheld(settings, files.restoration.requests) if edits else ""
-    lines += [text, f"{withheld}\n" if withheld else ""]
-    formats.show_as(form, lambda _: "".join(lines), lambda: {**serialize_restoration(files), "withheld": withheld})
     return exit_codes.DONE
 
 

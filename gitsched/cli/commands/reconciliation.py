@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from gitsched.cli import exit_codes, output, reports
+from gitsched.cli import exit_codes, formats, output, reports
 from gitsched.reconcile.cache.idle_answers import IdleAnswers
 from gitsched.reconcile.reconciler import reconcile
 from gitsched.reconcile.run import make_review
@@ -35,12 +35,13 @@ def reconcile_and_show(
     with output.show_progress("Reconciling") as progress:
         run = reconcile(RunSettings(location=location, output=output_repository, progress=progress, **chosen))
     found = make_review(run)
-    rendered = reports.ReviewRenderer(found)
+    rendered = formats.ReviewRenderer(found)
     write = partial(write_run, paint=output.choose_paint(shown.color), each=shown.each)
     text = rendered.format_as(shown.form, write, serialize_review)
     output.show_formatted(shown.form, text)
-    writers = {**rendered.list_writers(), "env": lambda: rendered.render(reports.format_outputs)}
-    reports.write_reports(shown.wanted, writers)
+    if shown.wanted:
+        writers = {**reports.list_review_writers(rendered), "env": lambda: rendered.render(reports.format_outputs)}
+        reports.write_reports(shown.wanted, writers)
     code = exit_codes.get_review_code(rendered.review, shown.fail_on)
     if answers is not None and code == exit_codes.DONE and shown.count_lines() == logged and rendered.review is found:
         answers.keep(run, text)

@@ -29,7 +29,7 @@ def run(
     settings = RunSettings(location=location, output=output_repository, now=now, **chosen)
     if once:
         return _run_once(settings, fail_on)
-    from gitsched.cli.watching import watch_until_signal  # not with --once
+    from gitsched.cli.watch_process import watch_until_signal  # not with --once
 
     times = (timedelta(seconds=interval), timedelta(seconds=debounce), timedelta(seconds=grace))
     return watch_until_signal(settings, service, fail_on, *times)

@@ -11,6 +11,7 @@ from typing import BinaryIO, NamedTuple
 
 from gitsched import __version__
 from gitsched.decide.adoption import AdoptionPlan, plan_adoption
+from gitsched.decide.commit_metadata import write_commit_message
 from gitsched.decide.garbage_collection import gc_paused
 from gitsched.decide.plan_input import PlanInput, SourceTree
 from gitsched.kubectl.client import KubectlClient, KubectlOptions
@@ -25,7 +26,6 @@ from gitsched.reconcile.pipeline import read_plan_input, read_source
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
 from gitsched.reconcile.run import Fetched, Planned, RunContext, Written, open_context
 from gitsched.reconcile.run_settings import RunSettings
-from gitsched.render.commit_message import write_commit_message
 
 STANDARD_INPUT = "-"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import NamedTuple
 
+from gitsched.decide.commit_metadata import format_line
 from gitsched.git.notes import read_note
 from gitsched.model.errors import Conflict, Permanent
 from gitsched.model.planned_files import NewBlob
@@ -12,7 +13,6 @@ from gitsched.reconcile.fetch import MAX_FREEZE_LENGTH, fetch
 from gitsched.reconcile.output.output_commit import commit_output
 from gitsched.reconcile.run import RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
-from gitsched.render.commit_message import format_line
 from gitsched.render.output_files import FREEZE
 
 MAX_ATTEMPTS = 5

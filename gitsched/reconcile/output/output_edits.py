@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
+from gitsched.decide.commit_metadata import SOURCE_TRAILER
 from gitsched.git import Repository
 from gitsched.git.notes import list_noted_commits
 from gitsched.model.commit import Commit
 from gitsched.model.finding import Finding, format_names
 from gitsched.model.time import format_time
 from gitsched.reconcile.run import Fetched
-from gitsched.render.commit_message import SOURCE_TRAILER
 from gitsched.render.output_files import FREEZE, METADATA_FILES
 from gitsched.report.lines import abbreviate_oid
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from gitsched.decide.commit_metadata import SOURCE_TRAILER
 from gitsched.git import Repository
 from gitsched.model.commit import Commit
 from gitsched.model.document import Key
@@ -13,7 +14,6 @@ from gitsched.model.scheduling import RecordedDecision
 from gitsched.reconcile.fetch import read_run_record
 from gitsched.reconcile.output.history_records import CommitRecords, HistoryBranch
 from gitsched.reconcile.run import Fetched, RunContext
-from gitsched.render.commit_message import SOURCE_TRAILER
 from gitsched.render.format_versions import FORMAT_VERSION
 from gitsched.render.output_files import PLACEMENTS, placement_path
 from gitsched.render.placement_records import PlacementRecord

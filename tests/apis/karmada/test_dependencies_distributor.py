@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from gitsched.apis.gitsched.config import parse_config
 from gitsched.decide.catalog import RawDocument, make_raw_document
-from gitsched.decide.decision_cache import DecisionCache
 from gitsched.decide.decisions import DecisionSet, decide
+from gitsched.decide.workload_decision import DecisionCache
 from gitsched.model.document import Body, Key
 from tests.search_depth import count_examples
 

@@ -1,0 +1,28 @@
+"""Pages in HTML: the plan with its fleet, and the history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gitsched.cli import output
+from gitsched.model.history import HistoryEntry
+from gitsched.reconcile.output.output_history import OutputHistory
+from gitsched.reconcile.review.comparison import PlanComparison
+from gitsched.reconcile.review.fleet_view import view_fleet
+from gitsched.report.page import write_page
+from gitsched.report.page.history import HistoryPage, write_history_page
+from gitsched.report.review import Review
+
+
+def write_plan_page(compared: PlanComparison, review: Review) -> str:
+    """Return the page of a plan, with the fleet after it."""
+    if compared.fleet is not None:
+        return write_page(review, compared.fleet)
+    with output.show_progress("Writing the page") as progress:
+        fleet = view_fleet(compared.context, compared.later, review, progress)
+    return write_page(review, fleet)
+
+
+def write_history(history: OutputHistory, entries: Sequence[HistoryEntry], notes: Sequence[str]) -> str:
+    """Return the page of a part of the history."""
+    return write_history_page(HistoryPage(history.branch, history.head, entries, notes, history.next, history.end))
