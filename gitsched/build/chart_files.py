@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import posixpath
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -24,7 +25,9 @@ class ChartRequest(NamedTuple):
     """A chart to render. `chart` is a directory of the commit; `values_files` are paths of the commit.
 
     Later values files overrule earlier ones, and `values` (JSON) overrule all files. `kube_version` "" is DEFAULT_KUBE_VERSION;
-    `api_versions` are added to those of helm, such as `monitoring.coreos.com/v1`.
+    `api_versions` are added to those of helm, such as `monitoring.coreos.com/v1`. `sets`, `text_sets` and `file_sets` are what helm's
+    options --set, --set-string and --set-file have, which overrule all values; the last ones are names with paths of the commit.
+    `checks_schema`: values must be as values.schema.json says.
     """
 
     chart: str
@@ -36,6 +39,19 @@ class ChartRequest(NamedTuple):
     api_versions: tuple[str, ...] = ()
     crds: bool = True
     hooks: bool = True
+    sets: tuple[str, ...] = ()
+    text_sets: tuple[str, ...] = ()
+    file_sets: tuple[tuple[str, str], ...] = ()
+    checks_schema: bool = True
+
+    def list_files(self) -> tuple[str, ...]:
+        """Return the paths of the files besides those of the chart."""
+        return *self.values_files, *(path for _, path in self.file_sets)
+
+    def list_set_names(self) -> list[str]:
+        """Return the names of the values that options of helm set, with dots between the names of nested ones."""
+        texts = (*self.sets, *self.text_sets, *(f"{name}=" for name, _ in self.file_sets))
+        return [re.sub(r"\[.*", "", text.partition("=")[0]).replace("\\.", ".") for text in texts]
 
 
 class ChartFiles(NamedTuple):
@@ -61,7 +77,10 @@ class ChartFiles(NamedTuple):
             arguments += ["--api-versions", version]
         for path in (*request.values_files, *([_VALUES] if request.values else [])):
             arguments += ["--values", "{root}/" + path]
-        return arguments
+        arguments += [f"--set={text}" for text in request.sets]
+        arguments += [f"--set-string={text}" for text in request.text_sets]
+        arguments += [f"--set-file={name}={{root}}/{_escape_commas(path)}" for name, path in request.file_sets]
+        return arguments if request.checks_schema else [*arguments, "--skip-schema-validation"]
 
     def list_inline_files(self) -> dict[str, bytes]:
         """Return the files that are not in the commit, by path."""
@@ -84,7 +103,7 @@ class _ChartResolver:
     def resolve(self) -> ChartFiles:
         request = self._request
         main = join_path(request.chart, "Chart.yaml")
-        outside = next((path for path in (request.chart, *request.values_files) if _is_outside(path)), None)
+        outside = next((path for path in (request.chart, *request.list_files()) if _is_outside(path)), None)
         if outside is not None:
             self._add("helm-missing", f"{outside} is outside of the repository: it is not read", main)
         elif main not in self._commit.entries:
@@ -105,11 +124,11 @@ class _ChartResolver:
         if len(wanted) > MAX_FILES:
             self._add("helm-build", f"{self._request.chart} has more than {MAX_FILES} files: it is not rendered", main)
             return
-        for path in (*wanted, *self._request.values_files):
+        for path in (*wanted, *self._request.list_files()):
             blob, found = find_blob(self._commit, path)
             if blob:
                 self._files[path] = blob
-            elif path in self._request.values_files:
+            elif path in self._request.list_files():
                 self._add("helm-missing", f"the values file {path} is not in the commit", main)
             else:
                 text = f"{path} is a symbolic link to {found} or a submodule, which is no file of the commit: it is not followed"
@@ -174,7 +193,12 @@ class _ChartResolver:
 
 
 def _list_texts(request: ChartRequest) -> tuple[str, ...]:
-    return request.release, request.namespace, request.kube_version, *request.api_versions
+    sets = (f"set {text}" for text in (*request.sets, *request.text_sets))
+    return request.release, request.namespace, request.kube_version, *request.api_versions, *sets
+
+
+def _escape_commas(text: str) -> str:
+    return text.replace(",", r"\,")
 
 
 def _is_outside(path: str) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
 import posixpath
 import re
@@ -144,3 +146,11 @@ def append_entries(body: dict[str, Any], field: str, entries: Iterable[Any]) -> 
 def list_strings(value: Any) -> list[str]:
     """Return the strings of a list, without other values; [] for a value that is not a list."""
     return [entry for entry in value if isinstance(entry, str)] if isinstance(value, list) else []
+
+
+def decode_value(text: str) -> str:
+    """Return a value of a Secret as text; "" if it is not base64."""
+    try:
+        return base64.b64decode(text).decode("utf-8", "replace")
+    except (ValueError, binascii.Error):
+        return ""

@@ -67,11 +67,11 @@ def _is_value(text: str) -> bool:
     return text == "" or bool(_NAME.fullmatch(text))
 
 
-def parse_selector(value: Any) -> Selector | None:
+def parse_selector(value: Any, *, any_value: bool = False) -> Selector | None:
     """Parse a metav1.LabelSelector; None when Kubernetes would reject it (such a selector matches nothing).
 
     The rules are those of apimachinery's LabelSelectorAsSelector: known operators, valid keys and values, In and NotIn with at
-    least one value, Exists and DoesNotExist with none.
+    least one value, Exists and DoesNotExist with none. `any_value`: values need not be values of labels.
     """
     if not isinstance(value, dict):
         return None
@@ -80,13 +80,13 @@ def parse_selector(value: Any) -> Selector | None:
     if not (isinstance(labels, dict) and isinstance(expressions, list)):
         return None
     for key, text in sorted(labels.items()):
-        if not (is_label_key(key) and is_label_value(text)):
+        if not (is_label_key(key) and (is_label_value(text) or (any_value and isinstance(text, str)))):
             return None
         requirements.append(Requirement(key, "In", (text,)))
     for expression in expressions:
         if not isinstance(expression, dict):
             return None
-        requirement = _parse_requirement(expression)
+        requirement = _parse_requirement(expression, any_value)
         if requirement is None:
             return None
         requirements.append(requirement)
@@ -157,9 +157,11 @@ def parse_selector_text(text: str) -> Selector | None:
     return Selector(known) if known and len(known) == len(requirements) and not text.endswith(",") else None
 
 
-def _parse_requirement(expression: dict[str, Any]) -> Requirement | None:
+def _parse_requirement(expression: dict[str, Any], any_value: bool = False) -> Requirement | None:
     key, operator, values = expression.get("key"), expression.get("operator"), expression.get("values") or []
-    if not is_label_key(key) or not isinstance(values, list) or not all(is_label_value(v) for v in values):
+    if not is_label_key(key) or not isinstance(values, list):
+        return None
+    if not all(is_label_value(value) or (any_value and isinstance(value, str)) for value in values):
         return None
     if operator in ("In", "NotIn"):
         return Requirement(str(key), operator, tuple(sorted(set(values)))) if values else None

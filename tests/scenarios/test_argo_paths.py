@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from .conftest import Fleet, cluster, policy
@@ -252,3 +254,48 @@ def test_a_chart_of_the_repository_is_rendered_with_the_values_of_the_applicatio
     line = template[: template.index("date")].count("\n") + 1
     assert code == ("helm-random", f"apps/web/templates/deployment.yaml:{line}:1")
     assert fleet.load("clusters/one/shop/deployment-shop-web.yaml") == built
+
+
+@pytest.mark.parametrize("path", ["apps/web", "apps/{{ns}}"])
+def test_nothing_is_placed_of_an_application_set_that_makes_no_application(fleet: Fleet, path: str) -> None:
+    generator = "{matrix: {generators: [{list: {elements: [{ns: web}]}}, {list: {elements: [{ns: other}]}}]}}"
+    fleet.commit({**LAYOUT, "argo/web.yaml": GENERATED % ("false", generator, "web", path, "{{ns}}")})
+    found = {finding.code: finding.message for finding in findings(fleet.reconcile())}
+    assert "different values of ns" in found["reconciled-path" if path == "apps/web" else "unknown-path"]
+    assert [place for place in placed(fleet) if "/default/" not in place] == []
+    assert bool(placed(fleet)) is (path != "apps/web")
+
+
+def test_what_a_hydrator_renders_is_placed(fleet: Fleet) -> None:
+    text = application("").replace(
+        "  source: {", "  sourceHydrator:\n    syncSource: {targetBranch: env, path: web}\n    drySource: {"
+    )
+    fleet.commit({**LAYOUT, "argo/web.yaml": text, "apps/web/.yamllint.yaml": "extends: default\n"})
+    assert findings(fleet.reconcile()) == []
+    assert placed(fleet) == ["clusters/one/shop/deployment-web.yaml"]
+
+
+@pytest.mark.needs("helm")
+def test_parameters_of_a_chart_are_those_of_helm(fleet: Fleet) -> None:
+    chart = {
+        "apps/web/Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+        "apps/web/values.yaml": "a: base\nnum: 1\n",
+        "apps/web/values.schema.json": '{"properties": {"num": {"type": "integer"}}}',
+        "apps/web/templates/map.yaml": (
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: web\ndata: {a: '{{ .Values.a | toJson }}', f: '{{ .Values.f }}'}\n"
+        ),
+        "apps/web/text.txt": "from a file",
+        "fleet/maps.yaml": POLICY.replace("name: all", "name: maps").replace("apps/v1", "v1").replace("Deployment", "ConfigMap"),
+    }
+    values = {"{x,y}": ["x", "y"], "{}": [""], "a,b": "a,b", "null": None, "true": True, "007": "007", "C:\\\\x": "C:\\x"}
+    for hour, (text, expected) in enumerate(values.items()):
+        options = (
+            f"helm: {{skipSchemaValidation: true, fileParameters: [{{name: f, path: text.txt}}], "
+            f"parameters: [{{name: a, value: '{text}'}}, {{name: num, value: many}}]}}"
+        )
+        fleet.commit(
+            {**LAYOUT, **chart, "argo/web.yaml": application(options), "apps/web/deployment.yaml": "# nothing\n"}, hour=hour
+        )
+        assert findings(fleet.reconcile(hour=hour)) == []
+        data = fleet.load("clusters/one/shop/configmap-web.yaml")["data"]
+        assert (json.loads(data["a"]), data["f"]) == (expected, "from a file")

@@ -634,3 +634,28 @@ def test_what_flux_operator_does_and_gitsched_does_not_read_is_reported(fleet: F
     assert [(str(finding.location), part in finding.message) for finding in found] == (
         [("operator.yaml:1:1", True)] if part else []
     )
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "postBuild: {substitute: {HOST: 71111111117}}",
+        "postBuild: {substitute: {HOST: 1.10, OTHER: a}}",
+        "postBuild: {substitute: {HOST: yes}}",
+        "targetNamespace: shop\ncommonMetadata: {labels: {rev: 12}}",
+        "targetNamespace: shop\ncommonMetadata: {annotations: {rev: true}}",
+        "targetNamespace: 2024",
+        "targetNamespace: shop\nnamePrefix: 1",
+    ],
+)
+def test_nothing_is_placed_of_a_kustomization_that_no_api_server_accepts(fleet: Fleet, spec: str) -> None:
+    valid = LAYOUT["apps/web/deployment.yaml"].replace("name: web\n", "name: web\n  namespace: shop\n", 1)
+    fleet.commit({**LAYOUT, "clusters/prod/apps.yaml": kustomization(spec), "apps/web/deployment.yaml": valid})
+    run = fleet.reconcile()
+    assert [path for path in fleet.files() if path.startswith("clusters/one/shop/")] == []
+    assert {"wrong-type", "reconciled-path"} == {finding.code for finding in findings(run) if finding.severity == "error"}
+    fleet.commit({"clusters/prod/apps.yaml": LAYOUT["clusters/prod/apps.yaml"]}, hour=1)
+    assert findings(fleet.reconcile(hour=1)) == []
+    fleet.commit({"clusters/prod/apps.yaml": kustomization(spec)}, hour=2)
+    fleet.reconcile(hour=2)  # its last valid version counts
+    assert "value: shop.example.com" in fleet.read("clusters/one/shop/deployment-web.yaml")

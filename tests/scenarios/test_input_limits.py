@@ -113,7 +113,7 @@ def test_an_application_set_takes_a_limited_number_of_steps(name: str) -> None:
     files = SimpleNamespace(entries={f"{number}/{number}x/file": ("0" * 40, 0o100644) for number in range(500)})
     source = GeneratorInput(files, (), lambda url: True)  # type: ignore[arg-type]
     made = list_applications(body, source)
-    assert not made.is_complete
+    assert made.problem or not made.is_complete  # Argo CD refuses some of them anyway
     assert len(made.applications) <= MAX_APPLICATIONS
     assert source.steps <= MAX_STEPS * 1.1
 

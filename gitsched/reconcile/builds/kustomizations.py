@@ -151,6 +151,7 @@ def separate_parts(
     """
     resources = built.resources | bundles.resources
     parts = read_kustomizations(entries, reader, config, resources)
+    rendered = tuple("" if chart == "." else f"{chart}/" for chart in sorted(built.charts))
     remaining: dict[str, SourceFile] = {}
     documents: list[KustomizedDocument] = []
     replaced: list[KustomizedDocument] = []
@@ -167,7 +168,11 @@ def separate_parts(
             remaining[path] = parts.separate(path, file, documents)
         else:
             chart = parts.find_chart(path)
-            remaining[path] = file if chart is None else _separate_file(path, file, documents, chart=chart)
+            if chart is not None and f"{chart}/".startswith(rendered):
+                replaced += parts.list_replaced(path, file, bundles)
+                remaining[path] = _separate_file(path, file, [], chart=chart)
+            else:
+                remaining[path] = file if chart is None else _separate_file(path, file, documents, chart=chart)
         if path in built.dependencies or path in bundles.dependencies:
             remaining[path] = remaining[path]._replace(kustomized=True)
     problems = dict.fromkeys(map(_make_problem_finding, parts.graph.problems))

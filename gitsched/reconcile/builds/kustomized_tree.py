@@ -44,7 +44,7 @@ def read_kustomized_tree(
         context = builds()
         commit = open_commit_tree(context, entries, reader)
         patterns += [rule.path for rule in config.source.variants if rule.path not in patterns and commit.list_roots(rule.path)]
-        reconciled = build_reconciled_paths(commit, files, reader, config, context)
+        reconciled = build_reconciled_paths(commit, files, reader, config, context, documents)
         if patterns:
             built = build_roots(entries, reader, patterns, context, reconciled.directories)
         has_tools = reconciled != NO_PATHS

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from gitsched.build.flux import SUBSTITUTE_KEY
 from gitsched.build.kustomize import BuildResult, BuiltObject
+from gitsched.build.path_recipe import decode_value
 from gitsched.decide.catalog import KustomizedDocument, RawDocument, make_raw_document
 from gitsched.manifests.envsubst import SubstitutionError, substitute_variables
 from gitsched.manifests.kustomize import Kustomization
@@ -16,7 +17,7 @@ from gitsched.model.finding import Finding, locate_origin
 from gitsched.reconcile.builds.kustomizations import FileReader, is_read_by_api
 from gitsched.reconcile.builds.origins import OriginLocator
 from gitsched.reconcile.builds.reconciled_path import ReconciledPath
-from gitsched.reconcile.builds.variable_values import ResolvedVariables, decode_value, resolve_variables
+from gitsched.reconcile.builds.variable_values import ResolvedVariables, resolve_variables
 from gitsched.reconcile.source.commit_tree import CommitTree
 
 NOT_BUILT = "reconciled-path"

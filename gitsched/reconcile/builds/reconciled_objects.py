@@ -21,6 +21,7 @@ class ReconciledPaths(NamedTuple):
     `depends_on_policies` says that other policies may need other builds. `bundled` are those that Bundles build.
     `has_documents`: the commit has documents of tools. `failures` are as in BuiltRoots.
     `kept_inputs` are files without objects of their own that builds of an earlier commit read, whose objects are kept.
+    `charts` are the directories of the charts that are rendered.
     """
 
     documents: tuple[RawDocument, ...] = ()
@@ -36,6 +37,7 @@ class ReconciledPaths(NamedTuple):
     has_documents: bool = False
     failures: FailedBuilds | None = {}
     kept_inputs: frozenset[str] = frozenset()
+    charts: frozenset[str] = frozenset()
 
     def add_to(self, roots: BuiltRoots, named: Container[str]) -> BuiltRoots:
         """Return what settings name and what tools reconcile. Where both build an object, that of a directory in `named` counts."""
@@ -58,6 +60,7 @@ class ReconciledPaths(NamedTuple):
             self.inputs,
             self.depends_on_policies,
             merge_failed(roots.failures, self.failures),
+            self.charts,
         )
 
 

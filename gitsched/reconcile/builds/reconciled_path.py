@@ -11,6 +11,7 @@ from typing import NamedTuple
 from gitsched.build.chart_files import ChartRequest, resolve_chart
 from gitsched.build.closure import Closure
 from gitsched.build.commit_files import BuildProblem, join_path
+from gitsched.build.go_templates import hide_marks
 from gitsched.build.path_recipe import PathRecipe, ToolName
 from gitsched.decide.catalog import RawDocument
 from gitsched.git import TreeEntry
@@ -40,7 +41,7 @@ class ReconciledPath(NamedTuple):
         """The name of the tool's document, such as `Flux Kustomization flux-system/apps`."""
         if self.tool == "kustomization":
             return f"the kustomization {self.recipe.directory}"
-        return f"{self.tool} {self.document.namespace or 'default'}/{self.document.name}"
+        return f"{self.tool} {self.document.namespace or 'default'}/{hide_marks(self.document.name)}"
 
     @property
     def identity(self) -> tuple[str, str, str]:
@@ -129,6 +130,8 @@ def open_path(
 ) -> ReconciledPath:
     """Return the path that a document of a tool reconciles, in a commit or in an artifact whose files `origins` maps to the commit."""
     recipe = make_recipe(base)
+    if document.broken:
+        recipe = recipe._replace(problem="it has an error, so that no API server accepts it: correct it")
     if recipe.chart is not None:
         return _open_chart(tool, document, base, origins, recipe, recipe.chart)
     blob = base.repository.keep_blob(recipe.kustomization)

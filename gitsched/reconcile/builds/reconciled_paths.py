@@ -6,7 +6,7 @@ another one patches counts as it is after that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from gitsched.apis.gitsched.config import Config, KindScope
@@ -45,13 +45,18 @@ _Identity = tuple[str, str, str]
 
 
 def build_reconciled_paths(
-    commit: CommitTree, files: Mapping[str, SourceFile], reader: FileReader, config: Config, context: BuildContext
+    commit: CommitTree,
+    files: Mapping[str, SourceFile],
+    reader: FileReader,
+    config: Config,
+    context: BuildContext,
+    documents: Sequence[RawDocument] = (),
 ) -> ReconciledPaths:
-    """Build what tools reconcile and policies may select. `files` are those that are read for policies.
+    """Build what tools reconcile and policies may select. `files` are those that are read for policies, `documents` what counts of them.
 
     Without a program that builds them, they are not placed.
     """
-    index = DocumentIndex(commit, files, reader)
+    index = DocumentIndex(commit, files, reader, documents)
     tool_documents = index.list_groups(TOOL_GROUPS)
     if not tool_documents:
         return NO_PATHS
@@ -133,6 +138,7 @@ class _PathBuilds:
         self._unplaced: list[KustomizedDocument] = []
         self._findings: dict[Finding, None] = {}
         self._built_files: set[str] = set()
+        self._charts: set[str] = set()
         self._failed_files: set[str] = set()
         self._held_files: set[str] = set()
         self._kept_resources: set[str] = set()
@@ -210,6 +216,7 @@ class _PathBuilds:
             bundled,
             failures=None if self._has_expired else self._failures,
             kept_inputs=frozenset(self._kept_inputs),
+            charts=frozenset(self._charts),
         )
 
     def _list_bundled(self, written: list[ReconciledPath], builders: Mapping[str, set[_Identity]]) -> BundledPaths:
@@ -252,6 +259,9 @@ class _PathBuilds:
                 self._report_failure(path, result)
             else:
                 self._built_files |= path.resources
+                self._charts.update(map(path.find_source, path.closure.charts))
+                if path.recipe.chart is not None:
+                    self._charts.add(path.recipe.chart.chart)
                 objects[id(path)] = PrintedObjects(path, result, self._commit, self._reader, self._is_namespaced)
         values = [document for entry in objects.values() for document in entry.list_value_sources()]
         printed: dict[int, list[RawDocument]] = {}

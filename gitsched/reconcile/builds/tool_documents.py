@@ -28,15 +28,26 @@ def choose_nearest(documents: Sequence[RawDocument], path: str) -> RawDocument |
     return nearest[0] if all(document.body == nearest[0].body for document in nearest) else None
 
 
+def _identify(document: RawDocument) -> tuple[str, str, str, str]:
+    return document.group, document.kind, document.namespace, document.name
+
+
 def _split(document: RawDocument) -> list[str]:
     return document.origin.path.split("/")[:-1] if document.origin is not None else []
 
 
 class DocumentIndex:
-    """The documents of a commit by group, and by kind and name. `files` are those that are read anyway."""
+    """The documents of a commit by group, and by kind and name. `files` are those that are read anyway, `documents` what counts of them:
+    for a broken document its last valid version, or itself if there is none."""
 
-    def __init__(self, commit: CommitTree, files: Mapping[str, SourceFile], reader: FileReader) -> None:
-        self._commit, self._files, self._reader = commit, files, reader
+    def __init__(
+        self,
+        commit: CommitTree,
+        files: Mapping[str, SourceFile],
+        reader: FileReader,
+        documents: Sequence[RawDocument] = (),
+    ) -> None:
+        self._commit, self._files, self._reader, self._documents = commit, files, reader, documents
         self._named: dict[tuple[str, str], list[RawDocument]] = {}
         self._hidden = [path for path in commit.entries if path not in files and is_searched(path) and self._is_small_file(path)]
 
@@ -49,13 +60,20 @@ class DocumentIndex:
         for file in self._files.values():
             yield from file.documents
 
+    def _list_restored(self) -> Iterator[RawDocument]:
+        """Yield what counts of the broken documents of the files that are read anyway."""
+        broken = {path: set(map(_identify, file.documents)) for path, file in self._files.items() if file.broken}
+        for document in self._documents if broken else ():
+            if document.origin is not None and _identify(document) not in broken.get(document.origin.path, {_identify(document)}):
+                yield document
+
     def list_groups(self, groups: Iterable[str]) -> list[RawDocument]:
         """Return all documents of the given API groups."""
         wanted = frozenset(groups)
         marks = [group.encode() for group in wanted]
         return [
             document
-            for documents in (self.list_read_documents(), self._search(marks))
+            for documents in (self.list_read_documents(), self._list_restored(), self._search(marks))
             for document in documents
             if document.group in wanted
         ]
@@ -78,4 +96,4 @@ class DocumentIndex:
             data = self._commit.read_blob(blob)
             if any(mark in data for mark in marks):
                 for parsed in self._reader.read(blob, path).documents:
-                    yield make_raw_document(parsed.body, make_origin(parsed, path, blob))
+                    yield make_raw_document(parsed.body, make_origin(parsed, path, blob), parsed.broken)

@@ -16,12 +16,13 @@ from gitsched.build.application_sets import (
     CLUSTER_LABEL,
     MAX_APPLICATIONS,
     MAX_STEPS,
-    GeneratorInput,
     list_applications,
     list_unread_generators,
 )
 from gitsched.build.argo_cd import APPLICATION
 from gitsched.build.commit_files import CommitFiles
+from gitsched.build.go_templates import find_unknown, split_unknown
+from gitsched.build.parameter_sets import GeneratorInput
 from gitsched.build.path_recipe import PathRecipe, find_kustomization
 from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.git import TreeEntry
@@ -33,6 +34,7 @@ from gitsched.model.finding import Finding, locate_origin
 from gitsched.model.tool_groups import ARGO_GROUP, KUSTOMIZE_GROUP
 from gitsched.reconcile.builds.flux_instances import add_instances, find_unread
 from gitsched.reconcile.builds.kustomizations import FileReader, KustomizeParts, read_kustomizations
+from gitsched.reconcile.builds.printed_objects import NOT_BUILT
 from gitsched.reconcile.builds.reconciled_path import ReconciledPath, is_below, open_path, read_artifact_tree
 from gitsched.reconcile.builds.source_identity import ObjectName, SourceIdentity, read_artifact, read_flux_exclusions
 from gitsched.reconcile.bundles.bundle_parts import list_bundles
@@ -41,7 +43,6 @@ from gitsched.reconcile.source.commit_tree import CommitTree
 _ARTIFACT = "ExternalArtifact"
 FOREIGN_SOURCE = "foreign-source"
 """The code of the finding about options of a document that reads another repository or branch."""
-_EXPRESSION = re.compile(r"\{\{.*?\}\}")
 _UNKNOWN_NAME = "\0"
 """Stands for an expression in a path."""
 MAX_COMPARISONS = 2_000_000
@@ -133,10 +134,13 @@ class ToolPathReader:
             made = list_applications(document.body, self._generator_input)
             if not made.is_complete:
                 self._report_limit(document)
+            if made.problem and not self._is_changed(document):
+                self._report_failure(document, made.problem)
             for body in made.applications:
-                yield from self._read_application(make_raw_document(body, document.origin), unknown)
+                yield from self._read_application(make_raw_document(body, document.origin, document.broken), unknown, made.problem)
             if unknown:
-                self._report_unknown(document, unknown, list_unread_generators(document.body, self._generator_input))
+                reasons = [made.problem] if made.problem else list_unread_generators(document.body, self._generator_input)
+                self._report_unknown(document, unknown, reasons)
 
     def read_printed(self, documents: Sequence[RawDocument]) -> Iterator[ReconciledPath]:
         """Yield the directories that documents reconcile which a build prints, with findings about what is not read of them."""
@@ -183,17 +187,21 @@ class ToolPathReader:
         if not self._is_left_out(path):
             yield path
 
-    def _read_application(self, document: RawDocument, unknown: dict[str, None] | None = None) -> Iterator[ReconciledPath]:
-        """Yield the directories that an Application reconciles. Those whose path is not known are added to `unknown`."""
+    def _read_application(
+        self, document: RawDocument, unknown: dict[str, None] | None = None, problem: str = ""
+    ) -> Iterator[ReconciledPath]:
+        """Yield the directories that an Application reconciles. Those whose path is not known are added to `unknown`. A `problem` is why
+        Argo CD makes no such Application."""
         sources = argo_cd.list_sources(document.body)
         for source in sources:
             url, directory = str(source.get("repoURL") or ""), str(source.get("path") or "")
             if not directory or source.get("chart") or source.get("targetRevision") == self._output_branch:
                 continue
             directory = posixpath.normpath(directory.strip("/") or ".")
-            if "{{" in directory and unknown is not None and ("{{" in url or self._is_generator_url(url)):
+            is_unknown = find_unknown(directory) is not None
+            if is_unknown and unknown is not None and (find_unknown(url) is not None or self._is_generator_url(url)):
                 unknown[directory] = None
-            if "{{" in directory:
+            if is_unknown:
                 continue
             if not self._is_own_url(url, directory):
                 if directory in self._commit.directories and self._is_bundled(directory):
@@ -206,6 +214,8 @@ class ToolPathReader:
             find_reference = partial(self._find_reference, sources)
             make_recipe = partial(argo_cd.make_argo_recipe, document.body, source, find_reference=find_reference)
             path = open_path("Argo CD Application", document, self._commit, {}, make_recipe)
+            if problem:
+                path = path._replace(problem=f"{APPLICATION_SET} makes no Application, because {problem}")
             if path.recipe.default_namespace and not path.lacks_namespaces(self._read_documents):
                 path = path._replace(recipe=path.recipe._replace(default_namespace=""))
             if path.recipe.has_resources and not self._is_left_out(path):
@@ -266,7 +276,7 @@ class ToolPathReader:
 
     def _report_unknown(self, document: RawDocument, paths: Iterable[str], reasons: Sequence[str]) -> None:
         """Report an ApplicationSet that may build directories of the commit of which only Argo CD knows the names."""
-        matching = self._find_directory(dict.fromkeys(_EXPRESSION.sub(_UNKNOWN_NAME, path) for path in paths))
+        matching = self._find_directory(dict.fromkeys(_UNKNOWN_NAME.join(split_unknown(path)) for path in paths))
         if not matching or self._is_changed(document):
             return
         name = f"{document.namespace}/{document.name}" if document.namespace else document.name
@@ -292,6 +302,11 @@ class ToolPathReader:
                 if all(tokens is not None and matches_glob(tokens, part) for tokens, part in zip(pattern, parts, strict=True)):
                     return name
         return None
+
+    def _report_failure(self, document: RawDocument, problem: str) -> None:
+        name = f"{document.namespace}/{document.name}" if document.namespace else document.name
+        text = f"Argo CD makes no Application of ApplicationSet {name}: {problem}"
+        self.findings.append(Finding("error", NOT_BUILT, text, locate_origin(document.origin) if document.origin else None))
 
     def _report_limit(self, document: RawDocument) -> None:
         name = f"{document.namespace}/{document.name}" if document.namespace else document.name

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from gitsched.build.path_recipe import Substitution, ValueSource
+from gitsched.build.path_recipe import Substitution, ValueSource, decode_value
 from gitsched.decide.catalog import RawDocument
 from gitsched.manifests.envsubst import VariableValues
 from gitsched.model.document import as_object, as_string_map, is_encrypted
@@ -67,11 +65,3 @@ def _read_values(source: ValueSource, document: RawDocument) -> dict[str, str]:
     if source.kind == "Secret":
         values = {name: decode_value(text) for name, text in values.items()} | as_string_map(document.body.get("stringData"))
     return {name: value.replace("\n", "") for name, value in values.items()}
-
-
-def decode_value(text: str) -> str:
-    """Return a value of a Secret as text; "" if it is not base64."""
-    try:
-        return base64.b64decode(text).decode("utf-8", "replace")
-    except (ValueError, binascii.Error):
-        return ""

@@ -162,7 +162,7 @@ def _find_lacking_values(paths: Sequence[ReconciledPath], helm: HelmOptions, val
         lacking = [name for name in request.values_files if name not in helm.values_files]
         lacking += [] if helm.namespace or request.namespace in ("", "default") else [f"the namespace {request.namespace}"]
         own = {*_list_names(helm.values), *values}
-        lacking += [name for name in _list_names(request.values) if name not in own]
+        lacking += [name for name in (*_list_names(request.values), *request.list_set_names()) if name not in own]
         if not lacking and not path.problem:
             return ""
         names = f"{', '.join(lacking[:_MAX_NAMED])}{' and more' if len(lacking) > _MAX_NAMED else ''}"

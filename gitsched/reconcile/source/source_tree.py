@@ -15,7 +15,7 @@ from gitsched.git import Repository, TreeEntry
 from gitsched.manifests.charts import CHART_FILE
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.manifests.parsed_file import NOT_YAML
-from gitsched.model.document import is_known_group
+from gitsched.model.document import is_known_group, parse_api_group
 from gitsched.model.finding import Finding
 from gitsched.model.progress import Progress, follow
 from gitsched.model.system_errors import is_bug
@@ -277,8 +277,15 @@ def _needs_builds(config: Config, entries: list[TreeEntry], has_unread: bool, fi
 
 
 def has_tool_documents(files: Iterable[SourceFile]) -> bool:
-    """Return whether a file has a document of Flux or Argo CD."""
-    return any(document.group in TOOL_GROUPS for file in files for document in file.documents)
+    """Return whether a file has a document of Flux or Argo CD, a broken one included."""
+    return any(
+        any(document.group in TOOL_GROUPS for document in file.documents)
+        or (
+            file.broken
+            and any(parse_api_group(str(parsed.body.get("apiVersion"))) in TOOL_GROUPS for parsed in file.file.documents)
+        )
+        for file in files
+    )
 
 
 def may_change_builds(file: SourceFile) -> bool:
