@@ -104,17 +104,17 @@ def _format_text(pattern: str, *values: Any) -> str:
         if not rest:
             return f"%!{found[1]}(MISSING)"
         value = rest.pop(0)
-        return _describe(value, "%!s(", ")") if found[1] == "s" and not isinstance(value, (str, list, dict)) else _print(value)
+        return f"%!s({_describe(value)})" if found[1] == "s" and not isinstance(value, (str, list, dict)) else _print(value)
 
     text = _VERB.sub(replace, pattern)
     return text + (f"%!(EXTRA {', '.join(_describe(value) for value in rest)})" if rest else "")
 
 
-def _describe(value: Any, before: str = "", after: str = "") -> str:
+def _describe(value: Any) -> str:
     """Return a value with its type, as Go prints one that a pattern has no place for."""
     names = {bool: "bool", float: "float64", int: "float64", Integer: "int", str: "string"}
     name = names.get(type(value))
-    return f"{before}{f'{name}=' if name else ''}{_print(value)}{after}"
+    return f"{name}={_print(value)}" if name else _print(value)
 
 
 def _equals(left: Any, *others: Any) -> bool:

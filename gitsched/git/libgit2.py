@@ -9,6 +9,7 @@ A program that imports `ssl` or pygit2 before gitsched has the usual set-up; one
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 import threading
@@ -31,6 +32,9 @@ SHA256_REFUSAL = (
     "the files there"
 )
 """The end of the error for a repository, after its path or URL."""
+
+_ADVICE = re.compile(r"^\s*git config --global --add safe\.directory (.+)$", re.MULTILINE)
+"""The advice of git about a repository of another user, which has the path that it compares."""
 
 
 class DefaultVerifyPaths(NamedTuple):
@@ -92,9 +96,12 @@ def open_libgit2(path: Path) -> pygit2.Repository:
         except pygit2.GitError:
             raise Permanent(f"cannot open the repository at {path}: {error}") from error
         # libgit2 reads safe.directory from fewer files than git (not from GIT_CONFIG_GLOBAL, for example), so git's answer decides.
-        if run_git(["-C", str(path if path.is_dir() else path.parent), "rev-parse", "--git-dir"]).exit_code != 0:
+        asked = run_git(["-C", str(path if path.is_dir() else path.parent), "rev-parse", "--git-dir"])
+        if asked.exit_code != 0:
+            advice = _ADVICE.search(asked.stderr)
+            directory = advice[1] if advice is not None else shlex.quote(str(path.resolve()))
             raise Permanent(
-                f"the repository at {path} belongs to another user; `git config --global --add safe.directory {path}` allows access"
+                f"the repository at {path} belongs to another user; `git config --global --add safe.directory {directory}` allows access"
             ) from error
         return opened
 

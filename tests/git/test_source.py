@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shlex
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gitsched.git import open_source
+from gitsched.git import open_repository, open_source
 from gitsched.git.private_clone import PrivateClone
 from gitsched.model.errors import Permanent, Temporary
 
@@ -322,3 +323,25 @@ def test_packs_that_git_has_combined_are_closed(origin: Path, work: Path, git, c
         links = [str(entry.readlink()) for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink()]
         opened.append(sum(link.startswith(source.repository.path) for link in links))
     assert opened[-1] <= opened[0] + 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory to another user")
+@pytest.mark.parametrize("place", [".", "sub", "../linked"])
+def test_the_advice_for_a_repository_of_another_user_gives_access(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    home, work = tmp_path / "own", tmp_path / "a place"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("GIT_CONFIG_GLOBAL", raising=False)
+    (work / "sub").mkdir(parents=True)
+    commit = ["-c", "user.name=t", "-c", "user.email=t@example.com", "commit", "-q", "--allow-empty", "-m", "x"]
+    for command in (["init", "-q", "-b", "main"], commit, ["worktree", "add", "-q", "../linked"]):
+        subprocess.run(["git", *command], cwd=work, check=True)
+    for path in (work, *work.rglob("*"), tmp_path / "linked", *(tmp_path / "linked").rglob("*")):
+        os.chown(path, 1000, 1000, follow_symlinks=False)
+    monkeypatch.chdir(work / place)
+    with pytest.raises(Permanent, match="belongs to another user") as caught:
+        open_repository(Path())
+    subprocess.run(shlex.split(str(caught.value).split("`")[1]), check=True)
+    assert open_repository(Path())

@@ -299,3 +299,19 @@ def test_parameters_of_a_chart_are_those_of_helm(fleet: Fleet) -> None:
         assert findings(fleet.reconcile(hour=hour)) == []
         data = fleet.load("clusters/one/shop/configmap-web.yaml")["data"]
         assert (json.loads(data["a"]), data["f"]) == (expected, "from a file")
+
+
+@pytest.mark.needs("helm")
+def test_templates_of_a_chart_that_an_application_renders_are_no_errors(fleet: Fleet) -> None:
+    chart = {
+        "apps/web/Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+        "apps/web/templates/web.yaml": DEPLOYMENT,
+        "apps/web/charts/db/Chart.yaml": "apiVersion: v2\nname: db\nversion: 1.0.0\n",
+        "apps/web/charts/db/templates/db.yaml": DEPLOYMENT.replace("name: web", "name: db", 1),
+        "apps/web/deployment.yaml": "# nothing\n",
+    }
+    fleet.commit({**LAYOUT, **chart})
+    assert findings(fleet.reconcile()) == []
+    assert placed(fleet) == ["clusters/one/shop/deployment-db.yaml", "clusters/one/shop/deployment-web.yaml"]
+    fleet.commit({"argo/web.yaml": "# nothing\n"}, hour=1)
+    assert [finding.code for finding in findings(fleet.reconcile(hour=1)) if finding.severity == "error"] == ["chart-template"] * 2

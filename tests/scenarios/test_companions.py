@@ -15,7 +15,7 @@ from gitsched.decide.relations.reference_findings import MAX_FINDINGS
 from gitsched.model.finding import Finding
 from gitsched.reconcile import RunResult
 
-from .conftest import Fleet
+from .conftest import Fleet, cluster, policy
 from .test_references import CODES, FLEET, WORK, place, settings
 
 CASES = yaml.safe_load((Path(__file__).parent / "companions.yaml").read_text())
@@ -113,3 +113,31 @@ def test_objects_of_a_set_are_compared_with_objects_outside_of_it(fleet: Fleet) 
     assert "no policy selects Service/shop/alone: it belongs to Deployment.apps/shop/web in " in unselected
     assert "add it to ManifestWorkReplicaSet.work.open-cluster-management.io/default/app" in unselected
     assert "for Deployment.apps/shop/db, no policy selects it" in found["Service/shop/db"].message
+
+
+def test_variants_of_one_base_for_two_clusters_have_companions_of_their_own(fleet: Fleet) -> None:
+    base = (
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\nspec:\n  replicas: 1\n"
+        "  selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n"
+        "    spec: {containers: [{name: web, image: 'registry.example.com/web:1'}]}\n---\n"
+        "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: shop}\nspec: {selector: {app: web}, ports: [{port: 80}]}\n"
+    )
+    files = {"base/kustomization.yaml": "resources: [all.yaml]\n", "base/all.yaml": base}
+    for name, target in (("eu", "one"), ("us", "two")):
+        bundle = f"apiVersion: gitsched.io/v1alpha1\nkind: Bundle\nmetadata: {{name: {name}, namespace: default}}\nspec: {{path: {name}}}\n"
+        rule = policy(target, name=name, kind="Bundle").replace("apps/v1", "gitsched.io/v1alpha1")
+        files |= {
+            f"{name}/kustomization.yaml": f"namePrefix: {name}-\nresources: [../base]\n",
+            f"fleet/{name}.yaml": f"{bundle}---\n{rule.replace('kind: Bundle', f'kind: Bundle, name: {name}')}",
+            f"fleet/{target}.yaml": cluster(target),
+        }
+    fleet.commit(files)
+    found = [finding.message for finding in fleet.reconcile().plan.findings if finding.code == "companion-separated"]
+    assert found == []
+    without = base.replace("kind: Service", "kind: ConfigMap").replace(
+        "spec: {selector: {app: web}, ports: [{port: 80}]}", "data: {}"
+    )
+    fleet.commit({"us/kustomization.yaml": "namePrefix: us-\nresources: [all.yaml]\n", "us/all.yaml": without}, hour=1)
+    found = [finding.message for finding in fleet.reconcile(hour=1).plan.findings if finding.code == "companion-separated"]
+    assert len(found) == 1  # nothing of its own serves the workload of the other cluster now
+    assert found[0].startswith("Service/shop/eu-web does not go to two, where its target Deployment.apps/shop/us-web is")

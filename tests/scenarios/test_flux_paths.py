@@ -659,3 +659,17 @@ def test_nothing_is_placed_of_a_kustomization_that_no_api_server_accepts(fleet: 
     fleet.commit({"clusters/prod/apps.yaml": kustomization(spec)}, hour=2)
     fleet.reconcile(hour=2)  # its last valid version counts
     assert "value: shop.example.com" in fleet.read("clusters/one/shop/deployment-web.yaml")
+
+
+def test_the_advice_for_a_text_that_its_variable_makes_a_number_is_that_of_flux(fleet: Fleet) -> None:
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ids, namespace: shop}\ndata:\n  id: %s\n"
+    variables = "postBuild: {substitute: {ACCT: '0999991'%s}}"
+    maps = {"fleet/maps.yaml": select(kind="ConfigMap", name="maps"), "apps/web/deployment.yaml": text % '"${ACCT}"'}
+    fleet.commit({**LAYOUT, **maps, "clusters/prod/apps.yaml": kustomization(variables % "")})
+    (finding,) = findings(fleet.reconcile())
+    assert (finding.code, "write ${quote}${ACCT}${quote}, and set quote: '\"'" in finding.message) == ("wrong-type", True)
+    apps = kustomization(variables % ", quote: '\"'")
+    cured = {"apps/web/deployment.yaml": text % "${quote}${ACCT}${quote}", "clusters/prod/apps.yaml": apps}
+    fleet.commit(cured, hour=1)
+    assert findings(fleet.reconcile(hour=1)) == []
+    assert fleet.load("clusters/one/shop/configmap-ids.yaml")["data"] == {"id": "0999991"}

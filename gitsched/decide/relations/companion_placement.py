@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.decide.relations.assumed_objects import is_assumed
@@ -153,7 +154,7 @@ class _Comparison:
         if features is None or features.follows is False or (companion.state and not companion.clusters):
             return None
         key = companion.key
-        direct = (self._objects[target] for target in self._index.list_targets(number))
+        direct = [self._objects[target] for target in self._index.list_targets(number)]
         targets = [target for target in direct if not _is_one_set(companion, target)]
         if not targets:
             return None
@@ -166,14 +167,28 @@ class _Comparison:
         # A reference that is missing, or a workload that is not placed, is another finding.
         is_bound = self._are_referenced(companion, targets) or all(target.state and not target.clusters for target in targets)
         is_shared = (key.namespace, key.name) in self._shared or features.is_shared
-        return place_companion(
+        all_targets, has_own = tuple(sorted(targets, key=_get_key)), len(targets) < len(direct)
+        # Variants of one base select each other's pods as well, and each has a companion of its own.
+        missed = (target for target in all_targets if not has_own or (key[:2], target.key, target.owner) not in self._served)
+        placement = place_companion(
             companion,
-            tuple(sorted(targets, key=_get_key)),
+            tuple(missed),
             present,
             self._delivered.find_clusters(key),
             lambda clusters: self._without_known(key, clusters),
-            may_be_idle=not (is_bound or is_shared),
+            may_be_idle=not (is_bound or is_shared or has_own),
         )
+        return placement._replace(targets=all_targets)
+
+    @cached_property
+    def _served(self) -> frozenset[tuple[tuple[str, str], Key, Key]]:
+        """The targets that have a companion in the same workload, such as a Bundle: group and kind of it, the target, and the workload."""
+        pairs = (
+            (self._objects[one], self._objects[target])
+            for one in self._index.list_companions()
+            for target in self._index.list_targets(one)
+        )
+        return frozenset((one.key[:2], target.key, target.owner) for one, target in pairs if _is_one_set(one, target))
 
     def _are_referenced(self, companion: DeliveredCompanion, targets: Iterable[DeliveredCompanion]) -> bool:
         """Return whether a companion refers to its targets, so that a missing one is a missing reference."""

@@ -27,6 +27,7 @@ VARIABLE = "flux-variable"
 
 
 _ENCRYPTED = "ENC[AES256_GCM,"
+_VARIABLE_NAME = re.compile(rb"\$\{(\w+)")
 _METADATA = re.compile(rb"^metadata:[ \t]*\n(?:[ \t]*#[^\n]*\n)*(?P<indent> +)", re.MULTILINE)
 
 
@@ -119,7 +120,9 @@ class PrintedObjects:
             placed.unplaced.append(KustomizedDocument(document._replace(origin=origin), lambda: reason, code=VARIABLE))
             return
         for issue in file.issues:
-            message = f"{issue.message} (as {self._path.name} builds {self._path.recipe.directory})"
+            text_before = built.text if text != built.text else b""
+            told = _describe_substituted(issue.message, text_before, issue.line)
+            message = f"{told} (as {self._path.name} builds {self._path.recipe.directory})"
             placed.findings.append(Finding(issue.severity, issue.code, message, locate_origin(origin), issue.resource))
         parsed = file.documents[0]
         origin = origin._replace(blob=blob, index=parsed.index, item=parsed.item, spans=parsed.spans)
@@ -156,6 +159,21 @@ class PrintedObjects:
         if not path:
             return ""
         return f"{source}:{line}" if line and source in self._commit.entries else f"{tool.path}:{tool.line}"
+
+
+def _describe_substituted(message: str, text: bytes, line: int) -> str:
+    """Return a message about a line of an object, with the cure for a text that its variable makes a number, a boolean or null: kustomize
+    has removed the quotes of the file before. `text` is the object before the substitution."""
+    start, quoting, _ = message.partition("; quote it")
+    lines = text.splitlines()
+    variable = _VARIABLE_NAME.search(lines[line - 1]) if quoting and line <= len(lines) else None
+    if variable is None:
+        return message
+    name = variable[1].decode("utf-8", "replace")
+    return (
+        f"{start}; the quotes of a file are lost before variables are substituted: write ${{quote}}${{{name}}}${{quote}}, and set "
+        "quote: '\"' in spec.postBuild.substitute"
+    )
 
 
 def _is_substitution_disabled(document: RawDocument) -> bool:
