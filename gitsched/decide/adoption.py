@@ -24,6 +24,7 @@ from gitsched.model.document import Body, Key
 from gitsched.model.finding import Finding, format_names
 from gitsched.model.scheduling import RecordTarget
 from gitsched.model.variants import BUNDLE_KIND
+from gitsched.render.format_versions import mark_unrecorded
 from gitsched.render.output_files import escape_segment
 
 UNKNOWN_REASON = "it is not known where it runs"
@@ -107,7 +108,10 @@ def _list_records(source: PlanInput, decisions: DecisionSet, running: RunningObj
 
 def _add_records(previous: PreviousOutput, records: Iterable[AdoptedRecord], clusters: Iterable[str]) -> PreviousOutput:
     """Return the previous output with the records of what runs."""
-    added: dict[Key, Body] = {record.key: record.body for record in records}
+    added: dict[Key, Body] = {
+        record.key: mark_unrecorded(record.body) if record.clusters and not any(record.clusters.values()) else record.body
+        for record in records
+    }
     return previous._replace(
         records={**dict(previous.records), **added},
         list_other_records=lambda keys: previous.list_other_records([*keys, *added]),

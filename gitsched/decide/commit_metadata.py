@@ -72,7 +72,7 @@ def render_metadata_files(
             DecisionRow(
                 format_key(key),
                 outcome.policy or outcome.reason,
-                [*outcome.counted_replicas.items()],
+                [*outcome.replicas_by_cluster.items()],
                 outcome.variant_paths,
             )
             for key, outcome in totals.first_outcomes.items()

@@ -32,7 +32,7 @@ from gitsched.decide.variants.kustomized_parts import describe_part, make_part_f
 from gitsched.decide.workload_decision import (
     DecisionCache,
     adapt_outcome,
-    adapt_variants,
+    adapt_own_outcome,
     decide_and_cache,
     make_two_claims_finding,
     read_cached_decision,
@@ -319,7 +319,7 @@ def _keep_previous(document: Document, why: str, engines: Iterable[PolicyEngine]
     """Return the previous decision about a document that is not used; None if there is none."""
     try:
         kept = next((kept for engine in engines if (kept := engine.keep_previous(document, why))), None)
-        return adapt_outcome(document, kept, snapshot) if kept is not None else None
+        return adapt_outcome(document, kept, snapshot, keeps=True) if kept is not None else None
     except Exception as error:
         if not is_bug(error):
             raise
@@ -329,7 +329,7 @@ def _keep_previous(document: Document, why: str, engines: Iterable[PolicyEngine]
 def list_own_workloads(engines: Iterable[PolicyEngine], snapshot: Snapshot) -> Iterator[tuple[Document, Outcome]]:
     """Yield the workloads that APIs create themselves, with their outcomes."""
     return (
-        (document, adapt_variants(document, decided, snapshot))
+        (document, adapt_own_outcome(document, decided, snapshot))
         for engine in engines
         for document, decided in engine.own_workloads()
     )

@@ -45,7 +45,7 @@ def decide_some(source: DecisionInput, keys: Collection[Key]) -> PartialDecision
                 next((kept for engine in engines if (kept := engine.keep_previous(document, why))), None) if key in keys else None
             )
             if kept is not None and key not in outcomes:
-                outcomes[key] = adapt_outcome(document, kept, snapshot)
+                outcomes[key] = adapt_outcome(document, kept, snapshot, keeps=True)
     return combine_own(PartialDecisions(engines, outcomes, {}, source.catalog.templates), snapshot, keys)
 
 

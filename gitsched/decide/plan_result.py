@@ -142,7 +142,7 @@ def list_moves(outcomes: Iterable[Outcome], had_workloads: HadWorkloads) -> list
     for outcome in outcomes:
         before, after = list_previous_replicas(outcome, had_workloads), outcome.replicas_by_cluster
         if before != after:
-            moves.append(Move(outcome.key, before, after, describe_reason(outcome), copy_replicas=outcome.replicas or 0))
+            moves.append(Move(outcome.key, before, after, describe_reason(outcome)))
     return moves
 
 
@@ -153,8 +153,4 @@ def describe_reason(outcome: Outcome) -> str:
 
 def list_previous_replicas(outcome: Outcome, had_workloads: HadWorkloads) -> dict[str, int | None]:
     """Return the replicas of a workload by cluster in the previous output, without clusters that it was being evicted from."""
-    return {
-        target.cluster: target.replicas
-        for target in outcome.previous_targets
-        if not target.evicting and had_workloads(target.cluster)
-    }
+    return {name: count for name, count in outcome.previous_replicas.items() if had_workloads(name)}

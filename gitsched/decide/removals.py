@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from gitsched.decide.delivered_replicas import restore_delivered
 from gitsched.decide.registry import apis_by_group
 from gitsched.decide.variants.built_parts import PartOwner, PartOwners, find_leaving_parts, make_part_move
 from gitsched.model.changes import Move
@@ -52,7 +53,7 @@ def read_removed_placement(record: Body) -> RemovedPlacement | None:
     if api is None or workload is None or not isinstance(metadata, dict):
         return None
     key = Key(group, str(record.get("kind")), str(metadata.get("namespace") or ""), str(metadata.get("name")))
-    return RemovedPlacement(workload, api.name, (key, record))
+    return RemovedPlacement(restore_delivered(workload, record), api.name, (key, record))
 
 
 def list_removal_moves(removed: Iterable[RemovedPlacement], decisions: DecisionSet) -> Iterator[Move]:

@@ -21,6 +21,7 @@ from gitsched.model.document import Body, Document, Key
 from gitsched.model.errors import DocumentFault
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.planned_files import ClusterInfo, ExistingBlob, NewBlob, PlannedFile
+from gitsched.model.scheduling import Unknown
 from gitsched.model.system_errors import is_bug
 from gitsched.model.variants import BUNDLE_KIND, TemplateVariants
 from gitsched.render.cluster_directory import (
@@ -284,7 +285,8 @@ def _render_records(outcome: Outcome, cache: RenderCache) -> Files:
     if not cache.written:
         return dict.fromkeys((*(status_path(key) for key, _ in outcome.records), placement_path(outcome.key)), NewBlob(b""))
     files: dict[str, PlannedFile] = {status_path(key): write_record(cache.reuse_parts(body)) for key, body in outcome.records}
-    decisions = [(cluster, replicas, None, outcome.reason) for cluster, replicas in outcome.replicas_by_cluster.items()]
+    placed = outcome.replicas_by_cluster.items()
+    decisions = [(name, None if isinstance(count, Unknown) else count, None, outcome.reason) for name, count in placed]
     files.update(write_placement_decision(outcome.key, decisions, SCHEDULER))
     return files
 
@@ -314,7 +316,7 @@ def _group_by_cluster(
 
 def count_replicas(counts: dict[str, tuple[int, int]], outcome: Outcome, sign: int) -> None:
     """Add the workload and its replicas to the counts of its clusters; subtract them with sign -1."""
-    for cluster, replicas in outcome.counted_replicas.items():
+    for cluster, replicas in outcome.replicas_by_cluster.items():
         workloads, total = counts.get(cluster, (0, 0))
         counts[cluster] = workloads + sign, total + sign * (replicas or 0)
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from gitsched.apis.policy_api import RemovedWorkload
 from gitsched.decide.catalog import RawDocument
+from gitsched.decide.delivered_replicas import restore_delivered
 from gitsched.decide.registry import apis_by_group
 from gitsched.model.document import Body, Key
 from gitsched.model.planned_files import ExistingBlob, PlannedFile
@@ -86,7 +87,8 @@ def _name_records(documents: Iterable[RawDocument]) -> tuple[set[tuple[str, str,
 def _read_workload(key: Key, records: Mapping[Key, Body]) -> RemovedWorkload | None:
     api = apis_by_group.get(key.group)
     try:
-        return api.read_removed_workload(records[key]) if api is not None and api.read_removed_workload is not None else None
+        found = api.read_removed_workload(records[key]) if api is not None and api.read_removed_workload is not None else None
+        return restore_delivered(found, records[key]) if found is not None else None
     except Exception as error:
         if not is_bug(error):
             raise

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gitsched.apis.capabilities import DependencyTracking
 from gitsched.apis.policy_api import PolicyEngine
 from gitsched.apis.snapshot import Snapshot
+from gitsched.decide.delivered_replicas import count_delivered
 from gitsched.model.delivery import DELIVERING_KINDS
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.finding import Finding, locate_document
@@ -35,12 +36,19 @@ def decide_workload(document: Document, engines: Iterable[PolicyEngine], snapsho
     return adapt_outcome(document, outcome, snapshot) if outcome is not None else None
 
 
-def adapt_outcome(document: Document, outcome: Outcome, snapshot: Snapshot) -> Outcome:
-    """Return the outcome with what follows from the kind of the document and from its variants."""
-    return adapt_variants(document, _adapt_kind(document, outcome), snapshot)
+def adapt_outcome(document: Document, outcome: Outcome, snapshot: Snapshot, *, keeps: bool = False) -> Outcome:
+    """Return the outcome with what follows from the kind of the document and from its variants, and with the replicas that are delivered.
+    With `keeps`, no manifest changes."""
+    adapted = _adapt_variants(document, _adapt_kind(document, outcome), snapshot)
+    return count_delivered(document, adapted, snapshot, keeps=keeps)
 
 
-def adapt_variants(document: Document, outcome: Outcome, snapshot: Snapshot) -> Outcome:
+def adapt_own_outcome(document: Document, outcome: Outcome, snapshot: Snapshot) -> Outcome:
+    """Return the outcome of a workload that an API decides itself, as `adapt_outcome`."""
+    return count_delivered(document, _adapt_variants(document, outcome, snapshot), snapshot)
+
+
+def _adapt_variants(document: Document, outcome: Outcome, snapshot: Snapshot) -> Outcome:
     if not snapshot.variants and document.key[:2] != BUNDLE_KIND:
         return outcome
     from gitsched.decide.variants.variant_outcomes import adapt_variants  # few sources have variants

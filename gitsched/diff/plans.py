@@ -14,7 +14,7 @@ from gitsched.model.changes import ManifestChange, Move, RecordChange
 from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import format_count
-from gitsched.model.scheduling import RecordTarget
+from gitsched.model.scheduling import UNKNOWN, AtLeast, RecordTarget
 from gitsched.render.output_files import CLUSTERS, HUB, object_path
 from gitsched.report.lines import abbreviate_oid, format_clusters, format_key, list_limited
 from gitsched.report.review import DIGEST_PREFIX, DeliveryChanges, Review, compute_digest
@@ -35,9 +35,7 @@ def list_moves_between(base: Plan, head: Plan, documents: Collection[Key]) -> tu
         base_outcome = base.outcomes.get(key)
         earlier = base_outcome.replicas_by_cluster if base_outcome is not None else {}
         if earlier != outcome.replicas_by_cluster:
-            moves.append(
-                Move(key, earlier, outcome.replicas_by_cluster, describe_reason(outcome), copy_replicas=outcome.replicas or 0)
-            )
+            moves.append(Move(key, earlier, outcome.replicas_by_cluster, describe_reason(outcome)))
     owners = PartOwners(head.decisions, head.totals.config)
     for key, outcome in base.outcomes.items():
         if key not in head.outcomes and outcome.replicas_by_cluster:
@@ -46,7 +44,7 @@ def list_moves_between(base: Plan, head: Plan, documents: Collection[Key]) -> tu
                 moves += filter(None, [make_part_move(key, outcome.replicas_by_cluster, owner)])
                 continue
             reason = UNSELECTED_REASON if key in documents else REMOVED_REASON
-            moves.append(Move(key, outcome.replicas_by_cluster, {}, reason, copy_replicas=outcome.replicas or 0))
+            moves.append(Move(key, outcome.replicas_by_cluster, {}, reason))
     return tuple(moves)
 
 
@@ -319,4 +317,9 @@ def _read_targets(entries: list[dict[str, Any]]) -> tuple[RecordTarget, ...]:
 
 
 def _read_cluster_replicas(entries: list[dict[str, Any]]) -> dict[str, int | None]:
-    return {str(entry["cluster"]): entry["replicas"] for entry in entries}
+    return {str(entry["cluster"]): _read_replicas(entry) for entry in entries}
+
+
+def _read_replicas(entry: dict[str, Any]) -> int | None:
+    replicas = UNKNOWN if entry.get("unknown") else entry["replicas"]
+    return AtLeast(replicas) if entry.get("atLeast") else replicas

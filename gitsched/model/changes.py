@@ -34,12 +34,11 @@ class Cause(NamedTuple):
 
 
 class Move(NamedTuple):
-    """A workload that moves: `before` and `after` map clusters to replicas (None for a manifest rendered unchanged); empty means
-    unplaced.
+    """A workload that moves: `before` and `after` map clusters to the replicas of the delivered manifests, None without replicas; empty
+    means unplaced.
 
-    `reason` is one line; `causes` are its causes, the main one first, and empty if they were not computed. `copy_replicas` are the
-    replicas of a full copy, for clusters without a number. `included` are replicas that clusters already have, by cluster: those of
-    workloads that are a part of this one now.
+    `reason` is one line; `causes` are its causes, the main one first, and empty if they were not computed. `included` are replicas that
+    clusters already have, by cluster: those of workloads that are a part of this one now.
     """
 
     key: Key
@@ -47,7 +46,6 @@ class Move(NamedTuple):
     after: Mapping[str, int | None]
     reason: str
     causes: tuple[Cause, ...] = ()
-    copy_replicas: int = 0
     included: Mapping[str, int] = {}
 
     @property

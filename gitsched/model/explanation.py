@@ -44,11 +44,13 @@ class ExplainedCandidate(NamedTuple):
 
 
 class ReplicaShare(NamedTuple):
-    """The share of one cluster. `weight` is None without weights, `replicas` without replicas."""
+    """The share of one cluster. `weight` is None without weights, `replicas` without replicas. `assigned` are those that the API assigns
+    where others are delivered; None elsewhere."""
 
     cluster: str
     weight: int | None = None
     replicas: int | None = None
+    assigned: int | None = None
 
 
 class AppliedOverride(NamedTuple):

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from itertools import repeat
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.model.document import Body, Key
@@ -152,9 +152,75 @@ class CandidateResult(NamedTuple):
     total: float | None
 
 
+class AtLeast(int):
+    """A number of replicas that is only the least one: an autoscaler of the cluster, or what it builds itself, may add to it. As text it is
+    marked: `2+`."""
+
+    __slots__ = ()
+
+    def __format__(self, spec: str, /) -> str:
+        return f"{int(self):{spec}}+"
+
+    def __str__(self) -> str:
+        return f"{self}"
+
+
+class Unknown(int):
+    """0 as the number of replicas of what a cluster builds itself, such as a HelmRelease: no manifest says how many it has. As text it is
+    `?`."""
+
+    __slots__ = ()
+
+    def __format__(self, spec: str, /) -> str:
+        return "?"
+
+    def __str__(self) -> str:
+        return "?"
+
+
+UNKNOWN: Final = Unknown()
+
+
+def add_replicas(counts: Iterable[int | None]) -> int | None:
+    """Return the sum of numbers of replicas, `AtLeast` that if one of them is no exact number, UNKNOWN if there is no other; None if no
+    number is given."""
+    known = [count for count in counts if count is not None]
+    if not any(isinstance(count, (AtLeast, Unknown)) for count in known):
+        return sum(known) if known else None
+    return UNKNOWN if all(isinstance(count, Unknown) for count in known) else AtLeast(sum(known))
+
+
+def encode_replicas(replicas: int | None) -> int | str:
+    """Return replicas as a value of JSON with their mark: 2, "2+" for a minimum, "?" where no manifest says how many, and
+    "" without any."""
+    if replicas is None:
+        return ""
+    return f"{replicas}" if isinstance(replicas, (AtLeast, Unknown)) else replicas
+
+
+def decode_replicas(value: object) -> int | None:
+    """Return the replicas that `encode_replicas` made a value of; None for any other value."""
+    if type(value) is int and value >= 0:
+        return value
+    if value == "?":
+        return UNKNOWN
+    digits = value[:-1] if isinstance(value, str) and value.endswith("+") else ""
+    return AtLeast(digits) if digits.isascii() and digits.isdigit() and len(digits) < 11 else None
+
+
+def weigh_replicas(replicas: int | None) -> int:
+    """Return how much a copy of a workload counts where it replaces another one: its replicas, and 1 where no manifest has a number, or
+    where it may have more than none."""
+    return 1 if replicas is None or (not replicas and isinstance(replicas, (AtLeast, Unknown))) else replicas
+
+
 class TargetCluster(NamedTuple):
-    """One cluster that receives the workload; `replicas` is None for a workload without replicas. `body` is the manifest there if
-    it differs from the workload's own.
+    """One cluster that receives the workload. `body` is the manifest there if it differs from the workload's own.
+
+    `replicas` are those of the delivered manifests; None for a workload without replicas. An API's own outcome has those that it assigns
+    instead, None where it assigns none: see `gitsched.decide.delivered_replicas`. `minimum` is the number below which an autoscaler in the
+    cluster does not go, None without one. A target that `waits` has nothing of the workload yet. `wanted` are the replicas that its API
+    assigns, where the manifest does not change or does not have them because of an autoscaler; None for others.
 
     `workload` is the object that the `edits` are about, if it is not the workload itself but an object of its Bundle.
     `evicting` marks a copy that remains until a graceful eviction ends. `edits` are the counts in this cluster's manifest that
@@ -174,6 +240,9 @@ class TargetCluster(NamedTuple):
     workload: Key | None = None
     bodies: tuple[tuple[Key, Body], ...] = ()
     copied_from: str = ""
+    minimum: int | None = None
+    waits: bool = False
+    wanted: int | None = None
 
 
 _TARGET_DEFAULTS = TargetCluster("")[2:]
@@ -214,11 +283,11 @@ class Outcome(NamedTuple):
     """The result of a policy engine for one workload. `state` is "placed", "pending" (selected, but unplaced) or "stale" (the
     previous decision is kept because the input is invalid).
 
-    `replicas` is the number of replicas of the workload, None if it has none. A target without a number of replicas receives a full copy
-    with all of them. `records` are the API's resources as its server would show them. `reason` is one line. `time` is the time of
-    the event that caused the decision. `trigger` says what caused a rescheduling other than a change of the workload or its policy;
-    it is shown but not recorded. `previous_targets` are the clusters of the previous run. `manifests` are rendered in place of the
-    workload's own document, if not None. `previous_objects` are objects of previous manifests that retained clusters still have.
+    `replicas` is the number of replicas that the API schedules, None if it schedules none; `unassigned` are those of a divided workload
+    that no cluster gets, None for one that is not divided. `records` are the API's resources as its server would show them. `reason` is one
+    line. `time` is the time of the event that caused the decision. `trigger` says what caused a rescheduling other than a change of the
+    workload or its policy; it is shown but not recorded. `previous_targets` are the clusters of the previous run. `manifests` are rendered
+    in place of the workload's own document, if not None. `previous_objects` are objects of previous manifests that retained clusters have.
     `bundles` are the Bundles whose variants are rendered, and `kept_paths` the paths that the previous output has of them by cluster,
     relative to its directory. `variant_paths` are the directories that clusters get it from, for a workload with variants.
     `released` are clusters that must lose their copy at once, whether or not another cluster has one. `held` says why
@@ -238,6 +307,7 @@ class Outcome(NamedTuple):
     records: tuple[tuple[Key, Body], ...]
     reason: str
     time: datetime
+    unassigned: int | None = None
     wakeup: datetime | None = None
     findings: tuple[Finding, ...] = ()
     previous_targets: tuple[TargetCluster, ...] = ()
@@ -265,10 +335,10 @@ class Outcome(NamedTuple):
 
     @property
     def replicas_by_cluster(self) -> dict[str, int | None]:
-        """Its clusters and replicas, without copies that are being evicted."""
-        return {target.cluster: target.replicas for target in self.targets if not target.evicting}
+        """Its clusters and the replicas that are delivered there, without copies that are being evicted."""
+        return {target.cluster: target.replicas for target in self.targets if not (target.evicting or target.waits)}
 
     @property
-    def counted_replicas(self) -> dict[str, int | None]:
-        """Its clusters and replicas as in `replicas_by_cluster`, with the replicas of a full copy where a target has no number."""
-        return {name: self.replicas if count is None else count for name, count in self.replicas_by_cluster.items()}
+    def previous_replicas(self) -> dict[str, int | None]:
+        """Its clusters and the replicas that the previous output delivers there, without copies that are being evicted."""
+        return {target.cluster: target.replicas for target in self.previous_targets if not (target.evicting or target.waits)}

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from gitsched.model.document import Body
+from gitsched.model.document import Body, as_object
 from gitsched.model.errors import Permanent
 from gitsched.render.output_files import RUN_METADATA
 
@@ -29,7 +29,33 @@ class FormatStep(NamedTuple):
     kinds: tuple[tuple[str, str], ...] = ()
 
 
-STEPS: tuple[FormatStep, ...] = ()
+DELIVERED_ANNOTATION: Final = "gitsched.io/delivered-replicas"
+"""The annotation of a record: a JSON object with the replicas of clusters that get others than the record says. A text such as "2+" is the
+minimum of an autoscaler, "?" is a number that no manifest says, "" stands for no replicas, and null for a cluster that has nothing yet."""
+UNRECORDED: Final = "unrecorded"
+"""The value of DELIVERED_ANNOTATION in records that do not say what is delivered: those of version 1, and adopted ones without numbers."""
+
+
+def mark_unrecorded(body: Body) -> Body:
+    """Return a record with the remark that it does not say what is delivered, unless it does."""
+    metadata = as_object(body.get("metadata"))
+    annotations = as_object(metadata.get("annotations"))
+    if DELIVERED_ANNOTATION in annotations:
+        return body
+    return {**body, "metadata": {**metadata, "annotations": {**annotations, DELIVERED_ANNOTATION: UNRECORDED}}}
+
+
+STEPS: tuple[FormatStep, ...] = (
+    FormatStep(
+        record=mark_unrecorded,
+        kinds=(
+            ("work.karmada.io", "ResourceBinding"),
+            ("work.karmada.io", "ClusterResourceBinding"),
+            ("work.open-cluster-management.io", "ManifestWorkReplicaSet"),
+            ("kubernetes", "Application"),
+        ),
+    ),
+)
 """The steps from each version to the next, beginning with version 1."""
 FORMAT_VERSION: Final = 1 + len(STEPS)
 """The version that this gitsched writes."""

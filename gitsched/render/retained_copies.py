@@ -7,6 +7,7 @@ from typing import Any
 
 from gitsched.model.changes import RetainedCopy
 from gitsched.model.document import Body, Key, as_object
+from gitsched.model.scheduling import decode_replicas, encode_replicas
 from gitsched.model.time import format_time, parse_time
 from gitsched.render.output_files import CLUSTERS, HUB, cluster_path, escape_segment, relative_path
 
@@ -19,7 +20,7 @@ def write_retained_copy(copy: RetainedCopy) -> Body:
     """Return the entry. `paths` is left out for the one manifest that a workload has by default."""
     entry: dict[str, Any] = {"cluster": copy.cluster, "workload": write_key(copy.workload)}
     if copy.replicas is not None:
-        entry["replicas"] = copy.replicas
+        entry["replicas"] = encode_replicas(copy.replicas)
     if copy.paths != _list_default_paths(copy.workload, copy.cluster):
         entry["paths"] = list(copy.paths)
     times = {"start": copy.start, "countedFrom": copy.counted_from, "until": copy.until}
@@ -51,7 +52,7 @@ def read_retained_copy(entry: Body) -> RetainedCopy | None:
     return RetainedCopy(
         workload,
         cluster,
-        replicas if type(replicas) is int else None,
+        decode_replicas(replicas),
         paths,
         parse_time(entry.get("start")),
         parse_time(entry.get("countedFrom")),

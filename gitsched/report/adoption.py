@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from gitsched.model.adoption import AdoptedObject, Adoption
 from gitsched.model.finding import Finding, format_names
-from gitsched.report.lines import abbreviate_oid, list_limited
+from gitsched.report.lines import abbreviate_oid, list_limited, serialize_replicas
 from gitsched.report.serialization import API_VERSION, serialize_finding
 from gitsched.report.text import write_findings
 
@@ -118,7 +118,7 @@ def _serialize_object(one: AdoptedObject) -> dict[str, Any]:
         "kind": key.kind,
         "namespace": key.namespace,
         "name": key.name,
-        "before": [{"cluster": name, "replicas": count} for name, count in one.before.items()],
-        "after": [{"cluster": name, "replicas": count} for name, count in one.after.items()],
+        "before": [{"cluster": name, **serialize_replicas(count)} for name, count in one.before.items()],
+        "after": [{"cluster": name, **serialize_replicas(count)} for name, count in one.after.items()],
         "reason": one.reason,
     }

@@ -30,7 +30,7 @@ class EffectRows:
         """Groups and single workloads in the order of the effects."""
         effects = self._effects.values()
         position = {key: number for number, key in enumerate(self._effects)}
-        moves = [Move(each.key, each.before, each.after, each.reason, copy_replicas=each.replicas or 0) for each in effects]
+        moves = [Move(each.key, each.before, each.after, each.reason) for each in effects]
         return sorted(group_moves(moves), key=lambda group: min(position[move.key] for move in group.moves))
 
     def list_rows(self, most: int, clusters: int) -> list[EffectRow]:

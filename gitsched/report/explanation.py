@@ -20,7 +20,7 @@ from gitsched.model.explanation import (
 )
 from gitsched.model.finding import count_shown, format_count, format_names
 from gitsched.report.blocks import Block, ListBlock, Paragraph, TableBlock
-from gitsched.report.lines import fits_width, format_columns, format_key, list_limited, wrap, wrap_all
+from gitsched.report.lines import fits_width, format_columns, format_key, list_limited, serialize_replicas, wrap, wrap_all
 from gitsched.report.serialization import API_VERSION
 
 MAX_SINGLE_ROWS = 20
@@ -222,7 +222,8 @@ def _format_weighted_share(share: ReplicaShare) -> str:
 
 
 def _format_share(share: ReplicaShare) -> str:
-    return share.cluster if share.replicas is None else f"{share.cluster}: {share.replicas}"
+    assigned = "" if share.assigned is None else f" ({share.assigned} assigned)"
+    return share.cluster + ("" if share.replicas is None else f": {share.replicas}") + assigned
 
 
 WORKLOADS_SHOWN = 50
@@ -304,7 +305,7 @@ def serialize_cluster_explanation(value: ClusterExplanation) -> dict[str, Any]:
         "residents": [
             {
                 "workload": entry.key._asdict(),
-                "replicas": entry.replicas,
+                **serialize_replicas(entry.replicas),
                 "policy": entry.policy,
                 "new": entry.new,
                 "leaving": entry.evicting,

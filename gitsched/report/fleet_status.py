@@ -9,7 +9,7 @@ from typing import Any
 from gitsched.model.finding import format_count
 from gitsched.model.fleet_status import ClusterStatus, FleetStatus, WorkloadStatus
 from gitsched.model.time import format_time
-from gitsched.report.lines import abbreviate_oid, escape_unprintable, format_columns, format_key, list_limited
+from gitsched.report.lines import abbreviate_oid, escape_unprintable, format_columns, format_key, list_limited, serialize_replicas
 from gitsched.report.rollouts import describe_remedies, describe_rollouts, serialize_rollouts
 from gitsched.report.serialization import API_VERSION, serialize_key
 
@@ -132,7 +132,7 @@ def serialize_workload_status(one: WorkloadStatus) -> dict[str, Any]:
     return {
         **serialize_key(one.key),
         "policy": one.policy,
-        "clusters": [{"name": name, "replicas": count} for name, count in one.clusters.items()],
+        "clusters": [{"name": name, **serialize_replicas(count)} for name, count in one.clusters.items()],
         "waiting": list(one.waiting),
     }
 

@@ -12,7 +12,7 @@ from gitsched.model.fleet_tree import ClusterTree, WorkloadTree
 from gitsched.model.time import format_time
 from gitsched.report.explanation import describe_reference
 from gitsched.report.fleet_status import serialize_cluster_status, serialize_workload_status
-from gitsched.report.lines import escape_unprintable, format_key, list_limited
+from gitsched.report.lines import escape_unprintable, format_key, list_limited, serialize_replicas
 from gitsched.report.retained_copies import describe_retained_copies
 from gitsched.report.serialization import API_VERSION, serialize_key
 
@@ -86,7 +86,7 @@ def serialize_fleet_tree(tree: ClusterTree | WorkloadTree) -> dict[str, Any]:
 
 def _serialize_copy(copy: RetainedCopy) -> dict[str, Any]:
     until = format_time(copy.until) if copy.until is not None else None
-    return {**serialize_key(copy.workload), "cluster": copy.cluster, "replicas": copy.replicas, "until": until}
+    return {**serialize_key(copy.workload), "cluster": copy.cluster, **serialize_replicas(copy.replicas), "until": until}
 
 
 def _serialize_references(references: Sequence[ExplainedReference]) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from gitsched.model.explanation import Counterfactual, Explanation, ProposedChan
 from gitsched.model.finding import count_shown, format_count
 from gitsched.model.holds import HeldPlacement, describe_release
 from gitsched.model.time import format_time
-from gitsched.report.lines import format_clusters, format_key
+from gitsched.report.lines import format_clusters, format_key, serialize_replicas
 
 HELD_SHOWN = 20
 """The number of held workloads that are printed; JSON contains all."""
@@ -97,4 +97,4 @@ def serialize_held(held: Mapping[Key, HeldPlacement]) -> list[dict[str, Any]]:
 
 
 def _serialize_clusters(replicas: Mapping[str, int | None]) -> list[dict[str, Any]]:
-    return [{"cluster": cluster, "replicas": replicas[cluster]} for cluster in sorted(replicas)]
+    return [{"cluster": cluster, **serialize_replicas(replicas[cluster])} for cluster in sorted(replicas)]

@@ -7,9 +7,10 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitsched.model.finding import SEVERITIES, Finding, count_shown, format_count, format_names
+from gitsched.model.scheduling import AtLeast, Unknown, add_replicas
 from gitsched.report.paint import Paint, paint_sign
 
 if TYPE_CHECKING:
@@ -134,10 +135,17 @@ def join_blocks(*blocks: list[str]) -> str:
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
-def count_replicas(move: Move, replicas: Mapping[str, int | None], cluster: str) -> int:
-    """Return the replicas in a cluster; a cluster without a number has a full copy."""
-    count = replicas.get(cluster, 0)
-    return move.copy_replicas if count is None else count
+def count_replicas(replicas: Mapping[str, int | None], cluster: str) -> int:
+    """Return the replicas in a cluster; 0 for a workload without replicas."""
+    return replicas.get(cluster) or 0
+
+
+def serialize_replicas(replicas: int | None) -> dict[str, Any]:
+    """Return the members of JSON for replicas in a cluster: `replicas` is null without a number, and then `unknown` says that no manifest
+    has one; `atLeast` marks the minimum of an autoscaler."""
+    if isinstance(replicas, Unknown):
+        return {"replicas": None, "unknown": True}
+    return {"replicas": replicas, "atLeast": True} if isinstance(replicas, AtLeast) else {"replicas": replicas}
 
 
 def classify_move(move: Move) -> str:
@@ -188,7 +196,7 @@ def format_replica_change(move: Move) -> str:
 
 def sum_replicas(move: Move) -> tuple[int | None, int | None]:
     """Return the replicas before and after; None if the workload has no replicas there."""
-    return _sum_replicas(move, move.before), _sum_replicas(move, move.after)
+    return _sum_replicas(move.before), _sum_replicas(move.after)
 
 
 def shrinks(move: Move) -> bool:
@@ -230,12 +238,9 @@ def sort_moves(moves: Sequence[Move]) -> list[Move]:
 
 def _count_changed_replicas(move: Move) -> int:
     return sum(
-        abs(count_replicas(move, move.after, name) - count_replicas(move, move.before, name))
-        for name in move.before.keys() | move.after.keys()
+        abs(count_replicas(move.after, name) - count_replicas(move.before, name)) for name in move.before.keys() | move.after.keys()
     )
 
 
-def _sum_replicas(move: Move, replicas: Mapping[str, int | None]) -> int | None:
-    counts = [move.copy_replicas or None if count is None else count for count in replicas.values()]
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None
+def _sum_replicas(replicas: Mapping[str, int | None]) -> int | None:
+    return add_replicas(replicas.values())

@@ -26,7 +26,7 @@ from gitsched.model.changes import (
 from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import SEVERITIES, Finding, Location
-from gitsched.model.scheduling import Outcome, RecordTarget
+from gitsched.model.scheduling import UNKNOWN, AtLeast, Outcome, RecordTarget
 from gitsched.model.time import EPOCH, parse_time
 from gitsched.report.review import WORKLOAD_STATES, ComparisonBase, DeliveryChanges, Review, compute_digest
 from gitsched.report.serialization import API_VERSION, serialize_review
@@ -158,7 +158,14 @@ def _read_key(value: Any) -> Key:
 
 
 def _read_clusters(value: Any) -> dict[str, int | None]:
-    return dict(_read_list(value, lambda entry: (_check(entry["cluster"], str), _read_number(entry["replicas"]))))
+    return dict(_read_list(value, lambda entry: (_check(entry["cluster"], str), _read_replicas(entry))))
+
+
+def _read_replicas(entry: dict[str, Any]) -> int | None:
+    number = _read_number(entry["replicas"])
+    if entry.get("unknown") is True:
+        return UNKNOWN
+    return AtLeast(number) if number is not None and entry.get("atLeast") is True else number
 
 
 def _read_number(value: Any) -> int | None:
@@ -172,7 +179,6 @@ def _read_move(entry: dict[str, Any]) -> Move:
         _read_clusters(entry["after"]),
         _check(entry["reason"], str),
         _read_causes(entry["causes"]),
-        _check(entry["copyReplicas"], int),
     )
 
 
@@ -244,7 +250,7 @@ def _read_retained(entry: dict[str, Any]) -> RetainedWorkload:
 def _read_copy(entry: dict[str, Any]) -> RetainedCopy:
     start, until = parse_time(entry["start"]), parse_time(entry["until"])
     key, cluster = _read_key(entry["workload"]), _check(entry["cluster"], str)
-    return RetainedCopy(key, cluster, _read_number(entry["replicas"]), (), start, None, until)
+    return RetainedCopy(key, cluster, _read_replicas(entry), (), start, None, until)
 
 
 def _read_manifest(entry: dict[str, Any]) -> ManifestChange:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gitsched.model.finding import SEVERITIES, Finding
 from gitsched.model.simulation import FailureDomain, ImpactChange, Resilience, ResilienceChange, Simulation, WorkloadEffect
 from gitsched.model.time import format_time
-from gitsched.report.lines import classify_move
+from gitsched.report.lines import classify_move, serialize_replicas
 from gitsched.report.review import WORKLOAD_STATES, Review
 from gitsched.report.summary import count_moves
 
@@ -27,7 +27,6 @@ def _serialize_move(move: Move) -> dict[str, Any]:
         "workload": serialize_key(move.key),
         "before": serialize_clusters(move.before),
         "after": serialize_clusters(move.after),
-        "copyReplicas": move.copy_replicas,
         "kind": classify_move(move),
         "reason": move.reason,
         "causes": _serialize_causes(move.causes),
@@ -139,7 +138,7 @@ def _serialize_retained_copy(copy: RetainedCopy) -> dict[str, Any]:
     return {
         "workload": serialize_key(copy.workload),
         "cluster": copy.cluster,
-        "replicas": copy.replicas,
+        **serialize_replicas(copy.replicas),
         "start": format_time(copy.start) if copy.start else None,
         "until": format_time(copy.until) if copy.until else None,
     }
@@ -262,7 +261,7 @@ def serialize_explanation(value: Explanation) -> dict[str, Any]:
                 "cluster": entry.cluster,
                 "changes": [{"text": change.text, "location": change.location} for change in entry.changes],
                 "enough": entry.sufficient,
-                "replicas": entry.replicas,
+                **serialize_replicas(entry.replicas),
             }
             for entry in value.counterfactuals
         ],
@@ -276,7 +275,7 @@ def serialize_explanation(value: Explanation) -> dict[str, Any]:
 
 
 def _serialize_share(share: ReplicaShare) -> dict[str, Any]:
-    return {"cluster": share.cluster, "replicas": share.replicas}
+    return {"cluster": share.cluster, **serialize_replicas(share.replicas), "assigned": share.assigned}
 
 
 def serialize_key(key: Key) -> dict[str, str]:
@@ -286,7 +285,7 @@ def serialize_key(key: Key) -> dict[str, str]:
 
 def serialize_clusters(replicas: Mapping[str, int | None]) -> list[dict[str, Any]]:
     """Return clusters with their replicas, null for a copy without a number, by name."""
-    return [{"cluster": cluster, "replicas": replicas[cluster]} for cluster in sorted(replicas)]
+    return [{"cluster": cluster, **serialize_replicas(replicas[cluster])} for cluster in sorted(replicas)]
 
 
 def serialize_finding(finding: Finding) -> dict[str, Any]:

@@ -78,8 +78,8 @@ def count_moves(moves: Iterable[Move]) -> MoveCounts:
         up = down = 0
         for name in move.before.keys() | move.after.keys():
             delta = clusters.get(name, ClusterDelta())
-            earlier = count_replicas(move, move.before, name) + move.included.get(name, 0)
-            difference = count_replicas(move, move.after, name) - earlier
+            earlier = count_replicas(move.before, name) + move.included.get(name, 0)
+            difference = count_replicas(move.after, name) - earlier
             up, down = up + max(difference, 0), down + max(-difference, 0)
             clusters[name] = ClusterDelta(
                 delta.gained + (name not in move.before),

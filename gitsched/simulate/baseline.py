@@ -14,7 +14,7 @@ from gitsched.decide.catalog import Catalog
 from gitsched.decide.decisions import DecisionSet, make_holds_loader
 from gitsched.decide.engines import create_engines
 from gitsched.decide.incremental.plan_state import workload_sort_key
-from gitsched.decide.workload_decision import adapt_outcome
+from gitsched.decide.workload_decision import adapt_outcome, adapt_own_outcome
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.scheduling import Outcome
 from gitsched.model.time import add_duration
@@ -83,7 +83,7 @@ class RunningReplicas(Mapping[Key, Mapping[str, "int | None"]]):
     def __getitem__(self, key: Key) -> Mapping[str, int | None]:
         if key in self._changed:
             return self._changed[key]
-        return {target.cluster: target.replicas for target in self._outcomes[key].targets if not target.evicting}
+        return self._outcomes[key].replicas_by_cluster
 
     def __iter__(self) -> Iterator[Key]:
         return iter(self._outcomes)
@@ -170,10 +170,7 @@ def list_running(outcomes: Mapping[Key, Outcome], *, is_first: bool) -> dict[Key
     """Return the replicas by cluster before a plan is carried out. `is_first` says that the output branch has no other placements."""
     if is_first and not any(outcome.previous_targets for outcome in outcomes.values()):
         return {key: outcome.replicas_by_cluster for key, outcome in outcomes.items()}
-    return {
-        key: {target.cluster: target.replicas for target in outcome.previous_targets if not target.evicting}
-        for key, outcome in outcomes.items()
-    }
+    return {key: outcome.previous_replicas for key, outcome in outcomes.items()}
 
 
 def list_started(
@@ -183,8 +180,13 @@ def list_started(
     return tuple(
         (key, cluster, more)
         for key, outcome in outcomes.items()
-        for cluster, more in list_increases(outcome.replicas_by_cluster, running[key])
+        for cluster, more in list_increases(count_units(outcome, outcome.replicas_by_cluster), count_units(outcome, running[key]))
     )
+
+
+def count_units(outcome: Outcome, replicas: Mapping[str, int | None]) -> Mapping[str, int | None]:
+    """Return what each cluster has of a workload in units of what its API schedules: replicas, or None for a whole set of objects."""
+    return replicas if outcome.replicas is not None else dict.fromkeys(replicas)
 
 
 def list_increases(after: Mapping[str, int | None], before: Mapping[str, int | None]) -> list[tuple[str, int]]:
@@ -272,10 +274,14 @@ def _decide_at(
     outcomes = {
         key: outcome for key, template in templates if (outcome := _decide_template(template, engines, snapshot)) is not None
     }
-    own = {document.key: outcome for engine in engines for document, outcome in engine.own_workloads()}
+    own = {
+        document.key: adapt_own_outcome(document, outcome, snapshot)
+        for engine in engines
+        for document, outcome in engine.own_workloads()
+    }
     return SimulationResult(engines, {**own, **outcomes}, frozenset(own.keys() - outcomes.keys()))
 
 
 def _decide_template(template: Document, engines: tuple[PolicyEngine, ...], snapshot: Snapshot) -> Outcome | None:
     outcome = next((outcome for engine in engines if (outcome := engine.decide(template)) is not None), None)
-    return adapt_outcome(template, outcome, snapshot) if outcome is not None and snapshot.variants else outcome
+    return adapt_outcome(template, outcome, snapshot) if outcome is not None else None

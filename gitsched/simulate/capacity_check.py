@@ -8,7 +8,7 @@ from typing import NamedTuple
 from gitsched.model.document import Key
 from gitsched.model.simulation import OverloadedCluster
 from gitsched.schedule.estimator import PODS, Capacity, estimate_replicas
-from gitsched.simulate.baseline import Baseline, SimulationResult, list_capacity_reporters, list_increases
+from gitsched.simulate.baseline import Baseline, SimulationResult, count_units, list_capacity_reporters, list_increases
 
 PlacedReplicas = Mapping[Key, Mapping[str, int | None]]
 
@@ -44,8 +44,8 @@ def check_capacity(baseline: Baseline, after: SimulationResult, placements: Plac
         api = after.outcomes[key].api
         if api not in engines:
             continue
-        before = plan[key].replicas_by_cluster if key in plan else {}
-        for cluster, more in list_increases(placements[key], before):
+        outcome, before = after.outcomes[key], plan[key].replicas_by_cluster if key in plan else {}
+        for cluster, more in list_increases(count_units(outcome, placements[key]), count_units(outcome, before)):
             capacity = free_capacity[api].get(cluster)
             if capacity is None:
                 unknown.add(cluster)

@@ -73,8 +73,7 @@ def _list_workloads(baseline: Baseline, cluster: str, present: Iterable[Key]) ->
         for target in outcome.targets:
             if target.cluster == cluster:
                 known = cluster in baseline.running_replicas.get(key, {})
-                replicas = outcome.replicas if target.replicas is None else target.replicas
-                yield ClusterWorkload(key, replicas, outcome.policy, not known and not target.evicting, target.evicting)
+                yield ClusterWorkload(key, target.replicas, outcome.policy, not known and not target.evicting, target.evicting)
 
 
 class RemainingCapacity(NamedTuple):

@@ -16,7 +16,7 @@ from gitsched.model.fleet_topology import ClusterSite, ResourceUse
 from gitsched.model.quantity import count_quantity, parse_quantity
 from gitsched.model.scheduling import Outcome
 from gitsched.model.time import EPOCH
-from gitsched.simulate.baseline import list_capacity_reporters
+from gitsched.simulate.baseline import count_copies, count_units, list_capacity_reporters
 from gitsched.simulate.scenario import index_clusters
 
 RESOURCES = ("cpu", "memory", "pods")
@@ -59,20 +59,15 @@ def _count_requests(source: TopologyInput) -> dict[str, dict[str, int]]:
     for move in source.moves:
         outcome, template = source.outcomes.get(move.key), source.templates.get(move.key)
         engine = reporters.get(outcome.api) if outcome is not None else None
-        if engine is None or template is None:
+        if outcome is None or engine is None or template is None:
             continue
         for cluster in move.before.keys() | move.after.keys():
-            added = _count_replicas(move, move.after, cluster) - _count_replicas(move, move.before, cluster)
+            before, after = (count_units(outcome, part) for part in (move.before, move.after))
+            added = count_copies(after, cluster) - count_copies(before, cluster)
             amounts = changes.setdefault(cluster, {})
             for resource, amount in engine.resource_request(template, cluster) if added else ():
                 amounts[resource] = amounts.get(resource, 0) + amount * added
     return changes
-
-
-def _count_replicas(move: Move, replicas: Mapping[str, int | None], cluster: str) -> int:
-    """Return the replicas in a cluster; a cluster without a number has a full copy, or one set of objects."""
-    count = replicas.get(cluster, 0)
-    return (move.copy_replicas or 1) if count is None else count
 
 
 def _list_resources(documents: Iterable[Document], changes: Mapping[str, int]) -> Iterator[ResourceUse]:

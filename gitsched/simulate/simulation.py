@@ -36,11 +36,11 @@ def simulate(baseline: Baseline, scenario: Scenario) -> Simulation:
     after = decide_changed_catalog(baseline, changed.catalog, fresh=scenario.fresh, event=None if is_other else event)
     known = baseline.decisions.outcomes
     placements: ReplicasByWorkload = {
-        key: _drop_lost(outcome.counted_replicas, changed.lost) for key, outcome in after.outcomes.items()
+        key: _drop_lost(outcome.replicas_by_cluster, changed.lost) for key, outcome in after.outcomes.items()
     }
     capacity = check_capacity(baseline, after, placements)
     for key in baseline.decisions.quarantined & known.keys():  # not scheduled until their documents are fixed
-        placements[key] = _drop_lost(known[key].counted_replicas, changed.lost)
+        placements[key] = _drop_lost(known[key].replicas_by_cluster, changed.lost)
     effects = []
     for key in sorted(placements, key=lambda key: (key.namespace, key.name, key)):
         effect = _evaluate_workload(
@@ -157,12 +157,12 @@ def _evaluate_workload(
     now = after or before
     short, short_before = (
         _count_shortfall(after or before, placements),
-        _count_shortfall(before, before.counted_replicas) if before else 0,
+        _count_shortfall(before, before.replicas_by_cluster) if before else 0,
     )
-    lacking = short > short_before or (before is not None and bool(before.counted_replicas) and not placements)
+    lacking = short > short_before or (before is not None and bool(before.replicas_by_cluster) and not placements)
     return WorkloadEffect(
         key=key,
-        before=before.counted_replicas if before else {},
+        before=before.replicas_by_cluster if before else {},
         after=placements,
         replicas=now.replicas if now else None,
         shortfall=short,
@@ -175,9 +175,11 @@ def _evaluate_workload(
 
 def _count_shortfall(outcome: Outcome | None, placements: Mapping[str, int | None]) -> int:
     """Return the number of unplaced replicas; a workload with undivided replicas has all or none."""
-    if outcome is None or not outcome.replicas or (placements and None in placements.values()):
+    if outcome is None or not outcome.replicas or not placements:
+        return outcome.replicas or 0 if outcome is not None else 0
+    if outcome.unassigned is None:
         return 0
-    return max(outcome.replicas - sum(count or 0 for count in placements.values()), 0)
+    return outcome.unassigned + sum(count or 0 for name, count in outcome.replicas_by_cluster.items() if name not in placements)
 
 
 def _describe_cause(outcome: Outcome | None, lost: Collection[str]) -> str:

@@ -18,7 +18,6 @@ moves = st.lists(
         placements,
         placements,
         st.just(""),
-        copy_replicas=st.integers(0, 9),
     ).filter(lambda move: move.before != move.after)
 )
 
@@ -28,7 +27,7 @@ def test_every_move_is_counted_once_and_replica_counts_add_up(entries: list[Move
     counts = count_moves(entries)
     assert counts.moved + counts.resized + counts.first + counts.lost == len(entries)
     before, after = (
-        sum(move.copy_replicas if count is None else count for move in entries for count in side(move).values())
+        sum(count or 0 for move in entries for count in side(move).values())
         for side in (lambda move: move.before, lambda move: move.after)
     )
     assert counts.replicas_added - counts.replicas_removed == after - before

@@ -102,7 +102,7 @@ def test_a_better_cluster_wins_only_if_it_exceeds_the_stickiness(tenant: Fleet, 
     prometheus.values = {"a": 0.5, "b": 0.61}
     run = tenant.reconcile(2)
     assert target_cluster(tenant) == "two"
-    assert [move.after for move in run.plan.moves] == [{"tenant-a.two": None}]
+    assert [move.after for move in run.plan.moves] == [{"tenant-a.two": 2}]
     (move,) = run.plan.moves
     assert "two scores 0.5545, one scores 0.5455 with its stickiness" in move.reason
     assert tenant.trailers()["Gitsched-Cause"] == "observation"
@@ -243,7 +243,7 @@ def test_a_proposal_with_unchanged_providers_can_be_planned_with_live_values(ten
     tenant.git("checkout", "-q", "-b", "proposal")
     tenant.commit({"README.md": "hello"}, hour=1)
     run = tenant.preview(1, revision="proposal", observations="live", trusted=False)
-    assert [move.after for move in run.plan.moves] == [{"tenant-a.two": None}]
+    assert [move.after for move in run.plan.moves] == [{"tenant-a.two": 2}]
 
 
 def test_a_proposal_cannot_make_itself_trusted_by_changing_the_output_branch(

@@ -147,7 +147,7 @@ def test_a_copy_stays_while_changes_are_withheld_and_its_replacement_is_not_deli
     fleet.reconcile(2)
     fleet.commit({"web.yaml": deployment("web", 9)}, hour=3)
     run = fleet.reconcile(3)
-    assert [move.key.name for move in run.plan.withheld.moves] == ["web"]
+    assert not run.plan.withheld.moves, "what is delivered does not change while dispatching is suspended"
     fleet.reconcile(5)
     assert read_replicas(fleet) == {"ash": 3, "bru": 3}
 

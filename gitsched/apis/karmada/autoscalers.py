@@ -9,11 +9,12 @@ pkg/resourceinterpreter/default/native/retain.go).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from gitsched.apis.karmada.binding.resource_binding import binding_key
+from gitsched.apis.replicas import AUTOSCALER_KINDS, read_scale_limits, read_scale_target
 from gitsched.apis.snapshot import Snapshot
-from gitsched.model.document import Body, Document, Key, get_field, get_text, parse_api_group, read_annotations, read_labels
+from gitsched.model.document import Body, Document, Key, get_field, read_annotations, read_labels
 from gitsched.model.finding import Finding, format_names, locate_document
 from gitsched.model.scheduling import Assignment, Outcome, TargetCluster
 from gitsched.render.output_files import set_counts
@@ -27,25 +28,6 @@ LIMITS_ANNOTATION: Final = "gitsched.io/autoscaler-limits"
 Edits = tuple[tuple[str, int], ...]
 Decide = Callable[[Document], Outcome | None]
 _DIVISION: Final = ("spec", "placement", "replicaScheduling", "replicaSchedulingType")
-
-
-class AutoscalerKind(NamedTuple):
-    """A kind of autoscalers: the members of its spec with the limits, the limits where they are missing, and the kind of a target
-    that names none."""
-
-    minimum: str
-    maximum: str
-    default_minimum: int
-    default_maximum: int
-    default_target: tuple[str, str]
-
-
-AUTOSCALER_KINDS: Final = {
-    # k8s.io/api/autoscaling/v2, HorizontalPodAutoscalerSpec; maxReplicas and the target are required.
-    ("autoscaling", "HorizontalPodAutoscaler"): AutoscalerKind("minReplicas", "maxReplicas", 1, 0, ("apps/v1", "")),
-    # kedacore/keda, apis/keda/v1alpha1, ScaledObjectSpec and ScaleTarget
-    ("keda.sh", "ScaledObject"): AutoscalerKind("minReplicaCount", "maxReplicaCount", 0, 100, ("apps/v1", "Deployment")),
-}
 
 
 class AutoscalerIndex:
@@ -101,11 +83,29 @@ class AutoscalerIndex:
             wakeup=min(ends, default=None),
         )
 
+    def add_minima(self, template: Document, outcome: Outcome, templates: Mapping[Key, Document], decide: Decide) -> Outcome:
+        """Return the outcome of a workload with the minima of its autoscalers in the clusters that get these."""
+        minima: dict[str, int] = {}
+        for key in self._autoscalers.get(template.key, ()):
+            autoscaler = templates.get(key)
+            scaling = decide(autoscaler) if autoscaler is not None else None
+            if autoscaler is None or scaling is None:
+                continue
+            for target in scaling.targets:
+                low, _ = read_scale_limits(key[:2], target.body or set_counts(autoscaler.body, target.edits))
+                if low is not None and not target.evicting:
+                    minima[target.cluster] = max(low, minima.get(target.cluster, 0))
+        if not minima:
+            return outcome
+        return outcome._replace(targets=tuple(target._replace(minimum=minima.get(target.cluster)) for target in outcome.targets))
+
     def decision_inputs(self, key: Key, snapshot: Snapshot) -> tuple[object, ...]:
         """Return the target of an autoscaler with its binding, or the autoscalers of a workload."""
         target = self._targets.get(key)
         scaled = (snapshot.templates.get(target), snapshot.previous.get(binding_key(target))) if target is not None else ()
-        return (*scaled, *map(snapshot.templates.get, self._autoscalers.get(key, ())))
+        autoscalers = self._autoscalers.get(key, ())
+        scaling = (snapshot.previous.get(binding_key(autoscaler)) for autoscaler in autoscalers)
+        return (*scaled, *map(snapshot.templates.get, autoscalers), *scaling)
 
     def affected_by(self, dirty: Iterable[Key], templates: Mapping[Key, Document]) -> frozenset[Key]:
         """Read changed autoscalers again. Return their targets, before and now, and the autoscalers of changed workloads."""
@@ -136,19 +136,8 @@ NO_AUTOSCALERS: Final = AutoscalerIndex((), divides_limits=False)
 
 
 def read_target(template: Document) -> Key | None:
-    """Return the workload that an object scales: a target of another kind than autoscalers, in its namespace."""
-    kind = AUTOSCALER_KINDS.get((template.key.group, template.key.kind))
-    reference = get_field(template.body, "spec", "scaleTargetRef") if kind is not None else None
-    if kind is None or not isinstance(reference, dict):
-        return None
-    version, target = (
-        get_text(reference, "apiVersion") or kind.default_target[0],
-        get_text(reference, "kind") or kind.default_target[1],
-    )
-    name, group = get_text(reference, "name"), parse_api_group(version)
-    if not name or not target or (group, target) in AUTOSCALER_KINDS:
-        return None
-    return Key(group, target, template.key.namespace, name)
+    """Return the workload that an object scales; None if it scales none."""
+    return read_scale_target(template.key, template.body)
 
 
 def divide_limits(autoscaler: Document, target: Outcome) -> dict[str, Edits]:
@@ -159,7 +148,7 @@ def divide_limits(autoscaler: Document, target: Outcome) -> dict[str, Edits]:
     kind = AUTOSCALER_KINDS[autoscaler.key.group, autoscaler.key.kind]
     replicas = {name: count for name, count in target.replicas_by_cluster.items() if count}
     names = sorted(replicas)
-    minimum, maximum = _read_limits(autoscaler, kind)
+    minimum, maximum = read_scale_limits(autoscaler.key[:2], autoscaler.body)
     if not names or minimum is None or not maximum:
         return {}
     votes = [replicas[name] for name in names]
@@ -170,14 +159,6 @@ def divide_limits(autoscaler: Document, target: Outcome) -> dict[str, Edits]:
         name: (*(((f"spec.{kind.minimum}", low),) if written else ()), (f"spec.{kind.maximum}", high))
         for name, low, high in zip(names, minima, maxima, strict=True)
     }
-
-
-def _read_limits(autoscaler: Document, kind: AutoscalerKind) -> tuple[int | None, int | None]:
-    """Return the minimum and the maximum; None for one that is not a number."""
-    limits = (kind.minimum, kind.default_minimum), (kind.maximum, kind.default_maximum)
-    values = [default if (value := get_field(autoscaler.body, "spec", name)) is None else value for name, default in limits]
-    low, high = (value if type(value) is int and 0 <= value < 2**31 else None for value in values)
-    return low, high
 
 
 def _divide(total: int, votes: list[int]) -> list[int]:
@@ -245,5 +226,5 @@ def find_scaled_per_cluster(
 
 
 def _describe_limits(autoscaler: Document) -> str:
-    low, high = _read_limits(autoscaler, AUTOSCALER_KINDS[autoscaler.key.group, autoscaler.key.kind])
+    low, high = read_scale_limits(autoscaler.key[:2], autoscaler.body)
     return f"{autoscaler.key} sets {'?' if low is None else low} to {high or '?'} replicas in each"

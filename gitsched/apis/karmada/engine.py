@@ -206,6 +206,13 @@ class KarmadaEngine(PolicyEngine):
         return self.state.find_policy(template)[0] is not None
 
     def decide(self, template: Document) -> Outcome | None:
+        outcome, autoscalers = self._decide_alone(template), self.state.autoscalers
+        if outcome is None or autoscalers is NO_AUTOSCALERS or template.key in self.state.snapshot.kept:
+            return outcome
+        return autoscalers.add_minima(template, outcome, self.state.snapshot.templates, self._decide_alone)
+
+    def _decide_alone(self, template: Document) -> Outcome | None:
+        """Decide one workload without regard to the minima of its autoscalers."""
         return self.dependencies.decide(template) if self.dependencies is not None else self.decide_workload(template)
 
     def decide_workload(self, template: Document) -> Outcome | None:
@@ -222,18 +229,13 @@ class KarmadaEngine(PolicyEngine):
         outcome = outcome if targets is outcome.targets else outcome._replace(targets=targets)
         outcome = self._count_sets(template, outcome)
         if self.state.autoscalers is not NO_AUTOSCALERS:
-            outcome = self.state.autoscalers.divide_limits(template, outcome, self.state.snapshot.templates, self.decide)
+            outcome = self.state.autoscalers.divide_limits(template, outcome, self.state.snapshot.templates, self._decide_alone)
         return outcome if attachment is None or self.dependencies is None else self.dependencies.merge_dependents(template, outcome)
 
     def _count_sets(self, template: Document, outcome: Outcome) -> Outcome:
-        """Return the outcome without numbers of replicas if whole variants are placed: their replicas differ between clusters."""
+        """Return the outcome without a number of scheduled replicas if whole variants are placed."""
         variants = self.state.read_variant_requirements(template) if self.state.snapshot.variants else None
-        if variants is None or not variants.places_sets:
-            return outcome
-        targets, before = (
-            tuple(target._replace(replicas=None) for target in targets) for targets in (outcome.targets, outcome.previous_targets)
-        )
-        return outcome._replace(targets=targets, previous_targets=before, replicas=None)
+        return outcome if variants is None or not variants.places_sets else outcome._replace(replicas=None)
 
     def _find_attachment(self, template: Document) -> Attachment | None:
         """Return what the dependents of an object require; None without dependents."""

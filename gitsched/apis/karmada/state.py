@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from gitsched.apis.karmada import names
-from gitsched.apis.karmada.autoscalers import AUTOSCALER_KINDS, NO_AUTOSCALERS, AutoscalerIndex
+from gitsched.apis.karmada.autoscalers import NO_AUTOSCALERS, AutoscalerIndex
 from gitsched.apis.karmada.binding.hub_bindings import BINDING_KINDS, add_hub_bindings
 from gitsched.apis.karmada.binding.resource_binding import (
     PreviousState,
@@ -34,6 +34,7 @@ from gitsched.apis.karmada.policy.propagation_policy import (
 )
 from gitsched.apis.karmada.reschedule_triggers import NO_TRIGGERS, RescheduleTriggers
 from gitsched.apis.karmada.settings import SETTINGS, KarmadaConfig
+from gitsched.apis.replicas import AUTOSCALER_KINDS
 from gitsched.apis.snapshot import Snapshot
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.model.document import Body, Document, Key, read_annotations

@@ -50,7 +50,7 @@ def find_exceeding_changes(
         return NOTHING_WITHHELD
     continued = {outcome.key for outcome in successors.values()}  # what an earlier run placed of these is no further workload
     placed = [
-        PlacedWorkload(outcome.key, before, outcome.replicas or 0)
+        PlacedWorkload(outcome.key, before)
         for outcome in decisions.outcomes.values()
         if outcome.key not in continued and (before := list_previous_replicas(outcome, had_workloads))
     ]
@@ -70,7 +70,7 @@ def choose_withheld(guard: GuardInput, own: GuardConfig, find: Callable[[GuardCo
 
 def _continue_move(move: Move, successor: Outcome) -> Move:
     """Return the move of a removed workload to the clusters of the one that continues it."""
-    return move._replace(after=successor.replicas_by_cluster, copy_replicas=successor.replicas or 0)
+    return move._replace(after=successor.replicas_by_cluster)
 
 
 def _extend_withheld(

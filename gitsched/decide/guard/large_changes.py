@@ -27,11 +27,10 @@ _SCOPES: tuple[GuardScope, ...] = ("fleet", "namespace", "cluster", "workload")
 
 
 class PlacedWorkload(NamedTuple):
-    """A workload of the previous output: its replicas by cluster, None where it has no number, and the replicas of a full copy."""
+    """A workload of the previous output: its replicas by cluster, None without replicas."""
 
     key: Key
     replicas: Mapping[str, int | None]
-    copy_replicas: int = 0
 
 
 class _Change(NamedTuple):
@@ -215,13 +214,13 @@ def _list_changes(move: Move, *, is_limited: bool = False) -> Iterator[_Change]:
     if not is_limited:
         yield from (_Change("cluster", cluster, "removed", 1) for cluster in left)
     if move.after:
-        before, after = (_count_replicas(replicas, move.copy_replicas) for replicas in (move.before, move.after))
+        before, after = map(_count_replicas, (move.before, move.after))
         effect: GuardEffect = "replicasLost" if after < before else "replicasAdded"
         yield from (_Change(scope, name, effect, abs(after - before)) for scope, name in scopes if after != before)
 
 
-def _count_replicas(replicas: Mapping[str, int | None], copy_replicas: int) -> int:
-    return sum(copy_replicas if count is None else count for count in replicas.values())
+def _count_replicas(replicas: Mapping[str, int | None]) -> int:
+    return sum(count or 0 for count in replicas.values())
 
 
 def _compute_sizes(placed: Iterable[PlacedWorkload]) -> Counter[tuple[GuardScope, str, str]]:
@@ -230,7 +229,7 @@ def _compute_sizes(placed: Iterable[PlacedWorkload]) -> Counter[tuple[GuardScope
     for workload in placed:
         for cluster in workload.replicas:
             sizes["cluster", cluster, "workloads"] += 1
-        replicas = _count_replicas(workload.replicas, workload.copy_replicas)
+        replicas = _count_replicas(workload.replicas)
         for scope, name in _list_scopes(workload.key):
             sizes[scope, name, "workloads"] += 1
             sizes[scope, name, "replicas"] += replicas

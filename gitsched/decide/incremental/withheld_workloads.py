@@ -177,10 +177,10 @@ def _list_placed(changes: IncrementalChanges, moves: ChangedMoves) -> Iterator[P
     for row in changes.rows.list_workloads():
         key, replicas = row.outcome.key, row.outcome.replicas_by_cluster
         if replicas and key not in changes.outcomes and key not in changes.removed:
-            yield PlacedWorkload(key, replicas, row.outcome.replicas or 0)
+            yield PlacedWorkload(key, replicas)
     for outcome in changes.outcomes.values():
         if before := list_previous_replicas(outcome, changes.had_workloads):
-            yield PlacedWorkload(outcome.key, before, outcome.replicas or 0)
+            yield PlacedWorkload(outcome.key, before)
     for key, entry in moves.removed.items():
         yield PlacedWorkload(key, entry.workload.replicas)
 

@@ -26,7 +26,7 @@ from gitsched.kinds.run_once_kinds import RUN_ONCE_KINDS
 from gitsched.model.changes import CopyRetention, Move, RetainedCopy
 from gitsched.model.document import Document, Key
 from gitsched.model.finding import Finding
-from gitsched.model.scheduling import Outcome
+from gitsched.model.scheduling import AtLeast, Outcome, weigh_replicas
 from gitsched.model.time import add_duration, choose_start
 from gitsched.render.output_files import escape_segment
 
@@ -129,7 +129,7 @@ class _Placement(NamedTuple):
 
     @property
     def grows(self) -> bool:
-        return any(cluster not in self.before or count > self.before[cluster] for cluster, count in self.after.items())
+        return any(count > self.before.get(cluster, 0) for cluster, count in self.after.items())
 
     @property
     def losses(self) -> list[RetainedCopy]:
@@ -221,8 +221,9 @@ class _Retention:
             waits = self._is_waiting(outcome)
             self._findings.append(make_lacking_finding(outcome.key, template, unplaced, lacking, placement.wanted, waits=waits))
         elif unplaced:
-            placed = sum(placement.after.values())
-            self._findings.append(make_unplaced_finding(outcome.key, template, unplaced, placed, outcome.replicas or 0))
+            wanted = outcome.replicas or 0
+            placed = wanted - (outcome.unassigned or 0) if placement.after else 0
+            self._findings.append(make_unplaced_finding(outcome.key, template, unplaced, placed, wanted))
         else:
             self._findings.append(make_waiting_finding(outcome.key, template, followers))
 
@@ -241,8 +242,7 @@ class _Retention:
 
     def _list_unplaced(self, outcome: Outcome, placement: _Placement, losses: list[RetainedCopy]) -> list[RetainedCopy]:
         """Return the copies that nothing replaces: all of a workload that has no cluster, or fewer replicas than it should have."""
-        is_placed = bool(placement.after) and sum(placement.after.values()) >= (outcome.replicas or 0)
-        return [] if is_placed else losses
+        return losses if outcome.unassigned or not placement.after else []
 
     def _is_live(self, copy: RetainedCopy) -> bool:
         """Return whether a workload that follows another one is placed again in the cluster of its copy."""
@@ -290,7 +290,7 @@ class _Retention:
         self._copies.setdefault((copy.workload, copy.cluster), copy)
 
     def _read_placement(self, outcome: Outcome) -> _Placement:
-        full, is_waiting = outcome.replicas or 1, self._is_waiting(outcome)
+        is_waiting = self._is_waiting(outcome)
         copies = dict(self._own.get(outcome.key, {}))
         move = self._moves.get(outcome.key)
         replicas = dict(outcome.replicas_by_cluster if move is None else move.before)
@@ -305,15 +305,17 @@ class _Retention:
         is_counted = outcome.replicas is not None and (is_quarantined or _has_counts(outcome))
         if is_counted and may_lack:
             copies = {name: self._given.delivered.count_replicas(copy, self._given.config) for name, copy in copies.items()}
-        before = {cluster: full if copy.replicas is None else copy.replicas for cluster, copy in copies.items()}
+        known = (*outcome.targets, *outcome.previous_targets)
+        scaled = {one.cluster: one.wanted for one in known if isinstance(one.replicas, AtLeast)}
+        before = {cluster: weigh_replicas(scaled.get(cluster) or copy.replicas) for cluster, copy in copies.items()}
         after: dict[str, int] = {}
-        wanted: dict[str, int] = {name: full for name in outcome.waiting if self._given.is_cluster(name)}
+        wanted: dict[str, int] = {name: outcome.replicas or 1 for name in outcome.waiting if self._given.is_cluster(name)}
         for target in outcome.targets:
             is_cluster = self._given.is_cluster(target.cluster)
             if target.evicting or not (is_cluster or (target.keeps_manifest and not is_quarantined)):
                 continue
             if is_cluster:
-                wanted[target.cluster] = full if target.replicas is None else target.replicas
+                wanted[target.cluster] = weigh_replicas(target.replicas if target.wanted is None else target.wanted)
             waiting = self._given.waiting.get((outcome.key, target.cluster)) if is_waiting else None
             if waiting is not None:
                 after |= {target.cluster: waiting} if waiting else {}

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from gitsched.model.changes import RetainedCopy
 from gitsched.model.document import Key
 from gitsched.model.planned_files import ExistingBlob, PlannedFile
-from gitsched.model.scheduling import Outcome
+from gitsched.model.scheduling import Outcome, weigh_replicas
 from gitsched.render.output_files import CLUSTER_JSON, cluster_path
 
 FindBlob = Callable[[str], str | None]
@@ -48,12 +48,7 @@ def add_retained_files(
 def _is_larger(copy: RetainedCopy, outcome: Outcome) -> bool:
     """Return whether a copy has more replicas than the workload gets in its cluster now."""
     target = next((target for target in outcome.targets if target.cluster == copy.cluster), None)
-    full = outcome.replicas or 1
-    return target is not None and _count(copy.replicas, full) > _count(target.replicas, full)
-
-
-def _count(replicas: int | None, full: int) -> int:
-    return full if replicas is None else replicas
+    return target is not None and weigh_replicas(copy.replicas) > weigh_replicas(target.replicas)
 
 
 def keep_cluster_json(

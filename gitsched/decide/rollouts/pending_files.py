@@ -12,7 +12,7 @@ from gitsched.model.changes import CopyRetention, Move
 from gitsched.model.document import Key
 from gitsched.model.planned_files import ExistingBlob
 from gitsched.model.rollouts import ApprovedFiles, HeldFiles, RolloutRecord
-from gitsched.model.scheduling import TargetCluster
+from gitsched.model.scheduling import TargetCluster, weigh_replicas
 
 
 class PendingFiles(NamedTuple):
@@ -199,6 +199,5 @@ class _Workload:
 
 def _loses_replicas(move: Move) -> bool:
     """Return whether a workload leaves a cluster or has less somewhere, so that what it gets elsewhere replaces that."""
-    full = move.copy_replicas or 1
-    before, after = ({name: full if count is None else count for name, count in part.items()} for part in (move.before, move.after))
+    before, after = ({name: weigh_replicas(count) for name, count in part.items()} for part in (move.before, move.after))
     return any(count > after.get(name, 0) for name, count in before.items())

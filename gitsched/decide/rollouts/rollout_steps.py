@@ -23,7 +23,7 @@ from gitsched.model.changes import CopyRetention, Move
 from gitsched.model.document import Document, Key
 from gitsched.model.finding import Finding
 from gitsched.model.rollouts import RolloutInput, RolloutRecord, RolloutResult, RolloutTargets
-from gitsched.model.scheduling import Outcome
+from gitsched.model.scheduling import Outcome, weigh_replicas
 
 UNGATED = "All"
 
@@ -175,7 +175,7 @@ class RolloutSteps:
     def _count_waiting(self, outcome: Outcome, cluster: str, content: FileSet) -> None:
         """Note what a cluster has until its turn if these are fewer replicas than were decided."""
         target = next(one for one in outcome.targets if one.cluster == cluster)
-        wanted = target.replicas if target.replicas is not None else outcome.replicas or 1
+        wanted = weigh_replicas(target.replicas)
         count = self._reader.count_replicas(content, self._source.config)
         if count is not None and count < wanted and not target.evicting:
             self._waiting[outcome.key, cluster] = count

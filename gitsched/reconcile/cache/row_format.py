@@ -139,7 +139,7 @@ class _Unpickler(pickle.Unpickler):
         return _make_stand_in(module, name)
 
 
-_OUTCOME_FIELDS, _TARGET_FIELDS, _ROW_FIELDS, _COMPANION_FIELDS = 10, 2, 7, 3
+_OUTCOME_FIELDS, _TARGET_FIELDS, _ROW_FIELDS, _COMPANION_FIELDS = 11, 2, 7, 3
 """The fields of an outcome, a target and a row before those that have their defaults, and of companions before the plain ones."""
 _SAMPLE = WorkloadRow(Outcome(Key("", "", "", ""), "", "", "", "", (), None, (), "", EPOCH), "", (), {})
 _OUTCOME_DEFAULTS, _ROW_DEFAULTS = _SAMPLE.outcome[_OUTCOME_FIELDS:], _SAMPLE[_ROW_FIELDS:]
@@ -162,7 +162,7 @@ def flatten_row(row: WorkloadRow) -> object:
     names = [target.cluster for target in outcome.targets]
     return (
         tuple(outcome.key),
-        (outcome.api, outcome.state, outcome.policy, outcome.group, outcome.replicas, outcome.reason, outcome.time.isoformat()),
+        (*outcome[1:5], outcome.replicas, outcome.reason, outcome.time.isoformat(), outcome.unassigned),
         names,
         [target.replicas for target in outcome.targets],
         row.source_path,
@@ -180,10 +180,10 @@ def restore_row(stored: Any) -> WorkloadRow:
         return stored
     try:
         key, head, names, counts, source_path, record_paths, paths, references, companions, record_keys = stored
-        api, state, policy, group, replicas, reason, time = head
+        api, state, policy, group, replicas, reason, time, unassigned = head
         targets = tuple(map(TargetCluster, names, counts))
         return WorkloadRow(
-            Outcome(Key(*key), api, state, policy, group, targets, replicas, (), reason, datetime.fromisoformat(time)),
+            Outcome(Key(*key), api, state, policy, group, targets, replicas, (), reason, datetime.fromisoformat(time), unassigned),
             source_path,
             record_paths,
             dict(zip(names, repeat(paths), strict=False)) if isinstance(paths, tuple) else paths,

@@ -75,11 +75,10 @@ class IncrementalComparer:
         for key in sorted(keys, key=workload_sort_key):
             outcome, replicas = after.get(key), before[key].replicas_by_cluster if key in before else {}
             if outcome is not None and replicas != outcome.replicas_by_cluster:
-                reason, copy_replicas = describe_reason(outcome), outcome.replicas or 0
-                moves.append(Move(key, replicas, outcome.replicas_by_cluster, reason, copy_replicas=copy_replicas))
+                moves.append(Move(key, replicas, outcome.replicas_by_cluster, describe_reason(outcome)))
             elif outcome is None and replicas:
                 reason = UNSELECTED_REASON if _has_template(later, key) else REMOVED_REASON
-                removed.append(Move(key, replicas, {}, reason, copy_replicas=before[key].replicas or 0))
+                removed.append(Move(key, replicas, {}, reason))
         return *moves, *removed
 
     def compare(self, context: RunContext, earlier: PlannedCommit, later: PlannedCommit, /) -> ComparedInputs:

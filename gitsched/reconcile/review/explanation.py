@@ -16,7 +16,7 @@ from gitsched.decide.workload_explanation import explain_workload, list_near_sel
 from gitsched.git import Repository
 from gitsched.model.document import Document, Key
 from gitsched.model.errors import Permanent
-from gitsched.model.explanation import ClusterExplanation, ExplainedCandidate, Explanation
+from gitsched.model.explanation import ClusterExplanation, ExplainedCandidate, Explanation, ReplicaShare
 from gitsched.model.finding import Finding, format_names, list_faults
 from gitsched.model.progress import Progress, follow
 from gitsched.model.scheduling import Outcome
@@ -181,7 +181,7 @@ def _complete(
     found = found._replace(built_from=template.origin.root, changed_by=template.origin.changed_by) if template.origin else found
     if plan.details is not None and not why_not:
         found = _add_related_objects(found, plan.details, key)
-    found = found._replace(copies=_list_copies(plan, key))
+    found = found._replace(copies=_list_copies(plan, key), result=_list_delivered(found.result, decisions.outcomes.get(key)))
     if found.overrides and plan.details is not None:
         found = found._replace(rewritten=_find_refusal(context, plan.details, key))
     found = _add_counterfactuals(baseline, key, found, why_not)
@@ -200,6 +200,18 @@ def _complete(
 
         found = add_waiting(found, waiting, plan.withheld.next_period)
     return locate_explanation(found, RuleLocations(context.source.repository))
+
+
+def _list_delivered(result: Iterable[ReplicaShare], outcome: Outcome | None) -> tuple[ReplicaShare, ...]:
+    """Return the shares of clusters with the replicas of their manifests, and 0 where a cluster has nothing of the workload yet."""
+    delivered = {target.cluster: 0 if target.waits else target.replicas for target in outcome.targets} if outcome else {}
+    shares = []
+    for share in result:
+        replicas = delivered.get(share.cluster, share.replicas)
+        is_other = replicas != share.replicas or type(replicas) is not type(share.replicas)
+        is_other &= share.replicas is not None and outcome is not None and outcome.replicas is not None  # else sets of objects
+        shares.append(share._replace(replicas=replicas, assigned=share.replicas if is_other else None))
+    return tuple(shares)
 
 
 def _add_related_objects(found: Explanation, details: PlanDetails, key: Key) -> Explanation:

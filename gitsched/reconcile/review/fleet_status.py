@@ -101,5 +101,5 @@ def list_workload_statuses(plan: Plan) -> Iterable[WorkloadStatus]:
         for files in record.held:
             held.setdefault(files.workload, []).append(files.cluster)
     for key, outcome in plan.outcomes.items():
-        clusters = moves[key].before if key in moves else outcome.counted_replicas
+        clusters = moves[key].before if key in moves else outcome.replicas_by_cluster
         yield WorkloadStatus(key, outcome.policy, clusters, tuple(sorted(held.get(key, ()))))

@@ -106,7 +106,7 @@ def _build_workload_row(
     row: dict[str, Any] = {
         **_key_fields(outcome.key),
         "state": outcome.state,
-        "after": _build_cluster_cells(outcome.counted_replicas, columns),
+        "after": _build_cluster_cells(outcome.replicas_by_cluster, columns),
         "policy": texts.index_of(outcome.policy),
         "group": texts.index_of(outcome.group),
         "reason": texts.index_of(outcome.reason),
@@ -115,8 +115,7 @@ def _build_workload_row(
     if evicting:
         row["leaving"] = evicting
     if move is not None:
-        before = {name: outcome.replicas if count is None else count for name, count in move.before.items()}
-        row |= {"before": _build_cluster_cells(before, columns), "cause": texts.index_of(move.reason)}
+        row |= {"before": _build_cluster_cells(move.before, columns), "cause": texts.index_of(move.reason)}
     if explanation is not None:
         row["why"] = _build_explanation(explanation, texts)
     return row

@@ -80,7 +80,7 @@ def build_place_rows(clusters: Iterable[Mapping[str, Any]], outcomes: Iterable[O
     workloads: dict[str, int] = {}
     replicas: dict[str, int] = {}
     for outcome in outcomes:
-        for name, count in outcome.counted_replicas.items():
+        for name, count in outcome.replicas_by_cluster.items():
             workloads[name] = workloads.get(name, 0) + 1
             replicas[name] = replicas.get(name, 0) + (count or 0)
     deltas = count_moves(moves).clusters

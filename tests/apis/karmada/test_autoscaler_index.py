@@ -40,7 +40,7 @@ def outcome(key: Key, *targets: TargetCluster, hours: int = 0, wakeup: int | Non
     record = {"spec": {"placement": {"replicaScheduling": {"replicaSchedulingType": division}}}}
     records = ((Key("work.karmada.io", "ResourceBinding", "shop", f"{key.name}-deployment"), record),)
     end = None if wakeup is None else NOW + wakeup * HOUR
-    return Outcome(key, "karmada", "placed", "", "", targets, 6, records, "", NOW + hours * HOUR, end)
+    return Outcome(key, "karmada", "placed", "", "", targets, 6, records, "", NOW + hours * HOUR, wakeup=end)
 
 
 def divide(autoscaler: Document, own: Outcome, scaled: Outcome) -> Outcome:
@@ -119,7 +119,7 @@ def test_a_decision_depends_on_the_target_of_an_autoscaler_and_on_the_autoscaler
     autoscaler, binding = scaler(maxReplicas=9), {"kind": "ResourceBinding"}
     index = AutoscalerIndex([autoscaler], divides_limits=False)
     snapshot: Any = SimpleNamespace(templates={WEB: deployment(), autoscaler.key: autoscaler}, previous={binding_key(WEB): binding})
-    assert index.decision_inputs(WEB, snapshot) == (autoscaler,)
+    assert index.decision_inputs(WEB, snapshot) == (autoscaler, None)
     assert index.decision_inputs(autoscaler.key, snapshot) == (deployment(), binding)
     assert index.decision_inputs(API, snapshot) == ()
 

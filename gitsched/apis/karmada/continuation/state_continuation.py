@@ -13,11 +13,12 @@ from typing import NamedTuple
 from gitsched.apis.capabilities import DocumentPair, SnapshotChanges
 from gitsched.apis.continuation import is_plain, keeps_followers
 from gitsched.apis.karmada import names
-from gitsched.apis.karmada.autoscalers import AUTOSCALER_KINDS, NO_AUTOSCALERS, AutoscalerIndex
+from gitsched.apis.karmada.autoscalers import NO_AUTOSCALERS, AutoscalerIndex
 from gitsched.apis.karmada.binding.resource_binding import binding_key
 from gitsched.apis.karmada.continuation.cluster_changes import find_affected_by_clusters
 from gitsched.apis.karmada.continuation.policy_changes import POLICY_KINDS, find_affected_by_overrides, find_affected_by_policies
 from gitsched.apis.karmada.state import KarmadaState
+from gitsched.apis.replicas import AUTOSCALER_KINDS
 from gitsched.apis.snapshot import Snapshot
 from gitsched.model.document import Key
 
