@@ -16,7 +16,7 @@ import pytest
 
 from gitsched.apis.gitsched.guard_config import GuardLimit
 from gitsched.cli.formats import ReviewRenderer, format_json
-from gitsched.cli.reports import format_outputs
+from gitsched.cli.reports import format_outputs, list_review_writers
 from gitsched.reconcile.cache.plan_cache import PlanCache
 from gitsched.reconcile.cache.plan_file import PlanFile
 from gitsched.reconcile.incremental import new_state
@@ -71,7 +71,7 @@ def start_ocm(dice: Random) -> History:
 def write_reports(compared: PlanComparison) -> dict[str, str]:
     """Return the report of a comparison in each format that needs no complete plan."""
     review = compared.review
-    writers = ReviewRenderer(review).list_writers(only_new=True)
+    writers = list_review_writers(ReviewRenderer(review), only_new=True)
     return {
         "json": format_json(serialize_review(review)),
         "saved": format_json(serialize_saved_plan(review, compared.delivered)),

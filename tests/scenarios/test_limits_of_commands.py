@@ -30,7 +30,7 @@ def init(fleet: Fleet) -> Callable[[Mapping[str, str]], str]:
 def test_kinds_files_and_clusters_beyond_a_limit_are_named(
     init: Callable[[Mapping[str, str]], str], monkeypatch: pytest.MonkeyPatch, fleet: Fleet
 ) -> None:
-    for name in ("reconcile.adoption.repository_layout.MAX_KINDS", "cli.init.MAX_CLUSTERS"):
+    for name in ("reconcile.adoption.repository_layout.MAX_KINDS", "cli.commands.init.MAX_CLUSTERS"):
         monkeypatch.setattr(f"gitsched.{name}", 1)
     printed = init(
         {
