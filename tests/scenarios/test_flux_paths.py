@@ -17,6 +17,7 @@ from gitsched.reconcile.review.explanation import explain_resource
 from .conftest import Fleet, cluster, policy
 
 WEB = "shop/deployment-web"
+POLICY = policy("one").replace("kind: PropagationPolicy", "kind: ClusterPropagationPolicy").replace(", namespace: default}", "}")
 SYNC = """\
 apiVersion: source.toolkit.fluxcd.io/v1
 kind: GitRepository
@@ -673,3 +674,59 @@ def test_the_advice_for_a_text_that_its_variable_makes_a_number_is_that_of_flux(
     fleet.commit(cured, hour=1)
     assert findings(fleet.reconcile(hour=1)) == []
     assert fleet.load("clusters/one/shop/configmap-ids.yaml")["data"] == {"id": "0999991"}
+
+
+ARTIFACT = """\
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: OCIRepository
+metadata: {name: flux-system, namespace: flux-system}
+spec: {interval: 1m, url: "oci://registry.example.com/acme/fleet", ref: {tag: main}}
+"""
+GENERATOR = """\
+---
+apiVersion: source.extensions.fluxcd.io/v1beta1
+kind: ArtifactGenerator
+metadata: {name: parts, namespace: flux-system}
+spec:
+  sources: [{alias: repo, kind: OCIRepository, name: flux-system}]
+  artifacts: [{name: web, copy: [{from: "@repo/%s", to: "@artifact/%s"}]}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "generator", "settings", "expected"),
+    [
+        ("./apps/web", "", "", True),
+        ("./web", "", "", False),
+        ("./web", "", "{roots: [kubernetes/apps]}", True),
+        ("./apps/web", "", "{roots: [other]}", True),
+        ("./apps/web", GENERATOR % ("apps/**", "apps/"), "", True),
+        ("./", GENERATOR % ("apps/web/**", ""), "", True),
+        ("./", GENERATOR % ("web/**", ""), "", False),
+        ("./apps/web", GENERATOR % ("**", ""), "", True),
+    ],
+)
+def test_an_artifact_may_be_of_a_directory_of_the_repository(
+    fleet: Fleet, path: str, generator: str, settings: str, expected: bool
+) -> None:
+    text = kustomization("targetNamespace: shop\npostBuild: {substitute: {HOST: a}}", path=path)
+    source = "kind: ExternalArtifact, name: web" if generator else "kind: OCIRepository, name: flux-system"
+    files = {
+        "fleet/one.yaml": cluster("one"),
+        "fleet/policy.yaml": POLICY,
+        "kubernetes/clusters/prod/apps.yaml": text.replace("kind: GitRepository, name: flux-system", source),
+        "kubernetes/clusters/prod/source.yaml": ARTIFACT + generator,
+        "kubernetes/apps/web/deployment.yaml": DEPLOYMENT,
+    }
+    if settings:
+        head = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec:\n"
+        files["gitsched.yaml"] = f"{head}  source: {{deliveryTools: {settings}}}\n"
+    fleet.commit(files)
+    run = fleet.reconcile()
+    placed = [name for name in fleet.files() if name.startswith("clusters/one/") and "/deployment-" in name]
+    if expected:
+        assert (placed, findings(run)) == (["clusters/one/shop/deployment-web.yaml"], [])
+    elif "web/**" in generator:
+        assert any("source.deliveryTools.roots" in finding.message for finding in findings(run))
+    else:
+        assert (placed, "reconciled-path" in codes(run)) == ([], True)

@@ -54,10 +54,11 @@ class KustomizeConfig(NamedTuple):
 class DeliveryToolsConfig(NamedTuple):
     """Directories that Flux Kustomizations and Argo CD Applications of the source reconcile. `ignore` has the syntax of .gitignore: files
     there are objects as they are, and documents there build nothing. `repositories` are the URLs or the names of the sources that are this
-    repository."""
+    repository, `roots` its directories that are pushed as artifacts of their own."""
 
     ignore: tuple[str, ...] = ()
     repositories: tuple[str, ...] = ()
+    roots: tuple[str, ...] = ()
 
 
 class SourceVariant(NamedTuple):
@@ -88,7 +89,7 @@ def parse_source(source: ConfigSection, output_branch: str) -> SourceConfig:
     facts = _parse_facts(source.get_section("facts"), {branch, output_branch})
     kustomize = _parse_kustomize(source.get_section("kustomize"))
     tools = source.get_section("deliveryTools")
-    delivery_tools = DeliveryToolsConfig(tools.get_strings("ignore"), tools.get_strings("repositories"))
+    delivery_tools = DeliveryToolsConfig(tools.get_strings("ignore"), tools.get_strings("repositories"), tools.get_strings("roots"))
     variants = tuple(_parse_source_variant(entry) for entry in source.list_sections("variants"))
     keys = source.get_section("verify").get_strings("keys")
     return SourceConfig(

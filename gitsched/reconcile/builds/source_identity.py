@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -18,6 +18,10 @@ from gitsched.reconcile.source.ignore_files import MAX_IGNORE_SIZE
 
 MAX_ARTIFACT_FILES = 50_000
 """Files of one artifact that an ArtifactGenerator makes."""
+
+ARTIFACT_KINDS = frozenset(("ExternalArtifact", "OCIRepository", "Bucket"))
+"""Sources that may have the files of one directory of this repository."""
+NO_ROOT = "it is not known of which directory of this repository that is: name the directory in source.deliveryTools.roots of gitsched.yaml"
 
 ObjectName = tuple[str, str, str]
 """Kind, namespace and name."""
@@ -132,12 +136,15 @@ def _find_artifact(generator: Body, name: str) -> Body | None:
     return next((entry for entry in artifacts if entry.get("name") == name), None)
 
 
-def read_artifact(generator: RawDocument, name: str, identity: SourceIdentity, commit: CommitTree) -> Artifact:
-    """Return the files that an ArtifactGenerator copies into an artifact. Source: fluxcd/source-watcher."""
+def read_artifact(
+    generator: RawDocument, name: str, identity: SourceIdentity, commit: CommitTree, list_roots: Callable[[str, str], list[str]]
+) -> Artifact:
+    """Return the files that an ArtifactGenerator copies into an artifact. `list_roots` returns the directories of the commit that an
+    artifact may be of, given a path in it and the file that names it. Source: fluxcd/source-watcher."""
     namespace, file = generator.namespace, generator.origin.path if generator.origin is not None else ""
     spec = as_object(generator.body.get("spec"))
     own = {
-        f"@{source.get('alias')}"
+        f"@{source.get('alias')}": str(source.get("kind"))
         for source in list_objects(spec.get("sources"))
         if identity.is_flux_source(
             (str(source.get("kind")), str(source.get("namespace") or namespace), str(source.get("name"))), ".", commit, file
@@ -153,6 +160,11 @@ def read_artifact(generator: RawDocument, name: str, identity: SourceIdentity, c
         base = posixpath.normpath(pattern.removesuffix("**").rstrip("/") or ".")
         if any(character in base for character in "*?[]"):
             return Artifact({}, f"the artifact {name} is copied by the pattern {pattern}, which gitsched does not know")
+        if own[source] in ARTIFACT_KINDS and base not in commit.entries:
+            roots = list_roots(base, file)
+            if len(roots) > 1 or not roots[0]:
+                return Artifact({}, f"the artifact {name} is copied from {base} of another artifact, and {NO_ROOT}")
+            base = posixpath.normpath(posixpath.join(roots[0], base))
         if base in commit.entries:
             place = posixpath.join(target, posixpath.basename(base)) if target == "" or target.endswith("/") else target
             files[posixpath.normpath(place)] = base

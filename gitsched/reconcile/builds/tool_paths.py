@@ -36,11 +36,20 @@ from gitsched.reconcile.builds.flux_instances import add_instances, find_unread
 from gitsched.reconcile.builds.kustomizations import FileReader, KustomizeParts, read_kustomizations
 from gitsched.reconcile.builds.printed_objects import NOT_BUILT
 from gitsched.reconcile.builds.reconciled_path import ReconciledPath, is_below, open_path, read_artifact_tree
-from gitsched.reconcile.builds.source_identity import ObjectName, SourceIdentity, read_artifact, read_flux_exclusions
+from gitsched.reconcile.builds.source_identity import (
+    ARTIFACT_KINDS,
+    NO_ROOT,
+    ObjectName,
+    SourceIdentity,
+    read_artifact,
+    read_flux_exclusions,
+)
 from gitsched.reconcile.bundles.bundle_parts import list_bundles
 from gitsched.reconcile.source.commit_tree import CommitTree
 
 _ARTIFACT = "ExternalArtifact"
+_MAX_CANDIDATES = 100
+"""Directories that are held back for a Kustomization whose directory is not known."""
 FOREIGN_SOURCE = "foreign-source"
 """The code of the finding about options of a document that reads another repository or branch."""
 _UNKNOWN_NAME = "\0"
@@ -165,27 +174,62 @@ class ToolPathReader:
         source = str(reference.get("kind") or "GitRepository"), namespace, str(reference.get("name") or "")
         directory, tree, origins = flux.read_path(document.body), self._commit, dict[str, str]()
         file = document.origin.path if document.origin is not None else ""
+        roots = self._list_roots(directory, file) if source[0] in ARTIFACT_KINDS else ["."]
         if source[0] == _ARTIFACT:
             generator = self._identity.find_generator(*source[1:], file)
             if generator is None:
                 return
-            artifact = read_artifact(generator, source[2], self._identity, self._commit)
+            artifact = read_artifact(generator, source[2], self._identity, self._commit, self._list_roots)
             if artifact.problem:
                 self._report_missing(document, directory, f"gitsched does not know: {artifact.problem}")
                 return
             origins = dict(artifact.files)
             tree = read_artifact_tree(self._commit, origins, self._reader)
-        elif not self._identity.is_flux_source(source, directory, self._commit, file):
+        elif not self._identity.is_flux_source(source, posixpath.normpath(posixpath.join(roots[0], directory)), self._commit, file):
             if directory in tree.directories and self._is_bundled(directory):
                 recipe = self._make_flux_recipe(document, False, tree)
                 self._report_foreign(document, recipe, self._identity.describe_flux_source(source, file))
             return
+        if roots != ["."] and directory not in (tree.directories if origins else ()):
+            if len(roots) > 1 or not roots[0]:
+                held = list(self._hold_back(document, directory, [root for root in roots if root]))
+                if not held:
+                    self._report_missing(document, directory, f"the commit does not have; it is in an artifact, and {NO_ROOT}")
+                yield from held
+                return
+            prefix = f"{roots[0]}/"
+            origins = {path[len(prefix) :]: path for path in self._commit.entries if path.startswith(prefix)}
+            tree = read_artifact_tree(self._commit, origins, self._reader)
         if directory not in tree.directories:
             self._report_missing(document, directory, "the artifact does not have" if origins else "the commit does not have")
             return
         path = open_path("Flux Kustomization", document, tree, origins, partial(self._make_flux_recipe, document, bool(origins)))
         if not self._is_left_out(path):
             yield path
+
+    def _list_roots(self, directory: str, file: str) -> list[str]:
+        """Return the directories that an artifact may be of, if its path is `directory`: those of the settings, else the root of the
+        repository, else those with the file of the document; [""] if none has the path."""
+        settings = [posixpath.normpath(root.strip("/") or ".") for root in self._config.source.delivery_tools.roots]
+        parents = [file[:index] for index, character in enumerate(file) if character == "/"]
+        for roots in (settings, ["."], parents):
+            having = [root for root in roots if posixpath.normpath(posixpath.join(root, directory)) in self._commit.directories]
+            if having:
+                return having[:1] if roots is settings else having
+        return [""]
+
+    def _hold_back(self, document: RawDocument, directory: str, roots: Sequence[str]) -> Iterator[ReconciledPath]:
+        """Yield the directories that a Kustomization may mean, with the problem that it is not known which."""
+        wanted = f"/{directory}"
+        found = [posixpath.join(root, directory) for root in roots] or [
+            path for path in sorted(self._commit.directories) if path.endswith(wanted)
+        ]
+        for path in found[:_MAX_CANDIDATES] if directory != "." else ():
+            body = {**document.body, "spec": {**as_object(document.body.get("spec")), "path": path}}
+            held = document._replace(body=body)
+            opened = open_path("Flux Kustomization", held, self._commit, {}, partial(self._make_flux_recipe, held, False))
+            if not self._is_left_out(opened):
+                yield opened._replace(problem=f"its path {directory} is in an artifact, and {NO_ROOT}")
 
     def _read_application(
         self, document: RawDocument, unknown: dict[str, None] | None = None, problem: str = ""
