@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import posixpath
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from gitsched.layouts.layout import DeployedPath, DocumentRule, Findings, LeftOut, Recognition, Target, choose_rules
 from gitsched.layouts.overlay_names import split_path
@@ -15,6 +15,10 @@ from gitsched.model.finding import format_count
 _KUSTOMIZATION = "kustomize.toolkit.fluxcd.io", "Kustomization"
 _SOURCE_GROUP = "source.toolkit.fluxcd.io"
 _ARTIFACT = "ExternalArtifact"
+_SEVERAL_CLUSTERS = (
+    "several Kustomizations have the same name, so they are of several clusters, and their directories do not say of which: move those of "
+    "each cluster to clusters/NAME, or add Bundles"
+)
 _ONLY_CLUSTER = "cluster"
 """Name of the cluster of a repository without directories of clusters."""
 
@@ -27,6 +31,12 @@ def recognize_flux(files: RepositoryFiles, _: Collection[str] = ()) -> Findings:
     if not kustomizations:
         return Findings()
     entries = _find_clusters(kustomizations)
+    if entries == {".": _ONLY_CLUSTER}:
+        entries = _separate_clusters(kustomizations)
+    if not entries:
+        left = tuple(LeftOut(document.place, _SEVERAL_CLUSTERS, _read_path(document)) for document in kustomizations)
+        count = format_count(len(kustomizations), "Flux Kustomization")
+        return Findings((Recognition("Flux", f"{count} of several clusters"),), left_out=left)
     by_file: dict[str, list[DeliveryDocument]] = {}
     for document in kustomizations:
         by_file.setdefault(document.path, []).append(document)
@@ -62,7 +72,7 @@ def recognize_flux(files: RepositoryFiles, _: Collection[str] = ()) -> Findings:
         DeployedPath(
             path,
             Target(tuple(clusters)),
-            split_path(path, entries.values()).bundle,
+            _find_bundle(path, entries),
             files.find_kind(path) or "plain",
             explicit=True,
             variables=tuple(clusters.items()),
@@ -81,6 +91,15 @@ def recognize_flux(files: RepositoryFiles, _: Collection[str] = ()) -> Findings:
         tuple(path for path in entries if path != "."),
         tuple(rules),
     )
+
+
+def _find_bundle(path: str, entries: Mapping[str, str]) -> str:
+    """Return what a directory is a variant of: in the directory of a cluster, the same path without the name of the cluster."""
+    name = split_path(path, entries.values())
+    entry = next((entry for entry in entries if path.startswith(f"{entry}/")), "")
+    if not entry or name.cluster == entries[entry] or posixpath.basename(entry) != entries[entry]:
+        return name.bundle
+    return normalize_path(posixpath.join(posixpath.dirname(entry), path[len(entry) + 1 :]))
 
 
 def _read_path(document: DeliveryDocument) -> str:
@@ -108,6 +127,29 @@ def _find_clusters(kustomizations: list[DeliveryDocument]) -> dict[str, str]:
     if len(set(names.values())) < len(names):
         names = {path: path.replace("/", "-") for path in names}
     return names
+
+
+def _separate_clusters(kustomizations: Collection[DeliveryDocument]) -> dict[str, str]:
+    """Return the directories of several clusters where one cannot have all Kustomizations, because some have the same name; none if these
+    do not say which directories that are."""
+    by_name: dict[tuple[str, str], dict[str, DeliveryDocument]] = {}
+    for document in kustomizations:
+        by_name.setdefault((str(get_field(document.body, "metadata", "namespace")), document.name), {})[document.path] = document
+    found: dict[str, None] = {}
+    for documents in by_name.values():
+        if len({json.dumps(document.body, sort_keys=True, default=str) for document in documents.values()}) < 2:
+            continue
+        common = posixpath.commonpath([posixpath.dirname(path) or "." for path in documents]) if "" not in documents else ""
+        prefix = f"{common}/" if common not in ("", ".") else ""
+        below = {prefix + path[len(prefix) :].partition("/")[0] for path in documents}
+        if len(below) < len(documents) or below & documents.keys():
+            return {}
+        found |= dict.fromkeys(sorted(below))
+    if not found:
+        return {".": _ONLY_CLUSTER}
+    nested = any(other != path and f"{other}/".startswith(f"{path}/") for path in found for other in found)
+    names = {path: posixpath.basename(path) for path in found}
+    return {} if nested or len(set(names.values())) < len(names) else names
 
 
 def _list_own_sources(files: RepositoryFiles, kustomizations: Collection[DeliveryDocument]) -> frozenset[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from typing import Final, NamedTuple
 
@@ -23,6 +24,24 @@ _SHARED: Final = frozenset(("base", "bases", "common", "shared"))
 
 _UNNAMED: Final = frozenset(("base", "common", "components", "manifests", "kubernetes", "k8s", "deploy", "kustomize"))
 """Names of directories at the top of a repository that say nothing about what is below."""
+
+
+_CLUSTER_NAME: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,46}[a-z0-9])?")
+"""What Karmada accepts as the name of a cluster."""
+_VERSION: Final = re.compile(
+    r"v?\d+(?:[.-]?(?:x|\d+|alpha|beta|rc)\d*)*|(?:release|stable|version|channel|candidate|fast|latest|eus|preview)(?:-.*\d.*)?|.*-v?\d+[.-](?:x|\d+)"
+)
+"""Names of versions and of the channels of operators, which overlays may be for as well."""
+
+
+def is_cluster_name(name: str) -> bool:
+    """Return whether a cluster may have a name."""
+    return _CLUSTER_NAME.fullmatch(name) is not None
+
+
+def is_version(name: str) -> bool:
+    """Return whether a name is that of a version or channel."""
+    return _VERSION.fullmatch(name) is not None
 
 
 class OverlayName(NamedTuple):

@@ -12,7 +12,14 @@ from gitsched.layouts.flux import recognize_flux
 from gitsched.layouts.helm import recognize_charts
 from gitsched.layouts.kustomize import recognize_overlays
 from gitsched.layouts.layout import DeployedPath, DocumentRule, Findings, Layout, LeftOut, ProposedBundle, Recognition, Target
-from gitsched.layouts.overlay_names import ENVIRONMENTS, has_container, make_bundle_name, split_path
+from gitsched.layouts.overlay_names import (
+    ENVIRONMENTS,
+    has_container,
+    is_cluster_name,
+    is_version,
+    make_bundle_name,
+    split_path,
+)
 from gitsched.layouts.repository_files import MANIFEST_SUFFIXES, NAMES_DIRECTORY, RepositoryFiles
 
 MAX_BUNDLES: Final = 500
@@ -52,7 +59,9 @@ def recognize_layout(files: Mapping[str, bytes], described: Collection[str] = ()
         recognitions += found.recognitions
         for name, environment in found.clusters.items():
             clusters[name] = clusters.get(name) or environment
-    deployed = [_add_target(entry, clusters) for entry in _rename_clusters(deployed)]
+    deployed, others = _leave_out_names([_add_target(entry, clusters) for entry in _rename_clusters(deployed)])
+    left_out += others
+    clusters = {name: environment for name, environment in clusters.items() if is_cluster_name(name) or name in described}
     if not any(entry.target != Target() for entry in deployed):
         build = () if recognitions else tuple(sorted(entry.path for entry in deployed if entry.kind == "kustomize"))
         charts = [entry for entry in deployed if entry.kind == "helm"]
@@ -80,6 +89,26 @@ def recognize_layout(files: Mapping[str, bytes], described: Collection[str] = ()
     bundles = _make_bundles(placed, fleet)
     notes = (*repository.notes, *_note_bundles(bundles))
     return Layout(tuple(recognitions), bundles[:MAX_BUNDLES], (), fleet, invented, tuple(left_out), tuple(rules), hidden, notes)
+
+
+def _leave_out_names(deployed: Iterable[DeployedPath]) -> tuple[list[DeployedPath], list[LeftOut]]:
+    """Return the directories without those for what is no cluster, and these as left out."""
+    kept: list[DeployedPath] = []
+    left_out: list[LeftOut] = []
+    for entry in deployed:
+        wrong = next((name for name in entry.target.names if not is_cluster_name(name)), None)
+        version = next((name for name in entry.target.names if not entry.explicit and is_version(name)), None)
+        if version is not None:
+            reason = "it is named like a version, not like a cluster: add a Bundle if it is for a cluster"
+            left_out.append(LeftOut(entry.path, reason, version))
+        elif wrong is not None:
+            reason = (
+                "no cluster can have this name, of lower case letters, digits and '-': add a Bundle with the name of the cluster"
+            )
+            left_out.append(LeftOut(entry.path, reason, wrong))
+        else:
+            kept.append(entry)
+    return kept, left_out
 
 
 def _note_bundles(bundles: Collection[ProposedBundle]) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitsched.layouts.layout import Layout, Target
+from gitsched.layouts.overlay_names import is_version
 from gitsched.layouts.proposal import describe_layout, list_cluster_metadata, write_bundles, write_source_settings
 from gitsched.layouts.recognition import recognize_layout
 from tests.tables import each_row
@@ -21,9 +22,10 @@ DEEP = "resources: [../../base]\nnamespace: shop"
 WEB = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}"
 
 
-def flux(path: str, source: str = "GitRepository", name: str = "flux-system") -> str:
+def flux(path: str, source: str = "GitRepository", name: str = "flux-system", called: str = "") -> str:
+    called = called or path.strip("./").replace("/", "-") or "root"
     return (
-        "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: apps, namespace: flux-system}\n"
+        f"apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {{name: {called}, namespace: flux-system}}\n"
         f"spec: {{path: {path}, sourceRef: {{kind: {source}, name: {name}}}}}"
     )
 
@@ -47,6 +49,32 @@ class Case(NamedTuple):
 
 
 CASES = [
+    Case(
+        "overlays of versions and of names that no cluster has are no clusters",
+        {
+            "op/base/kustomization.yaml": BASE,
+            "op/base/web.yaml": WEB,
+            **{
+                f"op/overlays/{name}/kustomization.yaml": DEEP
+                for name in ("4.10", "release-2.10", "EU-West", "eu_1", "eu-1", "cluster-2")
+            },
+        },
+        {"op": {"cluster-2": "op/overlays/cluster-2", "eu-1": "op/overlays/eu-1"}},
+        ("cluster-2", "eu-1"),
+        left_out=tuple(f"op/overlays/{name}" for name in ("4.10", "EU-West", "eu_1", "release-2.10")),
+    ),
+    Case(
+        "one cluster cannot have a Kustomization twice: their directories are clusters",
+        {
+            **{
+                f"kubernetes/{name}/cluster/apps.yaml": flux(f"./kubernetes/{name}/apps", called="apps")
+                for name in ("main", "staging")
+            },
+            **{f"kubernetes/{name}/apps/web.yaml": WEB for name in ("main", "staging")},
+        },
+        {"apps": {"main": "kubernetes/main/apps", "staging": "kubernetes/staging/apps"}},
+        ("main", "staging staging"),
+    ),
     Case(
         "overlays of environments: one cluster each, so that there is something to plan",
         {
@@ -424,3 +452,24 @@ def test_any_tree_has_a_layout_with_unique_names_and_existing_directories(entrie
             assert any(f"{parent}/".startswith(f"{variant.path}/") for parent in parents) or variant.path == "."
             assert variant.target == Target() or set(variant.target.names) <= set(layout.clusters)
     assert layout == recognize_layout(dict(reversed(tree.items())))
+
+
+def test_nothing_is_proposed_where_kustomizations_of_several_clusters_are_in_one_directory() -> None:
+    text = {f"flux/{name}.yaml": flux(f"./{name}", called="apps") for name in ("one", "two")}
+    layout = recognize_layout({path: text.encode() for path, text in {**text, "one/web.yaml": WEB, "two/web.yaml": WEB}.items()})
+    assert (layout.bundles, [entry.place for entry in layout.left_out]) == ((), ["flux/one.yaml:1", "flux/two.yaml:1"])
+    assert "move those of each cluster to clusters/NAME" in describe_layout(layout)
+
+
+@pytest.mark.parametrize(
+    ("name", "version"),
+    [
+        *(
+            (name, True)
+            for name in ("4.10", "1.10.x", "v1", "v1.2", "4", "release-2.10", "stable-5.8", "stable", "acm-2.5", "v1beta1")
+        ),
+        *((name, False) for name in ("eu-1", "cluster-2", "prod", "prod-eu-1a", "k8s", "x1", "edge", "us-east-1", "gke-prod-3")),
+    ],
+)
+def test_names_of_versions_are_no_clusters(name: str, version: bool) -> None:
+    assert is_version(name) is version

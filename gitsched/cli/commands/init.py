@@ -247,8 +247,8 @@ def _propose(found: RecognizedLayout | None, starter: StarterFiles) -> tuple[Map
 
 def _list_missing_policies(found: RecognizedLayout, starter: StarterFiles) -> dict[str, str]:
     """Return the policies and the example workload for a repository that has no policies."""
-    if found.policies:
-        return {}
+    if found.policies or (found.layout.recognitions and not found.layout.build):
+        return {}  # what is deployed is left out: a policy for the kinds of its parts would select what is no object
     if found.kinds and starter.write_policies is not None and not found.has_other_policies:
         return {POLICIES: starter.write_policies(found.kinds, sorted(found.described))}
     files = {POLICIES: starter.policies} if starter.policies else {}
