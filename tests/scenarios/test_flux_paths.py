@@ -730,3 +730,23 @@ def test_an_artifact_may_be_of_a_directory_of_the_repository(
         assert any("source.deliveryTools.roots" in finding.message for finding in findings(run))
     else:
         assert (placed, "reconciled-path" in codes(run)) == ([], True)
+
+
+def test_fields_that_change_what_is_delivered_and_are_not_read_are_findings(fleet: Fleet) -> None:
+    spec = "targetNamespace: shop\npostBuild: {substitute: {HOST: a}}\nignore: [{paths: [/spec/replicas]}]"
+    sync = SYNC.replace("ref: {branch: main}", "ref: {branch: main}, sparseCheckout: [apps]")
+    fleet.commit({**LAYOUT, "clusters/prod/apps.yaml": kustomization(spec), "clusters/prod/flux-system/gotk-sync.yaml": sync})
+    found = sorted(finding.message.split(",")[0] for finding in findings(fleet.reconcile()))
+    assert found == [
+        "GitRepository flux-system/flux-system sets sparseCheckout in spec",
+        "Kustomization flux-system/apps sets ignore in spec",
+    ]
+
+
+def test_files_that_the_source_ignores_are_not_built(fleet: Fleet) -> None:
+    sync = SYNC.replace("ref: {branch: main}", "ref: {branch: main}, ignore: '/apps/db*'")
+    other = {"apps/db.yaml": DEPLOYMENT.replace("name: web", "name: db", 1)}
+    fleet.commit({**LAYOUT, **other, "clusters/prod/flux-system/gotk-sync.yaml": sync})
+    assert findings(fleet.reconcile()) == []
+    placed = [path for path in fleet.files() if path.startswith("clusters/") and "/shop/deployment-" in path]
+    assert placed == ["clusters/one/shop/deployment-web.yaml"]

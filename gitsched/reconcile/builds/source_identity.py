@@ -51,6 +51,10 @@ class SourceIdentity:
         self._declared[name] = [*others, document]
         vars(self).pop("_bootstrap_branches", None)
 
+    def find_source(self, source: ObjectName, file: str) -> RawDocument | None:
+        """Return the document of a source of Flux, for a document in a file that names it; None if there is none, or several."""
+        return choose_nearest(self._declared.get(source, ()), file)
+
     def is_flux_source(self, source: ObjectName, path: str, commit: CommitTree, file: str) -> bool:
         """Return whether a source of Flux is this repository, for a document in a file that names it."""
         document = choose_nearest(self._declared.get(source, ()), file)
@@ -177,12 +181,12 @@ def read_artifact(
     return Artifact(files)
 
 
-def read_flux_exclusions(commit: CommitTree) -> SourceIgnore:
-    """Return the rules of the files that Flux leaves out of its copy of this repository."""
+def read_flux_exclusions(commit: CommitTree, more: str = "") -> SourceIgnore:
+    """Return the rules of the files that Flux leaves out of its copy of this repository; `more` are those of the source, the last ones."""
     texts = {"": EXCLUDED_FILES}
     for path, (blob, _) in commit.entries.items():
         if posixpath.basename(path) == IGNORE_FILE and commit.repository.blob_size(blob) <= MAX_IGNORE_SIZE:
             text = commit.read_blob(blob).decode("utf-8", "replace")
             directory = posixpath.dirname(path)
             texts[directory] = f"{texts.get(directory, '')}\n{text}" if directory in texts else text
-    return SourceIgnore.parse(texts)
+    return SourceIgnore.parse({**texts, "": f"{texts['']}\n{more}"})

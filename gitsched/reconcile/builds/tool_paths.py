@@ -21,18 +21,19 @@ from gitsched.build.application_sets import (
 )
 from gitsched.build.argo_cd import APPLICATION
 from gitsched.build.commit_files import CommitFiles
-from gitsched.build.go_templates import find_unknown, split_unknown
+from gitsched.build.go_templates import find_unknown, hide_marks, split_unknown
 from gitsched.build.parameter_sets import GeneratorInput
 from gitsched.build.path_recipe import PathRecipe, find_kustomization
+from gitsched.build.tool_fields import SOURCE_KIND, list_unread_fields
 from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.git import TreeEntry
 from gitsched.git.remote_refs import find_remote_url
 from gitsched.manifests.glob import GlobToken, matches_glob, parse_glob
 from gitsched.manifests.sourceignore import SourceIgnore
-from gitsched.model.document import Body, Origin, as_object, read_labels
+from gitsched.model.document import Body, Origin, as_object, get_field, get_text, read_labels
 from gitsched.model.finding import Finding, locate_origin
 from gitsched.model.tool_groups import ARGO_GROUP, KUSTOMIZE_GROUP
-from gitsched.reconcile.builds.flux_instances import add_instances, find_unread
+from gitsched.reconcile.builds.flux_instances import UNREAD_DOCUMENT, add_instances, find_unread
 from gitsched.reconcile.builds.kustomizations import FileReader, KustomizeParts, read_kustomizations
 from gitsched.reconcile.builds.printed_objects import NOT_BUILT
 from gitsched.reconcile.builds.reconciled_path import ReconciledPath, is_below, open_path, read_artifact_tree
@@ -86,7 +87,7 @@ class ToolPathReader:
         self._identity = SourceIdentity(source.delivery_tools.repositories, own_url, declared, config.output.branch)
         self._output_branch = config.output.branch
         self._secrets = [document for document in documents if (document.group, document.kind) == ("", "Secret")]
-        self._exclusions: SourceIgnore | None = None
+        self._exclusions: dict[tuple[bool, str], SourceIgnore] = {}
         self.findings: list[Finding] = []
         self._ignored = SourceIgnore.parse({"": "\n".join((*source.delivery_tools.ignore, *source.kustomize.ignore))})
         self._parts: KustomizeParts | None = None
@@ -205,6 +206,10 @@ class ToolPathReader:
             return
         path = open_path("Flux Kustomization", document, tree, origins, partial(self._make_flux_recipe, document, bool(origins)))
         if not self._is_left_out(path):
+            self._report_fields(document, flux.KIND, as_object(document.body.get("spec")), "spec")
+            described = self._identity.find_source(source, file)
+            if described is not None:
+                self._report_fields(described, described.kind, as_object(described.body.get("spec")), "spec")
             yield path
 
     def _list_roots(self, directory: str, file: str) -> list[str]:
@@ -263,6 +268,8 @@ class ToolPathReader:
             if path.recipe.default_namespace and not path.lacks_namespaces(self._read_documents):
                 path = path._replace(recipe=path.recipe._replace(default_namespace=""))
             if path.recipe.has_resources and not self._is_left_out(path):
+                self._report_fields(document, APPLICATION, as_object(document.body.get("spec")), "spec")
+                self._report_fields(document, SOURCE_KIND, source, "its source")
                 yield path
 
     def _read_documents(self, blob: str, path: str) -> Iterator[RawDocument]:
@@ -288,10 +295,15 @@ class ToolPathReader:
         return GeneratorInput(self._commit, clusters, self._is_generator_url)
 
     def _make_flux_recipe(self, document: RawDocument, artifact: bool, commit: CommitFiles) -> PathRecipe:
-        if self._exclusions is None:
-            self._exclusions = read_flux_exclusions(self._commit)
-        excluded = self._exclusions.is_ignored
-        return flux.make_flux_recipe(document.body, commit, (lambda _: False) if artifact else excluded)
+        reference = as_object(get_field(document.body, "spec", "sourceRef"))
+        namespace = str(reference.get("namespace") or document.namespace or "default")
+        file = document.origin.path if document.origin is not None else ""
+        name = str(reference.get("kind") or "GitRepository"), namespace, str(reference.get("name") or "")
+        source = self._identity.find_source(name, file)
+        key = artifact, get_text(source.body, "spec", "ignore") if source is not None else ""
+        if key not in self._exclusions:
+            self._exclusions[key] = SourceIgnore.parse({"": key[1]}) if artifact else read_flux_exclusions(self._commit, key[1])
+        return flux.make_flux_recipe(document.body, commit, self._exclusions[key].is_ignored)
 
     def _is_left_out(self, path: ReconciledPath) -> bool:
         """Return whether settings ignore a path, or a Bundle places it. The latter are added to `bundled`."""
@@ -346,6 +358,18 @@ class ToolPathReader:
                 if all(tokens is not None and matches_glob(tokens, part) for tokens, part in zip(pattern, parts, strict=True)):
                     return name
         return None
+
+    def _report_fields(self, document: RawDocument, kind: str, spec: Body, where: str) -> None:
+        """Report the fields of a document that change what is delivered, and that gitsched does not read."""
+        fields = list(list_unread_fields(kind, spec))
+        if not fields or document.origin is None:
+            return
+        name = f"{document.kind} {document.namespace or 'default'}/{hide_marks(document.name)}"
+        for field, reason in fields:
+            text = f"{name} sets {field} in {where}, which gitsched does not read: {reason}"
+            finding = Finding("warning", UNREAD_DOCUMENT, text, locate_origin(document.origin))
+            if finding not in self.findings:
+                self.findings.append(finding)
 
     def _report_failure(self, document: RawDocument, problem: str) -> None:
         name = f"{document.namespace}/{document.name}" if document.namespace else document.name

@@ -1,0 +1,41 @@
+"""The table of the fields of Flux and Argo CD: each is on the page, and what is not read is a finding."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from gitsched.build.tool_fields import FIELD_ROWS, SOURCE_KIND, list_unread_fields
+from gitsched.kinds.read_fields import READ_FIELDS
+
+PAGE = (Path(__file__).parents[2] / "docs" / "delivery-tool-fields.md").read_text(encoding="utf-8")
+
+
+def test_the_page_has_the_rows_of_the_table() -> None:
+    found: list[tuple[str, str, str, str]] = []
+    for section in PAGE.split("\n## ")[1:]:
+        rows = re.findall(r"^\| (`.*?) \| (.*?) \| (.*?) ?\|$", section, re.MULTILINE)
+        found += [(section.partition("\n")[0], " ".join(re.findall("`([^`]*)`", fields)), *rest) for fields, *rest in rows]
+    assert found == [tuple(row) for row in FIELD_ROWS]
+
+
+def test_all_fields_that_are_read_are_in_the_table() -> None:
+    known = {(row.kind, path) for row in FIELD_ROWS for path in row.list_paths()}
+    for (group, kind), types in READ_FIELDS.items():
+        if kind not in ("Kustomization", "Application", "GitRepository") or group == "kustomize.config.k8s.io":
+            continue
+        for path in " ".join(types.values()).split():
+            names = tuple(path.replace("[]", ".*").split("."))
+            names = names[1:] if names[0] == "spec" else names
+            of_source = names[0] in ("source", "sources") and kind == "Application"
+            names = names[2 if names[0] == "sources" else 1 :] if of_source else names
+            prefixes = {(SOURCE_KIND if of_source else kind, names[:length]) for length in range(1, len(names) + 1)}
+            assert prefixes & known, path
+
+
+def test_fields_that_are_not_read_are_listed_where_they_are_set() -> None:
+    assert [field for field, _ in list_unread_fields(SOURCE_KIND, {"kustomize": {"version": "v4", "kubeVersion": ""}})] == [
+        "kustomize.version"
+    ]
+    assert list(list_unread_fields("Kustomization", {"path": "a", "ignore": []})) == []
+    assert all(row.reason for row in FIELD_ROWS if row.treatment in ("differs", "finding"))
