@@ -1,4 +1,4 @@
-"""The table of the fields of Flux and Argo CD: each is on the page, and what is not read is a finding."""
+"""The table of the fields of Flux and Argo CD: each is documented, and what is not read is a finding."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gitsched.kinds.read_fields import READ_FIELDS
 PAGE = (Path(__file__).parents[2] / "docs" / "delivery-tool-fields.md").read_text(encoding="utf-8")
 
 
-def test_the_page_has_the_rows_of_the_table() -> None:
+def test_the_documentation_has_the_rows_of_the_table() -> None:
     found: list[tuple[str, str, str, str]] = []
     for section in PAGE.split("\n## ")[1:]:
         rows = re.findall(r"^\| (`.*?) \| (.*?) \| (.*?) ?\|$", section, re.MULTILINE)
