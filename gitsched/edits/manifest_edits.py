@@ -42,6 +42,18 @@ def edit_file(text: str, before: Body, after: Body) -> NewBlob:
     return edit_manifest(text, PatchedBlob(Origin("", "", 0, -1, 1, 1, spans), before, after)).file
 
 
+def set_namespace(text: bytes, body: Body, namespace: str) -> bytes:
+    """Return the text of a file with one object, edited so that the object is in a namespace.
+
+    `body` is the object. It is written anew where the text has another value, such as a List, and where it cannot be edited.
+    """
+    decoded = text.decode("utf-8", "replace")
+    found = read_manifest(decoded)
+    before = found if found is not None and isinstance(found.get("metadata"), dict) and found.get("kind") == body["kind"] else body
+    after = {**before, "metadata": {**before["metadata"], "namespace": namespace}}
+    return edit_file(decoded, before, after).data
+
+
 def edit_document(text: str, spans: SourceSpans, item: int, before: Body, after: Body) -> str:
     """Return the text of a file, edited so that the value of one of its documents is `after`. Raise NotEditable."""
     edited = _edit_text(text, PatchedBlob(Origin("", "", 0, item, 1, 1, spans), before, after))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from random import Random
 from textwrap import dedent
 from typing import Any
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from gitsched.apis.karmada.overrides.json_patch import PatchedObject
 from gitsched.apis.karmada.overrides.overriders import apply_overriders
 from gitsched.edits.document_editor import DocumentEditor
-from gitsched.edits.manifest_edits import ManifestText, edit_manifest
+from gitsched.edits.manifest_edits import ManifestText, edit_manifest, read_manifest, set_namespace
 from gitsched.edits.scalar_search import list_scalar_edits
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS
 from gitsched.manifests.parser import parse_file
@@ -22,7 +23,9 @@ from gitsched.manifests.yaml_composer import YamlDocument, compose_documents
 from gitsched.model.document import Body, Origin, remove_server_owned
 from gitsched.model.json_values import is_same_json
 from gitsched.model.planned_files import PatchedBlob
+from gitsched.render.yaml import dump
 from tests.edits.random_documents import Writer, change_value, make_manifest
+from tests.tables import each_row
 
 HEAD = """\
 # The front of the shop.
@@ -359,3 +362,33 @@ def test_a_changed_scalar_changes_one_line(seed: int) -> None:
     changed = [(one, other) for one, other in zip(old, new, strict=True) if one != other]
     assert len(changed) <= 1
     assert yaml.safe_load(found.file.data)["image"] == after["image"]
+
+
+@each_row(
+    ("text", "expected"),
+    [
+        ("metadata: {name: a}\n", "metadata: {name: a, namespace: shop}\n"),
+        ("metadata:\n  name: a\n", "metadata:\n  name: a\n  namespace: shop\n"),
+        ("metadata:   # who owns it\n  name: a\n", "metadata:   # who owns it\n  name: a\n  namespace: shop\n"),
+        ("metadata:\n  # the name\n    name: a\n", "metadata:\n  # the name\n    name: a\n    namespace: shop\n"),
+        ('"metadata":\n  "name": a\n', '"metadata":\n  "name": a\n  namespace: shop\n'),
+        ("metadata:\r\n  name: a\r\n", "metadata:\r\n  name: a\r\n  namespace: shop\r\n"),
+        ("metadata:\n  name: a\n  namespace:\n", "metadata:\n  name: a\n  namespace: shop\n"),
+        ("metadata:\n  name: a\n  namespace: ~\n", "metadata:\n  name: a\n  namespace: shop\n"),
+        ('metadata:\n  name: a\n  namespace: ""\n', 'metadata:\n  name: a\n  namespace: "shop"\n'),
+        ("metadata: {namespace: null, name: a}\n", "metadata: {namespace: shop, name: a}\n"),
+    ],
+)
+def test_a_namespace_is_set_once_wherever_the_metadata_is_written(text: str, expected: str) -> None:
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
+    line_end = "\r\n" if "\r" in text else "\n"
+    head = f"apiVersion: v1{line_end}kind: ConfigMap{line_end}"
+    assert set_namespace(f"{head}{text}".encode(), body, "shop").decode() == f"{head}{expected}"
+
+
+def test_a_namespace_is_set_in_json_and_in_an_item_of_a_list() -> None:
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
+    placed = {**body, "metadata": {"name": "a", "namespace": "shop"}}
+    assert json.loads(set_namespace(json.dumps(body).encode(), body, "shop")) == placed
+    items = dump({"apiVersion": "v1", "kind": "List", "items": [body]})
+    assert read_manifest(set_namespace(items.encode(), body, "shop").decode()) == placed

@@ -10,6 +10,7 @@ from gitsched.build.flux import SUBSTITUTE_KEY
 from gitsched.build.kustomize import BuildResult, BuiltObject
 from gitsched.build.path_recipe import decode_value
 from gitsched.decide.catalog import KustomizedDocument, RawDocument, make_raw_document
+from gitsched.edits.manifest_edits import set_namespace
 from gitsched.manifests.envsubst import SubstitutionError, substitute_variables
 from gitsched.manifests.kustomize import Kustomization
 from gitsched.model.document import Origin, as_string_map, read_annotations, read_labels
@@ -28,7 +29,6 @@ VARIABLE = "flux-variable"
 
 _ENCRYPTED = "ENC[AES256_GCM,"
 _VARIABLE_NAME = re.compile(rb"\$\{(\w+)")
-_METADATA = re.compile(rb"^metadata:[ \t]*\n(?:[ \t]*#[^\n]*\n)*(?P<indent> +)", re.MULTILINE)
 
 
 class _Printed(NamedTuple):
@@ -111,7 +111,7 @@ class PrintedObjects:
                 return
         namespace = self._path.recipe.default_namespace
         if namespace and not document.namespace and self._is_namespaced(document.group, document.kind):
-            text = _insert_namespace(text, namespace)
+            text = set_namespace(text, document.body, namespace)
         blob = self._commit.repository.keep_blob(text)
         file = self._reader.read(blob, "built.yaml")
         if len(file.documents) != 1:
@@ -186,8 +186,3 @@ def _has_encrypted_values(document: RawDocument) -> bool:
         return False
     values = as_string_map(document.body.get("data")).values()
     return any(_ENCRYPTED in (decode_value(value) if document.kind == "Secret" else value) for value in values)
-
-
-def _insert_namespace(text: bytes, namespace: str) -> bytes:
-    """Return the text of an object with a namespace as the first field of its metadata."""
-    return _METADATA.sub(rb"\g<0>namespace: " + namespace.encode() + rb"\n\g<indent>", text, count=1)

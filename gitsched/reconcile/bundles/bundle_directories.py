@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from gitsched.decide.catalog import RawDocument, make_raw_document
+from gitsched.edits.manifest_edits import set_namespace
 from gitsched.model.document import Origin
 from gitsched.model.finding import Finding, Location
 from gitsched.reconcile.builds.build_context import BuildContext
@@ -18,7 +19,6 @@ from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
 
 _NOT_SUBSTITUTED = re.compile(rb"^ +kustomize\.toolkit\.fluxcd\.io/substitute: [\"']?disabled", re.MULTILINE)
 """A label or annotation with which Flux substitutes nothing in an object."""
-_METADATA = re.compile(rb"^metadata:[ \t]*(?:#[^\n]*)?\n(?P<indent> +)(?=\S)", re.MULTILINE)
 
 
 class BuiltDirectory(NamedTuple):
@@ -155,11 +155,10 @@ class DirectoryReader:
         origin = document.origin
         if document.namespace or origin is None:
             return document
-        text = self._commit.repository.blob(origin.blob)
-        added = _METADATA.sub(rb"\g<0>namespace: " + namespace.encode() + rb"\n\g<indent>", text, count=1)
-        blob = self._commit.repository.keep_blob(added)
+        text = set_namespace(self._commit.repository.blob(origin.blob), document.body, namespace)
+        blob = self._commit.repository.keep_blob(text)
         parsed = self._reader.read(blob, "built.yaml").documents
-        if added == text or len(parsed) != 1:
+        if origin.item >= 0 or len(parsed) != 1:
             body = {**document.body, "metadata": {**document.body["metadata"], "namespace": namespace}}
             return make_raw_document(body, origin._replace(spans=None), document.broken)
         return make_raw_document(parsed[0].body, origin._replace(blob=blob, spans=parsed[0].spans), document.broken)
