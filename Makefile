@@ -5,6 +5,7 @@ VENV ?= .venv
 LOCKS ?= requirements
 FUZZ_SECONDS ?= 180
 DOCUMENTS ?= 1000000
+READINGS ?= 200000
 DIRECTORIES ?= examples tests
 TEXTS ?= 20000
 PYYAML ?= 6.0.2 6.0.3 6.0.4
@@ -56,8 +57,9 @@ fuzz: $(VENV)/.fuzz ## look for inputs that break a promise, FUZZ_SECONDS for ea
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
 	GITSCHED_FUZZ_SIZE=250000 GITSCHED_FUZZ_CASES=5000 $(BIN)/python -m pytest -q tests/fuzz
 
-agreement: $(VENV)/.dev ## compare the two YAML parsers on DOCUMENTS mutations of the manifests below DIRECTORIES
+agreement: $(VENV)/.dev ## compare the two YAML parsers on DOCUMENTS mutations of the manifests below DIRECTORIES, and with kubectl and kustomize on READINGS
 	$(BIN)/python -m tests.fuzz.yaml_agreement --documents $(DOCUMENTS) $(DIRECTORIES)
+	$(BIN)/python -m tests.fuzz.reader_agreement --documents $(READINGS) $(DIRECTORIES)
 
 pyyaml: $(VENV)/.dev ## compare what the versions PYYAML of PyYAML find in TEXTS generated files
 	$(BIN)/python -m tests.fuzz.yaml_versions --texts $(TEXTS) $(PYYAML)

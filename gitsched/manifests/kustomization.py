@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
+from gitsched.manifests.field_locations import MemberIndex
 from gitsched.manifests.kustomize import Kustomization, KustomizeChange, KustomizeChart, KustomizeReference, Role
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS
 from gitsched.manifests.yaml_composer import YamlDocument, check_aliases, compose_documents, decode_text
-from gitsched.manifests.yaml_nodes import Constructor, MemberIndex, locate_node
+from gitsched.manifests.yaml_nodes import Constructor, locate_node
 from gitsched.model.document import Body, get_field, list_objects
 from gitsched.model.finding import Pointer
 

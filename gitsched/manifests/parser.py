@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable
+from operator import itemgetter
 
 from yaml import Node
 
@@ -32,9 +33,9 @@ from gitsched.manifests.parsed_file import (
     reject_large_file,
 )
 from gitsched.manifests.source_spans import find_spans, make_item_spans
-from gitsched.manifests.yaml_composer import YamlDocument, check_aliases, compose_documents, is_small, read_text
+from gitsched.manifests.yaml_composer import SourceText, YamlDocument, check_aliases, compose_documents, is_small, read_text
 from gitsched.manifests.yaml_errors import SYNTAX_ERROR, ParseError
-from gitsched.manifests.yaml_nodes import Constructor, list_item_nodes, locate_node
+from gitsched.manifests.yaml_nodes import AMBIGUOUS_VALUE, Constructor, list_item_nodes, locate_node
 from gitsched.model.document import Body, SourceSpans, mentions_config_map_data
 from gitsched.model.finding import INTERNAL_ERROR, Issue, Severity, ValidationResult
 from gitsched.model.system_errors import is_bug
@@ -82,7 +83,7 @@ def parse_file(
         common = parse_common_file(text, validate, editable, shared)
         if common is not None:
             return common
-    file = _FileParser(source.normalized, validate, editable, limits, strict).parse()
+    file = _FileParser(source, validate, editable, limits, strict).parse()
     if source.normalized != text:
         file = _drop_spans(file)
     return _add_byte_order_mark(file) if source.byte_order_mark else file
@@ -163,10 +164,12 @@ class _FileParser:
 
     __slots__ = (
         "_editable",
+        "_end",
         "_has_aliases",
         "_has_braces",
         "_limits",
         "_markers",
+        "_may_differ",
         "_strict",
         "_text",
         "_validate",
@@ -177,11 +180,14 @@ class _FileParser:
         "unreadable",
     )
 
-    def __init__(self, text: str, validate: Validator | None, editable: tuple[str, ...], limits: Limits, strict: bool) -> None:
-        self._strict = strict
+    def __init__(
+        self, source: SourceText, validate: Validator | None, editable: tuple[str, ...], limits: Limits, strict: bool
+    ) -> None:
+        text, self._strict, self._may_differ = source.normalized, strict, source.may_differ
         self._text, self._validate, self._editable, self._limits = text, validate, editable, limits
         self._has_aliases = "&" in text and "*" in text
         self._has_braces = "{{" in text
+        self._end = 0  # of the document before
         self._markers: list[tuple[int, int]] | None = None
         self.documents: list[ParsedDocument] = []
         self.issues: list[FileIssue] = []
@@ -231,6 +237,8 @@ class _FileParser:
             return True
         builder = Constructor(tree.line, tree.node)
         value = builder.value
+        if self._may_differ or builder.differences:
+            self._add_differences(tree, builder)
         if self._has_braces and any(error.code == "unsupported-key" for error in builder.errors):
             return False
         kind = classify_document(value)
@@ -247,6 +255,18 @@ class _FileParser:
             self.others.append(locate_node(tree, tree.node, ())[0])
             self.reason = self.reason or kind.reason
         return True
+
+    def _add_differences(self, tree: YamlDocument, builder: Constructor) -> None:
+        """Add what a reader of Kubernetes refuses or reads differently to the findings about the text of a document."""
+        errors = builder.differences
+        if self._may_differ:
+            from gitsched.manifests.reader_differences import find_differences  # few files need it
+
+            found = find_differences(self._text, tree, max(self._end, tree.offset))
+            self._end = tree.offset + tree.node.end_mark.index
+            errors += found.errors
+            builder.warnings = sorted((*builder.warnings, *found.warnings), key=itemgetter(2, 3))
+        builder.errors = sorted((*builder.errors, *errors), key=itemgetter(2, 3))
 
     def _parse_list(self, tree: YamlDocument, value: Body, index: int, builder: Constructor) -> None:
         """Parse the items of a List; items of a typed list, as the API serves them, take kind and apiVersion from the list."""
@@ -349,7 +369,10 @@ class _FileParser:
         documents = self.documents
         if len(documents) == 1 and documents[0].item < 0 and not self.others and not self.unreadable:
             documents = [documents[0]._replace(spans=documents[0].spans._replace(whole_file=True))]
-        sorted_issues = tuple(sorted(self.issues, key=lambda problem: (problem.line, problem.column)))
+        # A schema says why an ambiguous value is wrong, and what to write.
+        wrong = {issue[3:5] for issue in self.issues if issue.severity == "error" and issue.code != AMBIGUOUS_VALUE}
+        issues = (issue for issue in self.issues if issue.code != AMBIGUOUS_VALUE or issue[3:5] not in wrong)
+        sorted_issues = tuple(sorted(issues, key=itemgetter(3, 4)))
         if self.unreadable or (sorted_issues and not documents):
             status: FileStatus = "invalid"
         elif documents:

@@ -80,6 +80,33 @@ def is_small(text: str) -> bool:
     )
 
 
+_EMPTY_TAG = re.compile(r"!(?=[\s,\]}]|\Z)")
+_TAGGED_MERGE = re.compile(r"!\S*\s+<<")
+_FOLDED = re.compile(r">[-+0-9]*[ \t]*(?:#[^\n]*)?\r?\n")
+MARKER_WITH_CONTENT = re.compile(r"\n---(?![ \t]*(?:#.*)?\r?(?:\n|\Z))")
+_CARRIAGE_RETURN = re.compile(r"\r(?!\n)")
+
+
+def _may_differ(text: str) -> bool:
+    """Return whether Kubernetes' readers may read a text differently: a small part of the time of parsing, mostly without regular
+    expressions."""
+    return (
+        ("?" in text and ("{" in text or "[" in text))
+        or "\\/" in text
+        or ("!" in text and (_EMPTY_TAG.search(text) or _TAGGED_MERGE.search(text)) is not None)
+        or (">" in text and _FOLDED.search(text) is not None)
+        or "'<<'" in text
+        or '"<<"' in text
+        or "\n%" in text
+        or not text.endswith("\n")
+        or text.startswith("%")
+        or (text.startswith("---") and MARKER_WITH_CONTENT.match(f"\n{text[:200]}") is not None)
+        or ("\n---" in text and MARKER_WITH_CONTENT.search(text) is not None)
+        or ("\r" in text and _CARRIAGE_RETURN.search(text) is not None)
+        or not (text.isascii() or ("\x85" not in text and "\u2028" not in text and "\u2029" not in text))
+    )
+
+
 def _check_directives(text: str, limits: Limits) -> ParseError | None:
     """Return the error if a text has too many %TAG directives: libyaml compares each one with all before it, and each tag with all."""
     excess = next(islice(_TAG_DIRECTIVE.finditer(text), limits.directives, None), None)
@@ -202,17 +229,23 @@ def has_byte_order_mark(data: bytes) -> bool:
 
 
 class SourceText(NamedTuple):
-    """The text of a file without its byte order mark; `normalized` has YAML's escapes in place of JSON's surrogate pairs."""
+    """The text of a file without its byte order mark; `normalized` has YAML's escapes in place of JSON's surrogate pairs.
+
+    `may_differ`: Kubernetes' readers may read it differently, which `find_differences` finds out.
+    """
 
     text: str
     normalized: str
     byte_order_mark: bool
+    may_differ: bool
 
 
 def read_text(data: bytes) -> SourceText | ParseError:
     """Decode the bytes of a file; a ParseError for what is not UTF-8 or not allowed in YAML."""
     text = decode_text(data)
-    return text if isinstance(text, ParseError) else SourceText(text, join_surrogates(text), has_byte_order_mark(data))
+    if isinstance(text, ParseError):
+        return text
+    return SourceText(text, join_surrogates(text), has_byte_order_mark(data), _may_differ(text))
 
 
 def decode_text(data: bytes) -> str | ParseError:

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import re
-import struct
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from itertools import islice, takewhile
+from itertools import takewhile
 from math import isfinite
 from sys import intern
 from typing import TYPE_CHECKING, Any, Final
 
 from yaml import MappingNode, ScalarNode, SequenceNode
 
-from gitsched.manifests.parsed_file import DEFAULT_LIMITS, MAX_ISSUES
-from gitsched.manifests.yaml_composer import YamlDocument, compose_documents, join_surrogates
+from gitsched.manifests.parsed_file import MAX_ISSUES
+from gitsched.manifests.printed_scalars import Scalar, format_key, is_reprinted_timestamp, is_timestamp
 from gitsched.manifests.yaml_errors import ParseError
 
 if TYPE_CHECKING:
+    from gitsched.manifests.yaml_composer import YamlDocument
     from gitsched.model.finding import Pointer
-
-Scalar = None | bool | int | float | str
 
 NUMBER_START: Final = frozenset("+-.0123456789")
 """First characters of scalars that can be numbers."""
@@ -36,10 +34,15 @@ RESERVED_SCALARS: Final[dict[str, Scalar]] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
 }
 """Plain scalars that are neither strings nor numbers."""
+_AMBIGUOUS_WORDS = frozenset(
+    word for word, value in RESERVED_SCALARS.items() if value in (True, False) and word.lower() not in ("true", "false")
+)
+"""Booleans of YAML 1.1, which sigs.k8s.io/yaml reads as such and kyaml as strings."""
 
 _SPECIAL_FLOAT = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", re.ASCII)
 _INTEGER = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
+_UNDERSCORES_BETWEEN_DIGITS = re.compile(r"(?:[^_]|(?<=\d)_(?=\d))*", re.ASCII)
 _MAX_DIGITS = 400  # no number with more digits fits a float, and Python refuses to convert very long ones
 
 
@@ -53,16 +56,20 @@ def resolve_number(text: str) -> Scalar:
     special = _SPECIAL_FLOAT.fullmatch(text)
     if special:
         return float(text.replace(".", "", 1))
-    plain = text if text[0] == "." else text.replace("_", "")
+    plain = text.replace("_", "")
     integer = _INTEGER.fullmatch(plain)
     if integer:
         sign, hexadecimal, binary, octal, decimal = integer.groups()
         digits, base = (hexadecimal, 16) if hexadecimal else (binary, 2) if binary else (octal, 8) if octal else (decimal, 10)
-        if len(digits) > _MAX_DIGITS * 4:
+        if len(digits) > _MAX_DIGITS:
             raise NumberOutOfRange(text)
-        value = int(digits, base)
-        return _fit_int64(-value if sign == "-" else value)
+        value = int(digits, base) * (-1 if sign == "-" else 1)
+        if base != 10 and not -(2**63) <= value < (2**63 if sign else 2**64):
+            return float(plain) if octal and plain.lstrip("+-").isdigit() else text  # as Go's parsers fall back
+        return _fit_int64(value)
     if not _FLOAT.fullmatch(plain):
+        return text
+    if text[0] == "." and not _UNDERSCORES_BETWEEN_DIGITS.fullmatch(text):
         return text
     number = float(plain)
     if number in (float("inf"), float("-inf")):
@@ -79,35 +86,8 @@ def _fit_int64(value: int) -> int | float:
         raise NumberOutOfRange(str(value)[:20]) from None
 
 
-def format_key(value: Scalar) -> str:
-    """Format a resolved mapping key as the member name that sigs.k8s.io/yaml makes of it."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return _format_float32(value)
-    return str(value)
-
-
-def _format_float32(value: float) -> str:
-    """Format like Go's FormatFloat(value, 'g', -1, 32): the shortest digits that identify the same 32-bit float."""
-    try:
-        single = struct.unpack("f", struct.pack("f", value))[0]
-    except OverflowError:
-        return "+Inf" if value > 0 else "-Inf"
-    shortest = next(
-        (text for text in (f"{single:.{digits}e}" for digits in range(9)) if _is_same_float32(text, single)), f"{single:e}"
-    )
-    mantissa, _, exponent = shortest.partition("e")
-    power = int(exponent)
-    if -4 <= power < 6:
-        return f"{float(shortest):.{max(0, len(mantissa.replace('-', '').replace('.', '')) - 1 - power)}f}"
-    return f"{mantissa}e{'-' if power < 0 else '+'}{abs(power):02d}"
-
-
-def _is_same_float32(text: str, single: float) -> bool:
-    return bool(struct.unpack("f", struct.pack("f", float(text)))[0] == single)
-
-
+AMBIGUOUS_VALUE: Final = "ambiguous-value"
+NON_STRING_KEY: Final = "non-string-key"
 _CORE_TAG = "tag:yaml.org,2002:"
 _UNSUPPORTED_TAGS = frozenset(("binary", "map", "omap", "pairs", "seq", "set", "str", "timestamp", "bool", "float", "int", "null"))
 """Tags of YAML that messages name; any other one may be the text of a password, without quotes."""
@@ -115,17 +95,19 @@ _RESERVED_KEYS = frozenset(RESERVED_SCALARS) | {"<<"}
 
 
 class Constructor:
-    """Builds `value`, the value of a document's node. `errors` collects invalid nodes; each has a placeholder value.
+    """Builds `value`, the value of a document's node, as sigs.k8s.io/yaml reads it. `errors` collects invalid nodes; each has a placeholder
+    value. `differences` collects nodes that kyaml, the reader of kustomize, refuses or reads as another value.
 
     Messages contain keys and no values: any value can be that of a Secret, and findings are committed.
     """
 
-    __slots__ = ("errors", "line", "value", "warnings")
+    __slots__ = ("differences", "errors", "line", "value", "warnings")
 
     def __init__(self, line: int, node: Any = None) -> None:
         self.line = line
         self.errors: list[ParseError] = []
         self.warnings: list[ParseError] = []
+        self.differences: list[ParseError] = []
         self.value: Any = self.construct(node) if node is not None else None
 
     def construct(self, node: Any) -> Any:
@@ -138,6 +120,8 @@ class Constructor:
             return text
         if node.tag:
             self._check_tag(node, "map" if kind is MappingNode else "seq")
+        if node.flow_style:
+            self._check_flow_values(node)
         if kind is SequenceNode:
             return [self.construct(child) for child in node.value]
         members: dict[str, Any] = {}
@@ -170,6 +154,8 @@ class Constructor:
         tag, text = node.tag, node.value
         if tag == _CORE_TAG + "str":
             return text
+        if text in _AMBIGUOUS_WORDS or (text[4:5] == "-" and is_reprinted_timestamp(text)):
+            self._report_ambiguous(node)
         if tag and not (tag.startswith(_CORE_TAG) and tag[len(_CORE_TAG) :] in ("null", "bool", "int", "float", "timestamp")):
             self._check_tag(node, "str")
             return text
@@ -178,7 +164,11 @@ class Constructor:
                 RESERVED_SCALARS[text] if text in RESERVED_SCALARS else resolve_number(text) if text[0] in NUMBER_START else text
             )
         except NumberOutOfRange:
-            self._add_error("number-out-of-range", "the number is too large for Kubernetes; quote it if it is a text", node)
+            self._add_error(
+                "number-out-of-range",
+                "the number is too large for Kubernetes; quote it if it is a text",
+                node,
+            )
             return text
         if value.__class__ is float and not isfinite(value):
             self._add_error("not-in-json", "JSON has no infinite numbers and no nan; quote it if it is a text", node)
@@ -196,18 +186,46 @@ class Constructor:
         shown = f"the tag !!{name}" if name in _UNSUPPORTED_TAGS else "the tag of this value"
         self._add_error("unsupported-tag", f"{shown} has no meaning in a Kubernetes object{hint}", node)
 
+    def _report_ambiguous(self, node: Any) -> None:
+        word = RESERVED_SCALARS.get(node.value)
+        if word is None:
+            message = "kubectl reads this date or time as it is written, and kustomize prints it in another form: quote it"
+        else:
+            name = format_key(word)
+            message = f"kubectl reads this word as {name}, and kustomize as a text: write {name}, or quote it if it is a text"
+        self._add_difference(AMBIGUOUS_VALUE, message, node)
+
+    def _check_flow_values(self, node: Any) -> None:
+        """Report missing values in braces or brackets."""
+        for value in node.value if node.__class__ is SequenceNode else [value for _, value in node.value]:
+            if value.__class__ is ScalarNode and not (value.value or value.style or value.tag):
+                message = (
+                    'kubectl reads a missing value in braces or brackets as null, and kustomize as an empty text: write null or ""'
+                )
+                self._add_difference(AMBIGUOUS_VALUE, message, value)
+
     def construct_key(self, key: Any) -> str | None:
+        """Return the name of a member; None with an error for a key that no reader accepts."""
         if key.__class__ is ScalarNode:
+            count = len(self.differences)
             value = self.construct(key)
+            del self.differences[count:]  # of the same text as a value
             if value is not None:
                 name = format_key(value)
-                if value.__class__ is bool and len(self.warnings) < MAX_ISSUES and key.value.lower() != name:
-                    description = f"the key {key.value} is read as {name}, as Kubernetes reads it; quote it if it is a text"
-                    self.warnings.append(self._make_error("boolean-key", description, key))
+                if value.__class__ is not str or (not key.style and is_timestamp(name)):
+                    self._report_non_string_key(key, value, name)
                 return name
         description = "null" if key.__class__ is ScalarNode else "a mapping" if key.__class__ is MappingNode else "a list"
         self._add_error("unsupported-key", f"{description} cannot be a key; quote the key if it is a text", key)
         return None
+
+    def _report_non_string_key(self, key: Any, value: Any, name: str) -> None:
+        if key.value in _AMBIGUOUS_WORDS:
+            problem = f"kubectl reads the key {key.value} as {name}, and kustomize as a text"
+        else:
+            kind = "boolean" if value.__class__ is bool else "date" if value.__class__ is str else "number"
+            problem = f"kustomize does not read the key {_shorten(key.value)}, because it is a {kind}"
+        self._add_difference(NON_STRING_KEY, f"{problem}: quote it", key)
 
     def _report_duplicate_key(self, node: Any, name: str, key: Any) -> None:
         """Report a duplicate key with the line of the first one."""
@@ -244,6 +262,10 @@ class Constructor:
     def _make_error(self, code: str, message: str, node: Any) -> ParseError:
         return ParseError(code, message, self._line_of(node), node.start_mark.column + 1)
 
+    def _add_difference(self, code: str, message: str, node: Any) -> None:
+        if len(self.differences) < MAX_ISSUES:
+            self.differences.append(self._make_error(code, message, node))
+
     def _add_error(self, code: str, message: str, node: Any) -> None:
         if len(self.errors) < MAX_ISSUES:
             self.errors.append(self._make_error(code, message, node))
@@ -271,7 +293,7 @@ def _shorten(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _is_converted(key: Any) -> bool:
+def is_converted(key: Any) -> bool:
     """Return whether the name of a scalar key may differ from its text: `yes` is read as true, and 0x1 as 1."""
     return bool(key.tag or (not key.style and (key.value in _RESERVED_KEYS or key.value[:1] in NUMBER_START)))
 
@@ -284,7 +306,7 @@ def find_member(node: Any, name: str) -> tuple[Any, Any] | None:
         if key.__class__ is ScalarNode and not is_merge_key(key):
             if key.value == name:
                 return key, value
-            if _is_converted(key) and Constructor(0).construct(key) is not None and Constructor(0).construct_key(key) == name:
+            if is_converted(key) and Constructor(0).construct(key) is not None and Constructor(0).construct_key(key) == name:
                 return key, value
     return None
 
@@ -310,28 +332,6 @@ def find_written_member(node: Any, path: Iterable[str]) -> tuple[Any, Any] | Non
 
 FindMember = Callable[[Any, str], tuple[Any, Any] | None]
 """Return the key and value nodes of a member of a mapping."""
-
-
-class MemberIndex:
-    """Finds many members of the mappings of one document: the first search in a mapping indexes it, so that no other one reads it again."""
-
-    def __init__(self) -> None:
-        self._members: dict[int, tuple[Any, dict[str, tuple[Any, Any]]]] = {}
-
-    def find_member(self, node: Any, name: str) -> tuple[Any, Any] | None:
-        """Return what the function `find_member` returns."""
-        if node.__class__ is not MappingNode:
-            return None
-        if id(node) not in self._members:
-            members: dict[str, tuple[Any, Any]] = {}
-            for key, value in node.value:
-                if key.__class__ is ScalarNode and not is_merge_key(key):
-                    members.setdefault(key.value, (key, value))
-                    converted = Constructor(0).construct_key(key) if _is_converted(key) else None
-                    if converted is not None:
-                        members.setdefault(converted, (key, value))
-            self._members[id(node)] = node, members
-        return self._members[id(node)][1].get(name)
 
 
 def locate_node(
@@ -360,21 +360,3 @@ def locate_node(
             else key
         )
     return tree.line + located.start_mark.line + 1, located.start_mark.column + 1
-
-
-class FieldLocator:
-    """Finds fields in a file that was parsed before. Each of its documents is composed once, and only up to the last one that is needed."""
-
-    def __init__(self, data: bytes) -> None:
-        trees = compose_documents(join_surrogates(data.decode("utf-8-sig", "replace")), DEFAULT_LIMITS)
-        self._trees = (tree for tree in trees if isinstance(tree, YamlDocument))
-        self._composed: list[YamlDocument] = []
-
-    def locate(self, index: int, item: int, pointers: Iterable[Pointer]) -> list[tuple[int, int]]:
-        """Return line and column, from 1, of fields in document `index` (item `item` of a List, or -1), each that of the nearest existing
-        ancestor when the document has no such field; [] when the file has no such document."""
-        self._composed += islice(self._trees, max(0, index + 1 - len(self._composed)))
-        if index >= len(self._composed):
-            return []
-        tree, prefix = self._composed[index], ("items", item) if item >= 0 else ()
-        return [locate_node(tree, tree.node, (*prefix, *pointer)) for pointer in pointers]

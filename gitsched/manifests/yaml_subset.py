@@ -45,10 +45,13 @@ def _make_block_scalars() -> str:
         heads = [f" {{{indent}}}{_KEY}: +", f" {{{indent}}}- +"]
         if indent >= 2:
             heads.append(f" {{{indent - 2}}}- {_KEY}: +")
-        texts = "|".join(
-            rf" {{{depth}}}[^ \n\t][^\n\t]*\n(?: {{{depth}}}[^\n\t]*\n| *\n)*" for depth in range(indent + 1, indent + 5)
-        )
-        forms.append(rf"(?:{'|'.join(heads)})[|>][-+]?{_LINE_END}(?:{texts})")
+        line = r"[^ \n\t][^\n\t]*\n"
+        depths = range(indent + 1, indent + 5)
+        literal = "|".join(rf" {{{depth}}}{line}(?: {{{depth}}}[^\n\t]*\n| *\n)*" for depth in depths)
+        folded = "|".join(
+            rf" {{{depth}}}{line}(?: {{{depth}}}{line}| *\n)*" for depth in depths
+        )  # readers disagree about indented lines
+        forms.append(rf"(?:{'|'.join(heads)})(?:\|[-+]?{_LINE_END}(?:{literal})|>-?{_LINE_END}(?:{folded}))")
     return "|".join(forms)
 
 

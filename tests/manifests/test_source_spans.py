@@ -11,8 +11,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gitsched.manifests.field_locations import FieldLocator
 from gitsched.manifests.parser import ParsedDocument, ParsedFile, parse_file
-from gitsched.manifests.yaml_nodes import FieldLocator
 from gitsched.model.document import SERVER_OWNED, SourceSpans, remove_server_owned
 from tests.tables import each_row
 

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from gitsched.manifests.parsed_file import DEFAULT_LIMITS
 from gitsched.manifests.parser import ParsedFile, parse_file
+from gitsched.manifests.yaml_composer import YamlDocument, compose_documents
+from gitsched.manifests.yaml_nodes import NON_STRING_KEY, Constructor
 from tests.tables import each_row
 
 HEAD = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
@@ -17,9 +20,12 @@ def read_text(text: str) -> ParsedFile:
 
 
 def value_of(text: str) -> Any:
-    file = read_text(f"{HEAD}value: {text}\n")
-    assert file.issues == ()
-    return file.documents[0].body["value"]
+    """Return the value that kubectl reads; kustomize may read another one (`test_reader_differences`)."""
+    (tree,) = compose_documents(f"{HEAD}value: {text}\n", DEFAULT_LIMITS)
+    assert isinstance(tree, YamlDocument)
+    found = Constructor(tree.line, tree.node)
+    assert found.errors == []
+    return found.value["value"]
 
 
 @each_row(
@@ -53,7 +59,6 @@ def value_of(text: str) -> Any:
         ("-1.5", -1.5),
         (".5", 0.5),
         ("-.5e1", -5),
-        (".5_0", ".5_0"),
         ("1_0.5", 10.5),
         ("1e-3", 0.001),
         ("1e22", 1e22),
@@ -111,13 +116,6 @@ def test_keys_become_strings(text: str, members: object) -> None:
     assert value_of(text) == members
 
 
-@pytest.mark.parametrize(("word", "name"), [("on", "true"), ("y", "true"), ("off", "false"), ("No", "false")])
-def test_a_key_that_turns_into_a_boolean_is_a_warning(word: str, name: str) -> None:
-    file = read_text(f"{HEAD}value: {{{word}: 1}}\n")
-    assert file.documents[0].body["value"] == {name: 1}
-    assert [(p.severity, p.code, p.line, p.column) for p in file.issues] == [("warning", "boolean-key", 4, 9)]
-
-
 @each_row(
     ("text", "code", "message"),
     [
@@ -145,8 +143,9 @@ def test_a_key_that_turns_into_a_boolean_is_a_warning(word: str, name: str) -> N
 )
 def test_a_value_that_json_cannot_represent_quarantines_the_document(text: str, code: str, message: str) -> None:
     file = read_text(f"{HEAD}value: {text}\n")
-    assert [(p.severity, p.code, p.resource) for p in file.issues] == [("error", code, ("ConfigMap", "", "a"))]
-    assert message in file.issues[0].message
+    issues = [issue for issue in file.issues if issue.code != NON_STRING_KEY]
+    assert [(p.severity, p.code, p.resource) for p in issues] == [("error", code, ("ConfigMap", "", "a"))]
+    assert message in issues[0].message
     assert (file.status, file.unreadable, file.documents[0].broken) == ("resources", False, True)
 
 

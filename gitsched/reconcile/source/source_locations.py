@@ -12,7 +12,7 @@ from gitsched.model.finding import FieldOrigin, Finding, Location, Pointer, find
 if TYPE_CHECKING:
     from gitsched.decide.plan_result import Plan
     from gitsched.git import Repository
-    from gitsched.manifests.yaml_nodes import FieldLocator
+    from gitsched.manifests.field_locations import FieldLocator
     from gitsched.model.changes import Cause
     from gitsched.model.explanation import ExplainedCandidate, Explanation, ProposedChange
 
@@ -36,7 +36,7 @@ class RuleLocations:
         if origin.root or not repository.has(origin.blob) or repository.blob_size(origin.blob) > DEFAULT_LIMITS.size:
             return None
         if self._last is None or self._last[0] != origin.blob:
-            from gitsched.manifests.yaml_nodes import FieldLocator  # loads PyYAML, and few findings are about a field
+            from gitsched.manifests.field_locations import FieldLocator  # loads PyYAML, and few findings are about a field
 
             self._last = origin.blob, FieldLocator(repository.blob(origin.blob))
         found = self._last[1].locate(origin.index, origin.item, [pointer])

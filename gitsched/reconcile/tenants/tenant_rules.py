@@ -12,7 +12,7 @@ from gitsched.model.document import Body, Origin, as_object, get_field
 from gitsched.model.finding import Pointer
 
 if TYPE_CHECKING:
-    from gitsched.manifests.yaml_nodes import FieldLocator
+    from gitsched.manifests.field_locations import FieldLocator
 
 RulePositions = Mapping[str, tuple[int, int]]
 """Line and column of fields, by their dotted path in the document."""
@@ -35,7 +35,7 @@ def make_rule_locator(repository: Repository) -> LocateRules:
         if repository.blob_size(origin.blob) > DEFAULT_LIMITS.size:
             return {}
         if last is None or last[0] != origin.blob:
-            from gitsched.manifests.yaml_nodes import FieldLocator  # loads PyYAML, and most sources have no tenants
+            from gitsched.manifests.field_locations import FieldLocator  # loads PyYAML, and most sources have no tenants
 
             last = origin.blob, FieldLocator(repository.blob(origin.blob))
         pointers = list(_list_pointers(as_object(body.get("spec"))))
