@@ -22,6 +22,7 @@ from gitsched.build.remote_base import REMOTE, RemoteBase, parse_remote_base
 from gitsched.manifests.kustomization import list_plugin_paths, parse_plugins, read_chart
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES, KustomizeChart, KustomizeReference
 from gitsched.manifests.kustomize_graph import resolve_path
+from gitsched.manifests.yaml_composer import find_unusable_content
 from gitsched.model.finding import format_count
 
 MAX_DIRECTORIES = 2_000
@@ -200,6 +201,10 @@ class _Resolver:
                 self._directories.append((target, is_plugin, (path, *position)))
         elif blob := self._find(target, path, *position, reference=reference):
             self._files[target] = blob
+            unusable = find_unusable_content(self._commit.read_blob(blob))
+            if unusable is not None:
+                text = f"{reference.field} names {reference.path}: {unusable.message}"
+                self._problems[BuildProblem(unusable.code, text, path, *position)] = None
             if directory != "." and not target.startswith(f"{directory}/"):
                 self._outside.add(target)
             if reference.role == "resource":

@@ -9,8 +9,9 @@ from typing import Any
 
 from gitsched.manifests.field_locations import MemberIndex
 from gitsched.manifests.kustomize import Kustomization, KustomizeChange, KustomizeChart, KustomizeReference, Role
-from gitsched.manifests.parsed_file import DEFAULT_LIMITS
-from gitsched.manifests.yaml_composer import YamlDocument, check_aliases, compose_documents, decode_text
+from gitsched.manifests.parsed_file import DEFAULT_LIMITS, Limits
+from gitsched.manifests.yaml_composer import YamlDocument, check_aliases, compose_documents, decode_text, read_text
+from gitsched.manifests.yaml_errors import ParseError
 from gitsched.manifests.yaml_nodes import Constructor, locate_node
 from gitsched.model.document import Body, get_field, list_objects
 from gitsched.model.finding import Pointer
@@ -282,3 +283,16 @@ def write_identity_selector(body: Body) -> str:
 
 def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
+
+
+def list_kustomize_resources(data: bytes, limits: Limits = DEFAULT_LIMITS) -> tuple[str, ...]:
+    """Return the resources of a kustomization as written; none if it is broken."""
+    source = read_text(data) if len(data) <= limits.size else None
+    if source is None or isinstance(source, ParseError):
+        return ()
+    tree = next(compose_documents(source.text, limits), None)
+    if not isinstance(tree, YamlDocument) or check_aliases(tree, limits):
+        return ()
+    value = Constructor(tree.line).construct(tree.node)
+    entries = value.get("resources") if isinstance(value, dict) else None
+    return tuple(entry for entry in entries if isinstance(entry, str)) if isinstance(entries, list) else ()

@@ -33,7 +33,16 @@ from gitsched.manifests.parsed_file import (
     reject_large_file,
 )
 from gitsched.manifests.source_spans import find_spans, make_item_spans
-from gitsched.manifests.yaml_composer import SourceText, YamlDocument, check_aliases, compose_documents, is_small, read_text
+from gitsched.manifests.yaml_composer import (
+    CONFLICT_MARKERS,
+    GIT_CRYPT,
+    SourceText,
+    YamlDocument,
+    check_aliases,
+    compose_documents,
+    is_small,
+    read_text,
+)
 from gitsched.manifests.yaml_errors import SYNTAX_ERROR, ParseError
 from gitsched.manifests.yaml_nodes import AMBIGUOUS_VALUE, Constructor, list_item_nodes, locate_node
 from gitsched.model.document import Body, SourceSpans, mentions_config_map_data
@@ -63,7 +72,8 @@ def parse_file(
         return reject_large_file(len(data), path, limits)
     source = read_text(data)
     if isinstance(source, ParseError):
-        if path.endswith(".json") and b"kind" not in data.replace(b"\0", b""):
+        is_manifest = b"kind" in data.replace(b"\0", b"")
+        if not is_manifest and (path.endswith(".json") or source.code == CONFLICT_MARKERS):
             return ParsedFile("not-a-resource", reason="data")
         return _make_invalid_file(source)
     text = source.text
@@ -90,6 +100,8 @@ def parse_file(
 
 
 def _make_invalid_file(error: ParseError) -> ParsedFile:
+    if error.code == GIT_CRYPT:
+        return ParsedFile("not-a-resource", (), (FileIssue("info", *error),), reason="encrypted by git-crypt")
     return ParsedFile("invalid", (), (FileIssue("error", *error),), unreadable=True)
 
 
@@ -111,19 +123,6 @@ def _parse_kustomization(text: str, limits: Limits) -> ParsedFile:
             issue = FileIssue("error", "kustomization-limit", reason, *locate_node(tree, tree.node, ()))
             return ParsedFile("not-a-resource", (), (issue,), reason="a kustomization", kustomization=found)
     return ParsedFile("not-a-resource", reason="a kustomization", kustomization=found)
-
-
-def list_kustomize_resources(data: bytes, limits: Limits = DEFAULT_LIMITS) -> tuple[str, ...]:
-    """Return the resources of a kustomization as written; none if it is broken."""
-    source = read_text(data) if len(data) <= limits.size else None
-    if source is None or isinstance(source, ParseError):
-        return ()
-    tree = next(compose_documents(source.text, limits), None)
-    if not isinstance(tree, YamlDocument) or check_aliases(tree, limits):
-        return ()
-    value = Constructor(tree.line).construct(tree.node)
-    entries = value.get("resources") if isinstance(value, dict) else None
-    return tuple(entry for entry in entries if isinstance(entry, str)) if isinstance(entries, list) else ()
 
 
 def _drop_spans(file: ParsedFile) -> ParsedFile:
@@ -258,15 +257,14 @@ class _FileParser:
 
     def _add_differences(self, tree: YamlDocument, builder: Constructor) -> None:
         """Add what a reader of Kubernetes refuses or reads differently to the findings about the text of a document."""
-        errors = builder.differences
         if self._may_differ:
             from gitsched.manifests.reader_differences import find_differences  # few files need it
 
             found = find_differences(self._text, tree, max(self._end, tree.offset))
             self._end = tree.offset + tree.node.end_mark.index
-            errors += found.errors
+            builder.differences += found.errors
             builder.warnings = sorted((*builder.warnings, *found.warnings), key=itemgetter(2, 3))
-        builder.errors = sorted((*builder.errors, *errors), key=itemgetter(2, 3))
+        builder.errors = sorted((*builder.errors, *builder.differences), key=itemgetter(2, 3))
 
     def _parse_list(self, tree: YamlDocument, value: Body, index: int, builder: Constructor) -> None:
         """Parse the items of a List; items of a typed list, as the API serves them, take kind and apiVersion from the list."""

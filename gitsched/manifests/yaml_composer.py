@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from yaml import MappingNode, Node, ScalarNode, YAMLError
 from yaml._yaml import CParser
@@ -240,9 +240,39 @@ class SourceText(NamedTuple):
     may_differ: bool
 
 
+_GIT_LFS, _GIT_CRYPT = b"version https://git-lfs.github.com/spec/", b"\0GITCRYPT\0"
+_CONFLICT_PARTS = (
+    re.compile(rb"^<<<<<<< ", re.MULTILINE),
+    re.compile(rb"^=======\r?$", re.MULTILINE),
+    re.compile(rb"^>>>>>>> ", re.MULTILINE),
+)
+GIT_CRYPT: Final = "git-crypt"
+CONFLICT_MARKERS: Final = "conflict-markers"
+
+
+def find_unusable_content(data: bytes) -> ParseError | None:
+    """Return why the bytes of a file are not the content that people mean: Git has a pointer, an encrypted form, or an unfinished merge."""
+    if data.startswith(_GIT_LFS):
+        message = "this is a pointer of Git LFS, whose content the commit does not have: commit the file itself, without LFS"
+        return ParseError("git-lfs-pointer", message, 1, 1)
+    if data.startswith(_GIT_CRYPT):
+        return ParseError(
+            GIT_CRYPT, "git-crypt has encrypted this file, so that it is not read; SOPS leaves manifests readable", 1, 1
+        )
+    if b"<<<<<<< " not in data:
+        return None
+    offset, line = 0, 1
+    for number, part in enumerate(_CONFLICT_PARTS):
+        found = part.search(data, offset)
+        if found is None:
+            return None
+        offset, line = found.end(), line if number else data.count(b"\n", 0, found.start()) + 1
+    return ParseError(CONFLICT_MARKERS, "the file has the markers of a merge conflict: resolve it, and remove them", line, 1)
+
+
 def read_text(data: bytes) -> SourceText | ParseError:
-    """Decode the bytes of a file; a ParseError for what is not UTF-8 or not allowed in YAML."""
-    text = decode_text(data)
+    """Decode the bytes of a file; a ParseError for what is not the content of a file, not UTF-8, or not allowed in YAML."""
+    text = find_unusable_content(data) or decode_text(data)
     if isinstance(text, ParseError):
         return text
     return SourceText(text, join_surrogates(text), has_byte_order_mark(data), _may_differ(text))

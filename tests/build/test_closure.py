@@ -147,3 +147,18 @@ def test_links_to_directories_are_bounded(count: int, codes: list[str]) -> None:
     chain = {f"l{number}": f"->l{number + 1}" for number in range(1, count)} | {f"l{count}": "->base"}
     closure = resolve({**BASE, **chain, "over/kustomization.yaml": "resources: [../l1/a.yaml]"})
     assert [problem.code for problem in closure.problems] == codes
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        ("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n", "git-lfs-pointer"),
+        ("\0GITCRYPT\0abc", "git-crypt"),
+        ("a\n<<<<<<< HEAD\nb\n=======\nc\n>>>>>>> main\n", "conflict-markers"),
+    ],
+)
+def test_data_that_git_does_not_have_stops_the_build(content: str, code: str) -> None:
+    kustomization = "configMapGenerator:\n- name: a\n  files: [data.json]\n"
+    (problem,) = resolve({"over/kustomization.yaml": kustomization, "over/data.json": content}).problems
+    assert (problem.code, problem.path, problem.line) == (code, "over/kustomization.yaml", 3)
+    assert problem.message.startswith("configMapGenerator names data.json: ")

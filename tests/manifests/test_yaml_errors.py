@@ -215,3 +215,24 @@ def test_an_error_that_may_be_a_limit_of_libyaml_is_always_a_finding(monkeypatch
     (issue,) = read(text, path).issues
     assert (issue.severity, issue.code, issue.line, issue.column) == ("error", "yaml-refused", 2, 1)
     assert issue.message.startswith("the YAML parser refuses this: did not find expected")
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n", ("error", "git-lfs-pointer", 1)),
+        (b"\0GITCRYPT\0\x8a\x01kind\xff", ("info", "git-crypt", 1)),
+        (b"kind: A\n<<<<<<< HEAD\na: 1\n=======\na: 2\n>>>>>>> main\n", ("error", "conflict-markers", 2)),
+        (b"<<<<<<< HEAD\nkind: A\n||||||| base\nb: 1\n=======\r\na: 2\n>>>>>>> main\n", ("error", "conflict-markers", 1)),
+    ],
+)
+def test_what_git_stores_in_place_of_a_file_is_named(data: bytes, expected: tuple[str, str, int]) -> None:
+    file = parse_file(data, path="a.yaml", validate=None)
+    assert [(issue.severity, issue.code, issue.line) for issue in file.issues] == [expected]
+    assert file.unreadable == (expected[0] == "error")
+
+
+def test_a_file_that_only_has_lines_like_a_conflict_is_read() -> None:
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  a: |\n    <<<<<<< HEAD\n    =======\n    >>>>>>> main\n"
+    assert parse_file(text.encode(), path="a.yaml", validate=None).issues == ()
+    assert parse_file(b"<<<<<<< a\n=======\n>>>>>>> b\n", path="values.yaml", validate=None).issues == ()
