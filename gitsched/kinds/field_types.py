@@ -11,6 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
+from gitsched.kinds.field_values import AMOUNT
 from gitsched.kinds.read_fields import READ_FIELDS
 from gitsched.kinds.table import find_kind
 from gitsched.kinds.written_objects import WRITERS
@@ -137,6 +138,8 @@ def _add(schema: Body, path: str, types: tuple[str, ...]) -> None:
             _allow(node, ("array",), only_missing=True)
             node = node.setdefault("items", {})
     _allow(node, types)
+    if types == _AMOUNT:
+        node.update(AMOUNT)
 
 
 def _allow(node: Body, types: tuple[str, ...], *, only_missing: bool = False) -> None:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING
 
+from gitsched.kinds.field_relations import RELATIONS
+from gitsched.kinds.field_values import FIELD_VALUES
+from gitsched.manifests.field_relations import RelationTree, is_whole_object
 from gitsched.manifests.object_schema import ObjectSchema, make_object_schema
-from gitsched.model.document import get_field
+from gitsched.model.document import is_encrypted
 from gitsched.model.finding import Issue, Severity
 
 if TYPE_CHECKING:
@@ -67,6 +71,8 @@ _REMOVED_KINDS = {
     "AuditSink": "audit webhooks are flags of the API server",
 }
 """Kinds that no group has any more."""
+_PARTS = {"[]": "items", ".*": "additionalProperties"}
+"""The keyword of the schema of the parts of a field, by the end of its name in `FIELD_VALUES`."""
 
 
 class BuiltInKinds:
@@ -81,7 +87,7 @@ class BuiltInKinds:
             self._groups.setdefault(kind, []).append(group)
         self.groups = frozenset(group for group, _, _ in names) | _REMOVED_GROUPS
         self._by_lower = {kind.lower(): kind for kind in self._groups}
-        self._schemas: dict[tuple[str, str, str], ObjectSchema] = {}
+        self._checks: dict[tuple[str, str, str], tuple[ObjectSchema, RelationTree]] = {}
 
     def check_group(self, key: tuple[str, str, str]) -> list[Issue]:
         """Report a misspelled group, such as `app` of a Deployment; nothing about kinds that Kubernetes does not have."""
@@ -109,19 +115,31 @@ class BuiltInKinds:
 
     def find_issues(self, key: tuple[str, str, str], body: Body) -> list[Issue]:
         """Return the issues of an object with this group, version and kind."""
-        schema = self._schemas.get(key)
-        if schema is None:
+        checks = self._checks.get(key)
+        if checks is None:
             name = self._names.get(key)
             if name is None:
                 return self._check_kind(*key)
-            described = f"is unknown to Kubernetes {self._version}, which refuses or drops it"
-            object_schema = make_object_schema(name, self.definitions, _REQUIRED.get((key[0], key[2]), ()))
-            severities = {} if key[0] in _CHECKED_GROUPS else _SEVERITIES
-            schema = self._schemas[key] = ObjectSchema(object_schema, described, severities)
+            checks = self._checks[key] = self._compile(key, name)
+        schema, relations = checks
         found = [
             issue._replace(severity="warning") if issue.message == _NO_SELECTOR else issue for issue in schema.find_issues(body)
         ]
-        return found or _check_pod_labels(body) if key[0] == "apps" else found
+        if not is_encrypted(body) and not any(issue.severity == "error" for issue in found):
+            relations.find_issues(body, is_whole_object(body), found)
+        return found
+
+    def _compile(self, key: tuple[str, str, str], name: str) -> tuple[ObjectSchema, RelationTree]:
+        """Return the schema of a kind with the values that its fields may have, and the rules for several fields."""
+        kind = key[0], key[2]
+        described = f"is unknown to Kubernetes {self._version}, which refuses or drops it"
+        object_schema = make_object_schema(name, self._limited, _REQUIRED.get(kind, ()))
+        schema = ObjectSchema(object_schema, described, {} if key[0] in _CHECKED_GROUPS else _SEVERITIES)
+        return schema, RelationTree(RELATIONS.get(kind, ()))
+
+    @cached_property
+    def _limited(self) -> Mapping[str, Body]:
+        return _limit_values(self.definitions)
 
     def _check_kind(self, group: str, version: str, kind: str) -> list[Issue]:
         """Report a kind or version that this version of Kubernetes does not have, unless a newer one may have it."""
@@ -153,19 +171,23 @@ class BuiltInKinds:
         return [Issue("error", "unknown-kind", message, ("kind",))]
 
 
-def _check_pod_labels(body: Body) -> list[Issue]:
-    """Report a workload whose selector does not select its own pods, which API servers refuse; nothing without labels of the pods."""
-    labels, selected = get_field(body, "spec", "template", "metadata", "labels"), get_field(body, "spec", "selector", "matchLabels")
-    if not (isinstance(labels, dict) and labels and isinstance(selected, dict)):
-        return []
-    for name, value in selected.items():
-        if labels.get(name) != value:
-            shown = f"{name}={labels[name]}"[:100] if name in labels else f"no label {name[:60]!r}"
-            message = (
-                f"the selector has {f'{name}={value}'[:100]}, and the pods of the template have {shown}: give both the same labels"
-            )
-            return [Issue("error", "invalid-field", message, ("spec", "selector", "matchLabels", name))]
-    return []
+def _limit_values(definitions: Mapping[str, Body]) -> Mapping[str, Body]:
+    """Return the definitions with the values that their fields may have."""
+    limited = dict(definitions)
+    for row in FIELD_VALUES:
+        known = limited.get(row.definition)
+        if known is None:
+            continue
+        if not row.fields:
+            limited[row.definition] = {**known, **row.limit}
+            continue
+        properties = dict(known["properties"])
+        for field in row.fields.split():
+            name, inner = next(((field.removesuffix(end), key) for end, key in _PARTS.items() if field.endswith(end)), (field, ""))
+            own = properties[name]
+            properties[name] = {**own, inner: {**own[inner], **row.limit}} if inner else {**own, **row.limit}
+        limited[row.definition] = {**known, "properties": properties}
+    return limited
 
 
 def _join(group: str, version: str) -> str:

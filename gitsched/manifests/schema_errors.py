@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 MAX_ERRORS = 1_000
 """Violations of a schema that are looked at in one document, to report the first twenty locations."""
+_EXPECTED = "x-gitsched-expected"
+"""Keyword of schemas: what messages say that a text must be."""
 _REDACTED = "a value that is not shown"
 _Error = Any  # a ValidationError, whose attributes are typed as possibly unset, which they never are in errors from iter_errors
 
@@ -91,7 +93,7 @@ def _describe_type(error: _Error, body: Body) -> str:
 def _describe_values(error: _Error, body: Body) -> str:
     from difflib import get_close_matches
 
-    allowed = [value for value in error.validator_value if value is not None] or [None]  # null is the absence of a value
+    allowed = [value for value in error.validator_value if value not in (None, "")] or [None]  # both are the absence of a value
     texts = [value for value in allowed if isinstance(value, str)]
     matches = get_close_matches(error.instance[:100], texts, n=1) if isinstance(error.instance, str) else []
     hint = f"; did you mean {_format_value(matches[0])}?" if matches else ""
@@ -137,6 +139,11 @@ _TYPE_NAMES = {
 def _describe_pattern(error: _Error, body: Body) -> str:
     if error.schema.get("contentEncoding") == "base64":
         return f"must be base64, not {_format_instance(error, body)}; plain text belongs into stringData of a Secret"
+    if _EXPECTED in error.schema:
+        is_key = "propertyNames" in error.schema_path  # a key is no secret
+        return (
+            f"must be {error.schema[_EXPECTED]}, not {_format_value(error.instance) if is_key else _format_instance(error, body)}"
+        )
     examples = [str(example) for example in error.schema.get("examples") or () if isinstance(example, str)]
     hint = f"; write it like {' or '.join(examples[:2])}" if examples else ""
     return f"has a wrong format: {_format_instance(error, body)} does not match {error.validator_value}{hint}"

@@ -30,7 +30,7 @@ _ACCOUNT_TYPE = "kubernetes.io/service-account-token"
 
 
 def list_dumped_fields(group: str, body: Body, *, is_annotated: bool) -> list[FieldPath]:
-    """Return the paths of these fields in an object of an API group; [] if nothing shows that a server wrote it. It `is_annotated` if it has
+    """Return the paths of these fields in an object of an API group; [] if nothing shows that a server wrote it. It `is_annotated` with
     an annotation that only controllers set."""
     metadata = _read(body, "metadata")
     kind = (group, str(body.get("kind")))

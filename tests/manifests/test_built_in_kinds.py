@@ -65,7 +65,7 @@ MISTAKES = [
     (DEPLOYMENT, "cpu: 2", "cpu: [2]", ["19:32 error wrong-type 'cpu' must be a string or a number, not a list"]),
     (DEPLOYMENT, "maxSurge: 25%", "maxSurge: 0.25", ["10:40 error wrong-type 'maxSurge' must be an integer or a string, not 0.25"]),
     (DEPLOYMENT, "replicas: 3", "replica: 3", ["8:3 warning unknown-field the field 'replica' is unknown to Kubernetes 1.36"]),
-    (DEPLOYMENT, "image: nginx", "imagee: nginx", ["16:11 warning unknown-field"]),
+    (DEPLOYMENT, "image: nginx", "imagee: nginx", ["15:11 error missing-field 'image' is required", "16:11 warning unknown-field"]),
     (DEPLOYMENT, "selector: {", "# {", ["7:1 warning missing-field 'spec' lacks 'selector', which is required"]),
     (DEPLOYMENT, "- name: web", "- tty: true", ["15:11 error missing-field entry 0 lacks 'name', which is required"]),
     (DEPLOYMENT, "apps/v1", "extensions/v1beta1", ["1:13 error removed-version Kubernetes 1.36 has no Deployment in extensions/v1beta1"]),
@@ -147,7 +147,7 @@ def test_an_object_without_its_spec_is_an_error(spec: str) -> None:
 def test_unknown_fields_stay_in_the_manifest_and_strict_makes_them_errors() -> None:
     body = yaml.safe_load(DEPLOYMENT.replace("image: nginx", "imagee: nginx"))
     assert validate_source_document(body).body == body
-    assert [issue.severity for issue in validate_source_document(body, strictness="strict").issues] == ["error"]
+    assert {issue.severity for issue in validate_source_document(body, strictness="strict").issues} == {"error"}
     assert validate_document(body).issues == ()  # schedule() and validate() in Python say what the upstream says
 
 
@@ -215,7 +215,10 @@ def test_the_verdict_is_that_of_another_validator() -> None:
             changed = replaced
         if path not in (("apiVersion",), ("kind",)):
             found = kinds.find_issues(get_schema_key(body), changed)
-            assert bool(found) != other.is_valid(changed), (path, found)
+            if other.is_valid(changed):  # it knows types alone
+                assert not {"unknown-field", "wrong-type"} & {issue.code for issue in found}, (path, found)
+            else:
+                assert found, path
             compared += 1
     assert compared > 30
 

@@ -70,7 +70,7 @@ kind: Deployment
 metadata: {name: %s, namespace: default}
 spec:
   replicas: %d
-  template: {metadata: {labels: {tier: %s}}, spec: {containers: []}}
+  template: {metadata: {labels: {tier: %s}}, spec: {containers: [{name: c, image: i}]}}
 """
 SERVICE = """\
 apiVersion: v1
@@ -99,7 +99,7 @@ kind: Deployment
 metadata: {name: %s, namespace: default, labels: {gitsched.io/stateful: '%s'}, annotations: {gitsched.io/release: '%s'}}
 spec:
   replicas: %d
-  template: {spec: {containers: [], volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]}}
+  template: {spec: {containers: [{name: c, image: i}], volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]}}
 """
 CLAIM = """\
 apiVersion: v1

@@ -151,7 +151,7 @@ metadata: {name: %s, namespace: shop}
 spec: {scaleTargetRef: {apiVersion: sources.knative.dev/v1beta1, kind: KafkaSource, name: %s}, maxReplicas: 9}
 status: {desiredReplicas: %d}
 """
-SETTINGS_READER = ", template: {spec: {containers: [], volumes: [{name: settings, configMap: {name: %s}}]}}"
+SETTINGS_READER = ", template: {spec: {containers: [{name: c, image: i}], volumes: [{name: settings, configMap: {name: %s}}]}}"
 READER = ", envFrom: [{configMapRef: {name: %s}}]"
 CLIENT = ", envFrom: [{secretRef: {name: %s, optional: %s}}]"
 MENTION = ", args: [--secret=%s]"

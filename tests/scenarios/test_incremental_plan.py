@@ -284,7 +284,7 @@ DEPENDENCIES = {
     "clusters.yaml": "---\n".join(CLUSTER % (name, "west", 1, "") for name in ("ams", "bru")),
     "policy.yaml": policy("ams", "bru", scheduling="Divided", more="  propagateDeps: true\n"),
     "web.yaml": deployment("web", 3)
-    + "  template: {spec: {containers: [], volumes: [{name: settings, configMap: {name: settings}}]}}\n---\n"
+    + "  template: {spec: {containers: [{name: c, image: i}], volumes: [{name: settings, configMap: {name: settings}}]}}\n---\n"
     + "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: default}}\n---\n"
     + "{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: web, namespace: default}, spec: {maxReplicas: 9, "
     + "scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}}\n",

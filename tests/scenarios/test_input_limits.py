@@ -161,7 +161,7 @@ def test_a_workload_with_too_many_dependencies_is_reported(fleet: Fleet, monkeyp
         monkeypatch.setattr(f"gitsched.apis.karmada.dependencies.{module}.MAX_REACHED", 2)
     maps = {f"{n}.yaml": f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: m{n}, namespace: default}}\n" for n in range(4)}
     volumes = ", ".join(f"{{name: v{number}, configMap: {{name: m{number}}}}}" for number in range(4))
-    web = deployment("web") + f"  template: {{spec: {{containers: [], volumes: [{volumes}]}}}}\n"
+    web = deployment("web") + f"  template: {{spec: {{containers: [{{name: c, image: i}}], volumes: [{volumes}]}}}}\n"
     fleet.commit({**maps, "web.yaml": web, "one.yaml": cluster("one"), "all.yaml": policy("one", more="  propagateDeps: true\n")})
     (found,) = [finding for finding in fleet.reconcile().plan.findings if finding.code == "dependencies-limit"]
     assert found.location is not None

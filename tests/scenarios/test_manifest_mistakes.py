@@ -37,6 +37,7 @@ def find(run: RunResult) -> list[str]:
     ("old", "new", "finding"),
     [
         ("replicas: 2", "replicas: three", "apps/web.yaml:7:13: error: 'replicas' must be an integer, not \"three\" [wrong-type]"),
+        ("replicas: 2", "replicas: -6", "apps/web.yaml:7:13: error: 'replicas' must be at least 0, not -6 [out-of-range]"),
         ("apps/v1", "v1", "apps/web.yaml:1:13: error: Kubernetes 1.36 has no Deployment in v1: write apps/v1 [unknown-kind]"),
         ("kind: Deployment", "kind: Deploymnet", "did you mean Deployment? [unknown-kind]"),
     ],
@@ -58,6 +59,20 @@ def test_an_object_that_was_never_valid_is_not_delivered(pair: Fleet) -> None:
     pair.reconcile()
     assert pair.where("default/deployment-new") == []
     assert pair.where("default/deployment-web") == ["first"]
+
+
+def test_a_request_that_is_no_quantity_does_not_count_as_no_request(pair: Fleet) -> None:
+    pod = (
+        "  template:\n    metadata: {labels: {app: web}}\n"
+        "    spec: {containers: [{name: c, image: i, resources: {requests: {cpu: %s}}}]}\n"
+    )
+    pair.commit({WEB: deployment("web", 1) + pod % "500m"})
+    pair.reconcile()
+    pair.commit({WEB: deployment("web", 6) + pod % "500mi"}, hour=1)
+    run = pair.reconcile(1)
+    assert "'cpu' must be a quantity such as 500m, 2 or 1Gi, and not negative, not \"500mi\" [wrong-format]" in find(run)[0]
+    assert "replicas: 1" in pair.read(PATH)
+    assert pair.binding("web-deployment")["spec"]["replicas"] == 1
 
 
 def test_an_unknown_field_is_delivered_as_written(pair: Fleet) -> None:

@@ -16,7 +16,10 @@ MINUTE = 1 / 60
 OVERLAP = 10 * MINUTE
 ACCOUNTS = {"README.md", "gitsched.json"}
 SETTINGS = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec: {output: {%s}}\n"
-JOB = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: web, namespace: default}\nspec: {template: {spec: {containers: []}}}\n"
+JOB = (
+    "apiVersion: batch/v1\nkind: Job\nmetadata: {name: web, namespace: default}\n"
+    "spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}\n"
+)
 
 
 def fill(fleet: Fleet, *names: str, **files: str) -> None:

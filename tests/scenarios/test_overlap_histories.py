@@ -31,7 +31,7 @@ JOB = """\
 apiVersion: batch/v1
 kind: Job
 metadata: {name: crunch, namespace: default}
-spec: {parallelism: %d, completions: 8, template: {spec: {restartPolicy: Never, containers: []}}}
+spec: {parallelism: %d, completions: 8, template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}
 """
 HINDRANCES = ("policies/fails.yaml", "policies/mirror.yaml", "apps/copy.yaml", ".sourceignore")
 """Files that may keep a workload from moving."""

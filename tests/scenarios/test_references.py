@@ -80,7 +80,7 @@ def test_a_reference_that_is_missing_in_a_cluster_is_one_finding(fleet: Fleet, c
 
 def pod(name: str, *config_maps: str, kind: str = "DaemonSet") -> dict[str, Any]:
     volumes = [{"name": one, "configMap": {"name": one}} for one in config_maps]
-    spec = {"template": {"spec": {"containers": [], "volumes": volumes}}}
+    spec = {"template": {"spec": {"containers": [{"name": "c", "image": "i"}], "volumes": volumes}}}
     return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name, "namespace": "shop"}, "spec": spec}
 
 

@@ -48,7 +48,7 @@ metadata: {name: %(name)s, namespace: default}
 spec:
   replicas: %(replicas)d
   selector: {matchLabels: {app: %(label)s}}
-  template: {metadata: {labels: {app: %(label)s}}, spec: {containers: []}}
+  template: {metadata: {labels: {app: %(label)s}}, spec: {containers: [{name: c, image: i}]}}
 """
 COMPANIONS = {
     "Service": "spec: {selector: {app: %(label)s}, ports: [{port: 80}]}\n",

@@ -320,7 +320,7 @@ def test_a_bundle_keeps_all_its_files_until_its_wave(waves: Waves) -> None:
 
 
 def test_what_a_workload_brings_along_waits_with_it(waves: Waves) -> None:
-    uses = "  template: {spec: {containers: [{name: web, envFrom: [{configMapRef: {name: web}}]}]}}\n"
+    uses = "  template: {spec: {containers: [{name: web, image: i, envFrom: [{configMapRef: {name: web}}]}]}}\n"
 
     def settings_map(value: str) -> str:
         return f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: web, namespace: default}}\ndata: {{value: '{value}'}}\n"

@@ -1,0 +1,240 @@
+"""What the validation of an API server demands of several fields of Kubernetes' own kinds together.
+
+The place of a row is the function in kubernetes/pkg/apis/GROUP/validation that refuses anything else. `gitsched.manifests.field_relations`
+carries the rules out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, Literal, NamedTuple
+
+Rule = Literal[
+    "allowed",
+    "at-most",
+    "at-most-one",
+    "exactly-one",
+    "forbidden",
+    "labels",
+    "limited-resources",
+    "named-entries",
+    "needs",
+    "not-all-zero",
+    "refers",
+    "schedule",
+    "secret-keys",
+    "selects",
+    "unique",
+]
+
+
+class FieldRelation(NamedTuple):
+    """A rule for the object at a path, such as `spec.containers[]`; "" for the object itself.
+
+    `arguments` depend on the rule. `whole` says that it only holds for whole objects, not for a patch of one.
+    """
+
+    path: str
+    rule: Rule
+    arguments: tuple[str, ...]
+    place: str
+    whole: bool = False
+
+
+_CONTAINERS = ("containers", "initContainers")
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_HANDLERS = ("exec", "grpc", "httpGet", "tcpSocket")
+_SOURCES = (
+    *(
+        "awsElasticBlockStore",
+        "azureDisk",
+        "azureFile",
+        "cephfs",
+        "cinder",
+        "configMap",
+        "csi",
+        "downwardAPI",
+        "emptyDir",
+        "ephemeral",
+    ),
+    *("fc", "flexVolume", "flocker", "gcePersistentDisk", "gitRepo", "glusterfs", "hostPath", "image", "iscsi", "nfs"),
+    *("persistentVolumeClaim", "photonPersistentDisk", "portworxVolume", "projected", "quobyte", "rbd", "scaleIO", "secret"),
+    *("storageos", "vsphereVolume"),
+)
+
+POD_RELATIONS: Final = (
+    FieldRelation("", "unique", ("containers initContainers ephemeralContainers", "name"), "core: validateContainers"),
+    FieldRelation("", "unique", ("volumes", "name"), "core: ValidateVolumes"),
+    FieldRelation(
+        "",
+        "refers",
+        ("containers initContainers", "volumeMounts", "name", "volumes", "name"),
+        "core: ValidateVolumeMounts",
+        whole=True,
+    ),
+    FieldRelation("volumes[]", "at-most-one", _SOURCES, "core: validateVolumeSource"),
+    FieldRelation("tolerations[]", "forbidden", ("value", "operator", "Exists"), "core: ValidateTolerations"),
+    FieldRelation("tolerations[]", "needs", ("key", "operator", "Equal"), "core: ValidateTolerations"),
+    FieldRelation("tolerations[]", "allowed", ("effect", "NoExecute", "with tolerationSeconds"), "core: ValidateTolerations"),
+    *(
+        relation
+        for containers in _CONTAINERS
+        for relation in (
+            FieldRelation(f"{containers}[]", "needs", ("image",), "core: validateContainerCommon", whole=True),
+            FieldRelation(f"{containers}[]", "limited-resources", ("resources",), "core: ValidateContainerResourceRequirements"),
+            FieldRelation(f"{containers}[]", "unique", ("ports", "name"), "core: validateContainerPorts"),
+            FieldRelation(f"{containers}[]", "unique", ("volumeMounts", "mountPath"), "core: ValidateVolumeMounts"),
+            FieldRelation(f"{containers}[].env[]", "at-most-one", ("value", "valueFrom"), "core: validateEnvVarValueFrom"),
+            FieldRelation(
+                f"{containers}[].env[].valueFrom",
+                "exactly-one",
+                ("configMapKeyRef", "fieldRef", "fileKeyRef", "resourceFieldRef", "secretKeyRef"),
+                "core: validateEnvVarValueFrom",
+            ),
+            FieldRelation(
+                f"{containers}[].securityContext",
+                "forbidden",
+                ("allowPrivilegeEscalation=false", "privileged", "true"),
+                "core: ValidateSecurityContext",
+            ),
+            *(
+                FieldRelation(f"{containers}[].{probe}", "exactly-one", _HANDLERS, "core: validateHandler", whole=True)
+                for probe in _PROBES
+            ),
+            *(
+                FieldRelation(f"{containers}[].{probe}", "allowed", ("successThreshold", "0", "1"), "core: validateLivenessProbe")
+                for probe in ("livenessProbe", "startupProbe")
+            ),
+        )
+    ),
+)
+"""About the spec of a Pod."""
+
+_TEMPLATE: Final = (
+    FieldRelation("metadata", "labels", ("labels",), "apimachinery/pkg/apis/meta/v1/validation: ValidateLabels"),
+    *(relation._replace(path=f"spec.{relation.path}".rstrip(".")) for relation in POD_RELATIONS),
+)
+
+
+def _under(path: str, relations: Iterable[FieldRelation]) -> tuple[FieldRelation, ...]:
+    return tuple(relation._replace(path=f"{path}.{relation.path}".rstrip(".")) for relation in relations)
+
+
+def _make_workload(kind: str, *more: FieldRelation) -> tuple[FieldRelation, ...]:
+    """Return the rules of a kind with a pod template, where an API server checks its pods. Claims of a StatefulSet are volumes, too."""
+    template = (relation for relation in _TEMPLATE if kind != "StatefulSet" or relation.rule != "refers")
+    return (
+        FieldRelation("spec", "selects", ("selector", "template.metadata.labels"), f"apps: Validate{kind}Spec"),
+        FieldRelation("spec.template.spec", "allowed", ("restartPolicy", "", "Always"), f"apps: Validate{kind}Spec"),
+        *_under("spec.template", template),
+        *more,
+    )
+
+
+def _make_job(path: str) -> tuple[FieldRelation, ...]:
+    return (
+        FieldRelation(f"{path}.template.spec", "allowed", ("restartPolicy", "Never", "OnFailure"), "batch: validateJobSpec"),
+        FieldRelation(f"{path}.template.spec", "needs", ("restartPolicy",), "batch: validateJobSpec", whole=True),
+        FieldRelation(path, "needs", ("completions", "completionMode", "Indexed"), "batch: validateJobSpec"),
+        *_under(f"{path}.template", _TEMPLATE),
+    )
+
+
+_ROLLING = ("rollingUpdate", "type")
+_UNAVAILABLE = ("minAvailable", "maxUnavailable")
+_AUTOSCALER = (
+    FieldRelation("spec", "at-most", ("minReplicas", "maxReplicas"), "autoscaling: validateHorizontalPodAutoscalerSpec"),
+)
+_RULES = (
+    FieldRelation("rules[]", "exactly-one", ("nonResourceURLs", "resources"), "rbac: validatePolicyRule"),
+    FieldRelation("rules[]", "needs", ("apiGroups", "resources"), "rbac: validatePolicyRule"),
+)
+_SUBJECTS = (
+    FieldRelation("subjects[]", "forbidden", ("apiGroup", "kind", "ServiceAccount"), "rbac: validateRoleBindingSubject"),
+    FieldRelation("subjects[]", "needs", ("name",), "rbac: validateRoleBindingSubject"),
+)
+
+RELATIONS: Final[Mapping[tuple[str, str], tuple[FieldRelation, ...]]] = {
+    ("", "Pod"): _under("spec", POD_RELATIONS),
+    ("apps", "DaemonSet"): _make_workload("DaemonSet"),
+    ("apps", "Deployment"): _make_workload(
+        "Deployment",
+        FieldRelation("spec.strategy", "forbidden", (*_ROLLING, "Recreate"), "apps: ValidateDeploymentStrategy"),
+        FieldRelation(
+            "spec.strategy.rollingUpdate", "not-all-zero", ("maxSurge", "maxUnavailable"), "apps: ValidateRollingUpdateDeployment"
+        ),
+    ),
+    ("apps", "ReplicaSet"): _make_workload("ReplicaSet"),
+    ("apps", "StatefulSet"): _make_workload(
+        "StatefulSet", FieldRelation("spec.updateStrategy", "forbidden", (*_ROLLING, "OnDelete"), "apps: ValidateStatefulSetSpec")
+    ),
+    ("batch", "CronJob"): (
+        FieldRelation("spec", "schedule", ("schedule",), "batch: validateScheduleFormat"),
+        *_make_job("spec.jobTemplate.spec"),
+    ),
+    ("batch", "Job"): _make_job("spec"),
+    ("", "Service"): (
+        FieldRelation("spec", "named-entries", ("ports", "name"), "core: ValidateService"),
+        FieldRelation("spec", "unique", ("ports", "name"), "core: validateServicePort"),
+        FieldRelation("spec", "unique", ("ports", "port", "protocol=TCP"), "core: ValidateService"),
+        FieldRelation("spec", "unique", ("ports", "nodePort", "protocol=TCP"), "core: ValidateService"),
+        FieldRelation("spec", "needs", ("externalName", "type", "ExternalName"), "core: ValidateService"),
+        FieldRelation("spec", "forbidden", ("clusterIP=None", "type", "LoadBalancer"), "core: ValidateService"),
+        FieldRelation("spec", "forbidden", ("clusterIP=None", "type", "NodePort"), "core: ValidateService"),
+        FieldRelation("spec", "labels", ("selector",), "core: ValidateService"),
+    ),
+    ("networking.k8s.io", "Ingress"): (
+        FieldRelation("spec.defaultBackend", "exactly-one", ("resource", "service"), "networking: validateIngressBackend"),
+        FieldRelation(
+            "spec.rules[].http.paths[].backend", "exactly-one", ("resource", "service"), "networking: validateIngressBackend"
+        ),
+        FieldRelation(
+            "spec.rules[].http.paths[].backend.service.port",
+            "exactly-one",
+            ("name", "number"),
+            "networking: validateIngressBackend",
+        ),
+        FieldRelation("spec.defaultBackend.service.port", "exactly-one", ("name", "number"), "networking: validateIngressBackend"),
+    ),
+    ("networking.k8s.io", "NetworkPolicy"): (
+        *(
+            relation
+            for direction, peers in (("egress", "to"), ("ingress", "from"))
+            for relation in (
+                FieldRelation(
+                    f"spec.{direction}[].ports[]", "at-most", ("port", "endPort"), "networking: ValidateNetworkPolicyPort"
+                ),
+                *(
+                    FieldRelation(
+                        f"spec.{direction}[].{peers}[]", "at-most-one", ("ipBlock", other), "networking: ValidateNetworkPolicyPeer"
+                    )
+                    for other in ("namespaceSelector", "podSelector")
+                ),
+            )
+        ),
+    ),
+    ("autoscaling", "HorizontalPodAutoscaler"): _AUTOSCALER,
+    ("policy", "PodDisruptionBudget"): (
+        FieldRelation("spec", "at-most-one", _UNAVAILABLE, "policy: ValidatePodDisruptionBudgetSpec"),
+    ),
+    ("", "Secret"): (FieldRelation("", "secret-keys", (), "core: ValidateSecret"),),
+    ("rbac.authorization.k8s.io", "ClusterRole"): _RULES,
+    ("rbac.authorization.k8s.io", "Role"): _RULES,
+    ("rbac.authorization.k8s.io", "ClusterRoleBinding"): (
+        *_SUBJECTS,
+        FieldRelation("subjects[]", "needs", ("namespace", "kind", "ServiceAccount"), "rbac: validateRoleBindingSubject"),
+        FieldRelation("roleRef", "allowed", ("kind", "ClusterRole"), "rbac: ValidateClusterRoleBinding"),
+    ),
+    ("rbac.authorization.k8s.io", "RoleBinding"): _SUBJECTS,
+}
+"""By group and kind."""
+
+SECRET_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
+    "kubernetes.io/dockercfg": (".dockercfg",),
+    "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
+    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
+    "kubernetes.io/tls": ("tls.crt", "tls.key"),
+}
+"""The keys that a Secret of a type must have. Source: core: ValidateSecret."""
+STANDARD_RESOURCES: Final = frozenset(("cpu", "memory", "ephemeral-storage"))
+"""Resources of containers without a prefix, beside `hugepages-SIZE`. Source: core/helper: IsStandardContainerResourceName."""

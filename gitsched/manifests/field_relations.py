@@ -1,0 +1,392 @@
+"""Check several fields of an object together, by the rules in `gitsched.kinds.field_relations`, which are compiled once for each kind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from gitsched.kinds.field_relations import SECRET_KEYS, STANDARD_RESOURCES, FieldRelation
+from gitsched.model.document import Body, get_field
+from gitsched.model.finding import Issue, Pointer
+from gitsched.model.labels import Requirement, is_label_key, is_label_value
+from gitsched.model.quantity import parse_quantity
+
+_Found = Iterator[tuple[Pointer, str, str]]
+"""What is wrong: its place below the object, the code and the message."""
+_Check = Callable[[Body], Iterable[tuple[Pointer, str, str]]]
+_PLACEHOLDER: Final = re.compile(r"\$\{|\{\{|\$\(|<")
+_SHOWN = 80
+
+
+class RelationTree:
+    """The rules for the objects at one path, and for those below it. Rules about a member that an object does not have cost nothing."""
+
+    __slots__ = ("_always", "_always_whole", "_members")
+
+    def __init__(self, relations: Iterable[FieldRelation]) -> None:
+        always: dict[bool, list[_Check]] = {False: [], True: []}
+        about: dict[str, dict[bool, list[_Check]]] = {}
+        below: dict[str, list[FieldRelation]] = {}
+        for relation in relations:
+            name, _, rest = relation.path.partition(".")
+            if name:
+                below.setdefault(name, []).append(relation._replace(path=rest))
+                continue
+            factory, find_member = _RULES[relation.rule]
+            member = find_member(relation.arguments)
+            checks = about.setdefault(member, {False: [], True: []}) if member else always
+            checks[relation.whole].append(factory(*relation.arguments))
+        self._always, self._always_whole = (tuple(always[False]), (*always[False], *always[True]))
+        trees = {name.removesuffix("[]"): RelationTree(rows) for name, rows in below.items()}
+        self._members = {
+            name: _Member(tuple(own[False]), (*own[False], *own[True]), trees.get(name))
+            for name in dict.fromkeys((*about, *trees))
+            for own in (about.get(name, {False: [], True: []}),)
+        }
+
+    def find_issues(self, value: Body, is_whole: bool, found: list[Issue], pointer: Pointer = ()) -> None:
+        """Add the issues of an object at a pointer, and of those below it. `is_whole` says that the document is not a patch."""
+        for check in self._always_whole if is_whole else self._always:
+            for issue in check(value):
+                found.append(_make_issue(pointer, issue))
+        members = self._members
+        for name, inner in value.items():
+            if name not in members or inner is None:
+                continue
+            checks, whole_checks, tree = members[name]
+            for check in whole_checks if is_whole else checks:
+                for issue in check(value):
+                    found.append(_make_issue(pointer, issue))
+            if tree is None:
+                continue
+            if inner.__class__ is dict:
+                tree.find_issues(inner, is_whole, found, (*pointer, name))
+            elif inner.__class__ is list:
+                for index, entry in enumerate(inner):
+                    if entry.__class__ is dict and (tree._always_whole or not tree._members.keys().isdisjoint(entry)):
+                        tree.find_issues(entry, is_whole, found, (*pointer, name, index))
+
+
+class _Member(NamedTuple):
+    """The rules about a member of an object, those with the ones for whole objects, and the rules below it."""
+
+    checks: tuple[_Check, ...]
+    whole_checks: tuple[_Check, ...]
+    tree: RelationTree | None
+
+
+def _make_issue(pointer: Pointer, issue: tuple[Pointer, str, str]) -> Issue:
+    place, code, message = issue
+    return Issue("error", code, message, (*pointer, *place))
+
+
+def is_whole_object(body: Body) -> bool:
+    """Return whether an object with a pod template is no patch of one: all its containers have images, or it has a selector."""
+    spec: Any = body.get("spec")
+    if not isinstance(spec, dict):
+        return False
+    if "selector" in spec and "template" in spec:
+        return True
+    pod = get_field(spec, "jobTemplate", "spec", "template", "spec") or get_field(spec, "template", "spec") or spec
+    containers = pod.get("containers") if isinstance(pod, dict) else None
+    return isinstance(containers, list) and all(isinstance(entry, dict) and entry.get("image") for entry in containers)
+
+
+def _list_entries(value: Body, name: str) -> Iterator[tuple[int, Body]]:
+    entries = value.get(name)
+    return ((index, entry) for index, entry in enumerate(entries if isinstance(entries, list) else ()) if isinstance(entry, dict))
+
+
+def _is_placeholder(value: object) -> bool:
+    return isinstance(value, str) and bool(_PLACEHOLDER.search(value))
+
+
+def _unique(lists: str, *members: str) -> _Check:
+    """The entries of lists differ in these members; a member that is not there has the value behind its `=`, or makes no difference."""
+    names = lists.split()
+    keys = [(name, default or None) for name, _, default in (member.partition("=") for member in members)]
+
+    def check(value: Body) -> Iterable[tuple[Pointer, str, str]]:
+        single = value[names[0]] if len(names) == 1 else None
+        return () if isinstance(single, list) and len(single) < 2 else find(value)
+
+    def find(value: Body) -> _Found:
+        seen: set[tuple[Any, ...]] = set()
+        for name in names:
+            for index, entry in _list_entries(value, name) if value.get(name) else ():
+                identity = tuple(entry.get(key) or default for key, default in keys)
+                if None in identity or not all(isinstance(part, str | int) for part in identity):
+                    continue
+                if identity in seen:
+                    shown = ", ".join(f"{key} {_shorten(part)}" for (key, _), part in zip(keys, identity, strict=True))
+                    yield (
+                        (name, index, keys[0][0]),
+                        "invalid-field",
+                        f"two entries of {' and '.join(names)} have {shown}: give each its own",
+                    )
+                seen.add(identity)
+
+    return check
+
+
+def _named_entries(name: str, member: str) -> _Check:
+    """Each of several entries has the member."""
+
+    def check(value: Body) -> _Found:
+        entries = list(_list_entries(value, name))
+        for index, entry in entries if len(entries) > 1 else ():
+            if not entry.get(member):
+                yield (
+                    (name, index),
+                    "missing-field",
+                    f"entry {index} lacks '{member}', which is required where {name} has several entries",
+                )
+
+    return check
+
+
+def _at_most_one(*names: str) -> _Check:
+    known = frozenset(names)
+
+    def check(value: Body) -> Iterable[tuple[Pointer, str, str]]:
+        present = [name for name in value if name in known and value[name] not in (None, "", [])]
+        return _exclude(present) if len(present) > 1 else ()
+
+    return check
+
+
+def _exactly_one(*names: str) -> _Check:
+    known = frozenset(names)
+
+    def check(value: Body) -> Iterable[tuple[Pointer, str, str]]:
+        present = [name for name in value if name in known and value[name] not in (None, "", 0, [])]
+        if len(present) == 1:
+            return ()
+        return _exclude(present) if present else [((), "missing-field", f"one of {', '.join(names)} is required")]
+
+    return check
+
+
+def _exclude(present: list[str]) -> list[tuple[Pointer, str, str]]:
+    return [((present[1],), "invalid-field", f"{' and '.join(present[:3])} exclude each other: keep one of them")]
+
+
+def _forbidden(member: str, other: str, wanted: str) -> _Check:
+    """A member, or one of its values (`member=value`), is not allowed where another one has a value."""
+    name, _, only = member.partition("=")
+
+    def check(value: Body) -> _Found:
+        if _format(value.get(other)) == wanted and value.get(name) not in (None, "") and (not only or _format(value[name]) == only):
+            shown = f"{name}: {only}" if only else name
+            yield (name,), "invalid-field", f"{shown} is not allowed with {other}: {wanted}: remove one of them"
+
+    return check
+
+
+def _needs(member: str, other: str = "", wanted: str = "") -> _Check:
+    """A member is required: always, where another one is present, or where that has a value."""
+
+    def check(value: Body) -> _Found:
+        if value.get(member) not in (None, "", []) or (other and not value.get(other)):
+            return
+        if not wanted or _format(value.get(other)) == wanted:
+            where = f" with {other}{f': {wanted}' if wanted else ''}" if other else ""
+            yield (), "missing-field", f"'{member}' is required{where}"
+
+    return check
+
+
+def _allowed(member: str, *values: str) -> _Check:
+    """A member has one of these values; where the last one is `with OTHER`, only if that is present, and then the member is required."""
+    other = values[-1].removeprefix("with ") if values[-1].startswith("with ") else ""
+    accepted = values[:-1] if other else values
+    meant = " or ".join(filter(None, accepted))
+
+    def check(value: Body) -> _Found:
+        written = value.get(member)
+        if written in accepted or (value.get(other) is None if other else written is None):
+            return
+        if _format(written) not in accepted and not _is_placeholder(written):
+            yield (
+                (member,) if member in value else (),
+                "value-not-allowed",
+                f"'{member}' must be {meant} {f'with {other}' if other else 'here'}, not {_shorten(written or '')}",
+            )
+
+    return check
+
+
+def _not_all_zero(*names: str) -> _Check:
+    zero = (0, "0", "0%")
+
+    def check(value: Body) -> _Found:
+        if all(name in value and value[name] is not False and value[name] in zero for name in names):
+            yield (names[-1],), "out-of-range", f"{' and '.join(names)} must not both be 0: nothing could be replaced"
+
+    return check
+
+
+def _at_most(low: str, high: str) -> _Check:
+    def check(value: Body) -> _Found:
+        one, other = value.get(low), value.get(high)
+        if isinstance(one, int) and isinstance(other, int) and one > other:
+            yield (low,), "out-of-range", f"'{low}' must be at most '{high}', which is {other}, not {one}"
+
+    return check
+
+
+def _limited_resources(member: str) -> _Check:
+    """Requests are at most the limits; resources without a prefix are those of Kubernetes, others have equal requests and limits."""
+
+    def check(value: Body) -> _Found:
+        resources = value.get(member)
+        if not isinstance(resources, dict):
+            return
+        requests, limits = (part if isinstance(part := resources.get(name), dict) else {} for name in ("requests", "limits"))
+        for kind, amounts in (("requests", requests), ("limits", limits)):
+            for name in amounts:
+                if (
+                    "/" not in name
+                    and name not in STANDARD_RESOURCES
+                    and not (name.startswith("hugepages-") or _is_placeholder(name))
+                ):
+                    message = (
+                        f"{_shorten(name)} is no resource of a container: write cpu, memory or ephemeral-storage, or its prefix"
+                    )
+                    yield (member, kind, name), "value-not-allowed", message
+        for name, amount in requests.items():
+            request, limit = parse_quantity(amount), parse_quantity(limits.get(name))
+            is_extended = "/" in name and "kubernetes.io/" not in name
+            if request is None:
+                continue
+            if limit is not None and (request.nano > limit.nano or (is_extended and request.nano != limit.nano)):
+                wanted = "equal" if is_extended else "be at most"
+                message = f"the request of {_shorten(name)}, {amount}, must {wanted} its limit, which is {limits[name]}"
+                yield (member, "requests", name), "out-of-range", message
+            elif is_extended and name not in limits and not _is_placeholder(name):
+                yield (
+                    (member, "requests", name),
+                    "missing-field",
+                    f"a request of {_shorten(name)} needs a limit with the same amount",
+                )
+
+    return check
+
+
+def _refers(lists: str, inner: str, member: str, target: str, key: str) -> _Check:
+    """Entries of inner lists name an entry of another list."""
+
+    def check(value: Body) -> _Found:
+        known: set[Any] | None = None
+        for name in lists.split():
+            for index, entry in _list_entries(value, name) if value.get(name) else ():
+                for position, reference in _list_entries(entry, inner) if entry.get(inner) else ():
+                    if known is None:
+                        known = {one.get(key) for _, one in _list_entries(value, target)}
+                    wanted = reference.get(member)
+                    if isinstance(wanted, str) and wanted not in known and not _is_placeholder(wanted):
+                        yield (name, index, inner, position, member), "invalid-field", f"{target} has no entry {_shorten(wanted)}"
+
+    return check
+
+
+def _selects(selector: str, labels: str) -> _Check:
+    """The selector selects the labels of the object's own template; nothing is said without such labels."""
+    path = labels.split(".")
+
+    def check(value: Body) -> _Found:
+        own, wanted = get_field(value, *path), value.get(selector)
+        if not (isinstance(own, dict) and own and isinstance(wanted, dict)):
+            return
+        matched = wanted.get("matchLabels")
+        for name, text in matched.items() if isinstance(matched, dict) else ():
+            if own.get(name) != text:
+                shown = f"{name}={own[name]}"[:100] if name in own else f"no label {name[:60]!r}"
+                message = f"the selector has {f'{name}={text}'[:100]}, and the pods of the template have {shown}: give both the same labels"
+                yield (selector, "matchLabels", name), "invalid-field", message
+                return
+        for index, entry in _list_entries(wanted, "matchExpressions"):
+            requirement = Requirement(str(entry.get("key")), str(entry.get("operator")), tuple(entry.get("values") or ()))
+            if not requirement.matches(own):
+                message = "the selector does not select the labels of the template's pods: give both the same labels"
+                yield (selector, "matchExpressions", index), "invalid-field", message
+                return
+
+    return check
+
+
+def _labels(member: str) -> _Check:
+    def check(value: Body) -> _Found:
+        labels = value.get(member)
+        for name, text in labels.items() if isinstance(labels, dict) else ():
+            if is_label_key(name) and is_label_value(text):
+                continue
+            if not (_is_placeholder(name) or is_label_key(name)):
+                yield (member, name), "invalid-labels", f"{_shorten(name)} cannot be the key of a label"
+            elif isinstance(text, str) and text and not (_is_placeholder(text) or is_label_value(text)):
+                message = f"{_shorten(text)} cannot be a label's value: at most 63 letters, digits, '-', '_' and '.'"
+                yield (member, name), "invalid-labels", message
+
+    return check
+
+
+def _schedule(member: str) -> _Check:
+    def check(value: Body) -> _Found:
+        text = value.get(member)
+        if not isinstance(text, str) or not text or _is_placeholder(text):
+            return
+        from gitsched.manifests.cron_schedules import is_cron_schedule  # few sources have CronJobs
+
+        if not is_cron_schedule(text):
+            message = f"'{member}' must be five fields such as 0 4 * * 1-5, or a macro such as @daily, not {_shorten(text)}"
+            yield (member,), "wrong-format", message
+
+    return check
+
+
+def _secret_keys() -> _Check:
+    def check(value: Body) -> _Found:
+        present = {name for member in ("data", "stringData") for name in value.get(member) or ()}
+        for key in SECRET_KEYS.get(str(value.get("type")), ()):
+            if key not in present:
+                yield (), "missing-field", f"a Secret of the type {value['type']} needs the key {key}"
+
+    return check
+
+
+def _format(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _shorten(value: object) -> str:
+    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(value))
+    return f'"{text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."}"'
+
+
+def _first(arguments: tuple[str, ...]) -> str:
+    return arguments[0].partition(" ")[0].partition("=")[0]
+
+
+def _second(arguments: tuple[str, ...]) -> str:
+    return arguments[1] if len(arguments) > 1 else ""
+
+
+_RULES: Final[Mapping[str, tuple[Callable[..., _Check], Callable[[tuple[str, ...]], str]]]] = {
+    "allowed": (_allowed, lambda names: names[-1].removeprefix("with ") if names[-1].startswith("with ") else names[0]),
+    "at-most": (_at_most, _first),
+    "at-most-one": (_at_most_one, lambda names: names[1] if len(names) == 2 else ""),
+    "exactly-one": (_exactly_one, lambda _: ""),
+    "forbidden": (_forbidden, _first),
+    "labels": (_labels, _first),
+    "limited-resources": (_limited_resources, _first),
+    "named-entries": (_named_entries, _first),
+    "needs": (_needs, _second),
+    "not-all-zero": (_not_all_zero, _first),
+    "refers": (_refers, _first),
+    "schedule": (_schedule, _first),
+    "secret-keys": (_secret_keys, lambda _: "type"),
+    "selects": (_selects, _first),
+    "unique": (_unique, _first),
+}
+"""A function that makes the check of a rule, and one that returns the member without which nothing has to be checked, "" for none."""
