@@ -275,7 +275,8 @@ def serialize_explanation(value: Explanation) -> dict[str, Any]:
 
 
 def _serialize_share(share: ReplicaShare) -> dict[str, Any]:
-    return {"cluster": share.cluster, **serialize_replicas(share.replicas), "assigned": share.assigned}
+    assigned = {} if share.assigned is None else {"assigned": share.assigned}
+    return {"cluster": share.cluster, **serialize_replicas(share.replicas), **assigned}
 
 
 def serialize_key(key: Key) -> dict[str, str]:
