@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 REFUSED: Final = "refused-by-kubernetes"
 _AMBIGUOUS_TEXT: Final = "ambiguous-text"
 
-_SUSPICIOUS = re.compile(r"""\?|\\/|!(?=[\s,\]}]|\Z)|!\S*\s+<<|>[-+0-9]*[ \t]*(?:\#[^\n]*)?\r?\n|"<<"|'<<'""")
+_SUSPICIOUS = re.compile(r"""\?|\\/|!(?=[\s,\]}]|\Z)|!\S*\s+<<|>[-+0-9]*[ \t]*(?:\#[^\n]*)?[\r\n\x85\u2028\u2029]|"<<"|'<<'""")
 _ANCHOR = re.compile(r"(?<=[\s,\[{])&[\w-]")
 _FEW_SEARCHES = 1000
 """Places in a document that are looked up one by one; with more, every node is visited."""
@@ -169,10 +169,13 @@ def _check_markers(text: str, tree: YamlDocument, before: int, start: int) -> It
     if marker is not None:
         message = "kubectl and kustomize see this marker of documents only after a newline: use newlines as line breaks"
         yield _error_at(REFUSED, message, text, marker.start(1))
-    content = MARKER_WITH_CONTENT.search(text, start, finish - len("\n---"))
-    if content is not None:
-        message = "kubectl takes this line of a text for the beginning of a document, because it begins with ---: indent it"
-        yield _error_at(REFUSED, message, text, content.start() + 1)
+    content = MARKER_WITH_CONTENT.search(text, max(before - 1, 0), tree.offset + tree.node.end_mark.index)
+    offset = content.start() + 1 if content is not None else 0
+    if (content is not None and not (offset == line < start)) or (content is None and start == 0 and text.startswith("---")):
+        message = (
+            "kubectl takes this line for the beginning of a document, because it begins with ---: indent it, or quote the text"
+        )
+        yield _error_at(REFUSED, message, text, offset)
 
 
 def _describe_line_breaks(text: str, value: str, start: int, end: int) -> str:

@@ -82,7 +82,7 @@ def is_small(text: str) -> bool:
 
 _EMPTY_TAG = re.compile(r"!(?=[\s,\]}]|\Z)")
 _TAGGED_MERGE = re.compile(r"!\S*\s+<<")
-_FOLDED = re.compile(r">[-+0-9]*[ \t]*(?:#[^\n]*)?\r?\n")
+_FOLDED = re.compile(r">[-+0-9]*[ \t]*(?:#[^\n]*)?[\r\n\x85\u2028\u2029]")
 MARKER_WITH_CONTENT = re.compile(r"\n---(?![ \t]*(?:#.*)?\r?(?:\n|\Z))")
 _CARRIAGE_RETURN = re.compile(r"\r(?!\n)")
 

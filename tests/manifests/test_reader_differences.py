@@ -31,6 +31,9 @@ CLASSES = [
     (f"%YAML 1.2\n---\n{MANIFEST}", [(REFUSED, "1:1")]),
     (f"# a comment\n%TAG !e! tag:example.com,2000:\n---\n{MANIFEST}", [(REFUSED, "2:1")]),
     (f"--- !!map\n{MANIFEST}", [(REFUSED, "1:5")]),
+    (f"{MANIFEST}---:\n", [(REFUSED, "7:1")]),
+    (f"---:\n{MANIFEST}", [(REFUSED, "1:1")]),
+    (f"{MANIFEST}---\x85\n{MANIFEST.replace('name: a', 'name: b')}", [(REFUSED, "7:1")]),
     ("--- {apiVersion: example.com/v1, kind: Example, metadata: {name: a}}\n", [(REFUSED, "1:5")]),
     (f"{MANIFEST}\u2028---\n{MANIFEST.replace('name: a', 'name: b')}", [(REFUSED, "7:2"), (REFUSED, "7:2")]),
     (
