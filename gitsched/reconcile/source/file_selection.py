@@ -11,16 +11,14 @@ from gitsched.git import Repository, TreeEntry
 from gitsched.manifests.charts import CHART_FILE, ChartIndex
 from gitsched.model.tool_groups import TOOL_GROUPS
 from gitsched.reconcile.cache.reading_rules import ReadingRules
-from gitsched.reconcile.source.source_reader import is_manifest_path, is_searched, list_ignore_files
+from gitsched.reconcile.source.ignore_files import parse_ignore_files
+from gitsched.reconcile.source.source_reader import DEFINITION_KIND, is_manifest_path, is_searched, list_ignore_files
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES, SYMLINK_MODE, fold_path, list_link_targets
 
 if TYPE_CHECKING:
     from gitsched.decide.catalog import RawDocument
     from gitsched.manifests.sourceignore import SourceIgnore
     from gitsched.reconcile.builds.kustomizations import KustomizedTree
-
-
-DEFINITION_KIND = "CustomResourceDefinition"
 
 
 def list_roots(paths: Iterable[str]) -> tuple[str, ...]:
@@ -68,8 +66,6 @@ class FileSelection:
     def _ignore(self) -> SourceIgnore | None:
         if not (self._rules.ignore_files or self._ignored):
             return None
-        from gitsched.reconcile.source.ignore_files import parse_ignore_files  # many sources hide nothing
-
         found = ((path, self._repository.find_entry(self._trees[0], path)) for path in self._rules.ignore_files)
         entries = (TreeEntry(path, *entry) for path, entry in found if entry is not None)
         return parse_ignore_files(self._repository, entries, self._ignored)[0]

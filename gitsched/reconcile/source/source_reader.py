@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from gitsched.decide.catalog import make_raw_document
-from gitsched.decide.registry import list_ignored_codes
+from gitsched.decide.incremental.changed_documents import may_contain_bundle
+from gitsched.decide.registry import apis_by_group, list_ignored_codes, policy_apis
+from gitsched.manifests.charts import CHART_FILE
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.manifests.parsed_file import (
     ABSENT,
@@ -21,21 +24,29 @@ from gitsched.manifests.parsed_file import (
     reject_large_file,
 )
 from gitsched.manifests.sourceignore import IGNORE_FILE, SourceIgnore
-from gitsched.model.document import Origin, keep_identity
+from gitsched.model.document import Origin, keep_identity, parse_api_group
 from gitsched.model.errors import Permanent
+from gitsched.model.fault import describe_fault
 from gitsched.model.finding import INTERNAL_ERROR, Finding, Location
 from gitsched.model.system_errors import is_bug
+from gitsched.model.tool_groups import TOOL_GROUPS
+from gitsched.model.variants import BUNDLE_KIND
 from gitsched.reconcile.cache.caches import ParseCache, SourceFile
+from gitsched.reconcile.source.ignore_files import parse_ignore_files
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config
+    from gitsched.decide.catalog import RawDocument
     from gitsched.git import Repository, TreeEntry
     from gitsched.manifests.schema import Strictness
     from gitsched.model.document import Body
     from gitsched.model.finding import ValidationResult
 
+_ROOT_NAMES = (*KUSTOMIZATION_NAMES, CHART_FILE)
+_log = logging.getLogger("gitsched.reconcile")
 _SUFFIXES = (".yaml", ".yml", ".json")
+DEFINITION_KIND = "CustomResourceDefinition"
 _REPLICA_PATHS = (
     *("spec.replicas", "spec.parallelism", "spec.completions"),
     *("spec.minReplicas", "spec.maxReplicas", "spec.minReplicaCount", "spec.maxReplicaCount"),
@@ -80,8 +91,6 @@ def read_ignore_rules(
     files = list_ignore_files(entries)
     if not (files or ignored):
         return None, []
-    from gitsched.reconcile.source.ignore_files import parse_ignore_files  # many sources hide nothing
-
     return parse_ignore_files(repository, files, ignored)
 
 
@@ -218,8 +227,6 @@ def read_source_file(path: str, blob: str, reader: SourceReader) -> SourceFile:
     except Exception as error:
         if not is_bug(error):
             raise
-        from gitsched.model.fault import describe_fault  # only after a bug
-
         message = f"{describe_fault(error)} while this file was read: it counts as broken; report this bug with the id"
         file = ParsedFile("invalid", (), (FileIssue("error", INTERNAL_ERROR, message, 1, 1),), unreadable=True)
         return SourceFile(blob, file, (), (make_problem_finding(file.issues[0], path),), broken=True)
@@ -246,3 +253,60 @@ def make_problem_finding(problem: FileIssue, path: str) -> Finding:
 def make_origin(parsed: ParsedDocument, path: str, blob: str) -> Origin:
     """Return the origin of a document of a file."""
     return Origin(path, blob, parsed.index, parsed.item, parsed.line, parsed.column, parsed.spans)
+
+
+def has_definitions(documents: Iterable[RawDocument]) -> bool:
+    return any(document.kind == DEFINITION_KIND for document in documents)
+
+
+def has_policy_documents(files: Iterable[SourceFile]) -> bool:
+    """Return whether a file has a document of a policy API, such as a policy or a cluster."""
+    return any(document.group in apis_by_group for file in files for document in file.documents)
+
+
+def has_tool_documents(files: Iterable[SourceFile]) -> bool:
+    """Return whether a file has a document of Flux or Argo CD, a broken one included."""
+    return any(
+        any(document.group in TOOL_GROUPS for document in file.documents)
+        or (
+            file.broken
+            and any(parse_api_group(str(parsed.body.get("apiVersion"))) in TOOL_GROUPS for parsed in file.file.documents)
+        )
+        for file in files
+    )
+
+
+def may_change_builds(file: SourceFile) -> bool:
+    """Return whether a file has documents on which builds of delivery tools may depend, such as a Flux Kustomization or a ConfigMap."""
+    values = (not document.group and document.kind in ("ConfigMap", "Secret") for document in file.documents)
+    return has_tool_documents([file]) or any(values)
+
+
+def may_have_bundles(documents: Iterable[RawDocument]) -> bool:
+    """Return whether a document is a Bundle or contains one. After a bug it may, which costs work only."""
+    kinds = {BUNDLE_KIND, *(kind for api in policy_apis.values() for kind in api.embedded_objects)}
+    try:
+        return any((document.group, document.kind) in kinds and may_contain_bundle(document) for document in documents)
+    except Exception as error:
+        if not is_bug(error):
+            raise
+        _log.warning("%s while Bundles were looked for; the next run plans everything; report this bug", describe_fault(error))
+        return True
+
+
+def has_builds(
+    config: Config,
+    entries: list[TreeEntry],
+    has_unread: bool,
+    files: Mapping[str, SourceFile],
+    documents: Sequence[RawDocument],
+) -> bool:
+    """Return whether there is something to build, or manifests that are not read may say so: most sources have neither."""
+    return (
+        bool(config.source.variants)
+        or may_have_bundles(documents)
+        or bool(config.source.kustomize.build)
+        or any(entry.path.endswith(_ROOT_NAMES) for entry in entries)
+        or has_unread
+        or has_tool_documents(files.values())
+    )

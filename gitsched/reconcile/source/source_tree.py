@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitsched.apis.gitsched.config import FILE, GROUP, Config
-from gitsched.decide.incremental.changed_documents import may_contain_bundle
 from gitsched.decide.plan_input import SourceTree
-from gitsched.decide.registry import apis_by_group, policy_apis
 from gitsched.git import Repository, TreeEntry
 from gitsched.manifests.charts import CHART_FILE
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.manifests.parsed_file import NOT_YAML
-from gitsched.model.document import is_known_group, parse_api_group
 from gitsched.model.finding import Finding
 from gitsched.model.progress import Progress, follow
-from gitsched.model.system_errors import is_bug
 from gitsched.model.tenants import TENANT
-from gitsched.model.tool_groups import TOOL_GROUPS
-from gitsched.model.variants import BUNDLE_KIND
 from gitsched.reconcile.builds.build_context import BuildContext
 from gitsched.reconcile.cache.caches import ParseCache, SourceFile, TreeCache
 from gitsched.reconcile.cache.reading_rules import ReadingRules
@@ -31,9 +24,13 @@ from gitsched.reconcile.source.config_file import (
     read_config,
     read_valid_config,
 )
-from gitsched.reconcile.source.file_selection import DEFINITION_KIND, choose_reading_rules
+from gitsched.reconcile.source.file_selection import choose_reading_rules
 from gitsched.reconcile.source.source_reader import (
+    DEFINITION_KIND,
     SourceReader,
+    has_builds,
+    has_definitions,
+    has_policy_documents,
     is_manifest_path,
     list_manifests,
     read_ignore_rules,
@@ -45,11 +42,59 @@ from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES, find_pa
 if TYPE_CHECKING:
     from gitsched.decide.catalog import RawDocument
     from gitsched.decide.last_valid_files import LastValidFile
+    from gitsched.manifests.sourceignore import SourceIgnore
+    from gitsched.reconcile.builds.kustomizations import KustomizedTree
     from gitsched.reconcile.source.file_version import FileVersion
     from gitsched.reconcile.source.last_valid_documents import RestoredFile
 
-_log = logging.getLogger("gitsched.reconcile")
 _ROOT_NAMES = (*KUSTOMIZATION_NAMES, CHART_FILE)
+
+
+class _Request(NamedTuple):
+    """The tree that is read and what it is read with; see read_source_tree. `config` are the settings of the tree or their last valid
+    version, which `replaced_config` is then; `config_valid` says whether its own are valid or missing."""
+
+    repository: Repository
+    tree: str
+    open_history: OpenHistory | None
+    builds: Callable[[], BuildContext] | None
+    tenants: Sequence[Mapping[str, Any]]
+    config: Config
+    config_valid: bool
+    replaced_config: RestoredFile | None
+    roots: tuple[str, ...]
+    """The directories and files that are read; all without any."""
+
+
+class _Selection(NamedTuple):
+    """The entries of a tree, those that can be manifests and those that are read, the rules that hide others, whether there are symlinks
+    or the like, and findings about all of them."""
+
+    entries: list[TreeEntry]
+    manifests: list[TreeEntry]
+    wanted: list[TreeEntry]
+    ignore: SourceIgnore | None
+    has_odd: bool
+    findings: tuple[Finding, ...]
+
+    def select_by_rules(self, request: _Request, rules: list[TreeEntry], manifests: list[TreeEntry]) -> list[TreeEntry]:
+        """Return which of some manifests are read, given .sourceignore files."""
+        found, _ = read_ignore_rules(request.repository, rules, request.config.source.ignore)
+        return select_entries(self.entries, manifests, request.roots, found)
+
+
+class _Contents(NamedTuple):
+    """The files that were read, and the last valid ones of broken files. `unverified` are files of which nobody knows whether they lost
+    documents."""
+
+    files: Mapping[str, SourceFile]
+    restored: dict[str, RestoredFile]
+    unverified: tuple[str, ...]
+    findings: tuple[Finding, ...]
+
+    def list_documents(self) -> list[RawDocument]:
+        """Return the documents of the files, then those of restored ones."""
+        return [document for found in (self.files, self.restored) for file in found.values() for document in file.documents]
 
 
 def read_source_tree(
@@ -70,136 +115,202 @@ def read_source_tree(
     `open_history` returns; None: from nothing. `tenants` are the Tenants of the trusted side.
     With `strict`, every issue of a schema is an error, as if the settings said so.
     """
-    last = None if tenants else last
-    if last is not None and last.tree == tree and last.valid:
-        return last
-    if last is not None and last.valid and repository.has(last.tree):  # a private clone that was made anew does not have it
-        updated = _read_changed_files(repository, tree, cache, last)
-        if updated is not None:
-            return updated
-    entries = repository.entries(tree)
-    config, findings, config_valid, last_config = read_valid_config(repository, tree, cache, open_history)
+    known = _continue_last(repository, tree, cache, last) if last is not None and last.valid and not tenants else None
+    if known is not None:
+        return known
+    config, findings, config_valid, replaced = read_valid_config(repository, tree, cache, open_history)
     if strict:
         config = config._replace(source=config.source._replace(strict=True))
+    builds = partial(_narrow_remotes, builds, config) if builds is not None else None
+    roots = paths or config.source.paths
+    request = _Request(repository, tree, open_history, builds, tenants, config, config_valid, replaced, roots)
+    selection = _select_files(request)
+    reader = SourceReader(repository, cache, config, strict=config.source.strict)
+    contents = _read_files(request, selection, reader, progress)
+    contents = contents._replace(findings=(*findings, *selection.findings, *contents.findings))
+    documents = contents.list_documents()
+    if tenants or any(document.kind == TENANT and document.group == GROUP for document in documents):
+        made = _make_tenant_tree(request, selection, contents, reader, documents)
+    else:
+        made = _make_tree(request, selection, contents, reader, documents)
+    return _check_custom_resources(made, repository)
+
+
+def _continue_last(repository: Repository, tree: str, cache: ParseCache, last: TreeCache) -> TreeCache | None:
+    """Return the last tree, with the files that changed; None if it has to be read as a whole."""
+    if last.tree == tree:
+        return last
+    if not repository.has(last.tree):  # a private clone that was made anew does not have it
+        return None
+    from gitsched.reconcile.source.changed_tree import read_changed_files  # processes that run once have no last tree
+
+    return read_changed_files(repository, tree, cache, last)
+
+
+def _select_files(request: _Request) -> _Selection:
+    """Choose the files of a tree that are read."""
+    repository, findings = request.repository, []
+    entries = repository.entries(request.tree)
     has_odd = any(entry.unsafe or entry.mode not in REGULAR_FILE_MODES for entry in entries)
     if has_odd:
         findings += find_unread_entries(repository, entries, [entry for entry in entries if is_manifest_path(entry.path)])
-    if builds is not None:
-        builds = partial(_narrow_remotes, builds, config)
     manifests = list_manifests(entries)
     if len({entry.path.lower() for entry in manifests}) != len(manifests) or not all(entry.path.isascii() for entry in manifests):
         findings += find_path_collisions([entry.path for entry in manifests])
-    reader = SourceReader(repository, cache, config, strict=config.source.strict)
-    ignore, limits = read_ignore_rules(repository, entries, config.source.ignore)
-    findings += limits
-    wanted = select_entries(entries, manifests, paths or config.source.paths, ignore)
-    reader.prefetch(wanted)
-    followed = wanted if progress is None else follow(wanted, "reading files", progress)
+    ignore, limits = read_ignore_rules(repository, entries, request.config.source.ignore)
+    wanted = select_entries(entries, manifests, request.roots, ignore)
+    return _Selection(entries, manifests, wanted, ignore, has_odd, (*findings, *limits))
+
+
+def _read_files(request: _Request, selection: _Selection, reader: SourceReader, progress: Progress | None) -> _Contents:
+    """Read the selected files, and restore what is broken."""
+    findings: list[Finding] = []
+    reader.prefetch(selection.wanted)
+    followed = selection.wanted if progress is None else follow(selection.wanted, "reading files", progress)
     files = {entry.path: read_source_file(entry.path, entry.blob, reader) for entry in followed}
-    if ignore is not None and not has_policy_documents(files.values()):
+    if selection.ignore is not None and not has_policy_documents(files.values()):
         from gitsched.reconcile.source.hidden_sources import find_hidden_sources  # most sources have policies
 
-        every = select_entries(entries, manifests, paths or config.source.paths, None)
-        findings += find_hidden_sources(repository, [entry for entry in every if entry.path not in files], ignore, files)
+        every = select_entries(selection.entries, selection.manifests, request.roots, None)
+        unread = [entry for entry in every if entry.path not in files]
+        findings += find_hidden_sources(request.repository, unread, selection.ignore, files)
+    restored, unverified = _restore_last_valid(files, reader, request.open_history)
+    if request.replaced_config is not None and FILE in files and FILE not in restored:
+        restored[FILE] = request.replaced_config
+        findings.append(make_no_config_finding())
+    return _Contents(files, restored, unverified, tuple(findings))
+
+
+def _make_tenant_tree(
+    request: _Request, selection: _Selection, contents: _Contents, reader: SourceReader, documents: list[RawDocument]
+) -> TreeCache:
+    """Return the tree of a source with tenants, in which each owner's files count for themselves."""
+    from gitsched.reconcile.source.tenant_source import TenantSource, read_tenant_source  # few sources have tenants
+    from gitsched.reconcile.tenants.tenant_trees import OwnedFiles
+
+    config = request.config
+    owned = OwnedFiles(
+        request.repository,
+        selection.entries,
+        selection.manifests,
+        contents.files,
+        contents.restored,
+        config,
+        partial(selection.select_by_rules, request),
+        lambda files: _restore_last_valid(files, reader, request.open_history)[0],
+        partial(has_builds, config),
+    )
+    source = TenantSource(owned, request.tenants, documents, contents.findings, contents.unverified)
+    found = read_tenant_source(source, reader, request.builds, request.open_history)
+    is_whole = request.config_valid and not (contents.unverified or _is_broken(contents))
+    made = TreeCache(request.tree, found.files, found.tree, False, request.config_valid, found.files.keys())
+    if not (found.is_plain and is_whole and not found.restored and request.builds is not None):
+        return made
+    rules = choose_reading_rules(request.repository, selection.entries, request.roots, found.kustomized, documents)
+    return made._replace(reading_rules=rules, source_paths=[path for path, file in found.files.items() if not file.kustomized])
+
+
+def _make_tree(
+    request: _Request, selection: _Selection, contents: _Contents, reader: SourceReader, documents: list[RawDocument]
+) -> TreeCache:
+    """Return the tree with what its kustomizations and Bundles build."""
     kustomized = None
-    restored, unverified = _restore_last_valid(files, reader, open_history)
-    if last_config is not None and FILE in files and FILE not in restored:
-        restored[FILE], findings = last_config, [*findings, make_no_config_finding()]
-    documents = [document for file in files.values() for document in file.documents]
-    documents += [document for file in restored.values() for document in file.documents]
-    if tenants or any(document.kind == TENANT and document.group == GROUP for document in documents):
-        from gitsched.reconcile.source.lost_documents import make_unverified_finding
-        from gitsched.reconcile.tenants.tenant_trees import OwnedFiles, read_tenant_files  # few sources have tenants
+    has_unread = len(selection.manifests) > len(contents.files)
+    if has_builds(request.config, selection.entries, has_unread, contents.files, documents):
+        from gitsched.reconcile.builds.kustomized_tree import read_kustomized_tree  # many sources build nothing
 
-        def select(rules: list[TreeEntry], those: list[TreeEntry]) -> list[TreeEntry]:
-            found, _ = read_ignore_rules(repository, rules, config.source.ignore)
-            return select_entries(entries, those, paths or config.source.paths, found)
+        kustomized = read_kustomized_tree(selection.entries, contents.files, reader, request.config, request.builds, documents)
+        contents = _take_built(contents, kustomized)
+    kept = {path: file.last_valid for path, file in contents.restored.items() if file.last_valid is not None}
+    findings = _list_restored_findings(request, contents, kept, was_built=kustomized is not None and bool(kustomized.findings))
+    valid = not kept and not contents.unverified and request.config_valid
+    valid = valid and not any(file.broken for file in contents.files.values())
+    documents_read = [document for file in contents.files.values() for document in file.documents]
+    file_findings = {path: file.findings for path, file in contents.files.items() if file.findings}
+    source_tree = SourceTree(
+        (*documents_read, *_list_last_valid(contents, kustomized)),
+        file_findings,
+        tuple(findings),
+        request.config,
+        kept,
+        unverified=contents.unverified,
+    )
+    made = TreeCache(request.tree, contents.files, source_tree, valid, request.config_valid, contents.files.keys())
+    used = _list_used_versions(request, selection, contents)
+    if used is not None and not request.config.source.variants:
+        made = made._replace(reading_rules=_choose_rules(request, selection, kustomized, documents))
+    made = made._replace(used_versions=used)
+    return kustomized.add_to(made) if kustomized is not None else made
 
-        owned = OwnedFiles(
-            repository,
-            entries,
-            manifests,
-            files,
-            restored,
-            config,
-            select,
-            lambda those: _restore_last_valid(those, reader, open_history)[0],
-            lambda entries, unread, files, documents: (
-                bool(config.source.variants) or _may_have_bundles(documents) or _needs_builds(config, entries, unread, files)
-            ),
-        )
-        found = read_tenant_files(owned, tenants, documents, reader, builds)
-        kept = {path: file.last_valid for path, file in found.restored.items() if file.last_valid is not None}
-        if found.restored:
-            from gitsched.reconcile.source.lost_documents import list_restored_findings  # most sources are valid
 
-            findings += list_restored_findings(found.restored, kept, found.files)
-        findings += open_history().list_findings() if open_history is not None and found.restored else ()
-        tree_cache = _make_tree_cache(tree, found.files, found.tree.config, findings, [], kept, False, config_valid)
-        findings += [make_unverified_finding(unverified)] if unverified else ()
-        other_findings = (*findings, *found.tree.other_findings)
-        merged = found.tree._replace(last_valid=kept, other_findings=other_findings, unverified=unverified)
-        is_valid = config_valid and not (restored or found.restored or unverified or any(file.broken for file in files.values()))
-        if found.is_plain and is_valid and builds is not None:
-            found_rules = choose_reading_rules(repository, entries, paths or config.source.paths, found.kustomized, documents)
-            source_paths = [path for path, file in found.files.items() if not file.kustomized]
-            tree_cache = tree_cache._replace(reading_rules=found_rules, source_paths=source_paths)
-        return _check_custom_resources(tree_cache._replace(source_tree=merged), repository)
-    if config.source.variants or _may_have_bundles(documents) or _needs_builds(config, entries, len(manifests) > len(files), files):
-        from gitsched.reconcile.builds.kustomized_tree import read_kustomized_tree
+def _is_broken(contents: _Contents) -> bool:
+    return bool(contents.restored) or any(file.broken for file in contents.files.values())
 
-        kustomized = read_kustomized_tree(entries, files, reader, config, builds, documents)
-        read, files, findings = files, kustomized.files, [*findings, *kustomized.findings]
-        # Where only parts of kustomizations were broken, what is built says whether they are.
-        restored = {
-            path: file for path, file in restored.items() if path in files and (files[path].broken or not read[path].broken)
-        }
-    last_valid_documents = [document for file in restored.values() for document in file.documents]
-    if kustomized is not None:
-        last_valid_documents = [document for document in last_valid_documents if not kustomized.contains(document)]
-    kept = {path: file.last_valid for path, file in restored.items() if file.last_valid is not None}
-    if restored:
+
+def _list_last_valid(contents: _Contents, kustomized: KustomizedTree | None) -> list[RawDocument]:
+    """Return the last valid documents of broken files that are not parts of kustomizations."""
+    found = [document for file in contents.restored.values() for document in file.documents]
+    return found if kustomized is None else [document for document in found if not kustomized.contains(document)]
+
+
+def _take_built(contents: _Contents, kustomized: KustomizedTree) -> _Contents:
+    """Return the files without parts of kustomizations. Where only parts were broken, what is built says whether they are."""
+    read, files = contents.files, kustomized.files
+    restored = {
+        path: file for path, file in contents.restored.items() if path in files and (files[path].broken or not read[path].broken)
+    }
+    return contents._replace(files=files, restored=restored, findings=(*contents.findings, *kustomized.findings))
+
+
+def _list_restored_findings(
+    request: _Request, contents: _Contents, kept: Mapping[str, LastValidFile], *, was_built: bool
+) -> list[Finding]:
+    """Return all findings of a tree, those about restored files and their history at the end."""
+    findings = list(contents.findings)
+    if contents.restored:
         from gitsched.reconcile.source.lost_documents import list_restored_findings  # most sources are valid
 
-        findings += list_restored_findings(restored, kept, files)
-    if open_history is not None and (restored or (kustomized is not None and kustomized.findings)):
-        findings += open_history().list_findings()
-    if unverified:
+        findings += list_restored_findings(contents.restored, kept, contents.files)
+    if request.open_history is not None and (contents.restored or was_built):
+        findings += request.open_history().list_findings()
+    if contents.unverified:
         from gitsched.reconcile.source.lost_documents import make_unverified_finding
 
-        findings.append(make_unverified_finding(unverified))
-    valid = not kept and not unverified and not any(file.broken for file in files.values()) and config_valid
-    made = _make_tree_cache(tree, files, config, findings, last_valid_documents, kept, valid, config_valid)
-    if unverified:
-        made = made._replace(source_tree=made.source_tree._replace(unverified=unverified))
-    used: Mapping[str, FileVersion | None] | None = {}
-    if restored and open_history is not None:
-        from gitsched.reconcile.source.settled_files import list_used_versions  # most sources are valid
+        findings.append(make_unverified_finding(contents.unverified))
+    return findings
 
-        used = list_used_versions(restored, files, open_history())
-    if not (config_valid and not unverified and builds is not None and (ignore is None or has_policy_documents(files.values()))):
-        used = None
-    if used is not None and not config.source.variants:
-        rules: ReadingRules | None = ReadingRules()
-        roots = paths or config.source.paths
-        if has_odd or roots or ignore is not None or kustomized is not None or _has_definitions(documents):
-            rules = choose_reading_rules(repository, entries, roots, () if kustomized is None else (kustomized,), documents)
-        made = made._replace(reading_rules=rules)
-    made = made._replace(used_versions=used)
-    return _check_custom_resources(kustomized.add_to(made) if kustomized is not None else made, repository)
+
+def _list_used_versions(request: _Request, selection: _Selection, contents: _Contents) -> Mapping[str, FileVersion | None] | None:
+    """Return the earlier versions in use; None if the next run has to read the whole tree."""
+    hides_all = selection.ignore is not None and not has_policy_documents(contents.files.values())
+    if not request.config_valid or contents.unverified or request.builds is None or hides_all:
+        return None
+    if not contents.restored or request.open_history is None:
+        return {}
+    from gitsched.reconcile.source.settled_files import list_used_versions  # most sources are valid
+
+    return list_used_versions(contents.restored, contents.files, request.open_history())
+
+
+def _choose_rules(
+    request: _Request, selection: _Selection, kustomized: KustomizedTree | None, documents: list[RawDocument]
+) -> ReadingRules | None:
+    """Return the rules by which the next run can read changed files alone."""
+    roots = request.roots
+    is_special = selection.has_odd or selection.ignore is not None or kustomized is not None or bool(roots)
+    if not is_special and not any(document.kind == DEFINITION_KIND for document in documents):
+        return ReadingRules()
+    built = () if kustomized is None else (kustomized,)
+    return choose_reading_rules(request.repository, selection.entries, roots, built, documents)
 
 
 def _check_custom_resources(cache: TreeCache, repository: Repository) -> TreeCache:
     """Return the tree with findings about custom resources, if the source defines their kinds."""
-    if not _has_definitions(cache.source_tree.documents):
+    if not has_definitions(cache.source_tree.documents):
         return cache
     from gitsched.reconcile.source.custom_resources import add_custom_resource_findings  # many sources have no definitions
 
     return add_custom_resource_findings(cache, repository)
-
-
-def _has_definitions(documents: Iterable[RawDocument]) -> bool:
-    return any(document.kind == DEFINITION_KIND for document in documents)
 
 
 def _narrow_remotes(builds: Callable[[], BuildContext], config: Config) -> BuildContext:
@@ -211,117 +322,6 @@ def _narrow_remotes(builds: Callable[[], BuildContext], config: Config) -> Build
         return found.source.kustomize.remotes if found is not None else ()
 
     return context._replace(remotes=context.remotes._replace(own=config.source.kustomize.remotes), list_allowed=list_allowed)
-
-
-def _read_changed_files(repository: Repository, tree: str, cache: ParseCache, last: TreeCache) -> TreeCache | None:
-    """Return the last tree with its changed files; None if anything but the content of known, valid files changed."""
-    changed = repository.changed_paths(last.tree, tree)
-    if len(changed) > len(last.files) // 4 or any(path not in last.files or path == FILE for path in changed):
-        return None
-    config = last.source_tree.config
-    reader = SourceReader(repository, cache, config, strict=config.source.strict)
-    files = dict(last.files)
-    for path in changed:
-        entry = repository.find_entry(tree, path)
-        if entry is None or entry[1] not in REGULAR_FILE_MODES or not last.files[path].independent:
-            return None
-        files[path] = read_source_file(path, entry[0], reader)
-        if any(document.kind == TENANT and document.group == GROUP for document in files[path].documents):
-            return None
-        if last.files[path].documents and not files[path].documents and files[path].file.status != "empty":
-            return None  # the file keeps the documents that it had
-        if len(files[path].file.others) > len(last.files[path].file.others):
-            return None  # it may keep some of them
-        if not files[path].independent or has_policy_documents([files[path]]) != has_policy_documents([last.files[path]]):
-            return None  # the finding about hidden sources depends on whether there are policy documents
-        if last.depends_on_policies and (has_policy_documents([files[path]]) or may_change_builds(files[path])):
-            return None
-        if (last.source_tree.variants or config.source.variants) and has_policy_documents([files[path]]):
-            return None  # labels and annotations of clusters choose variants
-        if has_tool_documents([files[path], last.files[path]]) or _may_have_bundles(files[path].documents):
-            return None  # they may be built
-        custom = [document for document in files[path].documents if not is_known_group(document.group)]
-        if _has_definitions(files[path].documents) or (custom and _has_definitions(last.source_tree.documents)):
-            return None  # custom resources are checked against their definitions
-    before = last.source_tree
-    made = _make_tree_cache(tree, files, before.config, list(before.other_findings), list(last.built), {}, True, True)
-    source_tree = made.source_tree._replace(
-        kustomized=before.kustomized,
-        builds=before.builds,
-        variants=before.variants,
-        replaced=before.replaced,
-        incomplete=before.incomplete,
-    )
-    return made._replace(
-        source_tree=source_tree,
-        built=last.built,
-        source_paths=last.source_paths,
-        depends_on_policies=last.depends_on_policies,
-        reading_rules=last.reading_rules,
-    )
-
-
-def has_policy_documents(files: Iterable[SourceFile]) -> bool:
-    """Return whether a file has a document of a policy API, such as a policy or a cluster."""
-    return any(document.group in apis_by_group for file in files for document in file.documents)
-
-
-def _needs_builds(config: Config, entries: list[TreeEntry], has_unread: bool, files: Mapping[str, SourceFile]) -> bool:
-    """Return whether there is something to build, or manifests that are not read may say so: most sources have neither."""
-    return (
-        bool(config.source.kustomize.build)
-        or any(entry.path.endswith(_ROOT_NAMES) for entry in entries)
-        or has_unread
-        or has_tool_documents(files.values())
-    )
-
-
-def has_tool_documents(files: Iterable[SourceFile]) -> bool:
-    """Return whether a file has a document of Flux or Argo CD, a broken one included."""
-    return any(
-        any(document.group in TOOL_GROUPS for document in file.documents)
-        or (
-            file.broken
-            and any(parse_api_group(str(parsed.body.get("apiVersion"))) in TOOL_GROUPS for parsed in file.file.documents)
-        )
-        for file in files
-    )
-
-
-def may_change_builds(file: SourceFile) -> bool:
-    """Return whether a file has documents on which builds of delivery tools may depend, such as a Flux Kustomization or a ConfigMap."""
-    values = (not document.group and document.kind in ("ConfigMap", "Secret") for document in file.documents)
-    return has_tool_documents([file]) or any(values)
-
-
-def _may_have_bundles(documents: Iterable[RawDocument]) -> bool:
-    """Return whether a document is a Bundle or contains one. After a bug it may, which costs work only."""
-    kinds = {BUNDLE_KIND, *(kind for api in policy_apis.values() for kind in api.embedded_objects)}
-    try:
-        return any((document.group, document.kind) in kinds and may_contain_bundle(document) for document in documents)
-    except Exception as error:
-        if not is_bug(error):
-            raise
-        from gitsched.model.fault import describe_fault  # only after a bug
-
-        _log.warning("%s while Bundles were looked for; the next run plans everything; report this bug", describe_fault(error))
-        return True
-
-
-def _make_tree_cache(
-    tree: str,
-    files: Mapping[str, SourceFile],
-    config: Config,
-    findings: list[Finding],
-    restored: list[RawDocument],
-    kept: Mapping[str, LastValidFile],
-    valid: bool,
-    config_valid: bool,
-) -> TreeCache:
-    documents = [document for file in files.values() for document in file.documents]
-    file_findings = {path: file.findings for path, file in files.items() if file.findings}
-    source_tree = SourceTree((*documents, *restored), file_findings, tuple(findings), config, kept)
-    return TreeCache(tree, files, source_tree, valid, config_valid, files.keys())
 
 
 def _restore_last_valid(
