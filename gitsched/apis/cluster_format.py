@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from gitsched.model.cluster_facts import ClusterFacts, CollectedCluster, Readiness, StaleRule
 from gitsched.model.document import Body, as_object, list_objects
-from gitsched.model.time import format_time
+from gitsched.model.time import format_time, parse_time
 
 
 class StaleFacts(NamedTuple):
@@ -55,8 +55,6 @@ def translate_taints(taints: Iterable[Mapping[str, Any]], effects: Mapping[str, 
 
 def read_condition(body: Body, kind: str) -> Readiness | None:
     """Return a condition of the status of an object; None if it has none of the type with a valid status."""
-    from gitsched.model.time import parse_time
-
     for condition in list_objects(as_object(body.get("status")).get("conditions")):
         if condition.get("type") == kind and condition.get("status") in ("True", "False", "Unknown"):
             reason, message = (str(condition.get(name) or "")[:limit] for name, limit in (("reason", 256), ("message", 1024)))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from gitsched.render.yaml import dump
+
 if TYPE_CHECKING:
     from gitsched.model.document import Body, Document, Key
     from gitsched.model.finding import Finding
@@ -54,7 +56,5 @@ class Export(NamedTuple):
 
 def make_object_list(objects: Iterable[Body], findings: Iterable[Finding] = ()) -> ExportResult:
     """Return an export of Kubernetes objects: a YAML stream as text, and a `List`."""
-    from gitsched.render.yaml import dump  # only `gitsched export` needs it
-
     items = list(objects)
     return ExportResult("---\n".join(map(dump, items)), {"apiVersion": "v1", "kind": "List", "items": items}, tuple(findings))

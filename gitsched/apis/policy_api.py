@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from gitsched.apis.adoption import HubObjects
     from gitsched.apis.cluster_format import ClusterFormat
     from gitsched.apis.export import Export
-    from gitsched.apis.gitsched.config import Config
     from gitsched.apis.gitsched.config_section import SettingsSection
     from gitsched.apis.live_apply import LiveApply
     from gitsched.apis.topology import Topology
@@ -313,8 +312,8 @@ class PolicyAPI:
     """Return the validator of a group and kind."""
     validated_objects: Mapping[GroupKind, frozenset[str]] = field(default_factory=dict)
     """Kinds outside `groups` that are validated as well, with the names that count; no names means all."""
-    list_ignored_codes: Callable[[Config], frozenset[str]] | None = None
-    """Return the codes of validation findings that the settings turn off."""
+    ignored_codes: Mapping[str, str] = field(default_factory=dict)
+    """Codes of validation findings, by the setting of `settings` that turns them off."""
 
     list_selectors: Callable[[Iterable[Body]], Iterable[WorkloadSelector]] = lambda bodies: (WorkloadSelector() for _ in bodies)
     """Return which workloads documents of the API may select, also because others refer to them; by default, all."""

@@ -58,8 +58,13 @@ def is_active(api: PolicyAPI, kinds: Collection[tuple[str, str]]) -> bool:
 
 def list_ignored_codes(settings: Config) -> frozenset[str]:
     """Return the codes of the validation findings that settings turn off."""
-    ignored = (api.list_ignored_codes(settings) for api in policy_apis.values() if api.list_ignored_codes is not None)
-    return frozenset[str]().union(*ignored)
+    return frozenset(
+        code
+        for api in policy_apis.values()
+        if api.settings is not None
+        for name, code in api.ignored_codes.items()
+        if getattr(settings.settings_of(api.settings), name)
+    )
 
 
 def load_cluster_formats() -> dict[str, ClusterFormat]:

@@ -16,10 +16,11 @@ from gitsched.apis.karmada import names
 from gitsched.apis.karmada.autoscalers import NO_AUTOSCALERS
 from gitsched.apis.karmada.binding.binding_decision import decide_binding, run_passes
 from gitsched.apis.karmada.binding.resource_binding import find_decisive_pass
-from gitsched.apis.karmada.binding.scheduling_pass import mark_suspended
+from gitsched.apis.karmada.binding.scheduling_pass import apply_overrides, mark_suspended
 from gitsched.apis.karmada.binding.unscheduled_outcomes import keep_previous
 from gitsched.apis.karmada.dependencies.attached_binding import Attachment
 from gitsched.apis.karmada.dependencies.dependencies_distributor import DependenciesDistributor
+from gitsched.apis.karmada.dependencies.references import depends_on
 from gitsched.apis.karmada.reschedule_triggers import NO_TRIGGERS
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.karmada.warnings import find_policy_warnings
@@ -145,8 +146,6 @@ class KarmadaEngine(PolicyEngine):
         return (*inputs, *self.state.autoscalers.decision_inputs(template.key, self.state.snapshot))
 
     def describe_delivery(self, template: Document, key: Key, /) -> str:
-        from gitsched.apis.karmada.dependencies.references import depends_on  # only for a missing dependency
-
         policy, _ = self.state.find_policy(template, self.state.find_record(template))
         if policy is None or policy.spec.get("propagateDeps") is True:
             return ""
@@ -284,8 +283,6 @@ class KarmadaEngine(PolicyEngine):
         return index is not None and any(rule.mask(request, one, self.state.fleet, 0) >> index & 1 for one in request.groups)
 
     def customize(self, template: Document, target: TargetCluster, /) -> TargetCluster:
-        from gitsched.apis.karmada.binding.scheduling_pass import apply_overrides  # only where a rollout replaces a copy
-
         state = self.state
         if not state.overrides.policies:
             return target

@@ -22,39 +22,14 @@ from gitsched.apis.karmada.names import (
 )
 from gitsched.apis.karmada.settings import SETTINGS
 from gitsched.apis.karmada.topology import TOPOLOGY
-from gitsched.apis.policy_api import DocumentValidator, PolicyAPI, PolicyEngine, RemovedWorkload, StarterFiles, WorkloadSelector
-from gitsched.apis.snapshot import Snapshot
+from gitsched.apis.policy_api import PolicyAPI, WorkloadSelector
+from gitsched.apis.registered import Registered
 from gitsched.model.document import ApiKinds, Body, as_object, list_objects, parse_api_group
 
 if TYPE_CHECKING:
-    from gitsched.apis.adoption import HubObjects
-    from gitsched.apis.cluster_format import ClusterFormat
-    from gitsched.apis.gitsched.config import Config
+    pass
 
 _PROXY_FIELDS = frozenset(("proxyHeader", "proxyURL"))
-
-
-def _create_engine(snapshot: Snapshot) -> PolicyEngine:
-    from gitsched.apis.karmada.engine import KarmadaEngine  # `validate` does not need it
-
-    return KarmadaEngine(snapshot)
-
-
-def _apply_defaults(body: Body) -> Body:
-    from gitsched.apis.karmada.defaulting import apply_defaults  # not needed when all documents come from the cache
-
-    return apply_defaults(body)
-
-
-def _list_ignored_codes(config: Config) -> frozenset[str]:
-    allowed = config.settings_of(SETTINGS).allow_no_execute_taint_policy
-    return frozenset({TAINT_POLICY_NO_EXECUTE}) if allowed else frozenset()
-
-
-def _find_validator(group: str, kind: str) -> DocumentValidator | None:
-    from gitsched.apis.karmada.validation.admission import VALIDATORS  # not needed when all documents come from the cache
-
-    return VALIDATORS.get((group, kind))
 
 
 def _remove_secrets(body: Body) -> Body:
@@ -64,12 +39,6 @@ def _remove_secrets(body: Body) -> Body:
     if group != CLUSTER_GROUP or not isinstance(spec, dict) or _PROXY_FIELDS.isdisjoint(spec):
         return body
     return {**body, "spec": {name: value for name, value in spec.items() if name not in _PROXY_FIELDS}}
-
-
-def _read_removed_workload(record: Body) -> RemovedWorkload | None:
-    from gitsched.apis.karmada.binding.removed_workload import read_removed_workload  # most plans remove nothing
-
-    return read_removed_workload(record)
 
 
 def _list_selectors(bodies: Iterable[Body]) -> Iterator[WorkloadSelector]:
@@ -85,28 +54,10 @@ def _list_selectors(bodies: Iterable[Body]) -> Iterator[WorkloadSelector]:
             yield WorkloadSelector(group, str(selector.get("kind") or ""), str(selector.get("name") or ""))
 
 
-def _load_hub_objects() -> HubObjects:
-    from gitsched.apis.karmada.adoption import HUB_OBJECTS  # only `gitsched adopt` needs it
-
-    return HUB_OBJECTS
-
-
-def _load_starter() -> StarterFiles:
-    from gitsched.apis.karmada.starter import STARTER  # only `gitsched init` needs it
-
-    return STARTER
-
-
-def _load_cluster_format() -> ClusterFormat:
-    from gitsched.apis.karmada.cluster.facts import CLUSTER_FORMAT  # most sources have no collected facts
-
-    return CLUSTER_FORMAT
-
-
 API = PolicyAPI(
     name="karmada",
     groups=GROUPS,
-    create_engine=_create_engine,
+    create_engine=Registered("gitsched.apis.karmada.engine", "KarmadaEngine"),
     kinds=ApiKinds(
         cluster_scoped=frozenset(
             {
@@ -121,16 +72,16 @@ API = PolicyAPI(
     ),
     active_records=RECORD_KINDS,
     settings=SETTINGS,
-    apply_defaults=_apply_defaults,
-    find_validator=_find_validator,
+    apply_defaults=Registered("gitsched.apis.karmada.defaulting", "apply_defaults"),
+    find_validator=Registered("gitsched.apis.karmada.validation.admission", "find_validator"),
     remove_secrets=_remove_secrets,
-    read_removed_workload=_read_removed_workload,
-    list_ignored_codes=_list_ignored_codes,
+    read_removed_workload=Registered("gitsched.apis.karmada.binding.removed_workload", "read_removed_workload"),
+    ignored_codes={"allow_no_execute_taint_policy": TAINT_POLICY_NO_EXECUTE},
     list_selectors=_list_selectors,
-    load_cluster_format=_load_cluster_format,
+    load_cluster_format=Registered("gitsched.apis.karmada.cluster.facts", "CLUSTER_FORMAT").load,
     topology=TOPOLOGY,
-    load_starter=_load_starter,
-    load_hub_objects=_load_hub_objects,
+    load_starter=Registered("gitsched.apis.karmada.starter", "STARTER").load,
+    load_hub_objects=Registered("gitsched.apis.karmada.adoption", "HUB_OBJECTS").load,
     explained_kinds=("Cluster", "WorkloadRebalancer"),
     absence_codes=frozenset({"karmada-selects-nothing", "karmada-cluster-unknown"}),
     serializable=True,

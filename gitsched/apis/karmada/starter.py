@@ -7,7 +7,7 @@ from typing import Final
 
 from gitsched.apis.policy_api import BundleStarter, StarterFiles
 from gitsched.model.document import Body, get_field
-from gitsched.render.yaml import quote
+from gitsched.render.yaml import dump, quote
 
 _SETTINGS: Final = """\
   karmada:
@@ -106,8 +106,6 @@ spec:
 
 
 def _write_clusters(clusters: Mapping[str, Body]) -> str:
-    from gitsched.render.yaml import dump
-
     heads = {"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster"}
     return "---\n".join(
         dump({**heads, "metadata": {"name": name, **metadata}, "spec": {"syncMode": "Pull"}}) for name, metadata in clusters.items()

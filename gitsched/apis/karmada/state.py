@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from gitsched.apis.companions import has_followers
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.autoscalers import NO_AUTOSCALERS, AutoscalerIndex
 from gitsched.apis.karmada.binding.hub_bindings import BINDING_KINDS, add_hub_bindings
@@ -356,8 +357,6 @@ def _has_followers(snapshot: Snapshot, policies: Iterable[Document]) -> bool:
     """Return whether companions follow workloads. The annotation of a broken policy is not known, so that it may ask for it."""
     if not any(key[:2] in COMPANION_KINDS for key in snapshot.templates):
         return False
-    from gitsched.apis.companions import has_followers  # only for sources with companions
-
     return has_followers(snapshot.templates, policies, snapshot.config)
 
 

@@ -19,6 +19,7 @@ from gitsched.apis.knative.documents import (
     read_inputs,
     read_previous_rendering,
 )
+from gitsched.apis.knative.explanation import evaluate_pods, explain_placements, explain_previous
 from gitsched.apis.knative.findings import describe_replicas, report_run
 from gitsched.apis.knative.names import make_pod_key
 from gitsched.apis.knative.scheduler import VpodSchedulingResult, schedule_vpods
@@ -169,13 +170,9 @@ class AdapterRun:
         return self._make_outcome(template, rendering, "stale", why, self.snapshot.at) if rendering else None
 
     def evaluate_own(self, kind: str, name: str, namespace: str, /) -> list[CandidateResult] | None:
-        from gitsched.apis.knative.explanation import evaluate_pods  # imported lazily: only `gitsched explain` needs it
-
         return evaluate_pods(self.inputs, self.result, kind, name, namespace) if self.inputs and self.result else None
 
     def explain(self, template: Document) -> Explanation | None:
-        from gitsched.apis.knative.explanation import explain_placements, explain_previous
-
         if self.inputs is None or self.result is None:
             return explain_previous(template, self._records, self.blocking_finding) if self.blocking_finding else None
         return explain_placements(self.inputs, self.result, template, self.findings)

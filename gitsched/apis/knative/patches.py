@@ -6,6 +6,7 @@ import json
 import shlex
 from collections.abc import Iterable, Iterator
 
+from gitsched.apis.export import ExportInput, ExportResult
 from gitsched.apis.knative.names import UNSCHEDULABLE
 from gitsched.model.document import Body, Document, Key, get_field, parse_api_group
 from gitsched.model.merge_patch import MergePatch
@@ -62,3 +63,9 @@ def _make_kubectl_command(patch: MergePatch) -> Iterator[str]:
     if patch.subresource:
         yield f"--subresource={patch.subresource}"
     yield from ("--type=merge", "--patch", json.dumps(patch.body, separators=(",", ":")))
+
+
+def export_patches(found: ExportInput) -> ExportResult:
+    """Return decisions as patches, and as kubectl commands."""
+    patches = make_patches(found.records, found.templates.values())
+    return ExportResult(format_kubectl_commands(patches), make_patch_list(patches))

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import ChangeProposal, Continuation, ExpiredDocument, SnapshotChanges
 from gitsched.apis.continuation import is_plain
+from gitsched.apis.krake.adoption import adopt
 from gitsched.apis.krake.applications import FINAL_APPLICATION_STATES, list_manifests
 from gitsched.apis.krake.candidates import ResourceCandidate, is_deleted
 from gitsched.apis.krake.cluster_states import OBSERVED_FAILURES
+from gitsched.apis.krake.explanation import explain_application, explain_binding, propose_change
 from gitsched.apis.krake.generated_clusters import find_unused_clusters
+from gitsched.apis.krake.held_applications import fix_application, hold_application
 from gitsched.apis.krake.metrics import NO_METRICS
 from gitsched.apis.krake.names import APPLICATION, GROUPS, ResourceRef, cluster_directory
 from gitsched.apis.krake.scheduler import ApplicationDecision, KrakeScheduler, evaluate_application
@@ -192,21 +195,15 @@ class KrakeEngine(PolicyEngine):
         return self.scheduler.evaluate_backends(found) if found else None
 
     def propose(self, template: Document, cluster: str) -> ChangeProposal | None:
-        from gitsched.apis.krake.explanation import propose_change  # imported lazily: only `gitsched explain` needs it
-
         decision = self.scheduler.applications.get(template.key)
         return propose_change(decision, self.snapshot.documents, cluster) if decision is not None else None
 
     def explain(self, template: Document) -> Explanation | None:
-        from gitsched.apis.krake.explanation import explain_application, explain_binding
-
         decision = self.scheduler.applications.get(template.key)
         observed = getattr(self.snapshot.observations, "time", None)
         return explain_application(decision, observed) if decision is not None else explain_binding(self.scheduler, template)
 
     def adopt(self, workloads: Iterable[Document], running: RunningObjects, /) -> Iterable[AdoptedRecord]:
-        from gitsched.apis.krake.adoption import adopt  # only `gitsched adopt` needs it
-
         bound = (*self.scheduler.bindings, *self.scheduler.magnum_bindings)
         return adopt(workloads, bound, self.scheduler.clusters, running)
 
@@ -238,8 +235,6 @@ class KrakeEngine(PolicyEngine):
         before, after = ({target.cluster for target in each} for each in (outcome.previous_targets, targets))
         if before <= after or is_deleted(document.body) or (self.snapshot.load_holds is None and not self.snapshot.fixed):
             return outcome
-        from gitsched.apis.krake.held_applications import fix_application, hold_application  # few applications move
-
         if self.snapshot.fixed:
             return fix_application(self.snapshot, decision, outcome)
         return hold_application(self.snapshot, decision, outcome, self.clusters(), self.unavailable_clusters())

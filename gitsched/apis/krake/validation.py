@@ -212,3 +212,8 @@ _RULES: Mapping[tuple[str, str], DocumentValidator] = {
     (INFRASTRUCTURE, "GlobalInfrastructureProvider"): validate_provider,
 }
 VALIDATORS: Mapping[tuple[str, str], DocumentValidator] = {kind: partial(_validate, rules) for kind, rules in _RULES.items()}
+
+
+def find_validator(group: str, kind: str) -> DocumentValidator | None:
+    """Return the validator of a kind."""
+    return VALIDATORS.get((group, kind))

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from gitsched.apis.ocm.names import ADDON_SCORE, GROUP, VERSIONS
-from gitsched.apis.policy_api import ScoreInput
+from gitsched.apis.policy_api import ScoreInput, ScoreMeasurement
 from gitsched.model.document import Body, get_field
 from gitsched.model.finding import Issue
 from gitsched.model.time import format_time, parse_duration, parse_time
@@ -167,3 +167,11 @@ def _build_addon_scores(
                 }
             )
     return documents
+
+
+def list_measurements(definition: Body) -> list[ScoreMeasurement]:
+    """Return what is measured for the scores of a ClusterScores document."""
+    return [
+        ScoreMeasurement(one.name, one.source, one.spec, ("spec", "scores", index, one.source))
+        for index, one in enumerate(read_score_definitions(definition))
+    ]

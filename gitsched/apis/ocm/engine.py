@@ -8,11 +8,16 @@ from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import ChangeProposal, Continuation, HealthReport, SnapshotChanges
 from gitsched.apis.gitsched.config import GROUP as CONFIG_GROUP
-from gitsched.apis.ocm import names
+from gitsched.apis.ocm import explanation, names, score_findings
+from gitsched.apis.ocm.adoption import OcmAdoption
 from gitsched.apis.ocm.availability import find_availability_findings, find_reported_unready, find_unavailable, write_cluster_record
 from gitsched.apis.ocm.cel.cluster_expressions import ExpressionCompiler
+from gitsched.apis.ocm.change_proposals import ProposalInputs, propose_change
+from gitsched.apis.ocm.continuation import can_continue, find_affected, find_selectable
 from gitsched.apis.ocm.decisions import list_decision_clusters
+from gitsched.apis.ocm.explanation import evaluate_clusters
 from gitsched.apis.ocm.followers import find_record, read_annotated, read_followers
+from gitsched.apis.ocm.held_workloads import hold_workload
 from gitsched.apis.ocm.lost_clusters import find_lost, may_choose
 from gitsched.apis.ocm.managed_clusters import ClusterSets, read_managed_clusters
 from gitsched.apis.ocm.manifestworkreplicaset import make_outcome, make_stale_outcome
@@ -138,8 +143,6 @@ class OcmEngine(PolicyEngine):
 
     def continue_with(self, snapshot: Snapshot, changes: SnapshotChanges, /) -> Continuation | None:
         """Schedule all Placements again, which reads no template. A change affects the workloads of Placements with another result."""
-        from gitsched.apis.ocm.continuation import can_continue, find_affected  # most changes are of templates
-
         has_reports = snapshot.observations != self.snapshot.observations
         if has_reports or not can_continue(snapshot, changes, has_followers=self._followers is not None):
             return None
@@ -154,8 +157,6 @@ class OcmEngine(PolicyEngine):
         return self._followers.list_related() if self._followers is not None else ()
 
     def list_selectable(self, before: PolicyEngine, after: PolicyEngine, changes: SnapshotChanges, /) -> frozenset[Key] | None:
-        from gitsched.apis.ocm.continuation import find_selectable  # only to compare commits
-
         assert isinstance(before, OcmEngine), "both are engines of this API"
         assert isinstance(after, OcmEngine), "both are engines of this API"
         return None if self.reads_other_templates else find_selectable(before._results, after._results, changes)
@@ -187,8 +188,6 @@ class OcmEngine(PolicyEngine):
             yield write_basis(self.run.basis)
 
     def adopt(self, _workloads: Iterable[Document], running: RunningObjects, /) -> Iterable[AdoptedRecord]:
-        from gitsched.apis.ocm.adoption import OcmAdoption  # only `gitsched adopt` needs it
-
         own = map(read_replica_set, self.snapshot.documents.get((names.WORK_GROUP, names.MANIFEST_WORK_REPLICA_SET), ()))
         annotated = (self._read_annotated(template) for template in self.snapshot.templates.values())
         workloads = [workload for workload in (*own, *annotated) if workload is not None]
@@ -311,8 +310,6 @@ class OcmEngine(PolicyEngine):
         return self.evaluate_own(names.PLACEMENT, placement.name, placement.namespace) or []
 
     def evaluate_own(self, kind: str, name: str, namespace: str, /) -> list[CandidateResult] | None:
-        from gitsched.apis.ocm.explanation import evaluate_clusters
-
         key = names.placement_key(namespace or "default", name)
         result = self.run.results.get(key)
         if kind != names.PLACEMENT or result is None:
@@ -320,16 +317,12 @@ class OcmEngine(PolicyEngine):
         return evaluate_clusters(result, self.fleet, self._clusters.tainted)
 
     def propose(self, template: Document, cluster: str, /) -> ChangeProposal | None:
-        from gitsched.apis.ocm.change_proposals import ProposalInputs, propose_change  # loaded only when changes are proposed
-
         workload = self._read_workload(template)
         result = None if workload is None else self.run.results.get(workload.references[0][0])
         inputs = ProposalInputs(self.fleet, self.cluster_sets, self.snapshot.documents)
         return None if result is None else propose_change(inputs, result, cluster)
 
     def explain(self, template: Document) -> Explanation | None:
-        from gitsched.apis.ocm import explanation  # only the verb explain needs it
-
         def explain_key(key: Key) -> Explanation | None:
             if (skipped := self.run.skipped.get(key)) is not None:
                 return explanation.explain_skipped_placement(skipped, self._placement_states[key].decisions, self.findings)
@@ -370,8 +363,6 @@ class OcmEngine(PolicyEngine):
             snapshot.load_holds is None or not previous_rollout.revisions.keys() - rollout.progress.revisions.keys()
         ):
             return outcome
-        from gitsched.apis.ocm.held_workloads import hold_workload  # few workloads leave a cluster
-
         facts, unavailable = self._clusters.facts, self.unavailable_clusters()
         return hold_workload(snapshot, workload, outcome, previous_rollout, self._reports, facts, unavailable, previous)
 
@@ -379,8 +370,6 @@ class OcmEngine(PolicyEngine):
         documents = self._documents(names.ADDON_SCORE)
         if not documents and not any(result.add_ons for result in self.run.results.values()):
             return
-        from gitsched.apis.ocm import score_findings  # most Placements use no add-on scores
-
         broken = (key.name for key in self.snapshot.quarantined if (key.group, key.kind) == (names.GROUP, names.MANAGED_CLUSTER))
         yield from score_findings.list_placement_findings(self.run.results.values(), scores, self.fleet.names)
         yield from score_findings.list_unknown_clusters(documents, {*self.fleet.names, *broken})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from gitsched.apis.companions import CompanionFollowers, has_followers
 from gitsched.apis.ocm.workloads import OcmWorkload, read_placement_annotation, read_template, template_record
 from gitsched.apis.snapshot import Snapshot
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
@@ -18,8 +19,6 @@ def read_followers(snapshot: Snapshot, placements: Mapping[Key, Document]) -> Co
     """Return which companions follow workloads; None if none does."""
     if not any(key[:2] in COMPANION_KINDS for key in snapshot.templates):
         return None
-    from gitsched.apis.companions import CompanionFollowers, has_followers  # only for sources with companions
-
     wanted = has_followers(snapshot.templates, placements.values(), snapshot.config)
     return CompanionFollowers(snapshot.templates, snapshot.config) if wanted else None
 

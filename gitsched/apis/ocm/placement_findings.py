@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gitsched.apis.ocm import names
 from gitsched.apis.ocm.placement import Misconfiguration
+from gitsched.apis.ocm.preferred_clusters import find_preference_findings
 from gitsched.apis.ocm.scheduling import PlacementResult, SchedulingRun, SkippedPlacement, describe_missing_sets
 from gitsched.model.document import Document
 from gitsched.model.finding import FieldOrigin, Finding, Pointer, Severity, format_names, locate_document
@@ -27,8 +28,6 @@ def list_findings(run: SchedulingRun, fleet: Fleet, expressions: ExpressionCompi
     for result in run.results.values():
         yield from _list_result_findings(result, expressions)
         if result.placement.preferred is not None:
-            from gitsched.apis.ocm.preferred_clusters import find_preference_findings  # few Placements name clusters
-
             yield from find_preference_findings(result, fleet)
         if result.choice is not None and not result.choice.selected and result.placement.number_of_clusters != 0:
             without_decision.setdefault(_describe_exclusions(result, fleet), []).append(result.placement.document)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
 from typing import TYPE_CHECKING
 
-from gitsched.apis.export import Export, ExportInput, ExportOption, ExportResult
+from gitsched.apis.export import Export, ExportOption
 from gitsched.apis.ocm.names import (
     ADDON_SCORE,
     CLUSTER_CLAIM,
@@ -28,86 +27,15 @@ from gitsched.apis.ocm.topology import TOPOLOGY
 from gitsched.apis.policy_api import (
     ClusterScoring,
     DeliveryReports,
-    DocumentValidator,
     PolicyAPI,
-    PolicyEngine,
     RecordDescription,
-    RemovedWorkload,
-    ScoreInput,
-    ScoreMeasurement,
-    StarterFiles,
     WorkloadSelector,
 )
-from gitsched.apis.snapshot import Snapshot
-from gitsched.model.document import ApiKinds, Body, Key
+from gitsched.apis.registered import Registered
+from gitsched.model.document import ApiKinds, Body
 
 if TYPE_CHECKING:
-    from gitsched.apis.adoption import HubObjects
-    from gitsched.apis.cluster_format import ClusterFormat
-    from gitsched.model.scheduling import RecordedDecision
-
-
-def _create_engine(snapshot: Snapshot) -> PolicyEngine:
-    from gitsched.apis.ocm.engine import OcmEngine  # most repositories have no Placement
-
-    return OcmEngine(snapshot)
-
-
-def _apply_defaults(body: Body) -> Body:
-    from gitsched.apis.ocm.defaulting import default  # most repositories have no document of it
-
-    return default(body)
-
-
-def _find_validator(group: str, kind: str) -> DocumentValidator | None:
-    from gitsched.apis.ocm.validation import VALIDATORS  # most repositories have no document of it
-
-    return VALIDATORS.get((group, kind))
-
-
-def _describe_record(key: Key, record: Body) -> RecordedDecision | None:
-    from gitsched.apis.ocm.previous_decisions import describe_decision  # most repositories have no record of it
-
-    return describe_decision(key, record)
-
-
-def _list_reporting_clusters(documents: Iterable[Body]) -> set[str]:
-    from gitsched.apis.ocm.rollout import list_reporting_clusters  # only rollouts that wait for commit statuses need it
-
-    return list_reporting_clusters(documents)
-
-
-def _list_measurements(definition: Body) -> list[ScoreMeasurement]:
-    from gitsched.apis.ocm.cluster_scores import read_score_definitions  # only `gitsched scores` needs it
-
-    return [
-        ScoreMeasurement(one.name, one.source, one.spec, ("spec", "scores", index, one.source))
-        for index, one in enumerate(read_score_definitions(definition))
-    ]
-
-
-def _build_score_documents(wanted: ScoreInput) -> list[Body]:
-    from gitsched.apis.ocm.cluster_scores import build_documents  # as above
-
-    return build_documents(wanted)
-
-
-def _is_current(before: Body, document: Body, now: datetime) -> bool:
-    from gitsched.apis.ocm.cluster_scores import is_current  # only services that receive scores need it
-
-    return is_current(before, document, now)
-
-
-def _read_removed_workload(record: Body) -> RemovedWorkload | None:
-    from gitsched.apis.ocm.removed_workload import read_removed_workload  # most plans remove nothing
-
-    return read_removed_workload(record)
-
-
-def _make_export(found: ExportInput) -> ExportResult:
-    from gitsched.apis.ocm.export import make_export  # only `gitsched export` needs it
-
-    return make_export(found)
+    pass
 
 
 _EXPORT_HELP = """Print Placements, PlacementDecisions and workloads as objects for a hub, or for Argo CD.
@@ -132,27 +60,9 @@ _EXPORT_OPTIONS = (
 )
 
 
-def _load_hub_objects() -> HubObjects:
-    from gitsched.apis.ocm.adoption import HUB_OBJECTS  # only `gitsched adopt` needs it
-
-    return HUB_OBJECTS
-
-
-def _load_starter() -> StarterFiles:
-    from gitsched.apis.ocm.starter import STARTER  # only `gitsched init` needs it
-
-    return STARTER
-
-
 def _list_selectors(bodies: Iterable[Body]) -> Iterable[WorkloadSelector]:
     """Return the objects that follow a Placement: they name it in an annotation."""
     return [WorkloadSelector(annotation=PLACEMENT_LABEL)] if any(body.get("kind") == "Placement" for body in bodies) else []
-
-
-def _load_cluster_format() -> ClusterFormat:
-    from gitsched.apis.ocm.cluster_facts import CLUSTER_FORMAT  # most sources have no collected facts
-
-    return CLUSTER_FORMAT
 
 
 API = PolicyAPI(
@@ -174,30 +84,37 @@ API = PolicyAPI(
         ),
         templates=frozenset((GROUP, kind) for kind in OTHER_KINDS),
     ),
-    create_engine=_create_engine,
-    apply_defaults=_apply_defaults,
-    find_validator=_find_validator,
+    create_engine=Registered("gitsched.apis.ocm.engine", "OcmEngine"),
+    apply_defaults=Registered("gitsched.apis.ocm.defaulting", "default"),
+    find_validator=Registered("gitsched.apis.ocm.validation", "find_validator"),
     validated_objects={(GITSCHED_GROUP, CLUSTER_SCORES): frozenset()},
-    read_removed_workload=_read_removed_workload,
-    delivery_reports=DeliveryReports(GROUPS, _list_reporting_clusters, "ocm-statuses-unknown"),
+    read_removed_workload=Registered("gitsched.apis.ocm.removed_workload", "read_removed_workload"),
+    delivery_reports=DeliveryReports(
+        GROUPS, Registered("gitsched.apis.ocm.rollout", "list_reporting_clusters"), "ocm-statuses-unknown"
+    ),
     scoring=ClusterScoring(
         (GITSCHED_GROUP, CLUSTER_SCORES),
         (GROUP, MANAGED_CLUSTER),
         (GROUP, ADDON_SCORE),
-        _list_measurements,
-        _build_score_documents,
-        _is_current,
+        Registered("gitsched.apis.ocm.cluster_scores", "list_measurements"),
+        Registered("gitsched.apis.ocm.cluster_scores", "build_documents"),
+        Registered("gitsched.apis.ocm.cluster_scores", "is_current"),
     ),
-    load_cluster_format=_load_cluster_format,
+    load_cluster_format=Registered("gitsched.apis.ocm.cluster_facts", "CLUSTER_FORMAT").load,
     topology=TOPOLOGY,
-    load_starter=_load_starter,
-    load_hub_objects=_load_hub_objects,
+    load_starter=Registered("gitsched.apis.ocm.starter", "STARTER").load,
+    load_hub_objects=Registered("gitsched.apis.ocm.adoption", "HUB_OBJECTS").load,
     export=Export(
-        "Print the objects for an OCM hub or for Argo CD's clusterDecisionResource.", _EXPORT_HELP, _make_export, _EXPORT_OPTIONS
+        "Print the objects for an OCM hub or for Argo CD's clusterDecisionResource.",
+        _EXPORT_HELP,
+        Registered("gitsched.apis.ocm.export", "make_export"),
+        _EXPORT_OPTIONS,
     ),
     native_explanation="Open Cluster Management's debug endpoint",
     explained_kinds=("Placement",),
     serializable=True,
-    recorded_decisions=RecordDescription(frozenset({(GROUP, PLACEMENT_DECISION)}), _describe_record),
+    recorded_decisions=RecordDescription(
+        frozenset({(GROUP, PLACEMENT_DECISION)}), Registered("gitsched.apis.ocm.previous_decisions", "describe_decision")
+    ),
     preferred_targets="cluster",
 )

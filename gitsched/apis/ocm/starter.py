@@ -7,6 +7,7 @@ from typing import Final
 
 from gitsched.apis.policy_api import BundleStarter, StarterFiles
 from gitsched.model.document import Body, get_field
+from gitsched.render.yaml import dump
 
 _CLUSTER_SET: Final = """\
 ---
@@ -119,8 +120,6 @@ spec: {}
 
 
 def _write_clusters(clusters: Mapping[str, Body]) -> str:
-    from gitsched.render.yaml import dump
-
     heads = {"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster"}
     return "---\n".join(
         dump(

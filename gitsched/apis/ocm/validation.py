@@ -25,6 +25,7 @@ from gitsched.apis.ocm.names import (
     WORK_GROUP,
 )
 from gitsched.apis.ocm.placement import uses_spread_policy
+from gitsched.apis.policy_api import DocumentValidator
 from gitsched.manifests.object_meta import validate_object_meta
 from gitsched.model.document import Body, get_field
 from gitsched.model.finding import Issue, Pointer
@@ -116,7 +117,7 @@ def _with_metadata(validator: Callable[[Body], Iterator[Issue]]) -> Callable[[Bo
     return validate
 
 
-VALIDATORS: Mapping[tuple[str, str], Callable[[Body], Iterator[Issue]]] = {
+VALIDATORS: Mapping[tuple[str, str], DocumentValidator] = {
     (GROUP, MANAGED_CLUSTER): _with_metadata(validate_managed_cluster),
     (GROUP, CLUSTER_SET): _with_metadata(accept_document),
     (GROUP, CLUSTER_SET_BINDING): _with_metadata(validate_set_binding),
@@ -127,3 +128,8 @@ VALIDATORS: Mapping[tuple[str, str], Callable[[Body], Iterator[Issue]]] = {
     (GITSCHED_GROUP, CLUSTER_SCORES): validate_cluster_scores,
 }
 """Validators by API group and kind."""
+
+
+def find_validator(group: str, kind: str) -> DocumentValidator | None:
+    """Return the validator of a kind."""
+    return VALIDATORS.get((group, kind))

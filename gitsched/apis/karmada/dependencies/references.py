@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from gitsched.kinds.kind import Kind
+from gitsched.kinds.references import find_written_secret, list_pod_specs, list_references
 from gitsched.kinds.table import find_kind
 from gitsched.model.document import Body, Document, Key, get_field, get_text, list_objects, parse_api_group, read_labels
 
@@ -108,8 +109,6 @@ def depends_on(template: Document, key: Key, pod_path: tuple[str, ...] = ()) -> 
 
 def _read_references_by_row(template: Document, row: Kind, pod_path: tuple[str, ...]) -> tuple[DependentObjectReference, ...]:
     """GetDependencies of a kind of the table; a cluster-scoped object refers only to objects whose namespace is known."""
-    from gitsched.kinds.references import list_pod_specs, list_references  # only for these kinds
-
     namespace, body = template.key.namespace, template.body
     found = {DependentObjectReference(*reference[:4]) for reference in list_references(body, row, namespace)}
     pods = [get_field(body, *pod_path)] if pod_path else list_pod_specs(body, row)
@@ -131,8 +130,6 @@ def find_written_secret_key(template: Document) -> Key | None:
     row = find_kind(template.key.group, template.key.kind)
     if row is None or not row.secrets or not template.key.namespace:
         return None
-    from gitsched.kinds.references import find_written_secret  # only for these kinds
-
     name = find_written_secret(template.body, row)
     return Key(*_SECRET_KIND, template.key.namespace, name) if name else None
 

@@ -19,6 +19,7 @@ from gitsched.apis.karmada.explanation.triggers import (
     describe_toleration_timers,
     describe_trigger,
 )
+from gitsched.apis.karmada.overrides.variant_overrides import explain_variants
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, SelectorRule
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.karmada.warnings import find_suspended_policies
@@ -90,8 +91,6 @@ def _explain_overrides(state: KarmadaState, template: Document, outcome: Outcome
     variants = state.read_variant_requirements(template)
     if variants is None:
         return state.overrides.explain(template, clusters)
-    from gitsched.apis.karmada.overrides.variant_overrides import explain_variants  # few sources have variants
-
     return explain_variants(state.overrides, template, clusters, variants.variants)
 
 

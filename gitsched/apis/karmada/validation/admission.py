@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gitsched.apis.karmada.names import DEPENDENCIES_ANNOTATION, TAINT_POLICY_NO_EXECUTE
@@ -15,6 +15,7 @@ from gitsched.apis.karmada.validation.cluster import (
     validate_label_key,
     validate_labels,
 )
+from gitsched.apis.policy_api import DocumentValidator
 from gitsched.model.document import Body, get_field, reject_constant
 from gitsched.model.finding import Issue, Pointer
 
@@ -129,7 +130,7 @@ def _is_object_reference(entry: Any) -> bool:
     return names and isinstance(entry.get("labelSelector"), dict | None)
 
 
-VALIDATORS: Mapping[tuple[str, str], Callable[[Body], Iterator[Issue]]] = {
+VALIDATORS: Mapping[tuple[str, str], DocumentValidator] = {
     ("policy.karmada.io", "PropagationPolicy"): validate_policy,
     ("policy.karmada.io", "ClusterPropagationPolicy"): validate_policy,
     ("policy.karmada.io", "OverridePolicy"): validate_override_policy,
@@ -330,3 +331,8 @@ def _validate_workload_affinity(affinity: Body, at: Pointer) -> Iterator[Issue]:
     if len(keys) == 2 and keys["affinity"] == keys["antiAffinity"]:
         message = "affinity and antiAffinity must not use the same groupByLabelKey"
         yield make_error("karmada-workload-affinity-conflict", message, *at, "antiAffinity", "groupByLabelKey")
+
+
+def find_validator(group: str, kind: str) -> DocumentValidator | None:
+    """Return the validator of a kind."""
+    return VALIDATORS.get((group, kind))
