@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import KindScope
+from gitsched.kinds.table import is_namespaced as is_namespaced_by_table
 from gitsched.model.document import Body, Document, Key, Origin, get_field, is_namespaced, is_unread_kind, parse_api_group
 from gitsched.model.finding import Finding, format_names, locate_document, locate_origin
 from gitsched.model.variants import BUNDLE_KIND
@@ -266,8 +267,6 @@ class KindScopes:
         """Return whether a kind that is not built in is namespaced."""
         namespaced = self._known.get((group, kind))
         if namespaced is None:
-            from gitsched.kinds.table import is_namespaced as is_namespaced_by_table  # most repositories have few custom kinds
-
             namespaced = is_namespaced_by_table(group, kind)
         if namespaced is None:
             namespaced = (group, kind) in self._used

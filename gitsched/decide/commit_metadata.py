@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from gitsched.decide.guard.guard_settings import DEFAULT_GUARD, write_guard_record
 from gitsched.model.commit import RELEASE_CLUSTER_TRAILER, RELEASE_TRAILER, Commit
+from gitsched.model.holds import describe_release
 from gitsched.model.observation import write_observations
 from gitsched.model.time import EPOCH, format_time
+from gitsched.render.format_versions import describe_upgrade
 from gitsched.render.output_files import CLUSTERS, HYDRATOR_METADATA, KEPT, README, RUN_METADATA
 from gitsched.render.readme import write_readme
 from gitsched.render.readme_content import DecisionRow, FleetRow, HeldRow, ReadmeContent, RecordedRow
@@ -132,8 +134,6 @@ def render_metadata_files(
 def _list_held_rows(plan: Plan) -> list[HeldRow]:
     if not plan.totals.held:
         return []
-    from gitsched.model.holds import describe_release  # few runs hold a workload
-
     return [
         HeldRow(
             format_key(key), _list_clusters(held.clusters), held.reason, _list_clusters(held.wanted), describe_release(key, held)
@@ -188,8 +188,6 @@ def make_commit_message(
 
 def make_rewrite_message(before: RunMetadata, source: str, version: str, fixed_subject: str = "") -> str:
     """Return the message of the commit that rewrites the output of an earlier version. `source` is the source commit of the last run."""
-    from gitsched.render.format_versions import describe_upgrade  # only in the first run of a new version
-
     summary = f"output rewritten for {describe_upgrade(before.format_version, before.version, version)}"
     lines = ["no workload moves"]
     return write_commit_message(summary, lines, source=source, version=version, cause="upgrade", fixed_subject=fixed_subject)

@@ -25,11 +25,13 @@ from gitsched.decide.incremental.plan_state import Totals, compute_totals, sort_
 from gitsched.decide.last_valid_files import render_last_valid
 from gitsched.decide.plan_result import Plan, PlanDetails
 from gitsched.decide.registry import list_absence_codes, policy_apis
+from gitsched.decide.relations.companion_findings import list_companion_findings
 from gitsched.decide.relations.companion_placement import NO_COMPANIONS, CompanionPlacements, FeatureCache, compare_companions
 from gitsched.decide.relations.delivered_objects import DeliveredObjects, ReferenceCache, index_deliveries
 from gitsched.decide.relations.missing_references import MissingReference, find_missing_references, list_creators
 from gitsched.decide.relations.reference_findings import LocatedFinding, list_reference_findings
 from gitsched.decide.rendered_tree import RenderCache, RenderedTree, render
+from gitsched.decide.skipped_workloads import list_object_paths
 from gitsched.decide.workload_decision import DecisionCache
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.kinds.companion_targets import is_far
@@ -297,8 +299,6 @@ def _render(
     protected = config.output.protected_namespaces
     paths = list(map(namespace_path, protected))
     if source.skipped:
-        from gitsched.decide.skipped_workloads import list_object_paths  # only after a bug
-
         paths += list_object_paths(source.skipped)
     delivered = previous.list_delivered(paths)
     existing = {**directories.retiring, **directories.kept}
@@ -331,8 +331,6 @@ def _compare_companions(
     keys = (decisions.catalog.templates, delivered.clusters)
     if not decisions.outcomes or not any(key[:2] in COMPANION_KINDS for group in keys for key in group):
         return NO_COMPANIONS, ()
-    from gitsched.decide.relations.companion_findings import list_companion_findings  # only for sources with companions
-
     features = caches.companions = caches.companions or FeatureCache()
     companions = compare_companions(decisions, delivered, missing, config, features)
     return companions, tuple(list_companion_findings(companions, decisions, delivered))

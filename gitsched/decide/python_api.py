@@ -10,8 +10,10 @@ from typing import Any, NamedTuple, get_args
 from gitsched.apis.gitsched.config import GROUP, KIND, VERSION, parse_config
 from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.decide.decisions import DecisionSet, decide
+from gitsched.decide.fault_isolation import Isolated, isolate_faults, make_fault_finding
 from gitsched.decide.garbage_collection import gc_paused
 from gitsched.decide.registry import list_ignored_codes
+from gitsched.decide.skipped_workloads import OwnedRecords
 from gitsched.decide.validation import list_document_findings, validate_document
 from gitsched.decide.workload_explanation import explain_workload
 from gitsched.manifests.object_meta import RESOURCE, classify_document
@@ -155,8 +157,6 @@ def schedule(
     except Exception as error:
         if not is_bug(error):
             raise
-        from gitsched.decide.fault_isolation import Isolated, isolate_faults  # only after a bug
-        from gitsched.decide.skipped_workloads import OwnedRecords
 
         def decide_without(documents: Iterable[RawDocument], isolated: Isolated) -> tuple[DecisionSet, Isolated]:
             owned = OwnedRecords(records).list_of(isolated.skipped) if isolated.skipped else ()
@@ -205,8 +205,6 @@ def _read_document(checked: _CheckedDocument, ignored: frozenset[str], strictnes
     except Exception as error:
         if not is_bug(error):
             raise
-        from gitsched.decide.fault_isolation import make_fault_finding  # only after a bug
-
         document = make_raw_document(with_string_keys(body), None, broken=True)
         return document, [make_fault_finding(document, error)]
 

@@ -15,6 +15,7 @@ from gitsched.decide.namespace_manifests import (
     select_namespaces,
     withhold_namespaces,
 )
+from gitsched.decide.skipped_workloads import add_skipped_objects, add_skipped_records, list_object_paths
 from gitsched.decide.workload_files import Files, WorkloadFiles
 from gitsched.model.delivery import DeliveryConfig
 from gitsched.model.document import Body, Document, Key
@@ -161,8 +162,6 @@ def render(
         placed = {key: RenderedWorkload(rendered[key].outcome, rendered[key].manifests, rendered[key].records) for key in keys}
         add_retained_files(retained, placed, find_blob, manifests, files)
     if skipped:
-        from gitsched.decide.skipped_workloads import add_skipped_records, list_object_paths  # only after a bug
-
         add_skipped_records(skipped, find_blob, files)
         object_paths = list_object_paths(skipped)
     facts = dict(decisions.cluster_facts)
@@ -178,8 +177,6 @@ def render(
         paths = (delivered or {}).get(escape_segment(name), frozenset()) - manifests.get(name, {}).keys()
         workloads, replicas = counts.get(name, (0, 0))
         if skipped:
-            from gitsched.decide.skipped_workloads import add_skipped_objects
-
             found = add_skipped_objects(skipped, name, paths, find_blob, manifests.setdefault(name, {}))
             workloads, replicas, paths = workloads + found[0], replicas + found[1], paths - object_paths
         kept = {path: keep_namespace(path, decisions.templates, protected) for path in sorted(paths)}

@@ -11,6 +11,8 @@ from gitsched.apis.capabilities import DependencyTracking
 from gitsched.apis.policy_api import PolicyEngine
 from gitsched.apis.snapshot import Snapshot
 from gitsched.decide.delivered_replicas import count_delivered
+from gitsched.decide.encrypted import adapt_encrypted
+from gitsched.decide.relations.remote_destinations import add_destination_finding
 from gitsched.model.delivery import DELIVERING_KINDS
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.finding import Finding, locate_document
@@ -59,12 +61,8 @@ def _adapt_variants(document: Document, outcome: Outcome, snapshot: Snapshot) ->
 def _adapt_kind(document: Document, outcome: Outcome) -> Outcome:
     """Return the outcome with what follows from the kind of the document: encrypted ones stay unchanged, others may have findings."""
     if "sops" in document.body or document.key.kind == "SealedSecret":
-        from gitsched.decide.encrypted import adapt_encrypted  # few documents are encrypted
-
         outcome = adapt_encrypted(document, outcome)
     if document.key.kind in DELIVERING_KINDS:
-        from gitsched.decide.relations.remote_destinations import add_destination_finding  # few documents deliver others
-
         outcome = add_destination_finding(document, outcome)
     return outcome
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 from gitsched.apis.capabilities import NearSelecting
 from gitsched.apis.policy_api import PolicyEngine
 from gitsched.decide.decisions import DecisionSet
+from gitsched.decide.variants.variant_tables import add_variants
 from gitsched.model.document import Document, Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation, ReplicaShare
 
@@ -18,8 +19,6 @@ def explain_workload(decisions: DecisionSet, document: Document) -> Explanation 
     variants = decisions.variants.get(document.key)
     if found is None or variants is None:
         return found
-    from gitsched.decide.variants.variant_tables import add_variants  # few workloads have variants
-
     return add_variants(found, document, variants, decisions.outcomes.get(document.key))
 
 

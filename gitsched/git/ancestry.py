@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from gitsched.git.loaded_pygit2 import pygit2
 from gitsched.git.trees import MAX_ENTRIES, TreeEntry
 
 if TYPE_CHECKING:
-    import pygit2
-
     from gitsched.git.scratch_objects import ScratchObjects
     from gitsched.model.commit import Commit
 
@@ -48,8 +47,6 @@ class CommitAncestry(ABC):
 
     def has_ancestor(self, commit: str, ancestor: str) -> bool:
         """Return whether `ancestor` is the commit or in its available history."""
-        import pygit2
-
         try:
             return commit == ancestor or bool(self._repo.descendant_of(commit, ancestor))
         except (KeyError, ValueError, pygit2.GitError):
@@ -69,8 +66,6 @@ class CommitAncestry(ABC):
 
         Where the clone is shallow, the commits that it has.
         """
-        import pygit2
-
         known = [head for head in heads if self.has(head)]
         if not known:
             return []
@@ -88,8 +83,6 @@ class CommitAncestry(ABC):
 
     def find_merge_base(self, one: str, other: str) -> str | None:
         """Return the best common ancestor of two commits; None when there is none in the available history."""
-        import pygit2
-
         try:
             found = self._repo.merge_base(one, other)
         except (KeyError, ValueError, pygit2.GitError):
@@ -98,8 +91,6 @@ class CommitAncestry(ABC):
 
     def merge_trees(self, ancestor: str, ours: str, theirs: str) -> str | None:
         """Return the tree that has the changes from `ancestor` to both other trees; None when they conflict."""
-        import pygit2
-
         self._prefetch_trees(ancestor, ours, theirs)
         try:
             index = self._repo.merge_trees(ancestor, ours, theirs)
@@ -114,8 +105,6 @@ class CommitAncestry(ABC):
 
     def merge_commits(self, ours: str, theirs: str) -> str | None:
         """Return the tree that results from merging two commits; None when they conflict or no common ancestor is available."""
-        import pygit2
-
         try:
             base = self._repo.merge_base(ours, theirs)
             if base is None:

@@ -1,29 +1,19 @@
-"""Open repositories with libgit2.
-
-pygit2 is imported without its TLS set-up: it reads the certificates of the system, and fetch and push are left to the git executable.
-
-A program that imports `ssl` or pygit2 before gitsched has the usual set-up; one that imports pygit2 afterwards calls
-`pygit2.settings.set_ssl_cert_locations` before it connects.
-"""
+"""Open repositories with libgit2."""
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import sys
 import threading
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.git.process import run_git
+from gitsched.git.pygit2_loader import load_pygit2
 from gitsched.model.errors import Permanent
 
 if TYPE_CHECKING:
-    import pygit2
+    from pygit2 import Repository
 
 _owner_validation_lock = threading.Lock()
 
@@ -37,49 +27,9 @@ _ADVICE = re.compile(r"^\s*git config --global --add safe\.directory (.+)$", re.
 """The advice of git about a repository of another user, which has the path that it compares."""
 
 
-class DefaultVerifyPaths(NamedTuple):
-    """The part of `ssl.DefaultVerifyPaths` that pygit2 reads. OpenSSL searches a directory only when it verifies a certificate."""
-
-    cafile: str | None
-    capath: str
-
-
-def _get_default_verify_paths() -> DefaultVerifyPaths:
-    return DefaultVerifyPaths(None, os.environ.get("SSL_CERT_DIR") or "/etc/ssl/certs")
-
-
-def load_pygit2() -> ModuleType:
-    """Return pygit2. Where this process has not loaded `ssl` and has one thread, pygit2 finds a module in its place that names no file."""
-    if "pygit2" not in sys.modules and "ssl" not in sys.modules and threading.active_count() == 1:
-        replacement = ModuleType("ssl")
-        replacement.__dict__.update(DefaultVerifyPaths=DefaultVerifyPaths, get_default_verify_paths=_get_default_verify_paths)
-        sys.modules["ssl"] = replacement
-        try:
-            import_module("pygit2")
-        finally:
-            del sys.modules["ssl"]
-    return import_module("pygit2")
-
-
-def load_extension() -> ModuleType:
-    """Return the extension module of pygit2 alone, which lists refs. The rest of the package takes twice as long to import; where it is
-    needed later, it uses this module."""
-    spec = find_spec("pygit2")
-    if "pygit2" in sys.modules or spec is None:
-        return import_module("pygit2._pygit2")
-    package = ModuleType("pygit2")
-    package.__path__ = list(spec.submodule_search_locations or ())
-    sys.modules["pygit2"] = package
-    try:
-        return import_module("pygit2._pygit2")
-    finally:
-        del sys.modules["pygit2"]
-
-
-def open_libgit2(path: Path) -> pygit2.Repository:
+def open_libgit2(path: Path) -> Repository:
     """Open the repository at a path or in a parent directory; Permanent when there is none or access is not allowed."""
-    load_pygit2()
-    import pygit2
+    from gitsched.git.loaded_pygit2 import pygit2  # an idle run only looks at refs
 
     if not path.exists():
         raise Permanent(f"there is no file or directory {path}")
@@ -106,14 +56,14 @@ def open_libgit2(path: Path) -> pygit2.Repository:
         return opened
 
 
-def _open_without_validation(git_directory: str) -> pygit2.Repository:
+def _open_without_validation(git_directory: str) -> Repository:
     """Open a repository that may belong to another user."""
-    import pygit2
-
+    pygit2 = load_pygit2()
     with _owner_validation_lock:
         pygit2.settings.owner_validation = False
         try:
-            return pygit2.Repository(git_directory)
+            opened: Repository = pygit2.Repository(git_directory)
+            return opened
         finally:
             pygit2.settings.owner_validation = True
 
@@ -121,9 +71,7 @@ def _open_without_validation(git_directory: str) -> pygit2.Repository:
 def reject_format(location: str, git_directory: Path) -> None:
     """Raise Permanent for a Git directory in one of the formats that libgit2 does not read, which git 3 chooses for new repositories. No
     effect for any other directory."""
-    load_pygit2()
-    import pygit2
-
+    pygit2 = load_pygit2()
     pointer = git_directory / "commondir"
     config = Path(git_directory / pointer.read_text().strip() if pointer.is_file() else git_directory, "config")
     if not config.is_file():
@@ -147,8 +95,7 @@ def reject_embedded_repository(path: Path) -> None:
     root = next((parent for parent in path.parents if (parent / ".git").exists()), None)
     if ".git" in path.parts or root is None or path.name == ".git":
         return
-    import pygit2
-
+    pygit2 = load_pygit2()
     try:
         outer = pygit2.Repository(str(root))
         committed = _has_path(outer, (path.relative_to(root) / "HEAD").as_posix())
@@ -161,9 +108,8 @@ def reject_embedded_repository(path: Path) -> None:
         )
 
 
-def _has_path(repository: pygit2.Repository, path: str) -> bool:
-    import pygit2
-
+def _has_path(repository: Repository, path: str) -> bool:
+    pygit2 = load_pygit2()
     try:
         return path in repository.revparse_single("HEAD").peel(pygit2.Tree)
     except KeyError:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from gitsched.git.loaded_pygit2 import pygit2
 from gitsched.model.errors import Temporary
-
-if TYPE_CHECKING:
-    import pygit2
 
 
 class CloneControl(Protocol):
@@ -44,8 +42,6 @@ class MirroredRefs:
 
     def set_head(self, branch: str) -> None:
         """Set HEAD of a private clone to a branch; there is no worktree to update."""
-        import pygit2
-
         try:
             with self.hold_lock():
                 self._repo.set_head(f"refs/heads/{branch}")
@@ -54,8 +50,6 @@ class MirroredRefs:
 
     def set_ref(self, ref: str, oid: str) -> None:
         """Set a ref that mirrors another repository, without checking its previous value."""
-        import pygit2
-
         try:
             with self.hold_lock():
                 self._repo.references.create(ref, oid, force=True)
@@ -64,8 +58,6 @@ class MirroredRefs:
 
     def delete_ref(self, ref: str) -> None:
         """Delete a ref that mirrors another repository."""
-        import pygit2
-
         try:
             with self.hold_lock():
                 self._repo.lookup_reference(ref).delete()

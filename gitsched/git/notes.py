@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.git.refs import RefMove, check_ref, update_refs
 from gitsched.git.remote_refs import explain_push, run_push
+from gitsched.git.torn_files import is_torn_ref, replace_torn_ref
 from gitsched.model.errors import Conflict, GitschedError, Permanent, Temporary
 from gitsched.model.planned_files import NewBlob
 
@@ -52,12 +53,9 @@ def write_note(repository: Repository, commit: str, text: str, signature: Signat
 def make_note(repository: Repository, commit: str, text: str, signature: Signature, ref: str = NOTES_REF) -> RefMove | None:
     """Write the objects of a note, and return how its ref has to move; None if the commit has this note already."""
     head = repository.resolve_ref(ref)
-    if head is None and Path(repository.common_dir, ref).is_file():
-        from gitsched.git.torn_files import is_torn_ref, replace_torn_ref  # libgit2 reads the file of each other ref
-
-        if is_torn_ref(repository, ref):
-            _warn_once(f"the file of {ref} is damaged: the notes are written again from the start")
-            replace_torn_ref(repository, ref, None)
+    if head is None and Path(repository.common_dir, ref).is_file() and is_torn_ref(repository, ref):
+        _warn_once(f"the file of {ref} is damaged: the notes are written again from the start")
+        replace_torn_ref(repository, ref, None)
     base = _read_notes(repository, ref, head)
     data = NewBlob(text.rstrip("\n").encode() + b"\n")
     try:

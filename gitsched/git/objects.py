@@ -20,6 +20,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
+from gitsched.git.loaded_pygit2 import pygit2
 from gitsched.git.trees import BLOB, hash_object
 from gitsched.model.commit import Commit
 from gitsched.model.errors import Permanent, Temporary
@@ -88,8 +89,6 @@ class WrittenObjects:
             return False
 
     def _are_on_disk(self) -> bool:
-        import pygit2
-
         # Open the objects anew: libgit2 counts those that it has read before as available.
         objects = pygit2.Odb(str(self._directory / "objects"))
         return all(oid.hex() in objects for oid in self._objects)

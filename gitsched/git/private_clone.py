@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.git.clone_lock import CloneLock
+from gitsched.git.loaded_pygit2 import pygit2
 from gitsched.git.process import run_git
 from gitsched.git.repository import Repository
 from gitsched.git.transport import TRANSFER_TIMEOUT, read_transport_config
@@ -121,8 +122,6 @@ class PrivateClone:
     def refresh(self, work: Callable[[Repository], object]) -> None:
         """Call `work`, a fetch, on the clone while it is locked against other processes; when the clone is damaged, recreate it
         and call `work` again."""
-        import pygit2
-
         with self._control.hold():
             repository = self._open_or_create()
             repository.close_files()

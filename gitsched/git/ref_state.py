@@ -7,7 +7,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
-from gitsched.git.libgit2 import load_extension, reject_embedded_repository
+from gitsched.git.libgit2 import reject_embedded_repository
+from gitsched.git.pygit2_loader import load_extension
 
 MAX_REFS = 10_000
 _CONFIGURATION = ("config", "shallow", "info/grafts", "objects/info/alternates")

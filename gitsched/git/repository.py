@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from gitsched.git.ancestry import CommitAncestry
 from gitsched.git.libgit2 import open_libgit2
+from gitsched.git.loaded_pygit2 import pygit2
 from gitsched.git.mirrored_refs import CloneControl, MirroredRefs
 from gitsched.git.objects import Signer, WrittenObjects, format_commit, make_read_error, make_write_error, parse_commit
 from gitsched.git.tree_comparison import list_changed_paths
@@ -21,8 +22,6 @@ from gitsched.model.planned_files import EditedBlob, ExistingBlob
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
-
-    import pygit2
 
     from gitsched.git.kept_blobs import KeptBlobs
     from gitsched.git.scratch_objects import ScratchObjects
@@ -101,8 +100,6 @@ class Repository(CommitAncestry, MirroredRefs):
 
     def resolve(self, revision: str) -> str | None:
         """Return the commit (hex) of a branch, tag, HEAD, object id or abbreviated id; None when there is none."""
-        import pygit2
-
         named = self.resolve_ref(revision)
         try:
             if named is not None:
@@ -117,8 +114,6 @@ class Repository(CommitAncestry, MirroredRefs):
 
     def resolve_ref(self, ref: str) -> str | None:
         """Return the object id (hex) of a full ref name, following symbolic refs; None when the ref does not exist."""
-        import pygit2
-
         try:
             return str(self._repo.lookup_reference(ref).resolve().target)
         except (KeyError, ValueError, pygit2.GitError):
@@ -131,8 +126,6 @@ class Repository(CommitAncestry, MirroredRefs):
 
     def read_symbolic_ref(self, ref: str) -> str | None:
         """Return the target of a symbolic ref, even if it does not exist; None for any other ref."""
-        import pygit2
-
         try:
             found = self._repo.lookup_reference(ref).target
         except (KeyError, ValueError, pygit2.GitError):
@@ -148,8 +141,6 @@ class Repository(CommitAncestry, MirroredRefs):
 
     def has(self, oid: str) -> bool:
         """Return whether the object is available."""
-        import pygit2
-
         try:
             return oid in self._pending or (bool(_OID.fullmatch(oid)) and oid in self._repo.odb)
         except pygit2.GitError as error:
@@ -157,8 +148,6 @@ class Repository(CommitAncestry, MirroredRefs):
 
     def has_commit(self, oid: str) -> bool:
         """Return whether the object is available, and a commit."""
-        import pygit2
-
         try:
             return bool(_OID.fullmatch(oid)) and bool(self._read_stored(oid)[0] == COMMIT)
         except (KeyError, ValueError, zlib.error, pygit2.GitError):
@@ -206,8 +195,6 @@ class Repository(CommitAncestry, MirroredRefs):
 
     def blob_size(self, oid: str) -> int:
         """Return the size of a blob in bytes, read from its header only."""
-        import pygit2
-
         kept = self._kept_blobs.find(oid) if self._kept_blobs is not None else None
         if kept is not None:
             return len(kept)
@@ -309,8 +296,6 @@ class Repository(CommitAncestry, MirroredRefs):
 
     def _open_own_objects(self) -> pygit2.Odb | None:
         """Return the objects without those of other repositories, which may lose them; None where there are no others to copy from."""
-        import pygit2
-
         return pygit2.Odb(str(Path(self.common_dir, "objects"))) if self._copies else None
 
     def commit_tree(
@@ -357,8 +342,6 @@ class Repository(CommitAncestry, MirroredRefs):
         self._written.write_pack(objects)
 
     def _write_object(self, kind: int, data: bytes) -> str:
-        import pygit2
-
         try:
             return str(self._repo.write(kind, data))
         except (OSError, pygit2.GitError) as error:
@@ -366,8 +349,6 @@ class Repository(CommitAncestry, MirroredRefs):
             raise make_write_error(self.path, text, permanent="ermission denied" in text or "Read-only" in text) from error
 
     def _read_object(self, oid: str, kind: int) -> bytes:
-        import pygit2
-
         if kind == BLOB:
             self.prefetch([oid])
         try:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import pygit2
-
+from gitsched.git.loaded_pygit2 import pygit2
 from gitsched.temporary_directory import TemporaryDirectory
 
 

@@ -28,6 +28,7 @@ from gitsched.reconcile.facts.facts_branches import fetch_facts
 from gitsched.reconcile.output.output_records import open_records
 from gitsched.reconcile.run import Fetched, OutputLocation, ReconciledSource, RunContext, TrustedConfig
 from gitsched.reconcile.source.config_file import read_config
+from gitsched.reconcile.source.source_notes import read_reconciled
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
 from gitsched.render.format_versions import FORMAT_VERSION
 from gitsched.render.output_files import (
@@ -82,7 +83,6 @@ def fetch(context: RunContext, base: Commit | None = None, *, publishes: bool = 
             find_recorded_location,
             is_chosen_by_operator,
         )  # only if there was an earlier run
-        from gitsched.reconcile.source.source_notes import read_reconciled
 
         location = find_recorded_location(context, location, config, open_location)
         if base is None:

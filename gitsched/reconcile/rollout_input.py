@@ -9,6 +9,7 @@ from gitsched.git import Repository
 from gitsched.git.trees import apply_edits, hash_file
 from gitsched.model.planned_files import ExistingBlob, NewBlob, PatchedBlob, PlannedFile, WritableFile
 from gitsched.model.rollouts import RolloutInput
+from gitsched.reconcile.output.patched_manifests import write_patch
 from gitsched.reconcile.run import Fetched, RunContext
 
 MAX_COMMITS: Final = 1000
@@ -25,8 +26,6 @@ def read_rollout_input(context: RunContext, fetched: Fetched) -> RolloutInput:
 
 def _hash_file(context: RunContext, file: PlannedFile) -> str:
     if isinstance(file, PatchedBlob):
-        from gitsched.reconcile.output.patched_manifests import write_patch  # most plans patch nothing
-
         return hash_file(context.source.repository.blob, write_patch(context, file))
     return hash_file(context.source.repository.blob, file)
 

@@ -14,6 +14,7 @@ from gitsched.model.errors import Conflict
 from gitsched.model.observation import Observations
 from gitsched.model.time import EPOCH
 from gitsched.reconcile.cache.caches import Caches, ParseCache
+from gitsched.render.format_versions import describe_upgrade
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord, RunMetadata
 from gitsched.report.review import WORKLOAD_STATES, Review
 
@@ -361,8 +362,6 @@ def describe_rewrite(fetched: Fetched) -> str:
     """Return in one line how a run rewrites the output branch of an earlier version; "" where it does not."""
     if fetched.rewritten is None:
         return ""
-    from gitsched.render.format_versions import describe_upgrade  # only in the first run of a new version
-
     change = describe_upgrade(fetched.rewritten.format_version, fetched.rewritten.version, __version__)
     return f"The output is rewritten for {change}, in a commit of its own, with which no workload moves."
 

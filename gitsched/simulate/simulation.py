@@ -15,6 +15,7 @@ from gitsched.model.document import Document, Key, get_field
 from gitsched.model.progress import Progress, follow
 from gitsched.model.scheduling import Outcome
 from gitsched.model.simulation import FailureDomain, Resilience, Simulation, WorkloadEffect
+from gitsched.report.held import describe_hold
 from gitsched.simulate.baseline import Baseline, ClusterEvent, SimulationResult, decide_changed_catalog, list_capacity_reporters
 from gitsched.simulate.capacity_check import check_capacity
 from gitsched.simulate.scenario import (
@@ -187,8 +188,6 @@ def _describe_cause(outcome: Outcome | None, lost: Collection[str]) -> str:
     if outcome is None:
         return "its document is broken or defined more than once, so it is not scheduled"
     if outcome.held is not None:
-        from gitsched.report.held import describe_hold  # few workloads have data
-
         return describe_hold(outcome.held)
     findings = {finding.code: finding for finding in outcome.findings}
     if skipped := findings.get("earlier-group-fits"):

@@ -25,6 +25,7 @@ NEEDED = {
     "gitsched.git",
     "gitsched.git.libgit2",
     "gitsched.git.process",
+    "gitsched.git.pygit2_loader",
     "gitsched.git.ref_state",
     "gitsched.git.uncommitted",
     "gitsched.git.urls",
@@ -62,7 +63,7 @@ UNNEEDED = {
     "gitsched.simulate",
 }
 """Modules that take a good part of the time in which a run finds nothing to do."""
-LOAD = "from gitsched.git.libgit2 import load_pygit2; pygit2 = load_pygit2()"
+LOAD = "from gitsched.git.pygit2_loader import load_pygit2; pygit2 = load_pygit2()"
 UNKNOWN_LABEL = """\
 apiVersion: policy.karmada.io/v1alpha1
 kind: PropagationPolicy

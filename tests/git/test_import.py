@@ -19,7 +19,7 @@ def test_importing_the_package_loads_neither_libgit2_nor_its_modules():
 def test_libgit2_needs_no_certificates_and_ssl_stays_as_it_is(directory, monkeypatch):
     monkeypatch.setenv("SSL_CERT_DIR", directory)
     script = (
-        "from gitsched.git.libgit2 import load_pygit2\n"
+        "from gitsched.git.pygit2_loader import load_pygit2\n"
         "import sys\n"
         "load_pygit2().Signature('a', 'a@example.com')\n"
         "assert 'ssl' not in sys.modules\n"

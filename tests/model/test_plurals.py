@@ -17,7 +17,7 @@ AGREEING = re.compile(r"format_(?:count|part)|MAX|\belse\b|title|verb|word")
 PLURAL = {
     "apis/krake/pending_clusters.py": "only more than three are counted",
     "apis/ocm/explanation.py": "the singular is written out",
-    "cli/export.py": "0 and 1 are written out",
+    "cli/commands/export.py": "0 and 1 are written out",
     "decide/adoption.py": "the singular is written out",
     "decide/catalog.py": "at least two objects have the same name",
     "decide/relations/companion_findings.py": "only several are counted",

@@ -42,11 +42,7 @@ def run(
     **chosen: Any,
 ) -> int:
     """Carry out the command, and return its exit code."""
-    if sum((worktree, revision is not None, head is not None)) > 1 or (revision is not None and base is not None):
-        raise click.UsageError("use only one of --worktree, --revision and HEAD, and do not use --revision with BASE")
-    if out is not None and worktree:
-        raise click.UsageError("--out saves the plan of a commit: commit the files of the worktree first")
-
+    _check_selection(base, head, revision, worktree, out)
     paint = output.choose_paint(color)
     if show is not None:
         if any((base, revision, worktree, out, resilience, wanted)) or form == "html":
@@ -113,3 +109,11 @@ def run(
         if form == "text":
             formats.show_text(said)
     return exit_codes.get_review_code(rendered.review, fail_on, detailed=detailed)
+
+
+def _check_selection(base: str | None, head: str | None, revision: str | None, worktree: bool, out: Path | None) -> None:
+    """Raise a usage error unless one thing is planned."""
+    if sum((worktree, revision is not None, head is not None)) > 1 or (revision is not None and base is not None):
+        raise click.UsageError("use only one of --worktree, --revision and HEAD, and do not use --revision with BASE")
+    if out is not None and worktree:
+        raise click.UsageError("--out saves the plan of a commit: commit the files of the worktree first")

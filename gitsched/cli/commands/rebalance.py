@@ -50,20 +50,10 @@ def run(
     **chosen: Any,
 ) -> int:
     """Carry out the command, and return its exit code."""
-    chosen_ways = sum((bool(workloads), labels is not None, displaced))
-    if revision is not None and (displaced or chosen_ways > 1):
-        raise click.UsageError("--to is for all workloads that are elsewhere now, for named ones, or for -l SELECTOR")
-    if revision is None and chosen_ways != 1:
-        raise click.UsageError("name workloads as KIND/NAME, or use either -l SELECTOR or --all-displaced")
-    if everywhere and (namespace is not None or labels is None):
-        raise click.UsageError("--all-namespaces is for -l, without -n")
+    _check_selection(workloads, namespace, labels, everywhere, displaced, revision)
     if path is not None and not write:
         raise click.UsageError("--file needs --write")
-
-    named = []
-    for text in workloads:
-        kind, space, name = parse_workload(text, namespace)
-        named.append((kind, space, name))
+    named = [parse_workload(text, namespace) for text in workloads]
     output.configure_logging(log_format)
     root = find_worktree_root(location)
     if write and root is None:
@@ -100,6 +90,24 @@ def run(
     if not is_read(settings, found.request.document.key):
         raise Permanent(f"{target} is not read: .sourceignore or source.paths hides it; choose another file with --file")
     return exit_codes.DONE
+
+
+def _check_selection(
+    workloads: tuple[str, ...],
+    namespace: str | None,
+    labels: Selector | None,
+    everywhere: bool,
+    displaced: bool,
+    revision: str | None,
+) -> None:
+    """Raise a usage error unless the workloads are chosen in exactly one way."""
+    chosen_ways = sum((bool(workloads), labels is not None, displaced))
+    if revision is not None and (displaced or chosen_ways > 1):
+        raise click.UsageError("--to is for all workloads that are elsewhere now, for named ones, or for -l SELECTOR")
+    if revision is None and chosen_ways != 1:
+        raise click.UsageError("name workloads as KIND/NAME, or use either -l SELECTOR or --all-displaced")
+    if everywhere and (namespace is not None or labels is None):
+        raise click.UsageError("--all-namespaces is for -l, without -n")
 
 
 def describe_request(found: RescheduleFile) -> str:

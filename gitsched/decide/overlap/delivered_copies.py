@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.replicas import count_copy_replicas
 from gitsched.decide.registry import policy_apis
+from gitsched.decide.variants.bundle_delivery import find_application_path
 from gitsched.decide.variants.variant_outcomes import read_kept_paths
 from gitsched.kinds.run_once_kinds import RUN_ONCE_KINDS
 from gitsched.model.changes import RetainedCopy
@@ -69,8 +70,6 @@ class DeliveredCopies(NamedTuple):
         """Yield the paths that the previous output may have of a workload in a cluster."""
         yield from (cluster_path(cluster, path) for path in outcome.kept_paths.get(cluster, ()) if not _is_run_once(path))
         if outcome.bundles:
-            from gitsched.decide.variants.bundle_delivery import find_application_path  # few workloads have Bundles
-
             yield from (find_application_path(key, cluster) for key in outcome.bundles)
         if outcome.manifests is not None:
             yield from _list_object_paths((*self._list_recorded_objects(outcome), *outcome.previous_objects), cluster)

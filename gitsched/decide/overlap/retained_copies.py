@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.capabilities import HealthReport, HealthReporting
+from gitsched.apis.companions import CompanionFollowers
 from gitsched.apis.gitsched.overlap_config import OverlapConfig
 from gitsched.decide.incremental.plan_state import PlanTimes, PreviousOutput
 from gitsched.decide.overlap.copy_findings import make_lacking_finding, make_unplaced_finding, make_waiting_finding
@@ -351,8 +352,6 @@ class _Retention:
         moved = {key: outcome for key, outcome in self._list_moved().items() if key[:2] in COMPANION_KINDS}
         if not moved or not self._copies:
             return
-        from gitsched.apis.companions import CompanionFollowers  # few companions move
-
         retained = {copy.workload for copy in self._copies.values()}
         companions = CompanionFollowers(self._given.list_companions(moved.keys(), retained), self._given.config)
         for key, outcome in moved.items():

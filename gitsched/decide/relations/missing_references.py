@@ -13,6 +13,7 @@ from gitsched.decide.relations.delivered_objects import (
     ReferenceRequirement,
     list_manifests,
 )
+from gitsched.kinds.possible_creators import PossibleCreators
 from gitsched.kinds.written_objects import list_written_objects, may_write
 
 if TYPE_CHECKING:
@@ -82,8 +83,6 @@ def _find_creators(missing: list[MissingReference], decisions: DecisionSet, deli
     wanted = [one.key for one in missing if one.may_be_created]
     if not wanted:
         return missing
-    from gitsched.kinds.possible_creators import PossibleCreators  # most sources have what their objects refer to
-
     creators = PossibleCreators(wanted)
     for key, outcome in decisions.outcomes.items():
         for manifest in list_manifests(outcome, decisions.templates[key], decisions.variants):

@@ -8,6 +8,7 @@ from typing import Final
 
 from gitsched.decide.incremental.plan_state import PreviousOutput
 from gitsched.decide.registry import policy_apis
+from gitsched.decide.variants.bundle_delivery import find_application_path
 from gitsched.decide.workload_files import WorkloadFiles
 from gitsched.model.document import Key
 from gitsched.model.planned_files import ExistingBlob, PlannedFile
@@ -132,6 +133,4 @@ def _list_hub_paths(outcome: Outcome, cluster: str) -> list[str]:
     """Return the paths of the Applications that deliver the Bundles of a workload to a cluster."""
     if not outcome.bundles:
         return []
-    from gitsched.decide.variants.bundle_delivery import find_application_path  # few workloads have Bundles
-
     return [find_application_path(key, cluster) for key in outcome.bundles]

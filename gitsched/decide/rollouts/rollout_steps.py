@@ -11,6 +11,7 @@ from gitsched.apis.gitsched.rollout import RolloutSpec
 from gitsched.decide.incremental.plan_state import PlanTimes, PreviousOutput
 from gitsched.decide.rollouts.approved_content import ContentReader
 from gitsched.decide.rollouts.approved_files import ApprovedFilesKeeper
+from gitsched.decide.rollouts.broken_rollouts import hold_changes
 from gitsched.decide.rollouts.cluster_reports import KnownReports
 from gitsched.decide.rollouts.delivered_files import DeliveredFiles, FileSet
 from gitsched.decide.rollouts.lost_clusters import ClusterStates, Labels, LostClusters, list_first_groups
@@ -115,8 +116,6 @@ class RolloutSteps:
         )
 
     def _hold(self, spec: RolloutSpec, record: RolloutRecord, _members: RolloutMembers, found: Comparison) -> RolloutStep:
-        from gitsched.decide.rollouts.broken_rollouts import hold_changes  # most Rollouts are valid
-
         return _add_kept(hold_changes(spec, record, found.changes), found)
 
     def _advance(self, spec: RolloutSpec, record: RolloutRecord, members: RolloutMembers, found: Comparison) -> RolloutStep:

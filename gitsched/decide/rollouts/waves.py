@@ -14,6 +14,7 @@ from gitsched.apis.gitsched.tenancy import PLATFORM
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.plan_input import PlanInput
 from gitsched.decide.registry import policy_apis
+from gitsched.decide.rollouts.broken_rollouts import list_broken_rollouts, make_broken_finding
 from gitsched.decide.rollouts.lost_clusters import read_cluster_states
 from gitsched.decide.rollouts.rollout_findings import make_overlap_finding
 from gitsched.decide.rollouts.rollout_steps import RolloutMembers, RolloutSource, RolloutSteps
@@ -42,8 +43,6 @@ class RolloutGate:
         documents = decisions.catalog.api_documents
         self._specs = [parse_rollout(document) for document in documents.get(ROLLOUT_KIND, ())]
         if any(key[:2] == ROLLOUT_KIND for key in decisions.catalog.broken):
-            from gitsched.decide.rollouts.broken_rollouts import list_broken_rollouts  # most Rollouts are valid
-
             self._specs += list_broken_rollouts(decisions.catalog)
         self._findings: list[Finding] = []
         self._steps = RolloutSteps(
@@ -75,8 +74,6 @@ class RolloutGate:
         steps = self._steps.take(self._specs, members, files)
         for spec, step in steps:
             if spec.broken:
-                from gitsched.decide.rollouts.broken_rollouts import make_broken_finding  # most Rollouts are valid
-
                 tenancy = self._decisions.tenancy
                 owner = tenancy.find_owner(spec.document.key) if tenancy is not None else PLATFORM
                 self._findings.append(make_broken_finding(spec, step, owner))

@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.variant_values import make_lacking_finding
+from gitsched.decide.encrypted import adapt_encrypted_objects
+from gitsched.decide.relations.remote_destinations import find_remote_destination
 from gitsched.decide.variants.bundle_delivery import BundleDeliveries, find_bundle, read_delivery
 from gitsched.model.delivery import DELIVERING_KINDS
 from gitsched.model.document import Body, Document, Key, get_field, list_objects
@@ -60,8 +62,6 @@ def adapt_variants(
 def _keep_encrypted_objects(outcome: Outcome, variants: WorkloadVariants) -> Outcome:
     if not any("sops" in built.body for variant in variants.variants for built in variant.objects):
         return outcome
-    from gitsched.decide.encrypted import adapt_encrypted_objects  # few objects are encrypted
-
     return adapt_encrypted_objects(outcome, variants)
 
 
@@ -130,8 +130,6 @@ def _find_remote_destinations(outcome: Outcome, variants: WorkloadVariants) -> I
     for index, names in clusters.items():
         for built in variants.variants[index].objects:
             if built.key.kind in DELIVERING_KINDS:
-                from gitsched.decide.relations.remote_destinations import find_remote_destination  # few objects deliver others
-
                 finding = find_remote_destination(built, dict.fromkeys(names, built.body))
                 if finding is not None:
                     yield finding

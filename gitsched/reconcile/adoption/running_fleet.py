@@ -11,9 +11,11 @@ from typing import BinaryIO, NamedTuple
 
 from gitsched import __version__
 from gitsched.decide.adoption import AdoptionPlan, plan_adoption
+from gitsched.decide.catalog import build_catalog
 from gitsched.decide.commit_metadata import write_commit_message
 from gitsched.decide.garbage_collection import gc_paused
 from gitsched.decide.plan_input import PlanInput, SourceTree
+from gitsched.decide.registry import reserved_groups
 from gitsched.kubectl.client import KubectlClient, KubectlOptions
 from gitsched.model.adoption import AdoptedObject, Adoption
 from gitsched.model.document import Key
@@ -158,9 +160,6 @@ def _refuse_source_file(context: RunContext, path: Path) -> None:
 
 def _list_wanted(source: SourceTree) -> Iterable[tuple[str, Key]]:
     """Yield the API version and key of each object that may run in a cluster: those of the source and of the variants of Bundles."""
-    from gitsched.decide.catalog import build_catalog
-    from gitsched.decide.registry import reserved_groups
-
     found = build_catalog(source.documents, source.config.kinds, reserved_groups).templates.values()
     parts = (one for variants in source.variants.values() for variant in variants.variants for one in variant.objects)
     documents = {document.key: document for document in (*found, *parts) if document.api_version}

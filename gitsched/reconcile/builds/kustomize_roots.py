@@ -25,6 +25,7 @@ from gitsched.reconcile.builds.origins import OriginLocator, compute_origins_key
 from gitsched.reconcile.cache.build_cache import BuildCache
 from gitsched.reconcile.cache.failed_builds import FailedBuild, FailedBuilds
 from gitsched.reconcile.source.commit_tree import CommitTree, open_commit_tree, resolve_closures
+from gitsched.reconcile.source.source_history import list_introduced
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord, RunMetadata
 from gitsched.report.lines import abbreviate_oid
 
@@ -180,8 +181,6 @@ class EarlierBuilds:
 
     def build(self, root: str) -> EarlierBuild | None:
         """Return a root of the newest commit that can be built, up to that of the last run; None if there is none."""
-        from gitsched.reconcile.source.source_history import list_introduced  # only for what is broken
-
         record = self._context.record
         last = record.builds.kept.get(root, record.source) if record is not None else ""
         if not last:

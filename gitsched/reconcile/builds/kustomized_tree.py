@@ -11,8 +11,14 @@ from gitsched.git import TreeEntry
 from gitsched.reconcile.builds.build_context import BuildContext
 from gitsched.reconcile.builds.built_roots import NO_ROOTS
 from gitsched.reconcile.builds.kustomizations import FileReader, KustomizedTree, separate_parts
+from gitsched.reconcile.builds.kustomize_roots import build_roots
+from gitsched.reconcile.builds.reconciled_objects import NO_PATHS, NOTHING_RECONCILED
+from gitsched.reconcile.builds.reconciled_paths import build_reconciled_paths
+from gitsched.reconcile.builds.source_variants import separate_variants
 from gitsched.reconcile.bundles.bundle_parts import NO_PARTS, has_bundles
+from gitsched.reconcile.bundles.bundle_variants import read_bundles
 from gitsched.reconcile.cache.caches import SourceFile
+from gitsched.reconcile.source.commit_tree import open_commit_tree
 
 _REGULAR = 0o100000
 """The bits of a regular file in the mode of an entry."""
@@ -36,11 +42,6 @@ def read_kustomized_tree(
     built, bundles, has_tools = NO_ROOTS, NO_PARTS, False
     regular = [entry for entry in entries if entry.mode & 0o170000 == _REGULAR and not entry.unsafe]
     if builds is not None:
-        from gitsched.reconcile.builds.kustomize_roots import build_roots  # starts processes
-        from gitsched.reconcile.builds.reconciled_objects import NO_PATHS, NOTHING_RECONCILED
-        from gitsched.reconcile.builds.reconciled_paths import build_reconciled_paths
-        from gitsched.reconcile.source.commit_tree import open_commit_tree
-
         context = builds()
         commit = open_commit_tree(context, entries, reader)
         patterns += [rule.path for rule in config.source.variants if rule.path not in patterns and commit.list_roots(rule.path)]
@@ -51,12 +52,8 @@ def read_kustomized_tree(
         if reconciled not in (NO_PATHS, NOTHING_RECONCILED):
             built = reconciled.add_to(built, frozenset(root for pattern in patterns for root in commit.list_roots(pattern)))
         if has_bundles(documents):
-            from gitsched.reconcile.bundles.bundle_variants import read_bundles  # few sources have Bundles
-
             bundles = read_bundles(documents, commit, reader, config, context, reconciled.bundled)
     tree = separate_parts(regular, files, reader, config, built, bundles)._replace(has_tools=has_tools)
     if builds is None or not config.source.variants:
         return tree
-    from gitsched.reconcile.builds.source_variants import separate_variants  # few sources have variants
-
     return separate_variants(tree, config, documents)

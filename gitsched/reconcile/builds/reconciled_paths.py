@@ -30,6 +30,7 @@ from gitsched.reconcile.builds.tool_paths import ToolPathReader
 from gitsched.reconcile.cache.caches import SourceFile
 from gitsched.reconcile.cache.failed_builds import FailedBuild
 from gitsched.reconcile.source.commit_tree import CommitTree, open_commit_tree
+from gitsched.reconcile.source.source_history import list_introduced
 from gitsched.reconcile.source.source_reader import make_origin
 from gitsched.report.lines import abbreviate_oid
 
@@ -312,8 +313,6 @@ class _PathBuilds:
     def _read_earlier(self, name: str) -> list[RawDocument]:
         """Return the objects of a path as the newest commit has them that can be built, up to that of the last run; none if there is no
         such commit."""
-        from gitsched.reconcile.source.source_history import list_introduced  # only for what is broken
-
         record = self._context.record
         last = record.builds.kept.get(name, record.source) if record is not None else ""
         if not last:

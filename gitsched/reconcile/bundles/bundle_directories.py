@@ -8,11 +8,13 @@ from typing import NamedTuple
 
 from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.edits.manifest_edits import set_namespace
+from gitsched.manifests.envsubst import SubstitutionError, VariableValues, substitute_variables
 from gitsched.model.document import Origin
 from gitsched.model.finding import Finding, Location
 from gitsched.reconcile.builds.build_context import BuildContext
 from gitsched.reconcile.builds.kustomizations import FileReader, is_read_by_api
 from gitsched.reconcile.builds.kustomize_roots import BuiltRoot, build_directories
+from gitsched.reconcile.bundles.bundle_charts import render_bundle_charts
 from gitsched.reconcile.bundles.bundle_files import DirectoryFiles, DirectoryRequest, PrintedDocument, make_chart_request
 from gitsched.reconcile.source.commit_tree import CommitTree
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
@@ -66,8 +68,6 @@ def build_bundle_directories(
             found[digest] = found[digest]._replace(files=listed, roots=own, failed=any(root.failed for root in own))
     charts = {digest: request for digest, request in wanted.items() if files[digest].format == "helm"}
     if charts:
-        from gitsched.reconcile.bundles.bundle_charts import render_bundle_charts  # few Bundles are charts
-
         rendered, version = render_bundle_charts(charts, commit, context, findings)
         record = record._replace(helm=version)
         for digest, documents in rendered.items():
@@ -136,12 +136,6 @@ class DirectoryReader:
     def _substitute(self, text: bytes, values: Mapping[str, str] | None, path: str, findings: list[Finding]) -> bytes:
         if values is None or b"${" not in text or _NOT_SUBSTITUTED.search(text):
             return text
-        from gitsched.manifests.envsubst import (  # few Bundles have values
-            SubstitutionError,
-            VariableValues,
-            substitute_variables,
-        )
-
         try:
             changed: str = substitute_variables(text.decode("utf-8", "surrogateescape"), VariableValues(values))
             return changed.encode("utf-8", "surrogateescape")

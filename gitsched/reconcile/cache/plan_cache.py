@@ -19,6 +19,7 @@ from gitsched.decide.incremental.plan_state import workload_sort_key
 from gitsched.model.cluster_facts import NO_FACTS, AppliedFacts
 from gitsched.model.document import Document, Key
 from gitsched.model.errors import GitschedError
+from gitsched.model.fault import describe_fault
 from gitsched.model.finding import FieldOrigin, Location
 from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.cache import document_rows
@@ -262,8 +263,6 @@ class PlanCache:
         except Exception as error:
             if not is_bug(error):
                 raise
-            from gitsched.model.fault import describe_fault  # only after a bug
-
             _log.warning("%s while the state of this plan was stored; report this bug with the id", describe_fault(error))
             self._is_writable = False
         self._saved_header = self.header

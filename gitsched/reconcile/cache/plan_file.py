@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import logging
 import os
+import sqlite3
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from gitsched.reconcile.cache.ownership import is_private
 from gitsched.reconcile.cache.row_format import CorruptCacheError
 from gitsched.reconcile.cache.storage import SET_PAGE_SIZE, discard_file, remove_temporary_files
-
-if TYPE_CHECKING:
-    import sqlite3
 
 _log = logging.getLogger("gitsched.reconcile")
 _CREATE_TABLE = "CREATE TABLE rows (kind TEXT, name TEXT, position INTEGER, data BLOB, PRIMARY KEY (kind, name)) WITHOUT ROWID"
@@ -79,8 +77,6 @@ class PlanFile:
         """Return the file if it exists and is readable."""
         if not is_private(path):
             return None
-        import sqlite3  # only when there is something to load
-
         file = cls(path)
         try:
             file._connection = _connect(path)
@@ -125,16 +121,12 @@ class PlanFile:
 
     def create(self, rows: Iterable[Row]) -> None:
         """Write a new file and rename it: other processes read either the old file or the new one. OSError if that fails."""
-        import sqlite3
-
         try:
             self._create(rows)
         except sqlite3.Error as error:
             raise OSError(f"the cache {self.path} was not written: {error}") from error
 
     def _create(self, rows: Iterable[Row]) -> None:
-        import sqlite3
-
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         remove_temporary_files(self.path, replaced=True)
         temporary = self.path.with_suffix(f".{os.getpid()}")
@@ -152,8 +144,6 @@ class PlanFile:
 
     def update(self, rows: Iterable[Row], is_known: Callable[[bytes | None], bool], /) -> bool:
         """Write changed rows in one transaction. OSError if that fails. See `RowStore`."""
-        import sqlite3
-
         try:
             return self._update(rows, is_known)
         except sqlite3.Error as error:
@@ -195,8 +185,6 @@ class PlanFile:
     def _query(self, read: Callable[[sqlite3.Connection], T], default: T) -> T:
         if self._connection is None:
             return default
-        import sqlite3
-
         try:
             found = read(self._connection)
             version = _read_version(self._connection)
@@ -258,8 +246,6 @@ def _check_names(connection: sqlite3.Connection, kind: str, names: Iterable[str]
 
 def _connect(path: Path) -> sqlite3.Connection:
     """Return a connection that one thread uses, and that any thread may close."""
-    import sqlite3
-
     return sqlite3.connect(path, timeout=5, isolation_level=None, check_same_thread=False)
 
 

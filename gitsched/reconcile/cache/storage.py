@@ -7,6 +7,7 @@ import glob
 import json
 import logging
 import os
+import sqlite3
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -45,8 +46,6 @@ class RowFile:
         """Return the values of the keys that the file has."""
         if not keys or not os.path.lexists(self.path) or not self._is_private():
             return {}
-        import sqlite3  # only when there is something to load
-
         found: dict[str, Any] = {}
         try:
             with closing(sqlite3.connect(self.path, timeout=5)) as connection:
@@ -66,8 +65,6 @@ class RowFile:
         """Add or replace values."""
         if not values or (self.path.parent.exists() and not self._is_private()):
             return
-        import sqlite3
-
         rows = ((key, _encode(key, values[key])) for key in sorted(values))  # in the order of the table
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

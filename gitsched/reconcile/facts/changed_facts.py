@@ -13,6 +13,7 @@ from gitsched.decide.registry import load_cluster_formats
 from gitsched.git import TreeEntry
 from gitsched.model.cluster_facts import NO_FACTS, AppliedFacts
 from gitsched.model.document import Document, Key
+from gitsched.reconcile.facts.cluster_facts import add_all_facts
 from gitsched.reconcile.facts.facts_branches import CLUSTER_KINDS, list_score_kinds
 from gitsched.reconcile.run import Facts
 from gitsched.reconcile.source.source_reader import SourceReader, read_source_file
@@ -90,8 +91,6 @@ def _add_facts(context: RunContext, cache: PlanCache, source: OtherSource) -> tu
     documents = _read_source(context, cache, source, before)
     if documents is None:
         return None
-    from gitsched.reconcile.facts.cluster_facts import add_all_facts  # only where branches or clusters changed
-
     tree, new = add_all_facts(
         context, source.facts, SourceTree(tuple(documents), {}, (), totals.config, {}), source.now, source.recorded
     )

@@ -9,6 +9,7 @@ from gitsched.apis.gitsched.config import ForgeConfig
 from gitsched.decide.plan_input import SourceTree
 from gitsched.decide.rollouts.cluster_reports import STATES
 from gitsched.git import Repository
+from gitsched.metrics.commit_statuses import fetch_commit_statuses
 from gitsched.metrics.queries import ProviderUnreachable
 from gitsched.model.cluster_report import CLUSTER_REPORT, read_cluster_report
 from gitsched.model.finding import Finding
@@ -40,8 +41,6 @@ def observe_statuses(
     findings = observed.findings
     found = Observations(observed.observations.items(), observed.observations.time)
     if options.live and options.list_trusted_documents is None:
-        from gitsched.metrics.commit_statuses import fetch_commit_statuses  # most runs query no forge
-
         try:
             found.update(fetch_commit_statuses(forge, commits, clusters, options.timeout, options.allow))
             found.time = now

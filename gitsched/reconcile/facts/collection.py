@@ -10,6 +10,7 @@ from typing import NamedTuple
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.gitsched.facts_document import read_facts, write_facts
 from gitsched.apis.gitsched.output_config import OutputConfig
+from gitsched.collect.cluster_report import read_report
 from gitsched.collect.collector import ClusterResult, Collection, Source, collect
 from gitsched.collect.quantization import settle_facts
 from gitsched.collect.source_list import list_sources
@@ -250,8 +251,6 @@ def _read_report(
 ) -> tuple[CollectedFile | None, tuple[str, ...]]:
     """Return the file with the report of the cluster in which gitsched runs, and notes about what could not be read. None if no delivery
     tool has applied the output branch."""
-    from gitsched.collect.cluster_report import read_report  # only a cluster reports about itself
-
     before = _read_document(context, destination, REPORT_FILE, CLUSTER_REPORT)
     known = read_cluster_report(before) if before is not None else None
     branch = options.output_branch or destination.config.output.branch

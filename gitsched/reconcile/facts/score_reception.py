@@ -10,6 +10,7 @@ from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.decide.registry import policy_apis
 from gitsched.decide.validation import validate_document
 from gitsched.git import FactsRepository
+from gitsched.manifests.parser import parse_file
 from gitsched.model.document import Body
 from gitsched.model.errors import Conflict, Permanent, RejectedInput
 from gitsched.model.planned_files import NewBlob
@@ -74,8 +75,6 @@ class ScoreReceiver:
 
 
 def _parse_scores(cluster: str, data: bytes) -> list[RawDocument]:
-    from gitsched.manifests.parser import parse_file  # loads PyYAML, and only services with this endpoint need it
-
     file = parse_file(data, path=FILE, validate=validate_document)
     errors = [problem for problem in file.issues if problem.severity == "error"]
     if errors:

@@ -6,10 +6,12 @@ import hashlib
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from gitsched.diff.plans import compare_manifests, list_manifest_changes
 from gitsched.git import Repository
 from gitsched.git.trees import TREE_MODE
 from gitsched.model.commit import NO_COMMIT
 from gitsched.model.planned_files import PatchedBlob
+from gitsched.reconcile.output.patched_manifests import describe_refusal
 from gitsched.reconcile.run import Fetched, RunContext
 from gitsched.render.bundle_delivery.source_reference import BUNDLE_SOURCE_PREFIXES
 from gitsched.render.output_files import CLUSTERS
@@ -28,8 +30,6 @@ def find_manifest_changes(
 
     `source` is the id of the planned commit, "" for a worktree.
     """
-    from gitsched.diff.plans import list_manifest_changes  # only for a changed output
-
     changed = (path.removeprefix(prefix) for path in repository.changed_paths(before, after) if path.startswith(prefix))
     changes = list_manifest_changes(
         changed, _make_blob_lookup(repository, prefix, before), _make_blob_lookup(repository, prefix, after)
@@ -53,16 +53,12 @@ def describe_manifest_changes(
     context: RunContext, fetched: Fetched, before: str | None, changes: tuple[FileChange, ...], plan: Plan
 ) -> DeliveryChanges:
     """Return the changes of a plan with their text against the tree `before`."""
-    from gitsched.diff.plans import compare_manifests  # as above
-
     repository, prefix = fetched.output.repository, fetched.prefix
 
     def find_note(path: str) -> str:
         file = plan.files.get(path)
         if not isinstance(file, PatchedBlob):
             return ""
-        from gitsched.reconcile.output.patched_manifests import describe_refusal  # most plans patch nothing
-
         return describe_refusal(context, file)
 
     def find_former(paths: Collection[str]) -> dict[str, str]:

@@ -9,13 +9,19 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from gitsched import __version__
-from gitsched.decide.commit_metadata import make_commit_message, make_plain_commit_message, render_metadata_files
+from gitsched.decide.commit_metadata import (
+    make_commit_message,
+    make_plain_commit_message,
+    make_rewrite_message,
+    render_metadata_files,
+)
 from gitsched.decide.guard.guard_settings import has_guard_changed
 from gitsched.decide.incremental.plan_contents import PASSING_CODES, can_continue, has_new_records, make_plan_contents
 from gitsched.decide.recorded_decisions import compare_recorded, describe_previous
 from gitsched.decide.registry import policy_apis
 from gitsched.git import Repository, make_signer
 from gitsched.git.notes import read_note
+from gitsched.model.fault import describe_fault, make_fault_finding
 from gitsched.model.finding import Finding
 from gitsched.model.planned_files import ExistingBlob, NewBlob, PatchedBlob, PlannedFile, WritableFile
 from gitsched.model.system_errors import is_bug
@@ -24,6 +30,7 @@ from gitsched.reconcile.cache.caches import Caches, LastWritten
 from gitsched.reconcile.cache.plan_cache import PlanCache, PlanCacheHeader
 from gitsched.reconcile.cache.plan_file import PlanFile, RowStore
 from gitsched.reconcile.output.output_records import open_records
+from gitsched.reconcile.output.patched_manifests import write_patches
 from gitsched.reconcile.run import (
     RECONCILED,
     CompleteState,
@@ -67,8 +74,6 @@ def write(context: RunContext, fetched: Fetched, planned: Planned) -> Written:
         except Exception as error:
             if not is_bug(error):
                 raise
-            from gitsched.model.fault import make_fault_finding  # only after a bug
-
             what = "recorded decisions were compared with the last ones: the commit does not name what changed"
             return Written(tree, changed, (), findings=(make_fault_finding(error, what),))
     findings: list[Finding] = []
@@ -172,8 +177,6 @@ def write_metadata(context: RunContext, fetched: Fetched, repository: Repository
 def _commit_rewrite(context: RunContext, fetched: Fetched, rewritten: RunMetadata) -> str:
     """Commit the output of an earlier version as this one writes it. It has the date of the commit before, since no event causes it."""
 
-    from gitsched.decide.commit_metadata import make_rewrite_message  # only in the first run of a new version
-
     subject, source = fetched.trusted.config.output.commit_subject, (fetched.record or rewritten).source
     message = make_rewrite_message(rewritten, source, __version__, subject)
     return commit_output(context, fetched, fetched.output.repository, fetched.output_tree or "", message, EPOCH)
@@ -200,8 +203,6 @@ def _find_plan_key(context: RunContext, fetched: Fetched, planned: Planned, writ
 
 
 def _warn_about_bug(error: Exception, what: str) -> None:
-    from gitsched.model.fault import describe_fault  # only after a bug
-
     _log.warning("%s while %s; report this bug", describe_fault(error), what)
 
 
@@ -326,8 +327,6 @@ def _write_files(
 
 def _write_patches(context: RunContext, files: Mapping[str, PlannedFile | None]) -> Mapping[str, WritableFile | None]:
     if any(isinstance(file, PatchedBlob) for file in files.values()):
-        from gitsched.reconcile.output.patched_manifests import write_patches  # most plans patch nothing
-
         return write_patches(context, files)
     return cast("Mapping[str, WritableFile | None]", files)
 
@@ -353,8 +352,6 @@ def _make_message(
     except Exception as error:
         if not is_bug(error):
             raise
-        from gitsched.model.fault import make_fault_finding  # only after a bug
-
         what = "the commit message was written: the commit does not name what changed, and what it delivers is complete"
         plain = make_plain_commit_message(source, plan, __version__, facts.time, branches)
         return plain, (make_fault_finding(error, what),)

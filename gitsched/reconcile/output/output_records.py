@@ -10,6 +10,7 @@ from gitsched.apis.gitsched.output_config import OutputConfig as OutputConfig
 from gitsched.git import Repository
 from gitsched.manifests.parsed_file import MANY_FILES
 from gitsched.model.document import Body, Key, is_namespaced, parse_api_group
+from gitsched.model.fault import describe_fault
 from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.run import Fetched, RunContext
 from gitsched.render.output_files import (
@@ -137,8 +138,6 @@ class OutputRecords(Mapping[Key, Body]):
 
 def _skip_record(blob: str, error: Exception) -> Body:
     """Return an empty record in place of one on which a bug shows. As with a damaged file, what it describes is decided again."""
-    from gitsched.model.fault import describe_fault  # only after a bug
-
     _log.warning("%s while the record %s of the output branch was read; report this bug with the id", describe_fault(error), blob)
     return {}
 

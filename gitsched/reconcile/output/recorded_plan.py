@@ -23,12 +23,14 @@ from gitsched.decide.plan_result import Plan
 from gitsched.git.remote_refs import find_remote_url
 from gitsched.git.urls import identify_repository
 from gitsched.model.tenants import TENANT_CHANGED
+from gitsched.reconcile.builds.build_runs import has_programs
 from gitsched.reconcile.cache.reading_rules import ReadingRules
 from gitsched.reconcile.incremental.changed_files import has_same_documents
 from gitsched.reconcile.package_digest import compute_package_digest
 from gitsched.reconcile.review.allowances import list_allowed_changes, read_releases
 from gitsched.reconcile.run import CompleteState, Facts, Fetched, Planned, RunContext, StateUpdate, Written
 from gitsched.reconcile.source.config_file import read_config
+from gitsched.reconcile.tenants.required_tenants import list_missing
 from gitsched.render.output_files import CLUSTERS, STATUS, status_path
 from gitsched.render.run_metadata import NOTHING_BUILT, VERSION_CODES, RunMetadata
 
@@ -64,11 +66,8 @@ def find_recorded_plan(
     keys = [_compute_key(context, fetched, parts) for parts in ((), (fetched.source.tree,), _list_build_parts(context, fetched))]
     if trailers[PLAN_KEY] not in (keys if record.builds == NOTHING_BUILT else keys[-1:]):
         return None
-    if record.builds != NOTHING_BUILT:
-        from gitsched.reconcile.builds.build_runs import has_programs  # many sources have nothing to build
-
-        if not has_programs(record.builds, context.caches.open_builds()):
-            return None
+    if record.builds != NOTHING_BUILT and not has_programs(record.builds, context.caches.open_builds()):
+        return None
     times = compute_plan_times(fetched.time, record.time, now)
     plan = Plan(
         outcomes=PlannedOutcomes(sum(record.workloads.values()), lambda: plan_source(context, fetched, now).plan.outcomes),
@@ -156,11 +155,8 @@ def _reads_documents_alone(rules: ReadingRules) -> bool:
 def _has_plain_options(context: RunContext, fetched: Fetched, tenants: tuple[Mapping[str, Any], ...]) -> bool:
     """Return whether no option and nothing outside of the source has an effect on the plan with these Tenants, besides those of the key."""
     settings, required = context.settings, context.settings.operator.required_tenants
-    if required:
-        from gitsched.reconcile.tenants.required_tenants import list_missing  # few operators require Tenants
-
-        if list_missing(required, [str(tenant.get("name")) for tenant in tenants]):
-            return False
+    if required and list_missing(required, [str(tenant.get("name")) for tenant in tenants]):
+        return False
     chosen = (settings.allowed, settings.released_clusters, settings.guard_limits)
     compared = settings.reviewed is not None or settings.require_reviewed or settings.findings_only
     return not (any(chosen) or compared or fetched.frozen or fetched.facts != Facts())

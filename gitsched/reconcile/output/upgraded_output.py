@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from gitsched.model.fault import describe_fault
 from gitsched.model.planned_files import NewBlob
 from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.output.output_records import open_records
@@ -31,8 +32,6 @@ def upgrade_output(context: RunContext, fetched: Fetched, record: RunMetadata) -
             except Exception as error:
                 if not is_bug(error):
                     raise
-                from gitsched.model.fault import describe_fault  # only after a bug
-
                 _log.warning("%s while the record of %s was read in the present form; report this bug", describe_fault(error), key)
                 continue
             if upgraded != body and key in records:

@@ -7,8 +7,11 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gitsched.apis.gitsched.tenancy import PLATFORM, TenantPaths
+from gitsched.decide.guard.guard_settings import read_guard_record
 from gitsched.model.changes import ALLOW_TRAILER
 from gitsched.model.commit import RELEASE_CLUSTER_TRAILER, RELEASE_TRAILER, Commit
+from gitsched.model.holds import make_releases
+from gitsched.reconcile.source.source_notes import find_earlier_source
 
 if TYPE_CHECKING:
     from gitsched.git import Repository
@@ -35,13 +38,9 @@ def read_releases(context: RunContext, fetched: Fetched) -> Releases | None:
     workloads, written = _list_trailers(context, fetched, RELEASE_TRAILER, RELEASE_CLUSTER_TRAILER)
     clusters = [*context.settings.released_clusters, *written]
     if fetched.record is not None and fetched.record.guard:
-        from gitsched.decide.guard.guard_settings import read_guard_record  # few runs leave something withheld
-
         workloads = [*workloads, *read_guard_record(fetched.record.guard).released]
     if not (workloads or clusters):
         return None
-    from gitsched.model.holds import make_releases  # few runs release something
-
     return make_releases(workloads, clusters)
 
 
@@ -50,8 +49,6 @@ def _list_trailers(context: RunContext, fetched: Fetched, *wanted: str) -> list[
     last = fetched.record.source if fetched.record is not None else ""
     repository, since = context.source.repository, None
     if fetched.record is not None and not repository.has_commit(last) and not repository.is_shallow:
-        from gitsched.reconcile.source.source_notes import find_earlier_source  # the commit of the last run is rarely missing
-
         last, since = find_earlier_source(context.source, fetched), fetched.record.time
     commits: Iterable[Commit] = _list_commits(repository, fetched.source, last)
     if since is not None:  # what an earlier run has seen must not count again

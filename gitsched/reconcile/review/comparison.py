@@ -13,6 +13,7 @@ from gitsched.diff.plans import FileChange, compute_plan_digest, list_delivered
 from gitsched.git import Repository
 from gitsched.model.changes import Move, RecordChange, RetainedWorkload
 from gitsched.model.commit import Commit
+from gitsched.model.fault import make_fault_finding
 from gitsched.model.finding import Finding, format_count
 from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.bundles.source_commits import list_source_commits
@@ -229,8 +230,6 @@ class _Search:
         except Exception as error:
             if not is_bug(error):
                 raise
-            from gitsched.model.fault import make_fault_finding  # only after a bug
-
             self.faults.append(make_fault_finding(error, "the causes of moves were searched: the moves are right"))
             return otherwise
 

@@ -23,11 +23,14 @@ from gitsched.model.scheduling import Outcome
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.incremental.planned_workloads import PlannedWorkloads
 from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_state
+from gitsched.reconcile.output.patched_manifests import describe_refusal
 from gitsched.reconcile.pipeline import use_plan
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
 from gitsched.reconcile.run import Fetched, Planned, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_explanation
+from gitsched.report.held import add_hold, add_waiting, add_withheld
+from gitsched.report.retained_copies import describe_retained_copies
 from gitsched.simulate.baseline import Baseline, make_baseline
 from gitsched.simulate.cluster_description import describe_cluster
 from gitsched.simulate.continued_plan import NeedsNewEngines
@@ -186,18 +189,12 @@ def _complete(
         found = found._replace(rewritten=_find_refusal(context, plan.details, key))
     found = _add_counterfactuals(baseline, key, found, why_not)
     if key in plan.totals.held:
-        from gitsched.report.held import add_hold  # few workloads are held
-
         found = add_hold(found, key, plan.totals.held[key])
     move = next((move for move in plan.withheld.moves if move.key == key), None)
     if move is not None:
-        from gitsched.report.held import add_withheld  # few changes exceed a limit of the guard
-
         found = add_withheld(found, move, plan.withheld)
     waiting = next((move for move in plan.withheld.waiting if move.key == key), None)
     if waiting is not None:
-        from gitsched.report.held import add_waiting  # few moves are limited
-
         found = add_waiting(found, waiting, plan.withheld.next_period)
     return locate_explanation(found, RuleLocations(context.source.repository))
 
@@ -224,8 +221,6 @@ def _add_related_objects(found: Explanation, details: PlanDetails, key: Key) -> 
 
 def _find_refusal(context: RunContext, details: PlanDetails, key: Key) -> str:
     """Return why the manifest of a workload with overrides is not edited in place; "" if it is."""
-    from gitsched.reconcile.output.patched_manifests import describe_refusal  # few workloads have overrides
-
     workload = details.rendered.workloads.get(key)
     files = [file for files in workload.manifests.values() for file in files.values()] if workload is not None else []
     return next(filter(None, (describe_refusal(context, file) for file in files)), "")
@@ -237,8 +232,6 @@ def _list_copies(plan: Plan, key: Key) -> tuple[str, ...]:
     copies = [copy for copy in plan.retained if key in (copy.workload, copy.follows)]
     if not copies:
         return waits
-    from gitsched.report.retained_copies import describe_retained_copies  # few workloads have any
-
     return (*describe_retained_copies(copies), *waits)
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from gitsched.diff.combined_reviews import PlanChanges
 from gitsched.diff.plans import ReviewedPlan, compare_with_review, compute_plan_digest, find_reviewed_digest
 from gitsched.reconcile.output.manifest_changes import find_manifest_changes
+from gitsched.reconcile.review.combined_reviews import combine_reviews
 from gitsched.reconcile.run import Fetched, Planned, RunContext, Written
 from gitsched.report.lines import abbreviate_oid
 from gitsched.report.summary import REVIEWED_TRAILER
@@ -34,9 +36,6 @@ def check_review(context: RunContext, fetched: Fetched, planned: Planned, writte
             reviewed, compute_plan_digest(plan.moves, changes, records), fetched.output_head, plan.moves, records
         )
     if compared is None or not compared.same:
-        from gitsched.diff.combined_reviews import PlanChanges  # most runs have one commit, or no review
-        from gitsched.reconcile.review.combined_reviews import combine_reviews
-
         total = PlanChanges(plan.moves, changes, records)
         compared = combine_reviews(context, fetched, total, compared, plan_commit) or compared
     if compared is None:

@@ -9,6 +9,7 @@ from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.decide.last_valid_files import LastValidFile
 from gitsched.decide.registry import reserved_groups
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS, NOT_YAML, ParsedDocument, ParsedFile
+from gitsched.manifests.unreadable_text import UNKNOWN_NAME, find_unreadable_objects
 from gitsched.model.document import Origin, parse_api_group
 from gitsched.model.finding import Finding, Location, format_names
 from gitsched.model.rollouts import ROLLOUT_KIND
@@ -125,8 +126,6 @@ class LastValidDocuments:
         data = self._reader.repository.blob(blob)
         if ROLLOUT_KIND[1].encode() not in data or len(data) > DEFAULT_LIMITS.size:
             return
-        from gitsched.manifests.unreadable_text import UNKNOWN_NAME, find_unreadable_objects  # few broken files have Rollouts
-
         known = {document.name for document in documents if (document.group, document.kind) == ROLLOUT_KIND}
         for line, body in find_unreadable_objects(data.decode("utf-8", "replace"), file, *ROLLOUT_KIND):
             name = body["metadata"]["name"]

@@ -12,6 +12,7 @@ from gitsched.model.commit import Commit
 from gitsched.model.finding import Finding
 from gitsched.reconcile.run import Fetched, RunContext
 from gitsched.reconcile.source.file_version import FileVersion
+from gitsched.reconcile.source.source_notes import find_earlier_source
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
 from gitsched.render.output_files import kept_path
 from gitsched.report.lines import abbreviate_oid
@@ -142,8 +143,6 @@ class SourceHistory:
         is available; that of the last run if there is none."""
         if not self._recorded or self._source.fetch_commit(self._recorded):
             return self._recorded
-        from gitsched.reconcile.source.source_notes import find_earlier_source  # the commit of the last run is rarely missing
-
         return find_earlier_source(self._source, self._fetched) or self._recorded
 
     @cached_property

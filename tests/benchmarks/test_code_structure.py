@@ -1,0 +1,114 @@
+"""Imports inside functions, complex functions and large records of gitsched: how many there may be."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gitsched.decide.garbage_collection import gc_paused
+
+ROOT = Path(__file__).parents[2]
+MAX_INNER_IMPORTS = 320
+"""An import inside a function is for what few runs need and what takes long to import. A feature is imported in one place: a command by
+its module in cli/commands, a policy API by `gitsched.apis.registered`. A quarter of these are in code that continues plans."""
+MAX_COMPLEX_FUNCTIONS = 137
+"""Functions with more than MAX_COMPLEXITY paths. A fifth of them is in code that continues plans."""
+MAX_COMPLEXITY = 20
+MAX_FIELDS = 30
+LARGE_RECORDS = {
+    "apis/policy_api.py PolicyAPI": 37,
+    "decide/incremental/plan_state.py Totals": 47,
+    "reconcile/run_settings.py RunSettings": 35,
+    "report/review.py Review": 35,
+}
+"""Records with more fields, and how many they have. They do not get more, and no others come."""
+BRANCHES = (ast.If, ast.IfExp, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.Assert, ast.match_case)
+
+
+@pytest.fixture(scope="module")
+def modules() -> dict[str, ast.Module]:
+    with gc_paused():
+        return {
+            path.relative_to(ROOT / "gitsched").as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+            for path in sorted((ROOT / "gitsched").rglob("*.py"))
+        }
+
+
+def list_inner_imports(tree: ast.AST) -> set[ast.stmt]:
+    """Return the imports inside of functions; those inside of nested functions count once."""
+    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return {node for function in functions for node in ast.walk(function) if isinstance(node, ast.Import | ast.ImportFrom)}
+
+
+def compute_complexity(function: ast.AST) -> int:
+    """Return the cyclomatic complexity of a function with those inside of it: one more than its branches, conditions and loops."""
+    found = 1
+    for node in ast.walk(function):
+        if isinstance(node, BRANCHES):
+            found += 1
+        elif isinstance(node, ast.BoolOp):
+            found += len(node.values) - 1
+        elif isinstance(node, ast.comprehension):
+            found += 1 + len(node.ifs)
+    return found
+
+
+def list_complex_functions(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and compute_complexity(node) > MAX_COMPLEXITY:
+            yield node.name
+
+
+def count_fields(record: ast.ClassDef) -> int:
+    """Return how many fields a class declares, by annotations or by __slots__."""
+    slots = (
+        len(node.value.elts)
+        for node in record.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__slots__" and isinstance(node.value, ast.Tuple)
+    )
+    return max(sum(isinstance(node, ast.AnnAssign) for node in record.body), *slots, 0)
+
+
+def test_imports_inside_functions_do_not_become_more(modules: dict[str, ast.Module]) -> None:
+    assert sum(len(list_inner_imports(tree)) for tree in modules.values()) <= MAX_INNER_IMPORTS
+
+
+def test_complex_functions_do_not_become_more(modules: dict[str, ast.Module]) -> None:
+    found = [f"{path} {name}" for path, tree in modules.items() for name in list_complex_functions(tree)]
+    assert len(found) <= MAX_COMPLEX_FUNCTIONS
+    assert not [name for name in found if name.startswith("reconcile/source/source_tree.py")], "it is a list of steps"
+
+
+def test_no_record_has_too_many_fields(modules: dict[str, ast.Module]) -> None:
+    found = {
+        f"{path} {node.name}": count_fields(node)
+        for path, tree in modules.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and count_fields(node) > MAX_FIELDS
+    }
+    assert found.keys() == LARGE_RECORDS.keys()
+    assert {name: fields for name, fields in found.items() if fields > LARGE_RECORDS[name]} == {}
+
+
+def test_what_is_counted() -> None:
+    code = """
+import os
+def outer(values):
+    import json
+    def inner():
+        from a import b
+    return [v for v in values if v and json] if values else None
+class Record:
+    one: int
+    two: int
+class Slotted:
+    __slots__ = ("one", "two", "three")
+"""
+    tree = ast.parse(code)
+    outer = next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    assert len(list_inner_imports(tree)) == 2
+    assert compute_complexity(outer) == 5
+    assert [count_fields(node) for node in tree.body if isinstance(node, ast.ClassDef)] == [2, 3]
