@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from gitsched.apis.capabilities import SnapshotChanges
+from collections.abc import Mapping
+
+from gitsched.apis.capabilities import DocumentPair, SnapshotChanges
 from gitsched.apis.snapshot import Snapshot
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.kinds.companion_targets import read_follows
+from gitsched.model.document import Key
 
 
 def is_plain(snapshot: Snapshot) -> bool:
@@ -18,6 +21,12 @@ def is_plain(snapshot: Snapshot) -> bool:
         or snapshot.fixed
         or snapshot.tenancy is not None
     )
+
+
+def changes_followers(templates: Mapping[Key, DocumentPair]) -> bool:
+    """Return whether the annotation of a changed companion lets it follow its targets before or after its change, but not both."""
+    companions = (pair for key, pair in templates.items() if key[:2] in COMPANION_KINDS)
+    return any(len({one is not None and read_follows(one.body) is True for one in pair}) > 1 for pair in companions)
 
 
 def keeps_followers(snapshot: Snapshot, changes: SnapshotChanges, *, has_followers: bool) -> bool:

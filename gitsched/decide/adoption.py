@@ -18,6 +18,7 @@ from gitsched.decide.plan_input import PlanInput
 from gitsched.decide.plan_result import Plan
 from gitsched.decide.recorded_decisions import compare_recorded, describe_previous
 from gitsched.decide.registry import apis_by_group
+from gitsched.decide.relations.object_queries import is_delivered
 from gitsched.model.adoption import AdoptedObject, AdoptedRecord, Adoption, RunningObjects
 from gitsched.model.changes import RecordChange
 from gitsched.model.document import Body, Key
@@ -182,12 +183,12 @@ def _list_targets(targets: Iterable[RecordTarget]) -> dict[str, int | None]:
 def _list_others(plan: Plan, running: RunningObjects) -> tuple[tuple[AdoptedObject, ...], tuple[AdoptedObject, ...]]:
     """Return the running objects that no policy selects, and those that the source does not have."""
     assert plan.details is not None, "only a complete plan has all objects"
-    decisions, delivered = plan.decisions, plan.details.delivered.clusters
+    decisions, relations = plan.decisions, plan.details.relations.database
     known: Mapping[Key, object] = {**decisions.catalog.templates, **decisions.kustomized}
     unselected: list[AdoptedObject] = []
     foreign: list[AdoptedObject] = []
     for key, clusters in sorted(running.clusters.items()):
-        if key not in plan.outcomes and key not in delivered and key[:2] != _NAMESPACE:
+        if key not in plan.outcomes and not is_delivered(relations, key) and key[:2] != _NAMESPACE:
             (unselected if key in known else foreign).append(AdoptedObject(key, clusters))
     return tuple(unselected), tuple(foreign)
 

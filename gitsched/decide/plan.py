@@ -25,16 +25,9 @@ from gitsched.decide.incremental.plan_state import Totals, compute_totals, sort_
 from gitsched.decide.last_valid_files import render_last_valid
 from gitsched.decide.plan_result import Plan, PlanDetails
 from gitsched.decide.registry import list_absence_codes, policy_apis
-from gitsched.decide.relations.companion_findings import list_companion_findings
-from gitsched.decide.relations.companion_placement import NO_COMPANIONS, CompanionPlacements, FeatureCache, compare_companions
-from gitsched.decide.relations.delivered_objects import DeliveredObjects, ReferenceCache, index_deliveries
-from gitsched.decide.relations.missing_references import MissingReference, find_missing_references, list_creators
-from gitsched.decide.relations.reference_findings import LocatedFinding, list_reference_findings
 from gitsched.decide.rendered_tree import RenderCache, RenderedTree, render
 from gitsched.decide.skipped_workloads import list_object_paths
 from gitsched.decide.workload_decision import DecisionCache
-from gitsched.kinds.companion_kinds import COMPANION_KINDS
-from gitsched.kinds.companion_targets import is_far
 from gitsched.model.changes import NOTHING_RETAINED, CopyRetention, Move, RetainedCopy
 from gitsched.model.observation import Observations
 from gitsched.model.rollouts import NOTHING_ROLLED_OUT, RolloutResult
@@ -46,6 +39,9 @@ from gitsched.render.output_files import kept_path
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config
     from gitsched.decide.plan_input import PlanInput
+    from gitsched.decide.relations.located_findings import LocatedFinding
+    from gitsched.decide.relations.object_facts import ManifestCache
+    from gitsched.decide.relations.relation_database import PlanRelations
     from gitsched.decide.rollouts.waves import RolloutGate
     from gitsched.model.document import Key
     from gitsched.model.planned_files import PlannedFile
@@ -58,18 +54,18 @@ _SELECTORS = frozenset(("matchLabels", "matchExpressions", "exclude", "targetClu
 class InMemoryCaches:
     """The decisions and files of the last complete plan, for the next one in the same process."""
 
-    __slots__ = ("companions", "decisions", "references", "rendered")
+    __slots__ = ("decisions", "manifests", "rendered")
 
     def __init__(self) -> None:
-        self.decisions, self.rendered, self.references = DecisionCache(), RenderCache(), ReferenceCache()
-        self.companions: FeatureCache | None = None
+        self.decisions, self.rendered = DecisionCache(), RenderCache()
+        self.manifests: ManifestCache | None = None
 
 
 def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     """Make the complete plan of a commit. Pure: the same input gives the same plan; the caches only save work.
 
     The steps: decide, with holds and followers; find what changes; withhold what exceeds a limit of the guard; report what leaves; retain
-    copies for the overlap; render; check what the objects refer to; add up the totals.
+    copies for the overlap; render; compare where related objects go; add up the totals.
     """
     caches = caches or InMemoryCaches()
     source, decisions = _decide(source, caches.decisions)
@@ -98,7 +94,7 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     retention, directories, rendered, rollouts = _deliver(source, changes, undelivered, caches)
     found = (*changes.decisions.findings, *retention.findings, *rollouts.findings)
     decisions = changes.decisions._replace(findings=found)
-    details, reference_findings = _check_references(source, decisions, rendered, caches)
+    relations, relation_findings = _relate(decisions, source.source.config, caches)
     totals = compute_totals(
         decisions,
         rendered,
@@ -107,21 +103,13 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
         source.source.file_findings,
         source.source.other_findings,
         directories.retiring,
-        reference_findings,
-        list_creators(details.missing) if details.missing else {},
-        # Without any workload, companions are not compared, but the next plan may have workloads.
-        has_companions=details.companions is not NO_COMPANIONS
-        or (not decisions.outcomes and any(key[:2] in COMPANION_KINDS for key in decisions.catalog.templates)),
+        relation_findings,
         retained=retention.copies,
         # What documents select and name may be among the objects that are not built.
         hidden_codes=list_absence_codes() if source.source.incomplete else frozenset(),
     )
-    has_far_companions = any(is_far(key, features) for key, features in details.companions.features.items())
     totals = totals._replace(
-        has_far_companions=has_far_companions,
-        separated_count=sum(one.is_separated for one in details.companions.placements),
         has_settled_copies=retention.is_settled,
-        definitions=details.delivered.definitions,
         rollouts=rollouts.targets,
         undelivered=undelivered,
     )
@@ -147,7 +135,7 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
             *(engine.time for engine in decisions.engines if engine.time is not None),
         ),
         observations=source.observations,
-        details=details,
+        details=PlanDetails(decisions, rendered, relations),
     )._replace(
         withheld=withheld,
         releases=source.releases,
@@ -307,33 +295,12 @@ def _render(
     )
 
 
-def _check_references(
-    source: PlanInput, decisions: DecisionSet, rendered: RenderedTree, caches: InMemoryCaches
-) -> tuple[PlanDetails, tuple[LocatedFinding, ...]]:
-    """Return the details of the plan, and the findings about what the objects refer to and where their companions go."""
-    config = source.source.config
-    delivered = index_deliveries(decisions, config, caches.references)
-    missing = find_missing_references(decisions, delivered, config) if delivered.requirements else ()
-    companions, findings = _compare_companions(decisions, delivered, missing, config, caches)
-    if missing:
-        findings = (*list_reference_findings(missing, decisions, delivered), *findings)
-    return PlanDetails(decisions, rendered, delivered, missing, companions), findings
+def _relate(decisions: DecisionSet, config: Config, caches: InMemoryCaches) -> tuple[PlanRelations, tuple[LocatedFinding, ...]]:
+    """Return the relations of all objects, and the findings about what these refer to and where their companions go."""
+    from gitsched.decide.relations.plan_relations import relate_decisions  # not for an incremental plan
 
-
-def _compare_companions(
-    decisions: DecisionSet,
-    delivered: DeliveredObjects,
-    missing: tuple[MissingReference, ...],
-    config: Config,
-    caches: InMemoryCaches,
-) -> tuple[CompanionPlacements, tuple[LocatedFinding, ...]]:
-    """Return where companions and their targets go, and the findings about it; nothing for a source without companions."""
-    keys = (decisions.catalog.templates, delivered.clusters)
-    if not decisions.outcomes or not any(key[:2] in COMPANION_KINDS for group in keys for key in group):
-        return NO_COMPANIONS, ()
-    features = caches.companions = caches.companions or FeatureCache()
-    companions = compare_companions(decisions, delivered, missing, config, features)
-    return companions, tuple(list_companion_findings(companions, decisions, delivered))
+    relations, findings, caches.manifests = relate_decisions(decisions, config, caches.manifests)
+    return relations, findings
 
 
 def build_plan(

@@ -7,15 +7,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.decide.guard.guard_settings import DEFAULT_GUARD, GuardRecord
-from gitsched.decide.relations.companion_placement import NO_COMPANIONS, CompanionPlacements
 from gitsched.model.changes import NOTHING_WITHHELD, Move, RetainedCopy, WithheldChanges
 from gitsched.model.observation import Observations
 
 if TYPE_CHECKING:
     from gitsched.decide.decisions import DecisionSet
     from gitsched.decide.incremental.plan_state import Totals
-    from gitsched.decide.relations.delivered_objects import DeliveredObjects
-    from gitsched.decide.relations.missing_references import MissingReference
+    from gitsched.decide.relations.relation_database import PlanRelations
     from gitsched.decide.rendered_tree import RenderedTree
     from gitsched.model.document import Key
     from gitsched.model.finding import Finding
@@ -26,14 +24,11 @@ if TYPE_CHECKING:
 
 
 class PlanDetails(NamedTuple):
-    """The parts that only a complete plan has: every decision with its inputs, every rendered file, what the objects refer to, and where
-    their companions go."""
+    """The parts that only a complete plan has: every decision with its inputs, every rendered file, and the relations of the objects."""
 
     decisions: DecisionSet
     rendered: RenderedTree
-    delivered: DeliveredObjects
-    missing: tuple[MissingReference, ...]
-    companions: CompanionPlacements = NO_COMPANIONS
+    relations: PlanRelations
 
 
 class Plan(NamedTuple):

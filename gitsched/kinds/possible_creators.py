@@ -5,8 +5,8 @@ like that of the object, and workloads that name it in their arguments.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from gitsched.kinds.kind import find_values
 from gitsched.kinds.table import find_kind
@@ -30,9 +30,6 @@ _CHARTS: dict[tuple[str, str], tuple[str, ...]] = {
 }
 """Kinds that install a chart, an operator or a directory: the paths of the namespace of what they install. The first path that the object
 has counts; without one they may install into any namespace."""
-CHART_KINDS = frozenset(_CHARTS)
-"""Kinds that may create objects in other namespaces than their own."""
-
 _OWN_KINDS = frozenset(
     {
         ("", "ConfigMap"),
@@ -54,52 +51,45 @@ _PASSIVE_GROUPS = frozenset(
 _MENTIONED_KINDS = frozenset({("", "ConfigMap"), ("", "Secret")})
 """Kinds that workloads and custom resources create under a name from their own manifest."""
 _POD_SPECS = (("spec",), ("spec", "template", "spec"), ("spec", "jobTemplate", "spec", "template", "spec"))
-_TOKEN = re.compile(r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?")
+_WORD = re.compile(r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?")
 
 
-class PossibleCreators:
-    """Which of the delivered objects may create some `wanted` objects."""
+class CreatorFeatures(NamedTuple):
+    """What an object may create: a chart or operator whatever it installs into a namespace ("" for any, None for other objects); a custom
+    resource objects with a name that begins with its own; a StatefulSet the `claims`; and each of them the objects whose names are among
+    the `words` of its manifest."""
 
-    def __init__(self, wanted: Iterable[Key]) -> None:
-        self._wanted = frozenset(wanted)
-        self._names: dict[str, set[str]] = {}
-        for key in self._wanted:
-            if key[:2] in _MENTIONED_KINDS:
-                self._names.setdefault(key.namespace, set()).add(key.name)
-        self._charts: dict[str, list[Key]] = {}
-        self._resources: dict[tuple[str, str], list[Key]] = {}
-        self._claims: dict[tuple[str, str], list[Key]] = {}
-        self._mentions: dict[tuple[str, str], list[Key]] = {}
+    chart_namespace: str | None = None
+    is_custom: bool = False
+    claims: tuple[str, ...] = ()
+    words: frozenset[str] = frozenset()
 
-    def add(self, key: Key, body: Body) -> None:
-        """Add a delivered object."""
-        if key[:2] in _CHARTS:
-            self._charts.setdefault(_find_chart_namespace(key, body), []).append(key)
-        is_custom = _is_custom(key)
-        if is_custom:
-            self._resources.setdefault((key.namespace, key.name), []).append(key)
-        if key[:2] == ("apps", "StatefulSet"):
-            for name in find_values(body, "spec.volumeClaimTemplates[].metadata.name"):
-                self._claims.setdefault((key.namespace, f"{name}-{key.name}"), []).append(key)
-        names = self._names.get(key.namespace)
-        if names:
-            for name in names.intersection(_list_tokens(body, is_custom)):
-                self._mentions.setdefault((key.namespace, name), []).append(key)
 
-    def find(self, wanted: Key) -> list[Key]:
-        """Return the objects that may create a wanted one."""
-        if not wanted.namespace:
-            return [key for keys in self._charts.values() for key in keys]
-        found = list(self._charts.get(wanted.namespace, ()))
-        if wanted[:2] not in _OWN_KINDS:
-            found += self._charts.get(_ANY, ())
-        for prefix in _list_prefixes(wanted.name):
-            found += self._resources.get((wanted.namespace, prefix), ())
-            if wanted.kind == "PersistentVolumeClaim":
-                found += self._claims.get((wanted.namespace, prefix), ())
-        if wanted[:2] in _MENTIONED_KINDS:
-            found += self._mentions.get((wanted.namespace, wanted.name), ())
-        return found
+_CREATES_NOTHING = CreatorFeatures()
+
+
+def read_creator_features(key: Key, body: Body) -> CreatorFeatures | None:
+    """Return what an object may create; None for nothing."""
+    is_custom = _is_custom(key)
+    claims: tuple[str, ...] = ()
+    if key[:2] == ("apps", "StatefulSet"):
+        claims = tuple(f"{name}-{key.name}" for name in find_values(body, "spec.volumeClaimTemplates[].metadata.name"))
+    found = CreatorFeatures(
+        _find_chart_namespace(key, body) if key[:2] in _CHARTS else None, is_custom, claims, frozenset(_list_words(body, is_custom))
+    )
+    return None if found == _CREATES_NOTHING else found
+
+
+def may_be_mentioned(wanted: Key) -> bool:
+    """Return whether others create an object under a name from their own manifest."""
+    return wanted[:2] in _MENTIONED_KINDS
+
+
+def list_chart_namespaces(wanted: Key) -> tuple[str, ...] | None:
+    """Return the namespaces into which a chart that creates an object may be installed; None for all."""
+    if not wanted.namespace:
+        return None
+    return (wanted.namespace,) if wanted[:2] in _OWN_KINDS else (wanted.namespace, _ANY)
 
 
 def _is_custom(key: Key) -> bool:
@@ -115,16 +105,16 @@ def _find_chart_namespace(key: Key, body: Body) -> str:
     return _ANY
 
 
-def _list_prefixes(name: str) -> Iterator[str]:
+def list_prefixes(name: str) -> Iterator[str]:
     """Yield a name and its beginnings up to each hyphen."""
     yield name
     yield from (name[: match.start()] for match in re.finditer("-", name) if match.start())
 
 
-def _list_tokens(body: Body, is_custom: bool) -> set[str]:
+def _list_words(body: Body, is_custom: bool) -> set[str]:
     """Return the words of the spec of a custom resource, or of the arguments of the containers of any other object."""
     texts = find_values(body, "spec.**") if is_custom else _list_arguments(body)
-    return {token for text in texts if isinstance(text, str) for token in _TOKEN.findall(text)}
+    return {word for text in texts if isinstance(text, str) for word in _WORD.findall(text)}
 
 
 def _list_arguments(body: Body) -> Iterator[Any]:

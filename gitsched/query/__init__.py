@@ -15,9 +15,10 @@ from gitsched.query.errors import (
     UntrackedReadError,
 )
 from gitsched.query.schema import Query, Relation, Schema, Step
-from gitsched.query.store import MemoryStore, Store
+from gitsched.query.store import BufferedStore, MemoryStore, Store
 
 __all__ = [
+    "BufferedStore",
     "Codec",
     "CycleError",
     "DamagedStoreError",

@@ -71,6 +71,11 @@ class Database:
         changed, self._evaluation.changed = self._evaluation.changed, {}
         return changed
 
+    def take_failures(self) -> Mapping[Node, str]:
+        """Return which queries have raised an exception since the last call, and what."""
+        failures, self._evaluation.failures = self._evaluation.failures, {}
+        return failures
+
     def read(self, name: str, key: Key) -> Any:
         """Return a result as a query reads it (see `Reader.read`). Only what it needs is brought up to date in its own step."""
         with self._boundary():
@@ -108,13 +113,13 @@ class Database:
             for table in (*self._tables.results.values(), *self._tables.entries.values()):
                 table.forget_pages()
 
-    def fork(self) -> Database:
+    def fork(self, load: Callable[[str, Key], Any] | None = None) -> Database:
         """Return a database with the same inputs and results, which changes without an effect on this one. It cannot be saved, and ends
-        when this one is."""
+        when this one is. `load` returns the values of its inputs; by default it is that of this database."""
         with self._boundary():
             fork = Database.__new__(Database)
             states = [state.copy() for state in self._evaluation.states]
-            fork._evaluation = Evaluation(self._tables.fork(), self._evaluation.load, states)
+            fork._evaluation = Evaluation(self._tables.fork(), load or self._evaluation.load, states)
             fork._saves, fork._known_saves = self._saves, self._saves[0]
             return fork
 

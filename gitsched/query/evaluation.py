@@ -41,13 +41,15 @@ class StepState:
 
 
 class Evaluation:
-    """Computes results. `changed` are those that have changed since they were taken; `computed` counts the computations."""
+    """Computes results. `changed` are those that have changed since they were taken, `failures` those that failed by themselves; `computed`
+    counts the computations."""
 
     def __init__(self, tables: Tables, load: Callable[[str, Key], Any], states: list[StepState] | None = None) -> None:
         self.tables, self.schema, self.load = tables, tables.schema, load
         self.identify = tables.identify
         self.states = states if states is not None else [StepState() for _ in self.schema.steps]
         self.changed: dict[str, set[Key]] = {}
+        self.failures: dict[Node, str] = {}
         self.computed = 0
         self._active: dict[Node, None] = {}
         """The results that wait for each other, from the first one on: on the stack, and after a suspension `_waiting`."""
@@ -292,7 +294,9 @@ class Evaluation:
         except (MemoryError, RecursionError, OSError) as error:
             raise Interrupt(error) from error
         except Exception as error:  # noqa: BLE001 - the failure is the result, and concerns only what reads it
-            value, kind = (*node, f"{type(error).__name__}: {error}"), FAILED
+            reason = f"{type(error).__name__}: {error}"
+            value, kind = (*node, reason), FAILED
+            self.failures[node] = reason
         except Suspension as suspension:
             suspension.path.append(node)
             raise

@@ -7,7 +7,7 @@ it is read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from gitsched.query.canonical import digest
@@ -55,3 +55,30 @@ def load_checked(store: Store | None, name: str, checksum: bytes) -> bytes:
     if data is None or digest(data) != checksum:
         raise Interrupt(DamagedStoreError(f"the row {name} is {'missing' if data is None else 'not the one that was written'}"))
     return data
+
+
+class BufferedStore:
+    """A store whose changed rows somebody else writes, together with other things. There is one writer, so that `save` never fails."""
+
+    def __init__(self, read: Callable[[str], bytes | None] = lambda _: None) -> None:
+        """`read` returns the rows that have been written."""
+        self._read = read
+        self._unwritten: dict[str, bytes | None] = {}
+
+    def load(self, name: str, /) -> bytes | None:
+        """See `Store`."""
+        return self._unwritten[name] if name in self._unwritten else self._read(name)
+
+    def save(self, rows: Mapping[str, bytes | None], expected: bytes | None, /) -> bool:  # noqa: ARG002 - there is one writer
+        """See `Store`."""
+        self._unwritten.update(rows)
+        return True
+
+    def read_from(self, read: Callable[[str], bytes | None]) -> None:
+        """Set what returns the rows that have been written."""
+        self._read = read
+
+    def take_rows(self) -> dict[str, bytes | None]:
+        """Return the rows to write, None for those to remove. They count as written then."""
+        unwritten, self._unwritten = self._unwritten, {}
+        return unwritten

@@ -12,6 +12,7 @@ from gitsched.apis.gitsched.config import FILE, Config
 from gitsched.decide.catalog import Catalog
 from gitsched.decide.decisions import DecisionSet, decide
 from gitsched.decide.incremental.plan_state import compute_plan_times, workload_sort_key
+from gitsched.decide.relations.object_queries import has_far_companions
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.model.document import Key, read_labels
 from gitsched.model.errors import Permanent
@@ -117,7 +118,9 @@ def _make_from_state(
     engines = list_rescheduling_engines(baseline).values()
     if totals.repeated or totals.unused or list_faults(workloads.plan.findings):
         return None
-    if (with_companions and totals.has_far_companions) or any(tuple(engine.list_pending_requests()) for engine in engines):
+    if (with_companions and has_far_companions(known.update.cache.relations.database)) or any(
+        tuple(engine.list_pending_requests()) for engine in engines
+    ):
         return None
     try:
         selected = _select_from_state(baseline, workloads.index, selection)

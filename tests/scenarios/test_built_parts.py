@@ -95,14 +95,14 @@ STORIES = yaml.safe_load(
     bundle.yaml: {path: app, delivery: flux}
     gitsched.yaml: {delivery: {source: {url: "https://git.example.com/fleet.git"}}}
   moves:
-    - "Bundle shop/shop: nowhere -> dub 4, ham 4: PropagationPolicy/shop/all"
+    - "Bundle shop/shop: nowhere -> dub ?, ham ?: PropagationPolicy/shop/all"
     - "ConfigMap shop/settings: dub None, ham None -> nowhere: now part of Bundle shop/shop (bundle.yaml:1)"
     - "Deployment shop/web: dub 4, ham 4 -> nowhere: now part of Bundle shop/shop (bundle.yaml:1)"
   findings:
     - "became-part bundle.yaml:1:1: ConfigMap shop/settings, Deployment shop/web leave dub, ham: they are now part of Bundle shop/shop,
        which flux builds: what delivered the object before deletes it, and flux creates it again"
   lost: 8
-  added: 8
+  added: 0  # what Flux builds is not known here
 - name: an overlay that settings build in another namespace, where no policy is
   commit:
     gitsched.yaml: {source: {kustomize: {build: [overlay]}}}

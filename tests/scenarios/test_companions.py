@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from gitsched.decide.relations.companion_findings import NOT_SELECTED, SEPARATED
-from gitsched.decide.relations.reference_findings import MAX_FINDINGS
+from gitsched.decide.relations.companion_findings import NOT_SELECTED
+from gitsched.decide.relations.companion_findings import SEPARATED_CODE as SEPARATED
+from gitsched.decide.relations.located_findings import MAX_FINDINGS
 from gitsched.model.finding import Finding
 from gitsched.reconcile import RunResult
 

@@ -58,7 +58,7 @@ STAGES = (
 STUBBORN = (
     "adapt_outcome",
     "list_previous_replicas",
-    "ReferenceCache.read",
+    "ManifestCache.read",
     "render_workload",
     "strip_outcome",
     "replicas_by_cluster",

@@ -172,7 +172,7 @@ def test_an_application_goes_back(fleet: Fleet, gitsched: Run) -> None:
     fleet.reconcile(2)
     assert list_application(fleet) == ["tenant.far"], "stickiness keeps it"
     shown = gitsched("rebalance", "--to", commit, "--write", hour=3).stdout
-    assert "Application/tenant/echo: tenant.far -> tenant.near" in shown
+    assert "Application/tenant/echo: tenant.far 1 -> tenant.near 1" in shown
     fleet.commit(hour=3)
     fleet.reconcile(3)
     fleet.reconcile(4)

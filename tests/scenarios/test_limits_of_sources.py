@@ -217,11 +217,11 @@ def test_an_artifact_with_too_many_files_is_not_known(commit_tree: Callable[[Map
     }
     identity: Any = SimpleNamespace(is_flux_source=lambda *_: True)
     commit = commit_tree({"apps/a.yaml": "", "apps/b.yaml": "", "c.yaml": ""})
-    assert read_artifact(make_raw_document(body), "apps", identity, commit) == Artifact(
+    assert read_artifact(make_raw_document(body), "apps", identity, commit, lambda *_: [""]) == Artifact(
         {"a.yaml": "apps/a.yaml", "b.yaml": "apps/b.yaml"}
     )
     limit("builds.source_identity.MAX_ARTIFACT_FILES", 1)
-    found = read_artifact(make_raw_document(body), "apps", identity, commit)
+    found = read_artifact(make_raw_document(body), "apps", identity, commit, lambda *_: [""])
     assert found == Artifact({}, "the artifact apps has more than 1 files")
 
 
@@ -309,19 +309,6 @@ def test_equal_parts_of_more_records_than_are_kept_change_no_result(fleet: Fleet
     for module in ("apis.karmada.binding.resource_binding", "decide.rendered_tree"):
         monkeypatch.setattr(f"gitsched.{module}._MAX_PARTS", 0)
     assert fleet.preview(cache=fleet.path.parent / "second").tree == before
-
-
-def test_many_objects_without_a_policy_change_no_result(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
-    service = "apiVersion: v1\nkind: Service\nmetadata: {name: %s, namespace: default}\nspec: {selector: {app: %s}}\n"
-    fleet.commit({"x.yaml": service % ("x", "x"), "a.yaml": deployment("a"), "one.yaml": cluster("one"), "all.yaml": policy("one")})
-    process, complete = Reconciler(fleet.settings()), []
-    for hour, maximum in ((0, 1), (1, 1), (2, 0)):
-        monkeypatch.setattr("gitsched.decide.incremental.companion_changes.MAX_UNSELECTED", maximum)
-        fleet.commit({f"new{hour}.yaml": deployment(f"new{hour}")}, hour=hour)
-        run = process.run(fleet.settings(hour).now)
-        complete.append(run.plan.complete)
-    assert complete == [True, False, True]
-    assert not fleet.preview(hour, cache=fleet.path.parent / "none").changed
 
 
 def test_a_file_of_rules_that_is_too_large_is_an_error(fleet: Fleet, limit: Patch) -> None:

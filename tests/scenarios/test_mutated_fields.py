@@ -78,7 +78,7 @@ def check(run: RunResult, replicas: int, what: object) -> None:
     """Check that the healthy workload is placed with these replicas, and that each bug is reported about a mutated document."""
     outcome = next(outcome for key, outcome in run.plan.outcomes.items() if (key.kind, key.name) == ("Deployment", "good"))
     assert outcome.state == "placed", what
-    assert set(outcome.counted_replicas.values()) == {replicas}, what
+    assert set(outcome.replicas_by_cluster.values()) == {replicas}, what
     for finding in run.plan.findings:
         if finding.code == "internal-error":
             assert finding.location is not None, what

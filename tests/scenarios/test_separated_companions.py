@@ -7,7 +7,6 @@ from random import Random
 
 import pytest
 
-from gitsched.decide.incremental import separated_companions
 from gitsched.decide.relations import companion_findings
 from gitsched.reconcile.output import output_commit
 from tests.scenarios.conftest import Fleet
@@ -146,8 +145,7 @@ def test_findings_about_separated_companions_are_those_of_a_complete_plan(
     fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     monkeypatch.setattr(output_commit, "MIN_KEYED_ROWS", 0)  # as in a large source
-    for module in (companion_findings, separated_companions):
-        monkeypatch.setattr(module, "MAX_FINDINGS", 4)
+    monkeypatch.setattr(companion_findings, "MAX_FINDINGS", 4)
     assert play(fleet, tmp_path, seed) > STEPS // 2
 
 

@@ -231,10 +231,10 @@ def test_the_limits_of_an_autoscaler_follow_what_its_target_keeps(fleet: Fleet) 
     scalers = policy("", name="scalers", kind="HorizontalPodAutoscaler").replace("apps/v1", "autoscaling/v2")
     files = {"web.yaml": deployment("web", 20), "scaler.yaml": SCALER % ("web", 10), "scalers.yaml": scalers}
     files |= {"a.yaml": cluster("a"), "b.yaml": cluster("b"), "policy.yaml": policy("a,b", scheduling="Divided")}
-    config = GUARD.replace("{guard: {%s}}", "{guard: {workload: {replicasLost: 50}}, karmada: {autoscalerLimits: divide}}")
-    fleet.commit({**files, "gitsched.yaml": config})
+    config = GUARD.replace("{guard: {%s}}", "{guard: {%s}, karmada: {autoscalerLimits: divide}}")
+    fleet.commit({**files, "gitsched.yaml": config % ""})
     fleet.reconcile()
-    fleet.commit({"web.yaml": deployment("web", 4), "policy.yaml": policy("a", scheduling="Divided")}, hour=1)
+    fleet.commit({"gitsched.yaml": config % "freeze: audit", "policy.yaml": policy("a", scheduling="Divided")}, hour=1)
     assert list_withheld(fleet.reconcile(1)) == ["web"]
     path = "clusters/%s/default/horizontalpodautoscaler.autoscaling-scaler.yaml"
     assert [fleet.load(path % name)["spec"]["maxReplicas"] for name in ("a", "b")] == [5, 5]

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from gitsched.decide.incremental.plan_state import CompanionRow, ReferenceRow, WorkloadRow
-from gitsched.kinds.companion_targets import CompanionFeatures
+from gitsched.decide.incremental.plan_state import WorkloadRow
 from gitsched.model.document import Key
 from gitsched.model.finding import Finding
 from gitsched.model.scheduling import Outcome, TargetCluster
@@ -16,13 +15,11 @@ from gitsched.model.time import EPOCH
 from gitsched.reconcile.cache.row_format import CorruptCacheError, deserialize, flatten_row, restore_row, serialize
 
 KEY = Key("apps", "Deployment", "shop", "web")
-SERVICE = Key("", "Service", "shop", "web")
 BINDING = Key("work.karmada.io", "ResourceBinding", "shop", "web-deployment")
 TARGETS = (TargetCluster("a", 2), TargetCluster("b", 0), TargetCluster("c"))
 PATHS = ("shop/deployment-web.yaml",)
 OUTCOME = Outcome(KEY, "karmada", "placed", "policy", "", TARGETS, 2, (), "reason", EPOCH + timedelta(microseconds=7))
 ROW = WorkloadRow(OUTCOME, "web.yaml", ("status/web.yaml",), dict.fromkeys("abc", PATHS), record_keys=(BINDING,))
-FEATURES = CompanionFeatures(True, "true", names=(KEY,), pod_labels=(("app", "web"),), is_workload=True)
 
 
 @pytest.mark.parametrize(
@@ -33,9 +30,6 @@ FEATURES = CompanionFeatures(True, "true", names=(KEY,), pod_labels=(("app", "we
         ROW._replace(manifest_paths=dict.fromkeys("cba", PATHS)),
         ROW._replace(manifest_paths={"a": PATHS, "b": (), "c": PATHS}),
         ROW._replace(outcome=OUTCOME._replace(targets=(), replicas=None), manifest_paths={}),
-        ROW._replace(references=ReferenceRow(implied=(SERVICE,), misses=True)),
-        ROW._replace(companions=CompanionRow(FEATURES, (KEY,), (SERVICE, KEY), True)),
-        ROW._replace(companions=CompanionRow(is_separated=True)),
     ],
 )
 def test_rows_of_most_workloads_are_plain_values(row: WorkloadRow) -> None:

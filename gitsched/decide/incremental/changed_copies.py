@@ -11,6 +11,7 @@ from gitsched.decide.incremental.plan_state import PlanTimes
 from gitsched.decide.overlap.delivered_copies import DeliveredCopies
 from gitsched.decide.overlap.retained_copies import RetentionInput, retain_copies
 from gitsched.decide.overlap.retained_files import RenderedWorkload, add_retained_files
+from gitsched.decide.relations.object_queries import has_far_companions
 from gitsched.decide.renames import NOTHING_RENAMED
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.model.changes import CopyRetention
@@ -187,10 +188,9 @@ def _list_companion_templates(
     keys = {*companions, *workloads}
     namespaces = {key.namespace for key in companions}
     indexed = (key for key, _ in changes.rows.template_index.items())
+    has_far = has_far_companions(changes.rows.relations.database)
     keys |= {
-        key
-        for key in (*indexed, *changes.templates)
-        if key[:2] in COMPANION_KINDS and (changes.totals.has_far_companions or key.namespace in namespaces)
+        key for key in (*indexed, *changes.templates) if key[:2] in COMPANION_KINDS and (has_far or key.namespace in namespaces)
     }
     templates = changes.snapshot.templates
     return {key: templates[key] for key in sorted(keys) if key in templates}

@@ -33,15 +33,17 @@ class ChangedSettings(NamedTuple):
 class ChangedParts(NamedTuple):
     """Objects that kustomizations change, so that they are not placed.
 
-    `changed` are those that came, went or differ. `checked` are those that a policy may select although none did before, and `reported` the
-    findings about those that one did select: if there are any, all objects are checked. In place of what is `reported`, which also has the
-    findings of the last source tree that belong to no file, there are those `found` in the new one.
+    `changed` are those that came, went or differ, and `present` says of those that are there what changes them. `checked` are those that a
+    policy may select although none did before, and `reported` the findings about those that one did select: if there are any, all objects
+    are checked. In place of what is `reported`, which also has the findings of the last source tree that belong to no file, there are those
+    `found` in the new one.
     """
 
     changed: frozenset[Key] = frozenset()
     checked: tuple[tuple[Document, KustomizedDocument], ...] = ()
     reported: frozenset[Finding] = frozenset()
     found: tuple[Finding, ...] = ()
+    present: Mapping[Key, str] = {}
 
 
 NO_PARTS = ChangedParts()

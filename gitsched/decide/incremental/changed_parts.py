@@ -12,10 +12,9 @@ if TYPE_CHECKING:
 
 
 def find_changed_parts(changes: IncrementalChanges) -> tuple[Finding, ...] | None:
-    """Return what the source tree has found, and a finding for each checked object that a policy selects; None if a workload became one, or
-    refers to one that changed."""
+    """Return what the source tree has found, and a finding for each checked object that a policy selects; None if a workload became one."""
     parts, engines = changes.diff.parts, changes.continued.engines
-    if any(key in changes.removed or changes.rows.list_referrers(key) for key in parts.changed):
+    if any(key in changes.removed for key in parts.changed):
         return None
     selected = (one for one in parts.checked if any(engine.selects(one[0]) for engine in engines))
     return (*parts.found, *(make_part_finding(document, part) for document, part in selected))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gitsched.apis.gitsched.rollout import RolloutSpec, parse_rollout
 from gitsched.decide.incremental.plan_state import NO_OUTPUT, PlanTimes
 from gitsched.decide.registry import policy_apis
+from gitsched.decide.relations.object_queries import list_referrers
 from gitsched.decide.rollouts.lost_clusters import read_cluster_states
 from gitsched.decide.rollouts.rollout_findings import STEP_CODES
 from gitsched.decide.rollouts.rollout_steps import UNGATED, RolloutMembers, RolloutSource, RolloutSteps
@@ -250,7 +251,7 @@ class _Selection:
     def _add_referrers(self, key: Key) -> None:
         """Add the records of the workloads that refer to an object."""
         rows = self._changes.rows
-        for referrer in rows.list_referrers(key):
+        for referrer in list_referrers(rows.relations.database, key):
             row = rows.read_workload(referrer)
             for record in row.record_keys if row is not None else ():
                 self._owners.setdefault((record.namespace, record.name), referrer)

@@ -49,14 +49,6 @@ class IncrementalChanges(NamedTuple):
         return frozenset(self.continued.own) if self.continued.engines else self.totals.own
 
     @property
-    def without_objects(self) -> IncrementalChanges:
-        """The changes without the workloads that consist of objects of their own, such as Applications."""
-        documents = {
-            key: one for key, one in self.documents.items() if key not in self.outcomes or self.outcomes[key].manifests is None
-        }
-        return self if len(documents) == len(self.documents) else self._replace(documents=documents)
-
-    @property
     def templates(self) -> Mapping[Key, DocumentPair]:
         """The templates that changed, each before and after."""
         return self.diff.templates

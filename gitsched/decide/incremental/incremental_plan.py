@@ -18,13 +18,10 @@ from gitsched.decide.incremental.changed_namespaces import list_rows_with_object
 from gitsched.decide.incremental.changed_output import NO_COPY_PATHS, has_record_conflict, list_changed_files
 from gitsched.decide.incremental.changed_parts import find_changed_parts
 from gitsched.decide.incremental.changed_totals import UPDATED_CODES, update_totals
-from gitsched.decide.incremental.companion_changes import update_companions
 from gitsched.decide.incremental.continued_engines import ContinuedEngines, continue_engines
 from gitsched.decide.incremental.incremental_changes import IncrementalChanges
-from gitsched.decide.incremental.missing_changes import update_missing
 from gitsched.decide.incremental.plan_contents import make_workload_row
 from gitsched.decide.incremental.plan_state import (
-    NO_COMPANION_ROW,
     NO_OUTPUT,
     ClusterRow,
     PlanRows,
@@ -34,7 +31,6 @@ from gitsched.decide.incremental.plan_state import (
     Totals,
     WorkloadRow,
 )
-from gitsched.decide.incremental.reference_changes import move_reference_findings, update_references, update_referrers
 from gitsched.decide.incremental.withheld_workloads import NO_RULES, GuardRules, check_guard
 from gitsched.decide.plan import build_plan
 from gitsched.decide.plan_result import Plan
@@ -51,8 +47,8 @@ if TYPE_CHECKING:
     from gitsched.apis.snapshot import Snapshot
     from gitsched.decide.incremental.changed_documents import SourceDiff
     from gitsched.decide.incremental.changed_moves import ChangedMoves
-    from gitsched.decide.incremental.plan_state import CompanionRow, ReferenceRow
-    from gitsched.decide.relations.reference_findings import LocatedFinding
+    from gitsched.decide.relations.located_findings import LocatedFinding
+    from gitsched.decide.relations.relation_database import FactChanges, PlanRelations
     from gitsched.decide.tenants.tenant_amounts import Amounts
     from gitsched.model.document import Document, Key
     from gitsched.model.finding import Finding
@@ -77,12 +73,13 @@ class PlanState(NamedTuple):
 
 
 class IncrementalPlan(NamedTuple):
-    """A plan that holds only changes, the changes of the plan state, and what was `decided` again."""
+    """A plan that holds only changes, the changes of the plan state, what was `decided` again, and the relations of all objects."""
 
     plan: Plan
     totals: Totals
     changes: StateChanges
     decided: IncrementalChanges
+    relations: PlanRelations
 
 
 def make_incremental_plan(
@@ -105,9 +102,12 @@ def make_incremental_plan(
     part_findings = find_changed_parts(changes) if diff.parts != NO_PARTS else ()
     if part_findings is None:
         return None
+    if not is_idle and (changes.own or totals.own):
+        from gitsched.decide.incremental.own_objects import have_taken_paths  # few sources have such workloads
+
+        if have_taken_paths(changes):
+            return None
     relations = _update_relations(changes, is_idle=is_idle)
-    if relations is None:
-        return None
     retention = _keep_copies(totals) if is_idle else _retain_copies(changes, moves, find_blob)
     retiring = _list_retiring(changes, retention) if retention is not None else None
     if retention is None or retiring is None:
@@ -136,14 +136,12 @@ def make_incremental_plan(
         if measured is None:
             return None
         amounts = measured
-    workload_rows = _list_workload_rows(changes, relations, amounts)
+    workload_rows = _list_workload_rows(changes, amounts)
     decided_rows = {key: workload_rows[key] for key in (*changes.outcomes, *changes.removed)}
     cluster_rows = update_cluster_rows(rows, decided_rows, changes.continued.clusters, copies)
     new = update_totals(changes, cluster_rows, None if is_idle else retention.findings, part_findings)._replace(
         namespace_manifests=update_namespace_manifests(totals, diff.templates),
-        reference_findings=relations.findings,
-        creators=relations.creators,
-        separated_count=relations.separated_count,
+        relation_findings=relations.findings,
         retiring=retiring,
         retained=retention.copies,
         has_settled_copies=retention.is_settled and bool(retention.copies),  # else a state without copies would be written again
@@ -196,38 +194,28 @@ def make_incremental_plan(
         ended=retention.ended,
         adopted=totals.adopted,
     )
-    return IncrementalPlan(plan, new, _list_state_changes(changes, workload_rows, cluster_rows), changes)
+    state_changes = _list_state_changes(changes, workload_rows, cluster_rows, relations.facts)
+    return IncrementalPlan(plan, new, state_changes, changes, relations.relations)
 
 
 class _Relations(NamedTuple):
-    """The changed rows of references and of companions, the findings about both, how many companions are separated, and what may create
-    objects that the source does not have."""
+    """The relations of all objects, the facts of those that changed, and the findings."""
 
-    references: Mapping[Key, ReferenceRow]
-    companions: Mapping[Key, CompanionRow]
+    relations: PlanRelations
+    facts: FactChanges
     findings: tuple[LocatedFinding, ...]
-    separated_count: int
-    creators: Mapping[Key, frozenset[Key]]
 
 
-def _update_relations(changes: IncrementalChanges, *, is_idle: bool) -> _Relations | None:
-    """Return how workloads refer to objects and belong together now; None if only a complete plan can tell."""
-    found = update_references(changes.without_objects)
-    companions = update_companions(changes.without_objects, found.rows) if found is not None else None
-    if found is None or companions is None:
-        return None
-    missing = update_missing(changes, companions.findings, found.rows, found.absent)
-    if missing is None:
-        return None
-    references: Mapping[Key, ReferenceRow] | None = missing.rows
-    if not is_idle and (changes.own or changes.totals.own):
-        from gitsched.decide.incremental.own_objects import update_own_objects  # few sources have such workloads
+def _update_relations(changes: IncrementalChanges, *, is_idle: bool) -> _Relations:
+    """Return where related objects go now."""
+    before, findings = changes.rows.relations, changes.totals.relation_findings
+    if is_idle and changes.diff.settings is None:
+        return _Relations(before, {}, findings)
+    from gitsched.decide.incremental.changed_facts import continue_findings, list_changed_facts  # not for an idle run
 
-        references = update_own_objects(changes, missing.rows)
-    findings = move_reference_findings(missing.findings, changes.diff, changes.documents)
-    if references is None or findings is None:
-        return None
-    return _Relations(references, companions.rows, findings, companions.separated_count, missing.creators)
+    facts, relations = list_changed_facts(changes), before.fork()
+    relations.assign(facts.items(), changes.totals.config)
+    return _Relations(relations, facts, continue_findings(relations, facts, findings, changes))
 
 
 def _may_continue(totals: Totals, diff: SourceDiff, snapshot: Snapshot) -> bool:
@@ -351,20 +339,12 @@ def _list_retiring(changes: IncrementalChanges, retention: CopyRetention) -> Map
     return None if ended else retiring
 
 
-def _list_workload_rows(
-    changes: IncrementalChanges, relations: _Relations, amounts: Mapping[Key, Amounts]
-) -> dict[Key, WorkloadRow | None]:
-    """Return the rows of workloads that were decided again, removed, or whose references or companions changed; None for removed ones."""
-    rows, references, companions = changes.rows, relations.references, relations.companions
+def _list_workload_rows(changes: IncrementalChanges, amounts: Mapping[Key, Amounts]) -> dict[Key, WorkloadRow | None]:
+    """Return the rows of workloads that were decided again or removed; None for removed ones."""
     changed: dict[Key, WorkloadRow | None] = {
-        key: row._replace(references=found) for key, found in references.items() if (row := rows.read_workload(key)) is not None
+        key: make_workload_row(files, _read_source_path(changes.documents[key]), amounts.get(key))
+        for key, files in changes.workloads.items()
     }
-    for key, companion_row in companions.items():
-        row = changed.get(key) or rows.read_workload(key)
-        changed |= {key: row._replace(companions=companion_row)} if row is not None else {}
-    for key, files in changes.workloads.items():
-        rest = references[key], companions.get(key, NO_COMPANION_ROW)
-        changed[key] = make_workload_row(files, _read_source_path(changes.documents[key]), *rest, amounts.get(key))
     return changed | dict.fromkeys(changes.removed)
 
 
@@ -373,7 +353,10 @@ def _read_source_path(document: Document) -> str:
 
 
 def _list_state_changes(
-    changes: IncrementalChanges, workload_rows: Mapping[Key, WorkloadRow | None], cluster_rows: Mapping[str, ClusterRow | None]
+    changes: IncrementalChanges,
+    workload_rows: Mapping[Key, WorkloadRow | None],
+    cluster_rows: Mapping[str, ClusterRow | None],
+    facts: FactChanges,
 ) -> StateChanges:
     """Return what changes in the rows of the plan state."""
     from gitsched.decide.incremental.template_entries import make_template_entry
@@ -392,7 +375,7 @@ def _list_state_changes(
         workload_rows,
         cluster_rows,
         templates,
-        update_referrers(changes.rows, workload_rows),
+        facts,
         {kind: changes.snapshot.documents.get(kind, ()) for kind in kinds},
         continued.engines if continued.is_new else None,
         diff.added_paths,

@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.decide.guard.guard_settings import GUARD_CODES
 from gitsched.decide.incremental.plan_state import (
-    NO_COMPANION_ROW,
-    NO_REFERENCE_ROW,
     ClusterRow,
-    CompanionRow,
-    ReferenceRow,
     WorkloadRow,
     sort_findings,
     strip_outcome,
@@ -29,9 +25,7 @@ if TYPE_CHECKING:
     from gitsched.decide.decisions import DecisionSet
     from gitsched.decide.engines import EngineRecords
     from gitsched.decide.incremental.plan_state import PreviousOutput, Totals
-    from gitsched.decide.relations.companion_placement import CompanionPlacements
-    from gitsched.decide.relations.delivered_objects import DeliveredObjects
-    from gitsched.decide.relations.missing_references import MissingReference
+    from gitsched.decide.relations.relation_database import PlanRelations
     from gitsched.decide.rendered_tree import RenderedTree
     from gitsched.decide.tenants.tenant_amounts import Amounts
     from gitsched.decide.workload_files import WorkloadFiles
@@ -50,7 +44,7 @@ class PlanContents(NamedTuple):
     workloads: Mapping[Key, WorkloadRow]
     clusters: Mapping[str, ClusterRow]
     templates: Mapping[Key, TemplateEntry]
-    referrers: Mapping[Key, tuple[Key, ...]]
+    relations: PlanRelations
     api_documents: Mapping[tuple[str, str], tuple[Document, ...]]
     engines: tuple[PolicyEngine, ...]
 
@@ -154,13 +148,11 @@ def _keeps_record_kinds(outcomes: Mapping[Key, Outcome], records: EngineRecords,
 def make_plan_contents(
     decisions: DecisionSet,
     rendered: RenderedTree,
-    delivered: DeliveredObjects,
-    missing: Iterable[MissingReference],
-    companions: CompanionPlacements,
+    relations: PlanRelations,
     paths: Iterable[str],
 ) -> PlanContents:
     """Return the state of a complete plan: a row for every workload, in their order, for every cluster and for every template."""
-    workloads, references, others = {}, _make_reference_rows(delivered, missing), make_companion_rows(companions)
+    workloads = {}
     amounts: Mapping[Key, Amounts] = {}
     if decisions.tenancy is not None:
         from gitsched.decide.incremental.changed_tenants import measure_limited  # few sources have tenants
@@ -168,8 +160,7 @@ def make_plan_contents(
         amounts = measure_limited(decisions)
     for key, files in rendered.workloads.items():
         origin = decisions.templates[key].origin
-        rows = references.get(key, NO_REFERENCE_ROW), others.get(key, NO_COMPANION_ROW)
-        workloads[key] = make_workload_row(files, origin.path if origin else "", *rows, amounts.get(key))
+        workloads[key] = make_workload_row(files, origin.path if origin else "", amounts.get(key))
     clusters = {
         name: ClusterRow(facts, frozenset(rendered.manifests.get(name, ()))) for name, facts in rendered.cluster_facts.items()
     }
@@ -178,56 +169,16 @@ def make_plan_contents(
     )
 
     templates = make_template_index(decisions.catalog.templates, decisions.outcomes)
-    referrers: dict[Key, dict[Key, None]] = {}
-    for requirement in delivered.requirements:
-        referrers.setdefault(requirement.required.key, {})[requirement.referrer] = None
-    known = {key: tuple(sorted(found)) for key, found in referrers.items()}
-    return PlanContents(paths, workloads, clusters, templates, known, decisions.catalog.api_documents, decisions.engines)
+    if relations.is_stored and decisions.input is not None:
+        from gitsched.decide.relations.plan_relations import relate_decisions  # a plan that another state was made from
 
-
-def _make_reference_rows(delivered: DeliveredObjects, missing: Iterable[MissingReference]) -> dict[Key, ReferenceRow]:
-    required = {requirement.required.key for requirement in delivered.requirements}
-    required |= {owner for key in required for owner in delivered.owners.get(key, ())}
-    misses = {referrer for one in missing for referrer in one.referrers}
-    implied: dict[Key, tuple[Key, ...]] = {}
-    for requirement in delivered.requirements:
-        if requirement.implied:
-            implied[requirement.referrer] = (*implied.get(requirement.referrer, ()), requirement.required.key)
-    return {
-        key: ReferenceRow(delivered.references.get(key, ()), implied.get(key, ()), key in required, key in misses)
-        for key in {*delivered.references, *implied, *required}
-    }
-
-
-def make_companion_rows(companions: CompanionPlacements) -> dict[Key, CompanionRow]:
-    """Return what each workload that has a part in it has to do with companions."""
-    targets: dict[Key, list[Key]] = {}
-    served: dict[Key, list[Key]] = {}
-    reported = {workload.owner for one in companions.unselected for workload in one.workloads}
-    separated: set[Key] = set()
-    for placement in companions.placements:
-        owners = [target.owner for target in placement.targets]
-        companion = placement.companion.owner
-        targets.setdefault(companion, []).extend(owners)
-        for owner in owners:
-            served.setdefault(owner, []).append(companion)
-        if not {companion, *owners} <= companions.features.keys() or (placement.is_separated and not placement.is_whole):
-            reported.update((companion, *owners))
-        elif placement.is_separated:
-            separated.add(companion)
-    return {
-        key: CompanionRow(
-            companions.features.get(key), tuple(targets.get(key, ())), tuple(served.get(key, ())), key in reported, key in separated
-        )
-        for key in {*companions.features, *reported}
-    }
+        relations, _, _ = relate_decisions(decisions, decisions.input.config)
+    return PlanContents(paths, workloads, clusters, templates, relations, decisions.catalog.api_documents, decisions.engines)
 
 
 def make_workload_row(
     files: WorkloadFiles,
     source_path: str,
-    references: ReferenceRow = NO_REFERENCE_ROW,
-    companions: CompanionRow = NO_COMPANION_ROW,
     amounts: Amounts | None = None,
 ) -> WorkloadRow:
     """Return the row of a workload."""
@@ -237,8 +188,6 @@ def make_workload_row(
         source_path,
         tuple(files.records),
         {cluster: paths.setdefault(id(manifests), tuple(manifests)) for cluster, manifests in files.manifests.items()},
-        references,
-        companions,
         tuple(key for key, _ in files.outcome.records),
         amounts,
     )

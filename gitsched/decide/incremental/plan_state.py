@@ -25,11 +25,10 @@ if TYPE_CHECKING:
     from gitsched.apis.policy_api import PolicyEngine
     from gitsched.decide.decisions import DecisionSet
     from gitsched.decide.engines import EngineRecords
-    from gitsched.decide.relations.delivered_objects import ManifestReferences
-    from gitsched.decide.relations.reference_findings import LocatedFinding
+    from gitsched.decide.relations.located_findings import LocatedFinding
+    from gitsched.decide.relations.relation_database import FactChanges, PlanRelations
     from gitsched.decide.rendered_tree import RenderedTree
     from gitsched.decide.tenants.tenant_amounts import Amounts
-    from gitsched.kinds.companion_targets import CompanionFeatures
     from gitsched.model.changes import RetainedCopy, WithheldChanges
     from gitsched.model.holds import HeldPlacement
     from gitsched.model.observation import Observation, ObservationKey
@@ -87,34 +86,6 @@ NO_OUTPUT = PreviousOutput({}, lambda _: (), lambda _: None, frozenset(), {})
 """The previous output of a first run."""
 
 
-class ReferenceRow(NamedTuple):
-    """The references of one workload by manifest, and the objects that it requires without a field that says so. `is_required`: other
-    workloads refer to it; `misses`: something that it requires is missing in a cluster."""
-
-    manifests: ManifestReferences = ()
-    implied: tuple[Key, ...] = ()
-    is_required: bool = False
-    misses: bool = False
-
-
-NO_REFERENCE_ROW = ReferenceRow()
-
-
-class CompanionRow(NamedTuple):
-    """What one workload has to do with companions: its features (None for none), its direct targets, and its companions. `is_reported`: a
-    finding about companions is about it, or would be if anything about it changed; but `is_separated`: one says that it does not go where
-    its targets go."""
-
-    features: CompanionFeatures | None = None
-    targets: tuple[Key, ...] = ()
-    companions: tuple[Key, ...] = ()
-    is_reported: bool = False
-    is_separated: bool = False
-
-
-NO_COMPANION_ROW = CompanionRow()
-
-
 class WorkloadRow(NamedTuple):
     """One workload: its outcome without documents and bodies, the path of its source file, the paths of its records, by cluster the paths
     of its manifests, relative to the directory of the cluster, and the keys of the records that its policy API has. `amounts` are what it
@@ -124,8 +95,6 @@ class WorkloadRow(NamedTuple):
     source_path: str
     record_paths: tuple[str, ...]
     manifest_paths: Mapping[str, tuple[str, ...]]
-    references: ReferenceRow = NO_REFERENCE_ROW
-    companions: CompanionRow = NO_COMPANION_ROW
     record_keys: tuple[Key, ...] = ()
     amounts: Amounts | None = None
 
@@ -144,18 +113,15 @@ class Totals(NamedTuple):
     without a commit. `unstable` are workloads that may be decided differently next time. `first_outcomes` and `first_clusters` are those
     that README.md shows. `records` belong to no workload, `recorded` are decisions that only records
     show. `kind_scopes` says for kinds that are not built in whether they are namespaced, and `guessed_kinds` are those of
-    which nothing says so; `definitions` are the CustomResourceDefinitions of the source by kind. `repeated` are objects with several
+    which nothing says so. `repeated` are objects with several
     documents, and `unused` those with different or broken ones, which are not placed. `varied` are workloads with variants.
-    `reference_findings` are those about objects that delivered manifests refer to, `creators` the delivered objects that may create an
-    object which the source does not have. `has_companions` says whether an object of the source is of a kind of companions. `retained` are
+    `relation_findings` are those about what delivered manifests refer to and where companions go. `retained` are
     copies that the output has only for an overlap, `undelivered` is as in `PreviousOutput`. `hidden_codes` are those of findings of
     engines that reports leave out. `held` are the stateful workloads that keep their clusters.
     `document_count` is the number of documents of policy APIs, `template_count` that of templates.
     `engine_wakeups` are the times at which the engines have to check the same documents and output again; None
     if they have to do so in the next run. `has_new_records` says that the plan changed records that belong to no workload, so that the
     engines have not read them yet, or that the engines say what it changes.
-    `has_far_companions` says whether an object may be the companion of objects in other namespaces,
-    `separated_count` counts the companions that do not go where their targets go.
     `own` are the workloads that policy APIs decide themselves: each run that is not idle decides them all.
     `observations` are the values that metrics providers returned.
     `part_kinds` are the kinds of objects that kustomizations change, and that are not placed.
@@ -187,13 +153,10 @@ class Totals(NamedTuple):
     recorded: tuple[RecordedDecision, ...]
     kind_scopes: Mapping[tuple[str, str], bool]
     guessed_kinds: frozenset[tuple[str, str]] = frozenset()
-    definitions: Mapping[tuple[str, str], Key] = {}
     repeated: frozenset[Key] = frozenset()
     unused: frozenset[Key] = frozenset()
     varied: frozenset[Key] = frozenset()
-    reference_findings: tuple[LocatedFinding, ...] = ()
-    creators: Mapping[Key, frozenset[Key]] = {}
-    has_companions: bool = False
+    relation_findings: tuple[LocatedFinding, ...] = ()
     retained: tuple[RetainedCopy, ...] = ()
     undelivered: frozenset[Key] = frozenset()
     hidden_codes: frozenset[str] = frozenset()
@@ -202,8 +165,6 @@ class Totals(NamedTuple):
     document_count: int = 0
     template_count: int = 0
     has_new_records: bool = False
-    has_far_companions: bool = False
-    separated_count: int = 0
     has_settled_copies: bool = False
     own: frozenset[Key] = frozenset()
     part_kinds: frozenset[tuple[str, str]] = frozenset()
@@ -235,8 +196,9 @@ class PlanRows(Protocol):
         """Yield the row of every workload, by (namespace, name)."""
         ...
 
-    def list_referrers(self, key: Key) -> tuple[Key, ...]:
-        """Return the workloads that require an object, whether the source has it or not."""
+    @property
+    def relations(self) -> PlanRelations:
+        """The relations of the plan, which may be forked."""
         ...
 
     @property
@@ -253,14 +215,14 @@ class PlanRows(Protocol):
 class StateChanges(NamedTuple):
     """The rows that a plan changes, and None for those that it removes.
 
-    `referrers` are the workloads that require an object. `api_documents` are all documents of the changed kinds of policy APIs. `engines`
-    are new ones; None if they are the same. `added_paths` and `removed_paths` are source files.
+    `facts` are those about relations of the objects that have changed. `api_documents` are all documents of the changed kinds of policy
+    APIs. `engines` are new ones; None if they are the same. `added_paths` and `removed_paths` are source files.
     """
 
     workloads: Mapping[Key, WorkloadRow | None] = {}
     clusters: Mapping[str, ClusterRow | None] = {}
     templates: Mapping[Key, TemplateEntry | None] = {}
-    referrers: Mapping[Key, tuple[Key, ...] | None] = {}
+    facts: FactChanges = {}
     api_documents: Mapping[tuple[str, str], tuple[Document, ...]] = {}
     engines: tuple[PolicyEngine, ...] | None = None
     added_paths: frozenset[str] = frozenset()
@@ -318,16 +280,14 @@ def compute_totals(
     file_findings: Mapping[str, tuple[Finding, ...]],
     other_findings: tuple[Finding, ...],
     retiring: Mapping[str, datetime],
-    reference_findings: tuple[LocatedFinding, ...] = (),
-    creators: Mapping[Key, frozenset[Key]] | None = None,
-    has_companions: bool = False,
+    relation_findings: tuple[LocatedFinding, ...] = (),
     retained: tuple[RetainedCopy, ...] = (),
     hidden_codes: frozenset[str] = frozenset(),
 ) -> Totals:
     """Return the totals of a complete plan.
 
     `file_findings` are the findings of source files by path, `other_findings` those that belong to no file that was read, and
-    `reference_findings` those about what delivered manifests refer to. `hidden_codes` are those of findings of engines that are left out.
+    `relation_findings` those about relations. `hidden_codes` are those of findings of engines that are left out.
     """
     outcomes = decisions.outcomes
     engine_findings = tuple(finding for engine in decisions.engines for finding in engine.findings)
@@ -356,9 +316,7 @@ def compute_totals(
         repeated=decisions.catalog.identical | decisions.catalog.duplicate_templates.keys(),
         unused=frozenset((*decisions.catalog.duplicate_templates, *decisions.catalog.broken)),
         varied=frozenset(decisions.variants),
-        reference_findings=reference_findings,
-        creators=creators or {},
-        has_companions=has_companions,
+        relation_findings=relation_findings,
         retained=retained,
         hidden_codes=hidden_codes,
         held={key: outcome.held for key, outcome in outcomes.items() if outcome.held is not None},
@@ -374,7 +332,7 @@ def compute_totals(
 def sort_findings(totals: Totals) -> tuple[Finding, ...]:
     """Return all findings of a plan in the order in which reports show them."""
     groups = (*totals.findings_by_file.values(), *totals.findings_by_workload.values())
-    references = (finding for _, finding in totals.reference_findings)
+    relations = (located.finding for located in totals.relation_findings)
     engines = (finding for finding in totals.engine_findings if finding.code not in totals.hidden_codes)
-    findings = {*totals.other_findings, *engines, *references, *(finding for group in groups for finding in group)}
+    findings = {*totals.other_findings, *engines, *relations, *(finding for group in groups for finding in group)}
     return tuple(sorted(findings, key=finding_sort_key))

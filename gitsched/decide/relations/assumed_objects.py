@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from gitsched.apis.gitsched.config import AssumedObject, Config
+from gitsched.apis.gitsched.config import AssumedObject
 from gitsched.apis.gitsched.output_config import BUILT_IN_NAMESPACES
 
 if TYPE_CHECKING:
@@ -36,21 +37,20 @@ PREINSTALLED: tuple[AssumedObject, ...] = (
 unless the source has them, as is what is in the namespaces of delivery tools."""
 
 
-def is_assumed(key: Key, cluster: str, config: Config) -> bool:
-    """Return whether a cluster has an object by itself."""
-    return any(_matches(entry, key, cluster) for entry in (*ASSUMED, *config.assumed))
+class Assumptions:
+    """What the clusters of a plan have by themselves: what all clusters have, and what the settings list."""
 
+    def __init__(self, listed: Iterable[AssumedObject], protected_namespaces: frozenset[str]) -> None:
+        self._entries = (*ASSUMED, *listed)
+        self._namespaces = protected_namespaces - BUILT_IN_NAMESPACES
 
-def may_be_assumed(key: Key, config: Config) -> bool:
-    """Return whether the settings say that some cluster may have an object by itself."""
-    return any(_matches(entry._replace(clusters=("*",)), key, "") for entry in config.assumed)
+    def has(self, key: Key, cluster: str) -> bool:
+        """Return whether a cluster has an object by itself."""
+        return any(_matches(entry, key, cluster) for entry in self._entries)
 
-
-def is_preinstalled(key: Key, config: Config) -> bool:
-    """Return whether many clusters have an object that the source does not have."""
-    if key.namespace in config.output.protected_namespaces - BUILT_IN_NAMESPACES:
-        return True
-    return any(_matches(entry, key, "") for entry in PREINSTALLED)
+    def is_preinstalled(self, key: Key) -> bool:
+        """Return whether many clusters have an object that the source does not have."""
+        return key.namespace in self._namespaces or any(_matches(entry, key, "") for entry in PREINSTALLED)
 
 
 def _matches(entry: AssumedObject, key: Key, cluster: str) -> bool:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.decide.decisions import DecisionSet
-from gitsched.decide.relations.companion_placement import CompanionPlacements, DeliveredCompanion
-from gitsched.model.document import Key
+from gitsched.decide.relations.companion_placement import CompanionPlacement, DeliveredCompanion, read_companion
+from gitsched.decide.relations.schema import RELATED
 from gitsched.model.explanation import ExplainedReference
+
+if TYPE_CHECKING:
+    from gitsched.decide.relations.object_queries import RelationReader
+    from gitsched.model.document import Key
+    from gitsched.model.scheduling import Outcome
 
 
 class ExplainedCompanions(NamedTuple):
@@ -18,31 +22,27 @@ class ExplainedCompanions(NamedTuple):
     targeted_by: tuple[ExplainedReference, ...] = ()
 
 
-def explain_companions(
-    companions: CompanionPlacements, decisions: DecisionSet, only: Key | None = None
-) -> dict[Key, ExplainedCompanions]:
-    """Return the companions and targets of every object, or of `only` one."""
-    found: dict[Key, ExplainedCompanions] = {}
-    for companion, target in _list_pairs(companions):
-        if only in (None, companion.key):
-            known = found.get(companion.key, ExplainedCompanions())
-            found[companion.key] = known._replace(targets=(*known.targets, _explain(companion, target, decisions)))
-        if only in (None, target.key):
-            known = found.get(target.key, ExplainedCompanions())
-            found[target.key] = known._replace(targeted_by=(*known.targeted_by, _explain(target, companion, decisions)))
-    return found
+def explain_companions(db: RelationReader, outcomes: Mapping[Key, Outcome], key: Key) -> ExplainedCompanions:
+    """Return the companions and targets of an object."""
+    targets: list[ExplainedReference] = []
+    targeted_by: list[ExplainedReference] = []
+    found = [one for entry in db.rows_of(RELATED, tuple(key)) if (one := read_companion(db, entry)) is not None]
+    for one in sorted(found, key=lambda one: (not isinstance(one, CompanionPlacement), _get_order(one.companion.owner))):
+        for other in one.targets if isinstance(one, CompanionPlacement) else one.workloads:
+            if one.companion.key == key:
+                targets.append(_explain(one.companion, other, outcomes))
+            if other.key == key:
+                targeted_by.append(_explain(other, one.companion, outcomes))
+    return ExplainedCompanions(tuple(targets), tuple(targeted_by))
 
 
-def _list_pairs(companions: CompanionPlacements) -> Iterator[tuple[DeliveredCompanion, DeliveredCompanion]]:
-    for placement in companions.placements:
-        yield from ((placement.companion, target) for target in placement.targets)
-    for one in companions.unselected:
-        yield from ((one.companion, workload) for workload in one.workloads)
+def _get_order(key: Key) -> tuple[str, str, Key]:
+    return key.namespace, key.name, key
 
 
-def _explain(one: DeliveredCompanion, other: DeliveredCompanion, decisions: DecisionSet) -> ExplainedReference:
+def _explain(one: DeliveredCompanion, other: DeliveredCompanion, outcomes: Mapping[Key, Outcome]) -> ExplainedReference:
     """Describe an object from the other one's side: in which of its clusters the other one is."""
-    outcome = decisions.outcomes.get(other.owner)
+    outcome = outcomes.get(other.owner)
     reason = "no policy selects it" if outcome is None else f"part of {other.owner}" if other.key != other.owner else outcome.reason
     together, apart = one.active & other.clusters, one.active - other.clusters
     return ExplainedReference(str(other.key), tuple(sorted(together)), tuple(sorted(apart)), reason)

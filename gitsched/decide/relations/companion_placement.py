@@ -1,24 +1,41 @@
-"""Compare where companions and their targets go: a Service and the pods that it selects, an autoscaler and what it scales."""
+"""Queries that compare where companions and their targets go: a Service and the pods that it selects, an autoscaler and what it scales.
+
+An entry is an object of the source, or a part of a workload: the key of the workload that delivers it, and the number of the part.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gitsched.decide.relations.assumed_objects import is_assumed
-from gitsched.decide.relations.delivered_objects import NO_CLUSTERS, Clusters, DeliveredObjects, list_manifests
+from gitsched.decide.relations.delivered_manifests import NO_CLUSTERS, Clusters
+from gitsched.decide.relations.missing_objects import read_missing
+from gitsched.decide.relations.object_facts import PartFacts, restore_features
+from gitsched.decide.relations.object_queries import RelationReader, find_clusters, read_facts, read_placement
+from gitsched.decide.relations.placement_texts import describe_placement
+from gitsched.decide.relations.schema import (
+    ASSUMPTIONS,
+    FAR_INDEX,
+    MEMBER_INDEX,
+    MEMBERS,
+    NAMESPACES,
+    PLACEMENT,
+    RELATED,
+    SEPARATED,
+    SHARED,
+    TARGETED,
+    TARGETS,
+    UNSELECTED,
+)
 from gitsched.kinds.companion_index import CompanionIndex
-from gitsched.kinds.companion_kinds import COMPANION_KINDS, SHARED_SERVICE_KINDS
-from gitsched.kinds.companion_targets import NO_FEATURES, CompanionFeatures, read_features
+from gitsched.kinds.companion_kinds import COMPANION_KINDS
+from gitsched.model.document import Key
 
 if TYPE_CHECKING:
-    from gitsched.apis.gitsched.config import Config
-    from gitsched.decide.decisions import DecisionSet
-    from gitsched.decide.relations.missing_references import MissingReference
-    from gitsched.kinds.requirements import PodPaths
-    from gitsched.model.document import Body, Document, Key
-    from gitsched.model.scheduling import Outcome
+    from gitsched.query.canonical import Key as QueryKey
+    from gitsched.query.reader import Reader
+
+Entry = tuple[str, ...]
 
 
 class DeliveredCompanion(NamedTuple):
@@ -36,28 +53,31 @@ class DeliveredCompanion(NamedTuple):
 class CompanionPlacement(NamedTuple):
     """A companion that is selected and its direct targets.
 
-    It is `lacking` in clusters that have a target, and `idle` in those of its own clusters that have none.
+    It is `lacking` in clusters that have a target, and `idle` in those of its own clusters that have none. `placement` says where the
+    policies place it if it is lacking, else where they place a target.
     """
 
     companion: DeliveredCompanion
     targets: tuple[DeliveredCompanion, ...]
-    lacking: Clusters
-    idle: Clusters
+    lacking: Clusters = NO_CLUSTERS
+    idle: Clusters = NO_CLUSTERS
+    placement: str = ""
 
     @property
-    def is_separated(self) -> bool:
-        """Whether a finding is about it."""
-        return bool(self.lacking or self.idle)
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the companion and its targets are workloads of their own, which none contains."""
-        return all(one.key == one.owner for one in (self.companion, *self.targets))
+    def about(self) -> Key:
+        """The object that `placement` is about."""
+        return self.companion.key if self.lacking else next((one for one in self.targets if one.state), self.targets[0]).key
 
     @property
     def is_apart(self) -> bool:
         """Whether the companion and its targets have no cluster in common."""
         return self.idle == self.companion.active and bool(self.idle)
+
+    @property
+    def is_serious(self) -> bool:
+        """Whether the finding about a separated companion is a warning."""
+        vital = COMPANION_KINDS[self.companion.key[:2]].vital
+        return self.is_apart or bool(self.lacking and vital)
 
 
 class UnselectedCompanion(NamedTuple):
@@ -68,159 +88,163 @@ class UnselectedCompanion(NamedTuple):
     clusters: Clusters
 
 
-class CompanionPlacements(NamedTuple):
-    """The companions of a plan. `features` are those of the objects that are not part of a Bundle, Application or the like."""
-
-    placements: tuple[CompanionPlacement, ...] = ()
-    unselected: tuple[UnselectedCompanion, ...] = ()
-    features: dict[Key, CompanionFeatures] = {}
+def index_members(db: Reader, key: QueryKey) -> CompanionIndex[Entry]:
+    """Return the companions and targets of a namespace."""
+    return _index(db, [key[0]])
 
 
-NO_COMPANIONS = CompanionPlacements()
+def index_far(db: Reader, key: QueryKey) -> CompanionIndex[Entry]:
+    """Return the companions and targets of some namespaces; of all for no namespace."""
+    return _index(db, key or [name for (name,) in db.rows_of(NAMESPACES, ("",))])
 
 
-class FeatureCache:
-    """The features of manifests, as long as their bodies stay the same."""
-
-    __slots__ = ("_known",)
-
-    def __init__(self) -> None:
-        self._known: dict[Key, tuple[Body, PodPaths, CompanionFeatures]] = {}
-
-    def read(self, document: Document, pod_paths: PodPaths) -> CompanionFeatures:
-        """Return the features of a template."""
-        known = self._known.get(document.key)
-        if known is None or known[0] is not document.body or known[1] != pod_paths:
-            known = document.body, pod_paths, read_features(document.key, document.body, pod_paths)
-            self._known[document.key] = known
-        return known[2]
+def _index(db: Reader, namespaces: Iterable[str]) -> CompanionIndex[Entry]:
+    index: CompanionIndex[Entry] = CompanionIndex()
+    for where in namespaces:
+        for group, kind, namespace, name, *entry, text in db.rows_of(MEMBERS, (where,)):
+            index.add(tuple(entry), Key(group, kind, namespace, name), restore_features(text))
+    return index
 
 
-def compare_companions(
-    decisions: DecisionSet,
-    delivered: DeliveredObjects,
-    missing: Iterable[MissingReference],
-    config: Config,
-    cache: FeatureCache | None = None,
-) -> CompanionPlacements:
-    """Return where the companions of a plan and their targets go.
+def find_targets(db: Reader, key: QueryKey) -> object:
+    """Return the direct targets of a companion, the workloads at the end of its chain of targets, and two of its features: whether it
+    follows its targets, and whether it may be where no target is."""
+    namespaces = frozenset((_read_part(db, key)[0].namespace,))
+    index: CompanionIndex[Entry] = db.read(MEMBER_INDEX, tuple(namespaces))
+    while True:
+        reached = _list_namespaces(index, key)
+        if reached is not None and reached <= namespaces:
+            break
+        namespaces = frozenset() if reached is None else namespaces | reached
+        index = db.read(FAR_INDEX, tuple(sorted(namespaces)))
+        if not namespaces:
+            break
+    features, targets = index.find_features(key), index.list_targets(key)
+    assert features is not None, "the rows of its namespace have it"
+    for target in targets:
+        db.emit(TARGETED, (*target, *key))
+    return tuple(targets), tuple(index.list_workloads(key)), features.follows, features.is_shared
 
-    Left out are companions that are where they are on purpose: their annotation says so, or other clusters reach the Service. What a
-    missing reference tells does not count as lacking.
+
+def _list_namespaces(index: CompanionIndex[Entry], companion: Entry) -> frozenset[str] | None:
+    """Return the namespaces in which a companion and the companions among its targets have targets; None for all."""
+    found: set[str] = set()
+    pending, seen = [companion], {companion}
+    while pending:
+        one = pending.pop()
+        features = index.find_features(one)
+        if features is None or not features.is_companion:
+            continue
+        if features.selection is not None:
+            if features.selection.namespaces is None:
+                return None
+            found.update(features.selection.namespaces)
+        found.update(name.namespace for name in features.names)
+        targets = [target for target in index.list_targets(one) if target not in seen]
+        seen.update(targets)
+        pending += targets
+    return frozenset(found)
+
+
+def place_companion(db: Reader, key: QueryKey) -> object:
+    """Return where a companion and its targets go, as plain values of a CompanionPlacement or an UnselectedCompanion; None if there is
+    nothing to compare.
+
+    Left out are companions that are where they are on purpose: their annotation says so, or other clusters reach the Service. What the
+    finding about a missing object says does not count as lacking.
     """
-    index: CompanionIndex[int] = CompanionIndex()
-    objects: list[DeliveredCompanion] = []
-    cache, pod_paths = cache or FeatureCache(), config.pod_paths
-    found: dict[Key, CompanionFeatures] = {}
-    for one, document in _list_objects(decisions):
-        whole = one.key == one.owner
-        features = cache.read(document, pod_paths) if whole else read_features(document.key, document.body, pod_paths)
-        if features is not NO_FEATURES:
-            index.add(len(objects), one.key, features)
-            objects.append(one)
-            if whole:
-                found[one.key] = features
-    told = {one.key: one.reported for one in missing}
-    comparison = _Comparison(index, objects, delivered, told, config, _list_shared_services(decisions))
-    placements: list[CompanionPlacement] = []
-    unselected: list[UnselectedCompanion] = []
-    for number in index.list_companions():
-        compared = comparison.compare(number)
-        if isinstance(compared, UnselectedCompanion):
-            if compared.companion.key not in decisions.refused:  # another finding says why no cluster gets it
-                unselected.append(compared)
-        elif compared is not None:
-            placements.append(compared)
-    return CompanionPlacements(tuple(placements), tuple(unselected), found)
-
-
-class _Comparison:
-    def __init__(
-        self,
-        index: CompanionIndex[int],
-        objects: list[DeliveredCompanion],
-        delivered: DeliveredObjects,
-        told: dict[Key, Clusters],
-        config: Config,
-        shared: frozenset[tuple[str, str]],
-    ) -> None:
-        self._index, self._objects, self._delivered = index, objects, delivered
-        self._told, self._config, self._shared = told, config, shared
-        self._references: set[tuple[Key, Key]] | None = None
-
-    def compare(self, number: int) -> CompanionPlacement | UnselectedCompanion | None:
-        """Return where a companion and its targets go; None if there is nothing to compare."""
-        companion, features = self._objects[number], self._index.find_features(number)
-        if features is None or features.follows is False or (companion.state and not companion.clusters):
+    entries, behind, follows, is_shared = db.read(TARGETS, tuple(key))
+    companion = _describe(db, key)
+    if follows is False or (companion.state and not companion.clusters):
+        return None
+    described = [(_describe(db, entry), entry) for entry in entries]
+    others = [(target, entry) for target, entry in described if not _is_one_set(companion, target)]
+    targets = sorted((target for target, _ in others), key=_get_key)
+    if not targets:
+        return None
+    if not companion.state:
+        workloads = sorted((one for one in (_describe(db, entry) for entry in behind) if one.state), key=_get_key)
+        if not workloads or read_facts(db, key[:4]).is_refused:  # another finding says why no cluster gets it
             return None
-        key = companion.key
-        direct = [self._objects[target] for target in self._index.list_targets(number)]
-        targets = [target for target in direct if not _is_one_set(companion, target)]
-        if not targets:
-            return None
-        if not companion.state:
-            behind = (self._objects[workload] for workload in self._index.list_workloads(number))
-            workloads = sorted((one for one in behind if one.state), key=_get_key)
-            wanted = self._without_known(key, NO_CLUSTERS.union(*(one.active for one in workloads)))
-            return UnselectedCompanion(companion, tuple(workloads), wanted) if workloads else None
-        present = NO_CLUSTERS.union(*(self._delivered.find_clusters(target.key) for target in targets))
-        # A reference that is missing, or a workload that is not placed, is another finding.
-        is_bound = self._are_referenced(companion, targets) or all(target.state and not target.clusters for target in targets)
-        is_shared = (key.namespace, key.name) in self._shared or features.is_shared
-        all_targets, has_own = tuple(sorted(targets, key=_get_key)), len(targets) < len(direct)
-        # Variants of one base select each other's pods as well, and each has a companion of its own.
-        missed = (target for target in all_targets if not has_own or (key[:2], target.key, target.owner) not in self._served)
-        placement = place_companion(
-            companion,
-            tuple(missed),
-            present,
-            self._delivered.find_clusters(key),
-            lambda clusters: self._without_known(key, clusters),
-            may_be_idle=not (is_bound or is_shared or has_own),
-        )
-        return placement._replace(targets=all_targets)
-
-    @cached_property
-    def _served(self) -> frozenset[tuple[tuple[str, str], Key, Key]]:
-        """The targets that have a companion in the same workload, such as a Bundle: group and kind of it, the target, and the workload."""
-        pairs = (
-            (self._objects[one], self._objects[target])
-            for one in self._index.list_companions()
-            for target in self._index.list_targets(one)
-        )
-        return frozenset((one.key[:2], target.key, target.owner) for one, target in pairs if _is_one_set(one, target))
-
-    def _are_referenced(self, companion: DeliveredCompanion, targets: Iterable[DeliveredCompanion]) -> bool:
-        """Return whether a companion refers to its targets, so that a missing one is a missing reference."""
-        if self._references is None:
-            self._references = {
-                (one.referrer, one.required.key) for one in self._delivered.requirements if one.referrer[:2] in COMPANION_KINDS
-            }
-        return all((companion.owner, target.key) in self._references for target in targets)
-
-    def _without_known(self, key: Key, clusters: Clusters) -> Clusters:
-        """Return the clusters that do not have an object by themselves, and for which no other finding reports it."""
-        left = clusters - self._told.get(key, NO_CLUSTERS)
-        return frozenset([name for name in left if not is_assumed(key, name, self._config)])
-
-
-def place_companion(
-    companion: DeliveredCompanion,
-    targets: tuple[DeliveredCompanion, ...],
-    present: Clusters,
-    delivered: Clusters,
-    without_known: Callable[[Clusters], Clusters],
-    *,
-    may_be_idle: bool,
-) -> CompanionPlacement:
-    """Return where a companion and its targets go.
-
-    `present` are the clusters with a target, `delivered` those with the companion, also where something else brings them. `without_known`
-    leaves out the clusters where it is not missed.
-    """
+        wanted = _without_known(db, companion.key, NO_CLUSTERS.union(*(one.active for one in workloads)))
+        first = next((one for one in workloads if not one.active.isdisjoint(wanted)), None)
+        placement = read_placement(read_facts(db, first.owner)) if first is not None else None
+        if placement is not None:
+            db.emit(UNSELECTED, (placement.api, placement.policy, *companion.key, *key))
+        _relate(db, key, companion, workloads)
+        return "", _flatten(companion), tuple(map(_flatten, workloads)), wanted
+    present = NO_CLUSTERS.union(*(find_clusters(db, target.key) for target in targets))
+    # A reference that is missing, or a workload that is not placed, is another finding.
+    is_bound = _are_referenced(db, companion, targets) or all(target.state and not target.clusters for target in targets)
+    has_own = len(targets) < len(entries)
+    may_be_idle = not (is_bound or is_shared or has_own or db.rows_of(SHARED, (companion.key.namespace, companion.key.name), 1))
     idle = companion.active - present if may_be_idle else NO_CLUSTERS
-    lacking = NO_CLUSTERS.union(*(target.active for target in targets)) - delivered
-    return CompanionPlacement(companion, targets, without_known(lacking), idle)
+    # Variants of one base select each other's pods as well, and each has a companion of its own.
+    missing = [target for target, entry in others if not has_own or not _is_served(db, companion, target, entry)]
+    missed = NO_CLUSTERS.union(*(target.active for target in missing)) - find_clusters(db, companion.key)
+    lacking = _without_known(db, companion.key, missed) if missed else NO_CLUSTERS
+    placed = CompanionPlacement(companion, tuple(targets), lacking, idle)
+    _relate(db, key, companion, targets)
+    if lacking or idle:
+        db.emit(SEPARATED, ("", "warning" if placed.is_serious else "~info", *companion.key, *key))
+    placement_text = describe_placement(db, placed.about) if lacking or idle else ""
+    return "placed", _flatten(companion), tuple(map(_flatten, targets)), lacking, idle, placement_text
+
+
+def _relate(db: Reader, entry: QueryKey, companion: DeliveredCompanion, others: Iterable[DeliveredCompanion]) -> None:
+    for key in dict.fromkeys((companion.key, *(other.key for other in others))):
+        db.emit(RELATED, (*key, *entry))
+
+
+def read_companion(db: RelationReader, entry: QueryKey) -> CompanionPlacement | UnselectedCompanion | None:
+    """Return where a companion and its targets go; None if there is nothing to compare."""
+    plain = db.read(PLACEMENT, tuple(entry))
+    if plain is None:
+        return None
+    how, companion, others, *rest = plain
+    found = _restore(companion), tuple(map(_restore, others))
+    return CompanionPlacement(*found, *rest) if how else UnselectedCompanion(*found, *rest)
+
+
+def _flatten(one: DeliveredCompanion) -> tuple[Any, ...]:
+    return tuple(one.key), tuple(one.owner), one.clusters, one.active, one.state
+
+
+def _restore(plain: tuple[Any, ...]) -> DeliveredCompanion:
+    key, owner, *rest = plain
+    return DeliveredCompanion(Key(*key), Key(*owner), *rest)
+
+
+def _read_part(db: RelationReader, entry: QueryKey) -> tuple[Key, PartFacts]:
+    part = PartFacts(*read_facts(db, entry[:4]).parts[int(entry[4])])
+    return Key(*(part.key or entry[:4])), part
+
+
+def _describe(db: RelationReader, entry: QueryKey) -> DeliveredCompanion:
+    key, part = _read_part(db, entry)
+    placement = read_placement(read_facts(db, entry[:4]))
+    return DeliveredCompanion(key, Key(*entry[:4]), part.clusters, part.active, placement.state if placement is not None else "")
+
+
+def _are_referenced(db: RelationReader, companion: DeliveredCompanion, targets: Iterable[DeliveredCompanion]) -> bool:
+    """Return whether a companion refers to its targets, so that a missing one is a missing object."""
+    if companion.owner[:2] not in COMPANION_KINDS:
+        return False
+    required = {key for plain in read_facts(db, companion.owner).references for key, _ in plain[0]}
+    return all(tuple(target.key) in required for target in targets)
+
+
+def _without_known(db: RelationReader, key: Key, clusters: Clusters) -> Clusters:
+    """Return the clusters that do not have an object by themselves, and for which no other finding reports it."""
+    missing, assumptions = read_missing(db, key), db.read(ASSUMPTIONS, ())
+    left = clusters - missing.reported if missing is not None else clusters
+    return frozenset(name for name in left if not assumptions.has(key, name))
+
+
+def _is_served(db: RelationReader, companion: DeliveredCompanion, target: DeliveredCompanion, entry: QueryKey) -> bool:
+    """Return whether a target has a companion of the same kind in its own workload, such as a Bundle."""
+    found = (_describe(db, one) for one in db.rows_of(TARGETED, entry))
+    return any(one.key[:2] == companion.key[:2] and _is_one_set(one, target) for one in found)
 
 
 def _get_key(one: DeliveredCompanion) -> tuple[Key, Key]:
@@ -232,28 +256,11 @@ def _is_one_set(companion: DeliveredCompanion, target: DeliveredCompanion) -> bo
     return companion.owner == target.owner and companion.key != companion.owner
 
 
-def _list_objects(decisions: DecisionSet) -> Iterator[tuple[DeliveredCompanion, Document]]:
-    """Yield what the plan delivers, and the objects that no policy selects."""
-    for key, outcome in decisions.outcomes.items():
-        template = decisions.templates[key]
-        if outcome.manifests is None and not outcome.bundles and key not in decisions.variants:
-            yield describe_delivery(key, key, outcome), template
-            continue
-        for one in list_manifests(outcome, template, decisions.variants):
-            yield DeliveredCompanion(one.document.key, key, one.clusters, one.active, outcome.state), one.document
-    for key, template in decisions.catalog.templates.items():
-        if key not in decisions.outcomes:
-            yield DeliveredCompanion(key, key), template
+def count_unselected(db: Reader, key: QueryKey) -> int:
+    """Return the number of companions of the workloads of a policy that no policy selects."""
+    return len(db.rows_of(UNSELECTED, tuple(key)))
 
 
-def describe_delivery(key: Key, owner: Key, outcome: Outcome) -> DeliveredCompanion:
-    """Return an object that goes where the workload goes which it is, or which contains it."""
-    clusters = frozenset([target.cluster for target in outcome.targets])
-    evicting = [target.cluster for target in outcome.targets if target.evicting]
-    return DeliveredCompanion(key, owner, clusters, clusters.difference(evicting) if evicting else clusters, outcome.state)
-
-
-def _list_shared_services(decisions: DecisionSet) -> frozenset[tuple[str, str]]:
-    """Return namespace and name of the Services that other clusters reach."""
-    documents = (*decisions.catalog.templates, *decisions.catalog.api_documents_by_key)
-    return frozenset((key.namespace, key.name) for key in documents if key[:2] in SHARED_SERVICE_KINDS)
+def count_separated(db: Reader, key: QueryKey) -> int:
+    """Return the number of companions that do not go where their targets go."""
+    return len(db.rows_of(SEPARATED, tuple(key)))

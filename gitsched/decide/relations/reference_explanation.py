@@ -2,51 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
-from gitsched.decide.decisions import DecisionSet
-from gitsched.decide.relations.delivered_objects import NO_CLUSTERS, Clusters, DeliveredObjects
-from gitsched.decide.relations.missing_references import MissingReference
-from gitsched.decide.relations.reference_findings import join_names
+from gitsched.decide.relations.delivered_manifests import NO_CLUSTERS, Clusters
+from gitsched.decide.relations.missing_objects import LackingObject, read_missing
+from gitsched.decide.relations.object_facts import DOCUMENT, ReferenceFacts
+from gitsched.decide.relations.object_queries import (
+    RelationReader,
+    find_clusters,
+    find_own_clusters,
+    is_delivered,
+    list_implied,
+    list_owners,
+    read_facts,
+)
+from gitsched.decide.relations.placement_texts import join_names
 from gitsched.model.document import Key
 from gitsched.model.explanation import ExplainedReference
-from gitsched.model.references import RequiredObject
+
+if TYPE_CHECKING:
+    from gitsched.model.scheduling import Outcome
 
 
-def explain_references(
-    decisions: DecisionSet, delivered: DeliveredObjects, missing: Iterable[MissingReference], only: Key | None = None
-) -> dict[Key, tuple[ExplainedReference, ...]]:
-    """Return the references of every workload, or of `only` one, without those to objects that the source need not have."""
-    lacking = {one.key: one for one in missing}
-    found: dict[Key, dict[RequiredObject, Clusters]] = {}
-    for required, referrer, clusters, *_ in delivered.requirements:
-        if only in (None, referrer):
-            known = found.setdefault(referrer, {})
-            known[required] = known.get(required, NO_CLUSTERS) | clusters
-    return {
-        key: tuple(
-            _explain(required.key, clusters, decisions, delivered, lacking.get(required.key))
-            for required, clusters in required_objects.items()
-            if required.expected or required.key in decisions.templates
-        )
-        for key, required_objects in found.items()
-    }
+def explain_references(db: RelationReader, outcomes: Mapping[Key, Outcome], key: Key) -> tuple[ExplainedReference, ...]:
+    """Return the references of a workload, without those to objects that the source need not have."""
+    found: dict[tuple[Key, bool], Clusters] = {}
+    for required, is_expected, clusters in _list_requirements(db, key):
+        found[required, is_expected] = found.get((required, is_expected), NO_CLUSTERS) | clusters
+    return tuple(
+        _explain(db, outcomes, required, clusters)
+        for (required, is_expected), clusters in found.items()
+        if is_expected or (facts := read_facts(db, required)).source == DOCUMENT or facts.placement is not None
+    )
 
 
-def _explain(
-    key: Key, clusters: Clusters, decisions: DecisionSet, delivered: DeliveredObjects, missing: MissingReference | None
-) -> ExplainedReference:
-    there = clusters & delivered.find_clusters(key)
+def _list_requirements(db: RelationReader, key: Key) -> Iterator[tuple[Key, bool, Clusters]]:
+    """Yield what a workload requires, whether the source must have it, and the clusters."""
+    for plain in read_facts(db, key).references:
+        reference = ReferenceFacts(*plain)
+        yield from ((Key(*required), is_expected, reference.clusters) for required, is_expected in reference.requires)
+    if is_delivered(db, key):
+        own = find_own_clusters(db, key)
+        yield from ((required, False, own) for required in list_implied(db, key))
+
+
+def _explain(db: RelationReader, outcomes: Mapping[Key, Outcome], key: Key, clusters: Clusters) -> ExplainedReference:
+    missing, there = read_missing(db, key), clusters & find_clusters(db, key)
     absent = clusters & missing.clusters - there if missing is not None else NO_CLUSTERS
-    outcome = decisions.outcomes.get(key)
-    reason = (outcome.policy or outcome.reason) if outcome is not None and there else ""
-    if there and outcome is None:
-        owners = delivered.owners.get(key, ())
-        reason = f"part of {join_names(list(map(str, owners)))}" if owners else "a controller writes it"
-    if missing is not None and absent and not missing.in_source:
-        reason = "not in the source"
-        if missing.creators:
-            reason += f"; {join_names(list(map(str, missing.creators)))} may create it"
+    return ExplainedReference(
+        str(key), tuple(sorted(there)), tuple(sorted(absent)), _describe_reason(db, outcomes.get(key), key, there, absent, missing)
+    )
+
+
+def _describe_reason(
+    db: RelationReader, outcome: Outcome | None, key: Key, there: Clusters, absent: Clusters, missing: LackingObject | None
+) -> str:
     if not there and not absent:
-        reason = "assumed to be in its clusters"
-    return ExplainedReference(str(key), tuple(sorted(there)), tuple(sorted(absent)), reason)
+        return "assumed to be in its clusters"
+    if missing is not None and absent and not missing.in_source:
+        creators = f"; {join_names(list(map(str, missing.creators)))} may create it" if missing.creators else ""
+        return f"not in the source{creators}"
+    if outcome is not None:
+        return (outcome.policy or outcome.reason) if there else ""
+    owners = list_owners(db, key) if there else []
+    return f"part of {join_names(list(map(str, owners)))}" if owners else "a controller writes it" if there else ""

@@ -2,60 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gitsched.apis.capabilities import DependencyDelivering
-from gitsched.model.document import Document, Key
-from gitsched.model.finding import Finding, Location, locate_document
+from gitsched.decide.relations.located_findings import MAX_FINDINGS, FindingSources, KnownFindings, LocatedFinding
+from gitsched.decide.relations.missing_objects import LackingObject, read_missing
+from gitsched.decide.relations.object_queries import RelationReader, list_owners, read_facts
+from gitsched.decide.relations.placement_texts import MAX_NAMES, join_clusters, join_names
+from gitsched.decide.relations.schema import ALONE, MISSING, OF_KIND, REPORTED, REPORTED_COUNT
+from gitsched.model.document import Key
+from gitsched.model.finding import Finding, Location
 
 if TYPE_CHECKING:
-    from gitsched.decide.decisions import DecisionSet
-    from gitsched.decide.relations.delivered_objects import DeliveredObjects
-    from gitsched.decide.relations.missing_references import MissingReference
-    from gitsched.model.scheduling import Outcome
-
-MAX_FINDINGS = 200
-"""Missing objects that have a finding each; one more finding counts the others."""
-MAX_NAMES = 5
-"""Clusters or objects that one message names."""
+    from gitsched.query import Database
 
 NOT_IN_SOURCE = "reference-not-in-source"
 NOT_DELIVERED = "reference-not-delivered"
-NEEDED_KINDS = frozenset({"ConfigMap", "PersistentVolumeClaim", "Role", "Service", "ServiceAccount"})
-"""Kinds that clusters do not have by themselves; others are often made by an operator or together with the cluster."""
-
 _IMPLIED = frozenset({"ClusterRoleBinding", "CustomResourceDefinition", "RoleBinding"})
 """Kinds that objects require without a field that names them."""
 
-LocatedFinding = tuple[Key | None, Finding]
-"""A finding, and the workload at whose document it is located."""
 
-
-def list_reference_findings(
-    missing: Iterable[MissingReference], decisions: DecisionSet, delivered: DeliveredObjects
-) -> Iterator[LocatedFinding]:
+def list_reference_findings(db: Database, sources: FindingSources, known: KnownFindings | None) -> Iterator[LocatedFinding]:
     """Yield a finding for each missing object, and one for all objects of a kind that clusters often have by themselves."""
-    reported = [one for one in missing if one.reported]
-    alone = [one for one in reported if one.in_source or one.key.kind in NEEDED_KINDS]
-    by_kind: dict[tuple[str, str], list[MissingReference]] = {}
-    for one in reported:
-        if not one.in_source and one.key.kind not in NEEDED_KINDS:
-            by_kind.setdefault(one.key[:2], []).append(one)
-    for one in alone[:MAX_FINDINGS]:
-        yield _find_located(one, decisions, delivered), _make_finding(one, decisions, delivered)
-    if len(alone) > MAX_FINDINGS:
+    for key in db.rows_of(REPORTED, ALONE, MAX_FINDINGS):
+        missing = _read(db, key)
+        code = NOT_DELIVERED if missing.in_source else NOT_IN_SOURCE
+        found = known.find((code, *key), ((MISSING, key),)) if known is not None else None
+        if found is None:
+            located, location = _find_location(db, missing, sources)
+            finding = (
+                _make_delivery_finding(missing, sources, location) if missing.in_source else _make_absent_finding(missing, location)
+            )
+            found = LocatedFinding(located, finding, (code, *key), _list_concerned(missing, located))
+        yield found
+    more = (db.read(REPORTED_COUNT, ALONE) or 0) - MAX_FINDINGS
+    if more > 0:
         message = (
-            f"{len(alone) - MAX_FINDINGS} more objects are referred to in clusters that they do not go to; `gitsched explain` shows them "
-            "by workload"
+            f"{more} more objects are referred to in clusters that they do not go to; `gitsched explain` shows them by workload"
         )
-        yield None, Finding("warning", NOT_DELIVERED, message)
-    for group in by_kind.values():
-        location = _find_location(group[0], decisions, delivered)
-        yield _find_located(group[0], decisions, delivered), make_unknown_finding(group[:MAX_NAMES], len(group), location)
+        yield LocatedFinding(None, Finding("warning", NOT_DELIVERED, message))
+    for group in db.list_keys(REPORTED_COUNT):
+        if group[0] == OF_KIND:
+            first = [_read(db, key) for key in db.rows_of(REPORTED, group, MAX_NAMES)]
+            located, location = _find_location(db, first[0], sources)
+            finding = _make_unknown_finding(first, db.read(REPORTED_COUNT, group), location)
+            yield LocatedFinding(located, finding, group, _list_concerned(first[0], located))
 
 
-def make_unknown_finding(missing: list[MissingReference], count: int, location: Location | None) -> Finding:
+def _list_concerned(missing: LackingObject, located: Key | None) -> tuple[Key, ...]:
+    """Return the objects on which the cures and the location of a finding depend."""
+    return (*missing.referrers[:MAX_NAMES], *(() if located is None else (located,)))
+
+
+def _read(db: RelationReader, key: tuple[str, ...]) -> LackingObject:
+    found = read_missing(db, key)
+    assert found is not None, "only a missing object is reported"
+    return found
+
+
+def _make_unknown_finding(missing: list[LackingObject], count: int, location: Location | None) -> Finding:
     """Return the finding for a number of objects of one kind that are not in the source, given the first ones."""
     first = missing[0]
     them = "them" if count > 1 else "it"
@@ -63,120 +68,64 @@ def make_unknown_finding(missing: list[MissingReference], count: int, location: 
         f"commit what creates {them}, or list {them} under `assumed` in gitsched.yaml if these clusters have {them} by themselves"
     )
     if count == 1:
-        message = f"{first.key} is not in the source, and {_describe_users(first)} in {_describe_clusters(first)}; {hint}"
+        message = f"{first.key} is not in the source, and {_describe_users(first)} in {join_clusters(first.reported)}; {hint}"
         return Finding("info", NOT_IN_SOURCE, message, location, first.key.resource)
     names = join_names(
-        [f"{one.key} (in {_describe_clusters(one)}, for {join_names(list(map(str, one.referrers)), 1)})" for one in missing],
+        [f"{one.key} (in {join_clusters(one.reported)}, for {join_names(list(map(str, one.referrers)), 1)})" for one in missing],
         count=count,
     )
     message = f"{count} objects of kind {first.key.kind} that delivered objects refer to are not in the source: {names}; {hint}"
     return Finding("info", NOT_IN_SOURCE, message, location, first.key.resource)
 
 
-def make_absent_finding(missing: MissingReference, location: Location | None) -> Finding:
+def _make_absent_finding(missing: LackingObject, location: Location | None) -> Finding:
     """Return the finding for an object that is not in the source, of a kind that clusters do not have by themselves."""
     message = (
-        f"{missing.key} is not in the source, and {_describe_users(missing)} in {_describe_clusters(missing)}; commit it, or list it under "
-        "`assumed` in gitsched.yaml if these clusters have it by themselves"
+        f"{missing.key} is not in the source, and {_describe_users(missing)} in {join_clusters(missing.reported)}; commit it, or list it "
+        "under `assumed` in gitsched.yaml if these clusters have it by themselves"
     )
     return Finding("warning", NOT_IN_SOURCE, message, location, missing.key.resource)
 
 
-def _describe_users(missing: MissingReference) -> str:
+def _describe_users(missing: LackingObject) -> str:
     parts, single = missing.parts, len(missing.referrers) == 1
-    referrers = [f"{parts[key].key} of {key}" if key in parts else str(key) for key in missing.referrers]
+    referrers = [f"{Key(*parts[key][0])} of {key}" if key in parts else str(key) for key in missing.referrers]
     verb = "needs" if single else "need"
     if missing.key.kind not in _IMPLIED:
         verb = "refers to" if single else "refer to"
     return f"{join_names(referrers)} {verb} it"
 
 
-def _describe_clusters(missing: MissingReference) -> str:
-    return join_names(sorted(missing.reported))
-
-
-def _make_finding(missing: MissingReference, decisions: DecisionSet, delivered: DeliveredObjects) -> Finding:
-    key, users, where = missing.key, _describe_users(missing), _describe_clusters(missing)
-    location = _find_location(missing, decisions, delivered)
-    if not missing.in_source:
-        return make_absent_finding(missing, location)
-    source = missing.maker if missing.maker is not None and key not in decisions.catalog.templates else key
-    made = f", which writes {key}," if source is not key else ""
-    cures = ["list these clusters in its policy" if source in delivered.clusters else "select it with a policy"]
-    if delivered.owners.get(source):
+def _make_delivery_finding(missing: LackingObject, sources: FindingSources, location: Location | None) -> Finding:
+    """Return the finding for an object of the source that is not delivered together with what refers to it."""
+    made = f", which writes {missing.key}," if missing.source != missing.key else ""
+    cures = ["list these clusters in its policy" if missing.is_delivered else "select it with a policy"]
+    if missing.is_contained:
         cures = ["add it to what goes to these clusters"]
-    cures += [*_list_delivery_options(missing, decisions), "list it under `assumed` in gitsched.yaml"]
+    cures += [*sources.list_delivery_options(missing), "list it under `assumed` in gitsched.yaml"]
     message = (
-        f"{source}{made} does not go to {where}, where {users}: {describe_placement(source, decisions, delivered)}; "
-        f"{', '.join(cures[:-1])}, or {cures[-1]} if these clusters have it by themselves"
+        f"{missing.source}{made} does not go to {join_clusters(missing.reported)}, where {_describe_users(missing)}: "
+        f"{missing.placement}; {', '.join(cures[:-1])}, or {cures[-1]} if these clusters have it by themselves"
     )
-    return Finding("warning", NOT_DELIVERED, message, location, key.resource)
+    return Finding("warning", NOT_DELIVERED, message, location, missing.key.resource)
 
 
-def _list_delivery_options(missing: MissingReference, decisions: DecisionSet) -> list[str]:
-    """Return the settings of the referrers' policies that deliver the object together with them."""
-    engines = [engine for engine in decisions.engines if isinstance(engine, DependencyDelivering)]
-    for referrer in missing.referrers[:MAX_NAMES]:
-        template = decisions.templates.get(referrer)
-        options = [engine.describe_delivery(template, missing.key) for engine in engines] if template is not None else []
-        if any(options):
-            return [option for option in options if option]
-    return []
-
-
-def describe_placement(key: Key, decisions: DecisionSet, delivered: DeliveredObjects) -> str:
-    """Say where the policies place an object of the source."""
-    catalog, outcome = decisions.catalog, decisions.outcomes.get(key)
-    owners = delivered.owners.get(key, ())
-    if owners:
-        return f"it is part of {join_names(list(map(str, owners)))}, which goes to {join_names(sorted(delivered.clusters[key]))}"
-    if key in catalog.duplicate_templates:
-        return "it is defined more than once"
-    if key not in catalog.templates:
-        return decisions.kustomized.get(key) or ("its document is broken" if key in catalog.broken else "no cluster gets it")
-    if outcome is None:
-        return "a Tenant does not allow it" if key in decisions.refused else "no policy selects it"
-    return describe_outcome(outcome)
-
-
-def describe_outcome(outcome: Outcome) -> str:
-    """Say where a policy places a workload."""
-    clusters = sorted(target.cluster for target in outcome.targets)
-    return f"{outcome.policy or 'its policy'} places it on {join_names(clusters) if clusters else 'no cluster'}"
-
-
-def join_names(names: list[str], limit: int = MAX_NAMES, count: int = 0) -> str:
-    """Return the first names as text, with the number of all others. `count` is that of all names where only the first are given."""
-    if max(count, len(names)) > limit:
-        return f"{', '.join(names[:limit])} and {max(count, len(names)) - limit} more"
-    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
-
-
-def _find_located(missing: MissingReference, decisions: DecisionSet, delivered: DeliveredObjects) -> Key | None:
+def _find_location(db: RelationReader, missing: LackingObject, sources: FindingSources) -> tuple[Key | None, Location | None]:
     """Return the first object that refers to a missing one and that has a document, or else the first workload that contains such an
-    object, as a Bundle does."""
-    owners = (owner for key in missing.referrers for owner in delivered.owners.get(key, ()))
-    return next((key for key in (*missing.referrers, *owners) if _locate(key, decisions) is not None), None)
+    object, as a Bundle does, and the location: in the base, for a part that is built."""
+    for key in missing.referrers:
+        location = sources.locate(key)
+        if location is not None:
+            part = missing.parts.get(key)
+            return key, _restore_location(part[1] if part is not None else None) or location
+    first = missing.referrers[0]
+    for owner in (owner for key in missing.referrers for owner in list_owners(db, key)):
+        location = sources.locate(owner)
+        if location is not None:
+            own = (plain[5] for plain in read_facts(db, owner).parts if plain[0] == first)
+            return owner, _restore_location(next(own, None)) or location
+    return None, None
 
 
-def _find_location(missing: MissingReference, decisions: DecisionSet, delivered: DeliveredObjects) -> Location | None:
-    """Return the location of the first object that refers to a missing one: in the base, for a part that is built."""
-    located = _find_located(missing, decisions, delivered)
-    if located is None:
-        return None
-    part = missing.parts.get(located)
-    if part is None and located not in missing.referrers:
-        part = _find_part(missing.referrers[0], located, decisions)
-    return locate_document(part) if part is not None and part.origin is not None else _locate(located, decisions)
-
-
-def _find_part(key: Key, owner: Key, decisions: DecisionSet) -> Document | None:
-    """Return an object of the Bundles of a workload."""
-    bundles = (decisions.variants[bundle] for bundle in decisions.outcomes[owner].bundles if bundle in decisions.variants)
-    objects = (document for bundle in bundles for variant in bundle.variants for document in variant.objects)
-    return next((document for document in objects if document.key == key), None)
-
-
-def _locate(key: Key, decisions: DecisionSet) -> Location | None:
-    template = decisions.templates.get(key)
-    return locate_document(template) if template is not None else None
+def _restore_location(plain: tuple[object, ...] | None) -> Location | None:
+    return Location(*plain) if plain is not None else None  # type: ignore[arg-type]

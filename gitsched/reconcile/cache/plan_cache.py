@@ -40,13 +40,14 @@ from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
 if TYPE_CHECKING:
     from gitsched.decide.incremental.plan_contents import PlanContents
     from gitsched.decide.incremental.plan_state import ClusterRow, StateChanges, Totals, WorkloadRow
+    from gitsched.decide.relations.relation_database import PlanRelations
     from gitsched.git import OutputRepository
     from gitsched.model.template_index import TemplateEntry, TemplateIndex
     from gitsched.reconcile.cache.plan_file import PlanFile, Row, RowStore
 
 _log = logging.getLogger("gitsched.reconcile")
 _SEPARATOR = "\n"
-_WORKLOAD, _CLUSTER, _DOCUMENTS, _PATHS, _ENGINES = "workload", "cluster", "api_documents", "paths", "engines"
+_WORKLOAD, _CLUSTER, _DOCUMENTS, _PATHS, _ENGINES, _QUERY = "workload", "cluster", "api_documents", "paths", "engines", "query"
 HEADER = "header"
 """The kind of the only row that a run reads if nothing has changed."""
 
@@ -103,7 +104,7 @@ class PlanCache:
         self._workloads: dict[Key, WorkloadRow | None] = {}
         self._clusters: dict[str, ClusterRow | None] = {}
         self._templates: Shards[TemplateEntry] = Shards("templates", self._select_row)
-        self._referrers: Shards[tuple[Key, ...]] = Shards("referrers", self._select_row)
+        self._relations: PlanRelations | None = None
         self._api_documents: dict[tuple[str, str], tuple[Document, ...]] = {}
         self._paths = ""
         self._engines: tuple[PolicyEngine, ...] | None = None
@@ -118,7 +119,9 @@ class PlanCache:
         self._workloads.update(contents.workloads)
         self._clusters.update(contents.clusters)
         self._templates.fill(contents.templates)
-        self._referrers.fill(contents.referrers)
+        self._relations = contents.relations
+        self._relations.save()
+        self._relations.store.read_from(self._read_query_row)
         self._paths = _SEPARATOR.join(("", *contents.paths, ""))
         self._api_documents.update(contents.api_documents)
         self._engines, self._complete = contents.engines, True
@@ -172,8 +175,23 @@ class PlanCache:
         rows = [(Key(*name.split(_SEPARATOR)), data) for name, data in self._read_all(_WORKLOAD)]
         self._workloads |= {key: self._decode(data, restore_row) for key, data in rows if key not in self._workloads}
 
-    def list_referrers(self, key: Key) -> tuple[Key, ...]:
-        return self._referrers.get(key, ())
+    @property
+    def relations(self) -> PlanRelations:
+        """The relations of the plan."""
+        if self._relations is None:
+            from gitsched.decide.relations.relation_database import PlanRelations  # only where objects have changed
+
+            self._relations = PlanRelations(self._read_query_row)
+            if self._relations.database.is_new:
+                raise self._discard(CorruptCacheError("there is no database of relations"))
+        return self._relations
+
+    def _list_query_rows(self) -> Iterator[Row]:
+        rows = self._relations.store.take_rows() if self._relations is not None else {}
+        return ((_QUERY, name, 0, data) for name, data in sorted(rows.items()))
+
+    def _read_query_row(self, name: str) -> bytes | None:
+        return self.store.read(_QUERY, name) if self.store is not None else None
 
     @property
     def template_index(self) -> TemplateIndex:
@@ -210,7 +228,9 @@ class PlanCache:
         self._workloads.update(changes.workloads)
         self._clusters.update(changes.clusters)
         self._templates.update(changes.templates)
-        self._referrers.update(changes.referrers)
+        if changes.facts:
+            self.relations.assign(changes.facts.items(), header.totals.config)
+            self.relations.save()
         for kind, documents in changes.api_documents.items():
             self._changed_documents |= document_rows.list_changed_rows(kind, self._load_kind(kind), documents)
             self._api_documents[kind] = documents
@@ -242,7 +262,7 @@ class PlanCache:
             yield (kind, name, 0, serialize(row) if row is not None else None)
         for name, documents in self._changed_documents.items():
             yield (_DOCUMENTS, name, 0, serialize(documents) if documents is not None else None)
-        yield from (*self._templates.list_rows(), *self._referrers.list_rows())
+        yield from (*self._list_query_rows(), *self._templates.list_rows())
 
     def save(self) -> None:
         """Write the changes to the store. Log a failure instead of raising it: a run works without the store."""
@@ -265,6 +285,9 @@ class PlanCache:
                 raise
             _log.warning("%s while the state of this plan was stored; report this bug with the id", describe_fault(error))
             self._is_writable = False
+        else:
+            if self._relations is not None and self._is_writable and not self._complete:
+                self._relations.database.forget_pages()
         self._saved_header = self.header
         self._unsaved.clear()
         self._changed_documents.clear()
@@ -290,7 +313,8 @@ class PlanCache:
         yield (_ENGINES, "", 0, engines)
         yield (HEADER, "", 0, serialize(self.header))
         yield (_PATHS, "", 0, serialize(self._paths))
-        yield from (*self._referrers.list_rows(every=True), *self._templates.list_rows(every=True))
+        yield from self._list_query_rows()
+        yield from self._templates.list_rows(every=True)
         yield from _list_workload_rows(self._workloads)
 
     def _write_changes(self, store: RowStore) -> None:
@@ -321,9 +345,12 @@ class PlanCache:
             value = deserialize(data)
             return value if restore is None else restore(value)
         except CorruptCacheError as error:
-            if self.store is not None:
-                self.store.discard(error)
-            raise
+            raise self._discard(error) from error
+
+    def _discard(self, error: CorruptCacheError) -> CorruptCacheError:
+        if self.store is not None:
+            self.store.discard(error)
+        return error
 
 
 def _read_header(data: bytes | None) -> PlanCacheHeader | None:

@@ -20,8 +20,7 @@ from itertools import repeat
 from typing import Any
 
 from gitsched.apis.snapshot import EMPTY_SNAPSHOT, Snapshot
-from gitsched.decide.incremental.plan_state import NO_COMPANION_ROW, NO_REFERENCE_ROW, CompanionRow, ReferenceRow, WorkloadRow
-from gitsched.kinds.companion_targets import CompanionFeatures
+from gitsched.decide.incremental.plan_state import WorkloadRow
 from gitsched.model.document import Key
 from gitsched.model.scheduling import Outcome, TargetCluster
 from gitsched.model.time import EPOCH
@@ -139,8 +138,8 @@ class _Unpickler(pickle.Unpickler):
         return _make_stand_in(module, name)
 
 
-_OUTCOME_FIELDS, _TARGET_FIELDS, _ROW_FIELDS, _COMPANION_FIELDS = 11, 2, 7, 3
-"""The fields of an outcome, a target and a row before those that have their defaults, and of companions before the plain ones."""
+_OUTCOME_FIELDS, _TARGET_FIELDS, _ROW_FIELDS = 11, 2, 5
+"""The fields of an outcome, a target and a row before those that have their defaults."""
 _SAMPLE = WorkloadRow(Outcome(Key("", "", "", ""), "", "", "", "", (), None, (), "", EPOCH), "", (), {})
 _OUTCOME_DEFAULTS, _ROW_DEFAULTS = _SAMPLE.outcome[_OUTCOME_FIELDS:], _SAMPLE[_ROW_FIELDS:]
 _TARGET_DEFAULTS = TargetCluster("")[_TARGET_FIELDS:]
@@ -168,8 +167,6 @@ def flatten_row(row: WorkloadRow) -> object:
         row.source_path,
         row.record_paths,
         _flatten_paths(row.manifest_paths, names),
-        None if row.references == NO_REFERENCE_ROW else tuple(row.references),
-        None if row.companions == NO_COMPANION_ROW else _flatten_companions(row.companions),
         _flatten_keys(row.record_keys),
     )
 
@@ -179,7 +176,7 @@ def restore_row(stored: Any) -> WorkloadRow:
     if isinstance(stored, WorkloadRow):
         return stored
     try:
-        key, head, names, counts, source_path, record_paths, paths, references, companions, record_keys = stored
+        key, head, names, counts, source_path, record_paths, paths, record_keys = stored
         api, state, policy, group, replicas, reason, time, unassigned = head
         targets = tuple(map(TargetCluster, names, counts))
         return WorkloadRow(
@@ -187,8 +184,6 @@ def restore_row(stored: Any) -> WorkloadRow:
             source_path,
             record_paths,
             dict(zip(names, repeat(paths), strict=False)) if isinstance(paths, tuple) else paths,
-            NO_REFERENCE_ROW if references is None else ReferenceRow(*references),
-            NO_COMPANION_ROW if companions is None else _restore_companions(*companions),
             _restore_keys(record_keys),
         )
     except (TypeError, ValueError) as error:
@@ -201,19 +196,6 @@ def _flatten_paths(paths: Mapping[str, Paths], names: list[str]) -> Mapping[str,
     if first is None or list(paths) != names or any(found != first for found in paths.values()):
         return paths
     return first
-
-
-def _flatten_companions(row: CompanionRow) -> tuple[object, ...]:
-    features = None if row.features is None else tuple(row.features._replace(names=()))
-    names = () if row.features is None else _flatten_keys(row.features.names)
-    return (features, names, _flatten_keys(row.targets), _flatten_keys(row.companions), row[_COMPANION_FIELDS:])
-
-
-def _restore_companions(features: Any, names: Any, targets: Any, companions: Any, others: Any) -> CompanionRow:
-    found = None if features is None else CompanionFeatures(*features)
-    if found is not None and names:
-        found = found._replace(names=_restore_keys(names))
-    return CompanionRow(found, _restore_keys(targets), _restore_keys(companions), *others)
 
 
 def _flatten_keys(keys: Iterable[Key]) -> tuple[tuple[str, ...], ...]:

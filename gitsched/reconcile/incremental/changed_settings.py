@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING
 
 from gitsched.apis.gitsched.config import GROUP, KIND, parse_config
 from gitsched.decide.incremental.changed_documents import ChangedSettings, FileDocuments, identify_documents
-from gitsched.decide.relations.reference_findings import NOT_IN_SOURCE
 from gitsched.model.document import parse_api_group
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config
     from gitsched.decide.incremental.plan_state import Totals
     from gitsched.model.document import Document
-    from gitsched.model.finding import Finding
     from gitsched.reconcile.cache.caches import SourceFile
 
 
@@ -33,8 +31,6 @@ def read_changed_settings(before: SourceFile, after: SourceFile, totals: Totals)
     if "kinds" in changed and not _keeps_scopes(old, new, totals):
         return None
     if "output" in changed and not _keeps_output(old, new, totals):
-        return None
-    if "assumed" in changed and not _assumes_more(old, new, totals):
         return None
     config = totals.config._replace(**{name: getattr(new, name) for name in changed})
     return ChangedSettings(config, old_document, new_document)
@@ -67,17 +63,3 @@ def _keeps_scopes(old: Config, new: Config, totals: Totals) -> bool:
         kind not in totals.kind_scopes or (totals.kind_scopes[kind] == sides[1].get(kind) and kind not in totals.guessed_kinds)
         for kind in changed
     )
-
-
-def _assumes_more(old: Config, new: Config, totals: Totals) -> bool:
-    """Return whether more objects are assumed to be in clusters, and no object or companion of the source was missing before."""
-    is_complete = all(finding.code == NOT_IN_SOURCE for _, finding in totals.reference_findings)
-    return (
-        is_complete
-        and not any(map(_is_about_companions, totals.other_findings))
-        and frozenset(old.assumed) <= frozenset(new.assumed)
-    )
-
-
-def _is_about_companions(finding: Finding) -> bool:
-    return finding.code.startswith("companion-")

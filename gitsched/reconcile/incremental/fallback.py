@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from gitsched.model.system_errors import is_bug
+from gitsched.query.errors import DamagedStoreError
 
 T = TypeVar("T")
 
@@ -14,10 +15,11 @@ _log = logging.getLogger("gitsched.reconcile")
 
 
 def attempt(answer: Callable[[], T], expected: type[Exception]) -> T | None:
-    """Return what `answer` finds from a state; None if it raises an `expected` error, or if a bug shows, which is reported."""
+    """Return what `answer` finds from a state; None if it raises an `expected` error, if the state is damaged, or if a bug shows, which is
+    reported."""
     try:
         return answer()
-    except expected as error:
+    except (expected, DamagedStoreError) as error:
         _log.debug("the state of the last plan is not enough: %s", error)
         return None
     except Exception as error:

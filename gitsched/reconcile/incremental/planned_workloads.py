@@ -22,7 +22,6 @@ from gitsched.kinds.persistent_data import is_claim
 from gitsched.model.document import Document
 from gitsched.reconcile.fetch import find_output_blob
 from gitsched.reconcile.incremental.planned_records import list_planned_records
-from gitsched.reconcile.incremental.planned_relations import NOTHING_RENDERED, PlannedRelations
 from gitsched.reconcile.incremental.state_plan import NeedsCompletePlan, continue_planned_engines, open_state
 from gitsched.reconcile.output.output_records import open_records
 from gitsched.simulate.baseline import (
@@ -38,7 +37,6 @@ from gitsched.simulate.cluster_description import KnownPlacements
 from gitsched.simulate.continued_plan import ContinuedPlan
 
 if TYPE_CHECKING:
-    from gitsched.decide.incremental.plan_state import WorkloadRow
     from gitsched.decide.plan_result import Plan
     from gitsched.model.document import Key
     from gitsched.model.scheduling import Outcome
@@ -49,6 +47,8 @@ if TYPE_CHECKING:
 _SHARE = 4
 """At most one part in this of the workloads is decided again: a complete plan is cheaper beyond that."""
 _MIN_LIMIT = 100
+NOTHING_RENDERED = RenderedTree({}, {}, {}, {}, {}, (), {})
+"""The tree of a plan of which no file is needed."""
 
 
 class PlannedWorkloads:
@@ -251,10 +251,10 @@ class PlannedWorkloads:
             tenancy=self._snapshot.tenancy,
         )
 
-    def describe(self, keys: Iterable[Key], decisions: DecisionSet) -> PlanDetails:
+    def describe(self, decisions: DecisionSet) -> PlanDetails:
         """Return what a complete plan has about some workloads: what they refer to, their targets and their companions."""
-        relations = PlannedRelations(self._totals, self.index, self._snapshot.templates, self._own, self._read_row)
-        return relations.describe(keys, decisions)
+        outcomes = StoredOutcomes(self._cache, self._totals.workload_count, self._current_outcomes)
+        return PlanDetails(decisions._replace(outcomes=outcomes), NOTHING_RENDERED, self._incremental.relations)
 
     def render(self, key: Key, decisions: DecisionSet) -> RenderedTree:
         """Return the files of one workload, as in the tree of a complete plan. Its records have no content."""
@@ -265,7 +265,3 @@ class PlannedWorkloads:
         cache, find_blob = RenderCache(written=False), partial(find_output_blob, self._fetched)
         files = render_workload(decisions.outcomes[key], decisions.templates[key], False, find_blob, cache)
         return NOTHING_RENDERED._replace(workloads={key: files})
-
-    def _read_row(self, key: Key) -> WorkloadRow | None:
-        changed = self._changes.workloads
-        return changed[key] if key in changed else self._cache.read_workload(key)

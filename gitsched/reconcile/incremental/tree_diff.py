@@ -21,7 +21,7 @@ from gitsched.decide.incremental.changed_documents import (
 from gitsched.decide.incremental.plan_contents import may_select
 from gitsched.decide.last_valid_files import render_last_valid
 from gitsched.decide.registry import list_absence_codes
-from gitsched.decide.variants.kustomized_parts import PART_CODES
+from gitsched.decide.variants.kustomized_parts import PART_CODES, describe_part
 from gitsched.kinds.table import is_namespaced
 from gitsched.model.cluster_facts import NO_FACTS
 from gitsched.model.document import Document, Key, is_known_group, parse_api_group
@@ -286,7 +286,8 @@ def _compare_parts(
     reported = frozenset(finding for finding in totals.other_findings if finding.code in PART_CODES and finding not in own)
     wanted = new if rules_changed or reported else [key for key in new if key in changed]
     checked = tuple((_make_document(key, part.document), part) for key in wanted for part in new[key] if finders[1](key) is None)
-    return ChangedParts(frozenset(changed), checked, reported | frozenset(own), after.source_tree.other_findings)
+    present = {key: describe_part(new[key][-1]) for key in sorted(changed & new.keys())}
+    return ChangedParts(frozenset(changed), checked, reported | frozenset(own), after.source_tree.other_findings, present)
 
 
 def _index_parts(tree: TreeCache, scopes: Mapping[tuple[str, str], bool]) -> dict[Key, list[KustomizedDocument]]:

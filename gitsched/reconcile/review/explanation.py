@@ -9,7 +9,7 @@ from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.garbage_collection import gc_paused
 from gitsched.decide.incremental.plan_state import workload_sort_key
 from gitsched.decide.plan_result import Plan, PlanDetails
-from gitsched.decide.relations.companion_explanation import ExplainedCompanions, explain_companions
+from gitsched.decide.relations.companion_explanation import explain_companions
 from gitsched.decide.relations.reference_explanation import explain_references
 from gitsched.decide.variants.built_parts import PartOwners
 from gitsched.decide.workload_explanation import explain_workload, list_near_selections
@@ -102,7 +102,7 @@ def _explain_from_state(
             raise Permanent(_describe_undecided(key))
         return _describe_from_state(workloads, cluster)
     found = found or _explain_unselected(decisions, document)
-    details = workloads.describe([] if why_not else [key], decisions)
+    details = workloads.describe(decisions)
     if found.overrides:
         details = details._replace(rendered=workloads.render(key, decisions))
     plan = workloads.plan._replace(details=details)
@@ -213,9 +213,9 @@ def _list_delivered(result: Iterable[ReplicaShare], outcome: Outcome | None) -> 
 
 def _add_related_objects(found: Explanation, details: PlanDetails, key: Key) -> Explanation:
     """Add what an object refers to, its targets and its companions."""
-    decisions, _, delivered, missing, companions = details
-    related = explain_companions(companions, decisions, key).get(key, ExplainedCompanions())
-    references = explain_references(decisions, delivered, missing, key).get(key, ())
+    relations, outcomes = details.relations.database, details.decisions.outcomes
+    related = explain_companions(relations, outcomes, key)
+    references = explain_references(relations, outcomes, key)
     return found._replace(references=references, targets=related.targets, targeted_by=related.targeted_by)
 
 
@@ -277,16 +277,15 @@ def explain_workloads(
     locations = RuleLocations(repository)
     own = decisions.catalog.api_documents_by_key
     assert plan.details is not None, "only a complete plan has all references"
-    references = explain_references(decisions, plan.details.delivered, plan.details.missing)
-    companions = explain_companions(plan.details.companions, decisions)
+    relations = plan.details.relations.database
     keys = [outcome.key for outcome in outcomes]
     for key in keys if progress is None else follow(keys, "explaining workloads", progress):
         template = decisions.templates.get(key) or own.get(key)
         explanation = explain_workload(decisions, template) if template else None
         if explanation:
-            related = companions.get(key, ExplainedCompanions())
+            related = explain_companions(relations, decisions.outcomes, key)
             explanation = explanation._replace(
-                references=references.get(key, ()),
+                references=explain_references(relations, decisions.outcomes, key),
                 targets=related.targets,
                 targeted_by=related.targeted_by,
                 copies=_list_copies(plan, key),

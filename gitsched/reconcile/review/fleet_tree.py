@@ -8,7 +8,7 @@ from functools import partial
 
 from gitsched.decide.garbage_collection import gc_paused
 from gitsched.decide.plan_result import PlanDetails
-from gitsched.decide.relations.companion_explanation import ExplainedCompanions, explain_companions
+from gitsched.decide.relations.companion_explanation import explain_companions
 from gitsched.decide.relations.reference_explanation import explain_references
 from gitsched.model.changes import RetainedCopy
 from gitsched.model.document import Key
@@ -74,16 +74,16 @@ def _read_details(context: RunContext, fetched: Fetched, key: Key) -> PlanDetail
     """Return what a complete plan has about one workload that the last run has placed."""
     known = plan_from_state(context, fetched)
     workloads = PlannedWorkloads(context, fetched, known.planned.plan, known.update)
-    return workloads.describe([key], workloads.decide([key]))
+    return workloads.describe(workloads.decide([key]))
 
 
 def _make_workload_tree(
     outcome: Outcome, details: PlanDetails, status: WorkloadStatus, retained: Iterable[RetainedCopy]
 ) -> WorkloadTree:
     key = status.key
-    decisions, _, delivered, missing, companions = details
+    relations, outcomes = details.relations.database, details.decisions.outcomes
     problems = sorted((finding for finding in outcome.findings if finding.severity != "info"), key=finding_sort_key)
-    related = explain_companions(companions, decisions, key).get(key, ExplainedCompanions())
+    related = explain_companions(relations, outcomes, key)
     return WorkloadTree(
         status,
         outcome.group,
@@ -91,7 +91,7 @@ def _make_workload_tree(
         tuple(copy for copy in retained if key in (copy.workload, copy.follows)),
         related.targeted_by,
         related.targets,
-        explain_references(decisions, delivered, missing, key).get(key, ()),
+        explain_references(relations, outcomes, key),
     )
 
 

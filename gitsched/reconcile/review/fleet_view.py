@@ -32,7 +32,7 @@ def view_fleet(context: RunContext, planned: PlannedCommit, review: Review, prog
         outcomes = choose_explained(review, len(clusters))
         workloads, keys = PlannedWorkloads(context, planned.fetched, plan, update), [outcome.key for outcome in outcomes]
         decisions = workloads.decide(keys)
-        plan = plan._replace(details=workloads.describe(keys, decisions))
+        plan = plan._replace(details=workloads.describe(decisions))
     explained = explain_workloads(context.source.repository, plan, outcomes, progress)
     topology = TopologyInput(decisions.catalog, decisions.engines, review.moves, plan.outcomes, decisions.templates)
     return FleetView(clusters, explained, read_topology(topology))

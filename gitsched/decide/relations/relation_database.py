@@ -1,0 +1,64 @@
+"""The database of relations of a plan: the facts of all objects, and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from gitsched.decide.relations.schema import OBJECT, SCHEMA, SETTINGS
+from gitsched.query import BufferedStore, Database, QueryFailedError, digest_value
+
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config import Config
+    from gitsched.decide.relations.object_facts import ObjectFacts
+    from gitsched.model.document import Key
+    from gitsched.query.canonical import Key as QueryKey
+
+FactChanges = Mapping["Key", "ObjectFacts | None"]
+"""The facts of objects that have changed; None for an object that is gone."""
+
+
+class PlanRelations:
+    """The database of relations of one plan, which continues that of the last one if there are rows of it."""
+
+    def __init__(self, read_row: Callable[[str], bytes | None] = lambda _: None) -> None:
+        """`read_row` returns the rows that the last plan has left; its own are taken from the `store`. Those of one that `is_stored`
+        belong to a plan state."""
+        self.is_stored = False
+        self.store = BufferedStore(read_row)
+        self._values: dict[tuple[str, QueryKey], Any] = {}
+        self.database = Database(SCHEMA, self._load, self.store)
+
+    def _load(self, name: str, key: QueryKey) -> Any:
+        return self._values[name, key]
+
+    def assign(self, facts: Iterable[tuple[Key, ObjectFacts | None]], config: Config) -> None:
+        """Set the facts of some objects, and the settings."""
+        settings = tuple(map(tuple, config.assumed)), config.output.protected_namespaces
+        self._assign(SETTINGS, (), settings)
+        for key, one in facts:
+            self._assign(OBJECT, tuple(key), tuple(one) if one is not None else None)
+
+    def _assign(self, name: str, key: QueryKey, value: object) -> None:
+        self._values[name, key] = value
+        self.database.assign(name, key, digest_value(value) if value is not None else None)
+
+    def update(self) -> Mapping[str, set[QueryKey]]:
+        """Bring everything up to date, and return which results have changed. Raise QueryFailedError after a bug in a query."""
+        self.database.update()
+        for node, reason in self.database.take_failures().items():
+            raise QueryFailedError(node, reason)
+        return self.database.take_changes()
+
+    def save(self) -> None:
+        """Bring everything up to date and write it to the store. Facts are not read again after that."""
+        self.database.save()
+        self.is_stored = True
+        self._values = {(SETTINGS, ()): self._values[SETTINGS, ()]}
+
+    def fork(self) -> PlanRelations:
+        """Return relations that change without an effect on these."""
+        fork = PlanRelations.__new__(PlanRelations)
+        fork.store, fork._values, fork.is_stored = self.store, self._values.copy(), True
+        fork.database = self.database.fork(fork._load)
+        return fork

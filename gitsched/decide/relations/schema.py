@@ -1,0 +1,93 @@
+"""The database of relations: its inputs, its queries in the order of their steps, and the rows that these emit.
+
+An entry is a companion or a target of one: the key of the workload that delivers it, or its own, and the number of the part. The code of a
+query is imported when one of its results is computed.
+"""
+
+from __future__ import annotations
+
+from gitsched.query.schema import Query, Relation, Schema, Step
+
+OBJECT, SETTINGS = "object", "settings"
+"""The inputs: the facts of each object, and the settings about objects that clusters have by themselves."""
+
+FACTS, ASSUMPTIONS = "facts", "assumptions"
+REQUIRES, CONTAINS, BUILT, WRITES, MAKES, BOUND = "requires", "contains", "built", "writes", "makes", "bound"
+"""By object: what requires it, contains it, has it in a variant, writes it where it is delivered, would write it, and binds it."""
+CUSTOM, DEFINITIONS, RESOURCES, CLAIMS, SHARED = "custom", "definitions", "resources", "claims", "shared"
+"""By group and kind the custom objects and their definition; by namespace and name custom resources, claims and shared Services."""
+CHARTS, WORDS, MEMBERS, NAMESPACES, FAR = "charts", "words", "members", "namespaces", "far companions"
+"""By namespace charts, words of manifests, companions and their targets; all namespaces with any of these; companions with targets in other
+namespaces."""
+ANNOTATIONS = "annotations"
+"""Values of the annotation about companions that have no meaning."""
+COMPANIONS = "companions"
+ANY_NAMESPACE = "*"
+"""The group of all charts in CHARTS: no namespace has this name."""
+
+WORD_INDEX, MEMBER_INDEX, FAR_INDEX = "word index", "member index", "far index"
+
+MISSING, REPORTED, REPORTED_COUNT = "missing", "reported", "reported count"
+ALONE, OF_KIND = ("alone", "", ""), "kind"
+"""The groups of REPORTED: objects with a finding of their own, and, with group and kind, those of each kind that clusters often have by
+themselves."""
+
+TARGETS, TARGETED, PLACEMENT = "targets", "targeted", "companion placement"
+SEPARATED, UNSELECTED, RELATED = "separated", "unselected", "related"
+"""Companions that do not go where their targets go; by API and policy those that no policy selects; by object those that it is or has."""
+SEPARATED_COUNT, UNSELECTED_COUNT = "separated count", "unselected count"
+
+_VERSION = "1"
+"""To be changed with the form of facts and results; the code of the queries is a part of the key of a plan state."""
+_OBJECTS, _MISSING, _COMPANIONS = (
+    f"gitsched.decide.relations.{name}:" for name in ("object_queries", "missing_objects", "companion_placement")
+)
+
+SCHEMA = Schema(
+    (OBJECT, SETTINGS),
+    (
+        Step(
+            "objects",
+            (
+                Query(FACTS, f"{_OBJECTS}read_object", each=OBJECT),
+                Query(ASSUMPTIONS, f"{_OBJECTS}read_assumptions", stored=False),
+            ),
+            (
+                *(Relation(name, 4) for name in (REQUIRES, CONTAINS, BUILT, WRITES, MAKES, BOUND)),
+                *(Relation(name, 2) for name in (CUSTOM, DEFINITIONS, RESOURCES, CLAIMS, SHARED)),
+                *(Relation(name) for name in (CHARTS, WORDS, MEMBERS, NAMESPACES, FAR, ANNOTATIONS)),
+                Relation(COMPANIONS, 5),
+            ),
+        ),
+        Step(
+            "indexes",
+            (
+                Query(WORD_INDEX, f"{_MISSING}index_words", stored=False),
+                Query(MEMBER_INDEX, f"{_COMPANIONS}index_members", stored=False),
+                Query(FAR_INDEX, f"{_COMPANIONS}index_far", stored=False),
+            ),
+        ),
+        Step("missing objects", (Query(MISSING, f"{_MISSING}find_missing", each=REQUIRES),), (Relation(REPORTED, 3),)),
+        Step(
+            "targets",
+            (
+                Query(TARGETS, f"{_COMPANIONS}find_targets", each=COMPANIONS),
+                Query(REPORTED_COUNT, f"{_MISSING}count_reported", each=REPORTED),
+            ),
+            (Relation(TARGETED, 5),),
+        ),
+        Step(
+            "companions",
+            (Query(PLACEMENT, f"{_COMPANIONS}place_companion", each=COMPANIONS),),
+            (Relation(SEPARATED), Relation(UNSELECTED, 2), Relation(RELATED, 4)),
+        ),
+        Step(
+            "totals",
+            (
+                Query(SEPARATED_COUNT, f"{_COMPANIONS}count_separated", each=SEPARATED),
+                Query(UNSELECTED_COUNT, f"{_COMPANIONS}count_unselected", each=UNSELECTED),
+            ),
+        ),
+    ),
+    version=_VERSION,
+)
