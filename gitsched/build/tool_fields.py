@@ -10,12 +10,13 @@ from typing import Any, Final, Literal, NamedTuple
 
 from gitsched.model.document import Body
 
-Treatment = Literal["same", "no effect", "differs", "finding"]
+Treatment = Literal["same", "no effect", "differs", "finding", "delivered"]
 
 
 class FieldRow(NamedTuple):
     """Fields of a kind, and what gitsched makes of them: the `same` as the tool; no effect on what is delivered; something else, which
-    `reason` says; or a finding where it is set, as it changes what is delivered and gitsched does not read it."""
+    `reason` says; a finding where it is set, as it changes what is delivered and gitsched does not read it; or nothing, as the object is
+    delivered with the field and the tool in the cluster reads it."""
 
     kind: str
     fields: str
@@ -56,7 +57,19 @@ FIELD_ROWS: Final = (
         "differs",
         "what it builds is placed by policies; as an object of its own it may be destination-unchanged",
     ),
-    FieldRow("HelmRelease", "*", "same", "an object that is delivered as it is: Flux renders the chart in the cluster"),
+    FieldRow(
+        "HelmRelease", "chart chartRef values valuesFrom releaseName targetNamespace storageNamespace postRenderers", "delivered"
+    ),
+    FieldRow("HelmRelease", "commonMetadata dependsOn driftDetection healthCheckExprs install interval maxHistory", "delivered"),
+    FieldRow("HelmRelease", "persistentClient postRenderStrategy rollback serviceAccountName test timeout uninstall", "delivered"),
+    FieldRow("HelmRelease", "upgrade waitStrategy", "delivered"),
+    FieldRow("HelmRelease", "suspend", "delivered", "a suspended release is placed as any other: Flux does not install it"),
+    FieldRow(
+        "HelmRelease",
+        "kubeConfig",
+        "delivered",
+        "the cluster that receives the object installs the chart in another one; see destination-unchanged",
+    ),
     FieldRow("GitRepository", "url ref", "differs", "they say whether it is this repository; the planned commit is what is built"),
     FieldRow(
         "GitRepository",
