@@ -105,7 +105,7 @@ def _list_sources(document: DeliveryDocument, files: RepositoryFiles) -> Iterato
         spec = as_object(get_field(spec, "template", "spec"))
     destination = as_object(spec.get("destination"))
     for parameters in sets:
-        cluster = _read_cluster(destination, parameters)
+        cluster = files.find_cluster(document.path)[1] or _read_cluster(destination, parameters)
         for source in [as_object(spec.get("source")), *list_objects(spec.get("sources"))]:
             path = source.get("path")
             filled = fill_template(path, parameters) if isinstance(path, str) else None

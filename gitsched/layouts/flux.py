@@ -16,21 +16,23 @@ _KUSTOMIZATION = "kustomize.toolkit.fluxcd.io", "Kustomization"
 _SOURCE_GROUP = "source.toolkit.fluxcd.io"
 _ARTIFACT = "ExternalArtifact"
 _SEVERAL_CLUSTERS = (
-    "several Kustomizations have the same name, so they are of several clusters, and their directories do not say of which: move those of "
-    "each cluster to clusters/NAME, or add Bundles"
+    "several Kustomizations have the same name, so they are of several clusters, and their directories do not say of which: say which "
+    "with --cluster DIR=NAME, or move those of each cluster to clusters/NAME"
 )
+_DIRECTORY_SOURCES = ("OCIRepository", "Bucket")
+"""Sources that may have one directory of the repository."""
 _ONLY_CLUSTER = "cluster"
 """Name of the cluster of a repository without directories of clusters."""
 
 
 def recognize_flux(files: RepositoryFiles, _: Collection[str] = ()) -> Findings:
     """Return the directories that Flux Kustomizations name, with the clusters whose directories have them."""
-    kustomizations = [document for document in files.list_documents(*_KUSTOMIZATION) if _read_path(document)]
+    kustomizations = [_find_root(document, files) for document in files.list_documents(*_KUSTOMIZATION) if _read_path(document)]
     sources = _list_own_sources(files, kustomizations)
     kustomizations = [document for document in kustomizations if not _is_foreign(document, sources)]
     if not kustomizations:
         return Findings()
-    entries = _find_clusters(kustomizations)
+    entries = _find_named_clusters(kustomizations, files) or _find_clusters(kustomizations)
     if entries == {".": _ONLY_CLUSTER}:
         entries = _separate_clusters(kustomizations)
     if not entries:
@@ -72,7 +74,7 @@ def recognize_flux(files: RepositoryFiles, _: Collection[str] = ()) -> Findings:
         DeployedPath(
             path,
             Target(tuple(clusters)),
-            _find_bundle(path, entries),
+            _find_bundle(path, entries, files.clusters),
             files.find_kind(path) or "plain",
             explicit=True,
             variables=tuple(clusters.items()),
@@ -93,13 +95,26 @@ def recognize_flux(files: RepositoryFiles, _: Collection[str] = ()) -> Findings:
     )
 
 
-def _find_bundle(path: str, entries: Mapping[str, str]) -> str:
-    """Return what a directory is a variant of: in the directory of a cluster, the same path without the name of the cluster."""
+def _find_bundle(path: str, entries: Mapping[str, str], named: Collection[str]) -> str:
+    """Return what a directory is a variant of: in the directory of a cluster, the same path without the name of the cluster. `named` are
+    the directories of which the user says the cluster."""
     name = split_path(path, entries.values())
     entry = next((entry for entry in entries if path.startswith(f"{entry}/")), "")
-    if not entry or name.cluster == entries[entry] or posixpath.basename(entry) != entries[entry]:
+    if not entry or name.cluster == entries[entry] or (posixpath.basename(entry) != entries[entry] and entry not in named):
         return name.bundle
     return normalize_path(posixpath.join(posixpath.dirname(entry), path[len(entry) + 1 :]))
+
+
+def _find_root(document: DeliveryDocument, files: RepositoryFiles) -> DeliveryDocument:
+    """Return a Kustomization with its path from the root of the repository. An artifact may have one directory of the repository: the only
+    one above the document that has the path in it."""
+    path = _read_path(document)
+    spec = as_object(document.body.get("spec"))
+    if path in files.directories or as_object(spec.get("sourceRef")).get("kind") not in _DIRECTORY_SOURCES:
+        return document
+    parents = [document.path[:index] for index, character in enumerate(document.path) if character == "/"]
+    found = [place for parent in parents if (place := normalize_path(posixpath.join(parent, path))) in files.directories]
+    return document._replace(body={**document.body, "spec": {**spec, "path": found[0]}}) if len(found) == 1 else document
 
 
 def _read_path(document: DeliveryDocument) -> str:
@@ -107,20 +122,27 @@ def _read_path(document: DeliveryDocument) -> str:
     return normalize_path(path) if isinstance(path, str) else ""
 
 
+def _find_named_clusters(kustomizations: list[DeliveryDocument], files: RepositoryFiles) -> dict[str, str]:
+    """Return the directories with Kustomizations of which the user says the cluster."""
+    found = {files.find_cluster(document.path)[0] for document in kustomizations} - {""}
+    return {directory: files.clusters[directory] for directory in sorted(found)}
+
+
 def _find_clusters(kustomizations: list[DeliveryDocument]) -> dict[str, str]:
     """Return the directories that Flux starts from, with the names of their clusters.
 
-    These are the paths of the Kustomizations that `flux bootstrap` writes below them, else the directories in a directory `clusters`, else
-    the whole repository as one cluster.
+    These are the paths of the Kustomizations that `flux bootstrap` writes below them, and the directories in a directory `clusters` if it
+    has such a path or there is none; else the whole repository is one cluster.
     """
     own = {_read_path(document) for document in kustomizations if f"{document.path}/".startswith(f"{_read_path(document)}/")}
-    if not own:
-        parts = [document.path.split("/") for document in kustomizations]
-        own = {
-            "/".join(path[: path.index("clusters") + 2])
-            for path in parts
-            if "clusters" in path[:-1] and path.index("clusters") + 2 < len(path)
-        }
+    parts = [document.path.split("/") for document in kustomizations]
+    listed = {
+        "/".join(path[: path.index("clusters") + 2])
+        for path in parts
+        if "clusters" in path[:-1] and path.index("clusters") + 2 < len(path)
+    }
+    beside = {posixpath.dirname(path) for path in own}
+    own |= {path for path in listed if not own or posixpath.dirname(path) in beside}
     if not own:
         return {".": _ONLY_CLUSTER}
     names = {path: posixpath.basename(path) for path in sorted(own) if path != "."} or {".": _ONLY_CLUSTER}

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from typing import Final
 
 from gitsched.layouts.layout import DeployedPath, Findings, LeftOut, Recognition, Target
-from gitsched.layouts.overlay_names import OverlayName, find_cluster_names, is_base, split_path
+from gitsched.layouts.overlay_names import OverlayName, find_cluster_names, is_base, names_cluster, split_path
 from gitsched.layouts.repository_files import RepositoryFiles
 from gitsched.manifests.kustomize_graph import resolve_path
 from gitsched.model.finding import format_count
@@ -24,6 +24,7 @@ def recognize_overlays(files: RepositoryFiles, known_clusters: Collection[str]) 
     clusters = {*known_clusters, *find_cluster_names(roots)}
     names = {root: split_path(root, clusters) for root in roots}
     names |= _find_siblings(files, [root for root, name in names.items() if not name.is_variant])
+    names |= {root: _name_cluster(root, names[root], *files.find_cluster(root)) for root in roots if files.find_cluster(root)[1]}
     if not any(name.is_variant for name in names.values()):
         return Findings(deployed=tuple(DeployedPath(root, Target(), root) for root in roots), left_out=tuple(left_out))
     deployed = tuple(
@@ -36,6 +37,12 @@ def recognize_overlays(files: RepositoryFiles, known_clusters: Collection[str]) 
     counts = f"{format_count(len(variants), 'overlay')} of {format_count(len(bundles), 'directory', 'directories')}"
     text = f"{counts}, such as {variants[0]}; no other kustomization includes them"
     return Findings((Recognition("kustomize overlays", text),), deployed, environments, tuple(left_out))
+
+
+def _name_cluster(root: str, name: OverlayName, directory: str, cluster: str) -> OverlayName:
+    """Return the name of an overlay in a directory of which the user says the cluster."""
+    inside = posixpath.normpath(posixpath.join(posixpath.dirname(directory), root[len(directory) + 1 :]))
+    return name._replace(bundle=name.bundle if name.is_variant else inside, cluster=cluster)
 
 
 def _list_roots(files: RepositoryFiles) -> tuple[list[str], list[LeftOut]]:
@@ -74,6 +81,7 @@ def _find_siblings(files: RepositoryFiles, roots: list[str]) -> dict[str, Overla
         for (parent, _), siblings in groups.items()
         if len(siblings) > 1
         for root in siblings
+        if names_cluster(posixpath.basename(root))
     }
 
 

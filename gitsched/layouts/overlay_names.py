@@ -25,6 +25,28 @@ _SHARED: Final = frozenset(("base", "bases", "common", "shared"))
 _UNNAMED: Final = frozenset(("base", "common", "components", "manifests", "kubernetes", "k8s", "deploy", "kustomize"))
 """Names of directories at the top of a repository that say nothing about what is below."""
 
+_PURPOSES: Final = (
+    _SHARED
+    | _UNNAMED
+    | CONTAINERS
+    | {"config", "configs", "configuration", "app", "apps", "applications", "infrastructure", "platform", "services"}
+    | {
+        "controllers",
+        "crds",
+        "core",
+        "system",
+        "resources",
+        "argocd",
+        "flux",
+        "flux-system",
+        "default",
+        "test",
+        "tests",
+        "examples",
+    }
+)
+"""Names of directories that say what they have, and not for which cluster."""
+
 
 _CLUSTER_NAME: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,46}[a-z0-9])?")
 """What Karmada accepts as the name of a cluster."""
@@ -37,6 +59,11 @@ _VERSION: Final = re.compile(
 def is_cluster_name(name: str) -> bool:
     """Return whether a cluster may have a name."""
     return _CLUSTER_NAME.fullmatch(name) is not None
+
+
+def names_cluster(name: str) -> bool:
+    """Return whether the name of a directory may be that of a cluster: others say what the directory has."""
+    return name not in _PURPOSES
 
 
 def is_version(name: str) -> bool:
@@ -73,11 +100,12 @@ def split_path(path: str, clusters: Collection[str] = ()) -> OverlayName:
         return OverlayName(path)
     variant = parts[start + (parts[start] in CONTAINERS) :]
     environment = next((part for part in variant if part in ENVIRONMENTS), "")
-    others = [index for index, part in enumerate(variant) if part not in ENVIRONMENTS]
+    others = [index for index, part in enumerate(variant) if part in clusters or (part not in ENVIRONMENTS and names_cluster(part))]
     known = [index for index in others if variant[index] in clusters]
     position = known[0] if known else others[-1] if others else len(variant)
     cluster = variant[position] if others else ""
-    return OverlayName("/".join([*parts[:start], *variant[position + 1 :]]) or ".", environment, cluster)
+    rest = variant[position + 1 :] if others else [part for part in variant if part not in ENVIRONMENTS]
+    return OverlayName("/".join([*parts[:start], *rest]) or ".", environment, cluster)
 
 
 def has_container(path: str) -> bool:
@@ -109,7 +137,7 @@ def find_cluster_names(paths: Collection[str]) -> set[str]:
             continue
         bundles.update(parts[:start])
         parent = path.rpartition("/")[0]
-        others = [part for part in parts[start:] if part not in ENVIRONMENTS and part not in CONTAINERS]
+        others = [part for part in parts[start:] if part not in ENVIRONMENTS and names_cluster(part)]
         if len(others) == 1 and parent not in paths:
             found.setdefault(others[0], set()).add(path)
             siblings.setdefault(parent, set()).add(path)

@@ -31,10 +31,13 @@ LAYOUTS: Final[tuple[Recognizer, ...]] = (recognize_flux, recognize_argocd, reco
 files and the names of the clusters that are known by then."""
 
 
-def recognize_layout(files: Mapping[str, bytes], described: Collection[str] = ()) -> Layout:
-    """Return the proposal for the files of a repository, by path. `described` are the clusters that it has documents for."""
-    repository = RepositoryFiles(files)
-    clusters = dict.fromkeys(described, "")
+def recognize_layout(
+    files: Mapping[str, bytes], described: Collection[str] = (), directories: Mapping[str, str] | None = None
+) -> Layout:
+    """Return the proposal for the files of a repository, by path. `described` are the clusters that it has documents for, and `directories`
+    those of which the user says the cluster, with its name."""
+    repository = RepositoryFiles(files, directories)
+    clusters = dict.fromkeys((*described, *repository.clusters.values()), "")
     recognitions: list[Recognition] = []
     left_out: list[LeftOut] = []
     deployed: list[DeployedPath] = []
@@ -59,7 +62,9 @@ def recognize_layout(files: Mapping[str, bytes], described: Collection[str] = ()
         recognitions += found.recognitions
         for name, environment in found.clusters.items():
             clusters[name] = clusters.get(name) or environment
-    deployed, others = _leave_out_names([_add_target(entry, clusters) for entry in _rename_clusters(deployed)])
+    deployed, others = _leave_out_names(
+        [_add_target(entry, clusters) for entry in _rename_clusters(deployed)], {*repository.clusters.values()}
+    )
     left_out += others
     clusters = {name: environment for name, environment in clusters.items() if is_cluster_name(name) or name in described}
     if not any(entry.target != Target() for entry in deployed):
@@ -71,7 +76,7 @@ def recognize_layout(files: Mapping[str, bytes], described: Collection[str] = ()
         return Layout(tuple(recognitions), bundles[:MAX_BUNDLES], build, environments_of, False, tuple(left_out), notes=notes)
     placed = [entry for entry in deployed if entry.target != Target()]
     left_out += [
-        LeftOut(entry.path, "no directory or document says where it is deployed: add a Bundle for it")
+        LeftOut(entry.path, "no directory or document says where it is deployed: say it with --cluster DIR=NAME, or add a Bundle")
         for entry in deployed
         if entry.target == Target()
     ]
@@ -91,20 +96,18 @@ def recognize_layout(files: Mapping[str, bytes], described: Collection[str] = ()
     return Layout(tuple(recognitions), bundles[:MAX_BUNDLES], (), fleet, invented, tuple(left_out), tuple(rules), hidden, notes)
 
 
-def _leave_out_names(deployed: Iterable[DeployedPath]) -> tuple[list[DeployedPath], list[LeftOut]]:
-    """Return the directories without those for what is no cluster, and these as left out."""
+def _leave_out_names(deployed: Iterable[DeployedPath], named: Collection[str]) -> tuple[list[DeployedPath], list[LeftOut]]:
+    """Return the directories without those for what is no cluster, and these as left out. `named` are clusters that the user names."""
     kept: list[DeployedPath] = []
     left_out: list[LeftOut] = []
     for entry in deployed:
         wrong = next((name for name in entry.target.names if not is_cluster_name(name)), None)
-        version = next((name for name in entry.target.names if not entry.explicit and is_version(name)), None)
+        version = next((name for name in entry.target.names if not entry.explicit and is_version(name) and name not in named), None)
         if version is not None:
-            reason = "it is named like a version, not like a cluster: add a Bundle if it is for a cluster"
+            reason = "it is named like a version, not like a cluster: if it is for one, say so with --cluster DIR=NAME"
             left_out.append(LeftOut(entry.path, reason, version))
         elif wrong is not None:
-            reason = (
-                "no cluster can have this name, of lower case letters, digits and '-': add a Bundle with the name of the cluster"
-            )
+            reason = "no cluster can have this name, of lower case letters, digits and '-': say the name with --cluster DIR=NAME"
             left_out.append(LeftOut(entry.path, reason, wrong))
         else:
             kept.append(entry)

@@ -50,10 +50,11 @@ class DeliveryDocument(NamedTuple):
 class RepositoryFiles:
     """The files of a repository by path. Files below directories whose name starts with a dot are not considered.
 
-    `notes` name the limits that the repository exceeds.
+    `notes` name the limits that the repository exceeds. `clusters` are the directories of which the user says the cluster, with its name.
     """
 
-    def __init__(self, files: Mapping[str, bytes]) -> None:
+    def __init__(self, files: Mapping[str, bytes], clusters: Mapping[str, str] | None = None) -> None:
+        self.clusters = clusters or {}
         self._visits = MAX_VISITS
         self.notes: dict[str, None] = {}
         if len(files) > MAX_FILES:
@@ -94,6 +95,11 @@ class RepositoryFiles:
     def list_documents(self, group: str, kind: str) -> Iterator[DeliveryDocument]:
         """Yield the documents of a kind."""
         return (document for document in self.documents if (document.group, document.kind) == (group, kind))
+
+    def find_cluster(self, path: str) -> tuple[str, str]:
+        """Return the directory of a cluster, as the user says it, that a path is or is in, and the name of the cluster; "" if none is."""
+        found = max((directory for directory in self.clusters if f"{path}/".startswith(f"{directory}/")), key=len, default="")
+        return found, self.clusters.get(found, "")
 
     def find_kind(self, path: str) -> DirectoryKind | None:
         """Return how a directory is rendered: kustomize, helm or plain; None if it has nothing to render."""

@@ -35,14 +35,22 @@ def test_all_fields_that_are_read_are_in_the_table() -> None:
 
 def test_every_field_of_a_helm_release_is_in_the_table() -> None:
     listed = {path[0] for row in FIELD_ROWS if row.kind == "HelmRelease" for path in row.list_paths()}
-    v2beta1 = (
+    v2beta1 = {
         *(
-            "chart chartRef interval kubeConfig suspend releaseName targetNamespace storageNamespace dependsOn timeout maxHistory".split()
+            "chart",
+            "chartRef",
+            "interval",
+            "kubeConfig",
+            "suspend",
+            "releaseName",
+            "targetNamespace",
+            "storageNamespace",
+            "dependsOn",
         ),
-        *("serviceAccountName persistentClient driftDetection install upgrade test rollback uninstall valuesFrom values".split()),
-        "postRenderers",
-    )
-    assert listed == {*v2beta1, "commonMetadata", "healthCheckExprs", "postRenderStrategy", "waitStrategy"}
+        *("timeout", "maxHistory", "serviceAccountName", "persistentClient", "driftDetection", "install", "upgrade", "test"),
+        *("rollback", "uninstall", "valuesFrom", "values", "postRenderers"),
+    }
+    assert listed == v2beta1 | {"commonMetadata", "healthCheckExprs", "postRenderStrategy", "waitStrategy"}
 
 
 def test_fields_that_are_not_read_are_listed_where_they_are_set() -> None:

@@ -193,3 +193,94 @@ def test_bundles_that_flux_changes_are_proposed_if_gitsched_can_build_them(
     assert [bundle["spec"]["path"] for bundle in bundles] == ["web"]
     found = gitsched("validate", at=place)
     assert found.returncode == 0, found.stdout
+
+
+SITES = {
+    "sites/paris/kustomization.yaml": "resources: [web.yaml]\n",
+    "sites/paris/web.yaml": WEB,
+    "sites/config/kustomization.yaml": "resources: [web.yaml]\n",
+    "sites/config/web.yaml": WEB.replace("replicas: 2", "replicas: 3"),
+}
+
+
+def test_init_takes_the_clusters_of_directories_from_options(gitsched: Run, make: Callable[[Mapping[str, str]], Path]) -> None:
+    place = make(SITES)
+    done = gitsched("init", "--cluster", "sites/paris=eu-1", "--cluster", "./sites/config/=us-1", at=place)
+    assert done.returncode == 0, done.stderr
+    assert "sites: sites/config for us-1; sites/paris for eu-1" in done.stdout
+    assert gitsched("validate", at=place).returncode == 0
+    clusters = yaml.safe_load_all((place / "fleet/clusters.yaml").read_text())
+    assert [cluster["metadata"]["name"] for cluster in clusters] == ["eu-1", "us-1"]
+
+
+def test_init_takes_the_clusters_of_flux_and_argo_cd_from_options(gitsched: Run, make: Callable[[Mapping[str, str]], Path]) -> None:
+    flux = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {{name: web, namespace: flux-system}}\n"
+    flux += "spec: {{path: ./{}/web, sourceRef: {{kind: GitRepository, name: flux-system}}}}\n"
+    argo = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: dns, namespace: argocd}\n"
+    argo += "spec: {source: {repoURL: https://example.com/x.git, path: dns}, destination: {server: https://10.0.0.1}}\n"
+    files = {f"{site}/tool/flux.yaml": flux.format(site) for site in ("old", "new")}
+    files |= {f"{site}/web/kustomization.yaml": "resources: [web.yaml]\n" for site in ("old", "new")}
+    files |= {f"{site}/web/web.yaml": WEB for site in ("old", "new")}
+    files |= {"argo/dns.yaml": argo, "dns/kustomization.yaml": "resources: [a.yaml]\n", "dns/a.yaml": WEB.replace("web", "dns")}
+    place = make(files)
+    done = gitsched("init", "--cluster", "old=c-old", "--cluster", "new=c-new", "--cluster", "argo=c-argo", at=place)
+    assert "new is cluster c-new, old is cluster c-old" in done.stdout
+    assert "web: new/web for c-new; old/web for c-old" in done.stdout
+    assert "dns: dns for c-argo" in done.stdout
+
+
+def test_a_directory_that_says_what_it_has_is_no_cluster(gitsched: Run, make: Callable[[Mapping[str, str]], Path]) -> None:
+    place = make({path.replace("sites/", "web/overlays/"): text for path, text in {**SITES, **OVERLAYS}.items()})
+    done = gitsched("init", at=place)
+    assert "    web/overlays/config" in done.stdout
+    assert "say it with --cluster DIR=NAME" in done.stdout
+    assert "name: config" not in (place / "fleet/clusters.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("web", "write DIR=NAME"),
+        ("web=A_b", "write DIR=NAME"),
+        ("../x=a", "write DIR=NAME"),
+        ("no/where=a", "has no directory no/where"),
+    ],
+)
+def test_init_refuses_a_cluster_of_no_directory(
+    gitsched: Run, make: Callable[[Mapping[str, str]], Path], value: str, message: str
+) -> None:
+    done = gitsched("init", "--cluster", value, at=make(OVERLAYS))
+    assert (done.returncode, message in " ".join(done.stderr.split())) == (2, True), done.stderr
+
+
+def test_a_dry_run_of_init_prints_the_files_and_writes_nothing(
+    gitsched: Run, make: Callable[[Mapping[str, str]], Path], git: Callable[..., str]
+) -> None:
+    place = make({**OVERLAYS, "fleet/policies.yaml": "# mine\n"})
+    shown = gitsched("init", "--dry-run", at=place)
+    assert (shown.returncode, git("status", "--porcelain", "--ignored", at=place)) == (0, "")
+    assert "would write gitsched.yaml\nwould write fleet/bundles.yaml\nwould keep  fleet/policies.yaml\n" in shown.stdout
+    assert gitsched("init", at=place).returncode == 0
+    for name in ("gitsched.yaml", "fleet/bundles.yaml", "fleet/clusters.yaml"):
+        assert f"# {name}\n{(place / name).read_text()}" in shown.stdout
+    assert gitsched("init", "--dry-run", "--commit", at=place).returncode == 2
+
+
+def test_init_says_what_it_does_not_read_of_other_tools(gitsched: Run, make: Callable[[Mapping[str, str]], Path]) -> None:
+    kinds = {
+        "Sveltos": "config.projectsveltos.io/v1beta1 ClusterProfile",
+        "KubeFleet": "placement.kubernetes-fleet.io/v1 ClusterResourcePlacement",
+        "Kargo": "kargo.akuity.io/v1alpha1 Stage",
+        "kluctl": "gitops.kluctl.io/v1beta1 KluctlDeployment",
+    }
+    files = {"web.yaml": WEB, "apps/fleet.yaml": "namespace: shop\ntargetCustomizations: []\n"}
+    for name, text in kinds.items():
+        version, kind = text.split()
+        files[f"tools/{name}.yaml"] = f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: a}}\n"
+    place = make(files)
+    shown = gitsched("init", at=place).stdout
+    assert "Documents of other tools, which gitsched does not read:\n  Rancher Fleet, 1 file such as apps/fleet.yaml: " in shown
+    for name, text in kinds.items():
+        kind = text.split()[1]
+        assert f"  {name}, 1 file such as tools/{name}.yaml ({kind}): " in shown
+        assert kind not in (place / "fleet/policies.yaml").read_text()

@@ -16,14 +16,22 @@ from gitsched.cli.commands.schemas import list_editor_files
 from gitsched.cli.init import list_starters
 from gitsched.cli.worktree import find_worktree_root
 from gitsched.decide.registry import policy_apis, reserved_groups
+from gitsched.git.process import run_git
 from gitsched.git.worktree_commit import check_commit, commit_files, create_repository
 from gitsched.layouts.proposal import BUNDLES, describe_layout, list_cluster_metadata, write_bundles, write_source_settings
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import format_count
 from gitsched.model.system_errors import make_write_error
 from gitsched.reconcile import RunSettings, validate_source
-from gitsched.reconcile.adoption.repository_layout import DocumentKinds, leave_out_errors, read_worktree, recognize_layout_of
+from gitsched.reconcile.adoption.repository_layout import (
+    DocumentKinds,
+    copy_files,
+    leave_out_errors,
+    read_worktree,
+    recognize_layout_of,
+)
 from gitsched.reconcile.worktree_file import create_file, replace_file, resolve_worktree_file
+from gitsched.temporary_directory import TemporaryDirectory
 
 if TYPE_CHECKING:
     from gitsched.model.document import Body
@@ -72,8 +80,10 @@ See {page} of gitsched. For policies of {others}, use --api.
 """
 
 
-def run(api: str | None, commits: bool, directory: Path) -> int:
+def run(api: str | None, clusters: Mapping[str, str], dry_run: bool, commits: bool, directory: Path) -> int:
     """Carry out the command, and return its exit code."""
+    if dry_run and commits:
+        raise click.UsageError("--dry-run writes nothing, so it cannot be used with --commit")
     root = find_worktree_root(str(directory))
     if root is not None and root != directory.resolve():
         raise click.UsageError(
@@ -85,24 +95,46 @@ def run(api: str | None, commits: bool, directory: Path) -> int:
             root = directory.resolve()
             create_repository(root)
     try:
-        api, found = _recognize(root, api)
+        api, found = _recognize(root, api, clusters)
     except Permanent as error:
         raise click.ClickException(str(error)) from error
     if root is None and (manifest := _find_manifest(directory)) is not None:
         raise click.UsageError(f"{directory} has manifests ({manifest}), but is not a repository: run `git init` there first")
+    if dry_run:
+        with TemporaryDirectory("proposal") as copy:
+            _copy_worktree(root, copy)
+            return _write(copy, api, found, dry_run=True)
+    return _write(directory, api, found, commits=commits, has_repository=root is not None)
+
+
+def _write(
+    directory: Path,
+    api: str,
+    found: RecognizedLayout | None,
+    *,
+    dry_run: bool = False,
+    commits: bool = False,
+    has_repository: bool = True,
+) -> int:
+    """Write the proposal, without what has errors, and print what was written."""
     starter = list_starters()[api]()
     files, text = _propose(found, starter)
     written = {name: write_new_file(directory, name, content) for name, content in files.items()}
     if found is not None and _has_layout(found) and all(written.values()):
         files, text = _leave_out_errors(directory, found, starter, files)
+    if dry_run:
+        lines = [f"{'would write' if written.get(name, True) else 'would keep '} {name}" for name in files]
+        contents = "".join(f"\n# {name}\n{content}" for name, content in files.items() if written.get(name, True))
+        formats.show_text(text + "\n".join(lines) + "\n" + contents)
+        return exit_codes.DONE
     for name, content in list_editor_files().items():
         write_new_file(directory, name, content)
     lines = [f"{'wrote' if written.get(name, True) else 'kept '} {name}" for name in files]
     formats.show_text(text + "\n".join(lines) + "\n")
-    if commits and root is not None and commit_files(root, list(files), COMMIT_MESSAGE):
+    if commits and has_repository and commit_files(directory.resolve(), list(files), COMMIT_MESSAGE):
         formats.show_text("committed these files\n")
     *others, last = (name for name in list_starters() if name != api)
-    steps = _list_steps(starter, found, files, has_repository=root is not None, committed=commits)
+    steps = _list_steps(starter, found, files, has_repository=has_repository, committed=commits)
     width = max(len(step) for step, _ in steps)
     shown = _STEPS.format(
         steps="\n".join(f"  {step:<{width}}  {text}" for step, text in steps),
@@ -111,6 +143,17 @@ def run(api: str | None, commits: bool, directory: Path) -> int:
     )
     formats.show_text(shown)
     return exit_codes.DONE
+
+
+def _copy_worktree(root: Path | None, copy: Path) -> None:
+    """Copy the files of a worktree that Git does not ignore, and the URLs of its remotes, into a new repository."""
+    create_repository(copy)
+    if root is None:
+        return
+    urls = run_git(["config", "--get-regexp", r"^remote\..*\.url$"], cwd=str(root))
+    for name, _, url in (line.partition(" ") for line in urls.stdout.splitlines()):
+        run_git(["config", "--add", name, url], cwd=str(copy))
+    copy_files(root, copy)
 
 
 def _list_steps(
@@ -142,13 +185,16 @@ def _find_manifest(directory: Path) -> str | None:
     return next((name for name in names if name not in own), None)
 
 
-def _recognize(root: Path | None, api: str | None) -> tuple[str, RecognizedLayout | None]:
+def _recognize(root: Path | None, api: str | None, clusters: Mapping[str, str]) -> tuple[str, RecognizedLayout | None]:
     """Return the policy API to write files for and what a repository has; None without a repository or documents."""
     default = next(iter(list_starters()))
     if root is None:
         return api or default, None
 
     worktree = read_worktree(root)
+    missing = next((path for path in clusters if not any(entry.path.startswith(f"{path}/") for entry in worktree.entries)), None)
+    if missing is not None:
+        raise click.UsageError(f"--cluster {missing}={clusters[missing]}: the repository has no directory {missing}")
     groups = worktree.list_groups()
     api = api or next((name for name in list_starters() if not groups.isdisjoint(_list_groups(name))), default)
     starter, topology = list_starters()[api](), policy_apis[api].topology
@@ -160,9 +206,10 @@ def _recognize(root: Path | None, api: str | None) -> tuple[str, RecognizedLayou
             frozenset[GroupKind]().union(*(load().policy_kinds for load in list_starters().values())),
             reserved_groups,
             {"gitsched.yaml", CLUSTERS, POLICIES, *starter.workloads},
+            clusters,
         ),
     )
-    has_documents = bool(found.described or found.policies or found.kinds or found.layout.notes)
+    has_documents = bool(found.described or found.policies or found.kinds or found.layout.notes or found.other_tools)
     return api, found if has_documents or _has_layout(found) else None
 
 
@@ -240,6 +287,11 @@ def _propose(found: RecognizedLayout | None, starter: StarterFiles) -> tuple[Map
         files |= _list_missing_policies(found, starter)
     if not _has_layout(found):
         text += _describe_documents(found)
+    if found.other_tools:
+        text += (
+            "\n".join(["Documents of other tools, which gitsched does not read:", *(f"  {line}" for line in found.other_tools)])
+            + "\n\n"
+        )
     if layout.notes:
         text += "\n".join(["Not considered:", *(f"  {note}" for note in layout.notes)]) + "\n\n"
     return files, text

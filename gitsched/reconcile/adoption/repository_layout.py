@@ -12,6 +12,7 @@ from gitsched.build.closure import resolve_closure
 from gitsched.build.remote_base import RemoteBase, RemoteTree
 from gitsched.git import Repository, TreeEntry
 from gitsched.layouts.layout import DeployedPath, Layout, LeftOut
+from gitsched.layouts.other_tools import describe_other_tools, find_tool
 from gitsched.layouts.proposal import BUNDLES, ENVIRONMENT_LABEL
 from gitsched.layouts.recognition import recognize_layout
 from gitsched.layouts.repository_files import MANIFEST_SUFFIXES, MAX_FILES
@@ -23,7 +24,7 @@ from gitsched.model.document import Body, parse_api_group, read_labels
 from gitsched.model.finding import Finding
 from gitsched.reconcile.fetch import write_worktree
 from gitsched.reconcile.source.source_reader import is_manifest_path
-from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
+from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES, SYMLINK_MODE
 
 MAX_KINDS = 50
 """Kinds of workloads that a proposed policy selects."""
@@ -53,19 +54,21 @@ class Worktree(NamedTuple):
 class DocumentKinds(NamedTuple):
     """Which documents of a repository are what: `cluster` describes clusters, `policies` are the kinds that say where workloads go,
     `policies_of_all` those of all policy APIs, and documents of `groups` are no workloads. The files `written` are left out: an earlier
-    `gitsched init` wrote them."""
+    `gitsched init` wrote them. `directories` are those of which the user says the cluster, with its name."""
 
     cluster: GroupKind | None
     policies: Collection[GroupKind]
     policies_of_all: Collection[GroupKind]
     groups: Collection[str]
     written: Collection[str]
+    directories: Mapping[str, str] = {}
 
 
 class RecognizedLayout(NamedTuple):
     """The layout of a worktree. `described` are the labels of the clusters that have documents, by name; `label` is the label of clusters
     that names their environment; `hidden` says that .sourceignore hides the files that are proposed. `policies` are the documents that
-    say where workloads go, and `kinds` the (apiVersion, kind) of the workloads. `has_other_policies`: another API places some of them."""
+    say where workloads go, and `kinds` the (apiVersion, kind) of the workloads. `has_other_policies`: another API places some of them.
+    `other_tools` are lines about documents of tools that gitsched does not read."""
 
     layout: Layout
     files: _WorktreeFiles
@@ -75,6 +78,7 @@ class RecognizedLayout(NamedTuple):
     policies: tuple[Body, ...]
     kinds: tuple[tuple[str, str], ...]
     has_other_policies: bool
+    other_tools: tuple[str, ...]
 
 
 def read_worktree(root: Path) -> Worktree:
@@ -99,6 +103,21 @@ def read_worktree(root: Path) -> Worktree:
     return Worktree(repository, entries, files, documents, tuple(notes))
 
 
+def copy_files(root: Path, copy: Path) -> None:
+    """Copy the files and links of a worktree that Git does not ignore into another directory."""
+    repository = Repository(root)
+    for entry in repository.entries(write_worktree(repository)):
+        target = copy / entry.path
+        if entry.unsafe or entry.mode not in (*REGULAR_FILE_MODES, SYMLINK_MODE):
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        data = repository.blob(entry.blob)
+        if entry.mode == SYMLINK_MODE:
+            target.symlink_to(data.decode("utf-8", "surrogateescape"))
+        else:
+            target.write_bytes(data)
+
+
 def recognize_layout_of(worktree: Worktree, wanted: DocumentKinds) -> RecognizedLayout:
     """Recognize the layout of a worktree, and what its documents are."""
     described: dict[str, Mapping[str, str]] = {}
@@ -115,9 +134,9 @@ def recognize_layout_of(worktree: Worktree, wanted: DocumentKinds) -> Recognized
             policies.append(body)
         elif (group, kind) in wanted.policies_of_all:
             other = True
-        elif group not in wanted.groups and group not in _DELIVERY_GROUPS and kind not in _NO_WORKLOADS:
+        elif not (group in wanted.groups or group in _DELIVERY_GROUPS or kind in _NO_WORKLOADS or find_tool(group)):
             kinds[str(body.get("apiVersion")), str(kind)] = None
-    layout = recognize_layout(worktree.files, described)
+    layout = recognize_layout(worktree.files, described, wanted.directories)
     commit = _WorktreeFiles(worktree.repository, worktree.entries)
     layout = _leave_out_unbuildable(layout, commit)
     hidden = _is_hidden(worktree.repository, worktree.entries)
@@ -126,9 +145,9 @@ def recognize_layout_of(worktree: Worktree, wanted: DocumentKinds) -> Recognized
             notes=(*layout.notes, f"there are {len(kinds)} kinds of workloads: a proposed policy selects the first {MAX_KINDS}")
         )
     layout = layout._replace(notes=(*worktree.notes, *layout.notes))
-    return RecognizedLayout(
-        layout, commit, described, _find_label(layout, described), hidden, tuple(policies), tuple(kinds)[:MAX_KINDS], other
-    )
+    label, documents = _find_label(layout, described), [entry for entry in worktree.documents if entry[0] not in wanted.written]
+    tools = tuple(describe_other_tools((entry.path for entry in worktree.entries), documents))
+    return RecognizedLayout(layout, commit, described, label, hidden, tuple(policies), tuple(kinds)[:MAX_KINDS], other, tools)
 
 
 def _read_group(body: Body) -> str:
