@@ -50,6 +50,30 @@ class Case(NamedTuple):
 
 CASES = [
     Case(
+        "Flux: the directories beside a bootstrapped one in clusters/ are clusters, too",
+        {
+            "clusters/dev/config/cluster.yaml": flux("./clusters/dev"),
+            "clusters/dev/web.yaml": flux("./apps/web/dev", called="web"),
+            "clusters/prod/infra/web.yaml": flux("./apps/web/prod", called="web"),
+            "apps/web/dev/kustomization.yaml": BASE,
+            "apps/web/dev/web.yaml": WEB,
+            "apps/web/prod/kustomization.yaml": BASE,
+            "apps/web/prod/web.yaml": WEB,
+        },
+        {"web": {"dev": "apps/web/dev", "prod": "apps/web/prod"}},
+        ("dev dev", "prod prod"),
+    ),
+    Case(
+        "Flux: paths in an artifact of one directory of the repository",
+        {
+            "k8s/clusters/c0/web.yaml": flux("./apps/web", source="OCIRepository"),
+            "k8s/apps/web/kustomization.yaml": BASE,
+            "k8s/apps/web/web.yaml": WEB,
+        },
+        {"web": {"*": "k8s/apps/web"}},
+        ("c0",),
+    ),
+    Case(
         "overlays of versions and of names that no cluster has are no clusters",
         {
             "op/base/kustomization.yaml": BASE,
