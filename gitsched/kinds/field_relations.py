@@ -16,14 +16,17 @@ Rule = Literal[
     "exactly-one",
     "forbidden",
     "labels",
+    "length",
     "limited-resources",
     "named-entries",
     "needs",
+    "needs-unless",
     "not-all-zero",
     "refers",
     "schedule",
     "secret-keys",
     "selects",
+    "total-size",
     "unique",
 ]
 
@@ -41,6 +44,7 @@ class FieldRelation(NamedTuple):
     whole: bool = False
 
 
+_MOUNTS = ("containers initContainers", "volumeMounts", "name", "volumes", "name")
 _CONTAINERS = ("containers", "initContainers")
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _HANDLERS = ("exec", "grpc", "httpGet", "tcpSocket")
@@ -62,16 +66,33 @@ _SOURCES = (
     *("storageos", "vsphereVolume"),
 )
 
+_REQUIRED_TERMS = "requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[]"
+
+
+def _make_expressions(path: str, place: str) -> tuple[FieldRelation, ...]:
+    """Return the rules of a list of expressions with an operator."""
+    return (
+        *(FieldRelation(path, "needs", ("values", "operator", operator), place) for operator in ("In", "NotIn")),
+        *(FieldRelation(path, "forbidden", ("values", "operator", operator), place) for operator in ("Exists", "DoesNotExist")),
+    )
+
+
 POD_RELATIONS: Final = (
     FieldRelation("", "unique", ("containers initContainers ephemeralContainers", "name"), "core: validateContainers"),
     FieldRelation("", "unique", ("volumes", "name"), "core: ValidateVolumes"),
     FieldRelation(
         "",
         "refers",
-        ("containers initContainers", "volumeMounts", "name", "volumes", "name"),
+        ("", *_MOUNTS),
         "core: ValidateVolumeMounts",
         whole=True,
     ),
+    FieldRelation(
+        "", "unique", ("topologySpreadConstraints", "topologyKey", "whenUnsatisfiable"), "core: validateSpreadConstraintNotRepeat"
+    ),
+    FieldRelation("", "needs", ("dnsConfig", "dnsPolicy", "None"), "core: validatePodDNSConfig"),
+    FieldRelation("", "labels", ("nodeSelector",), "core: ValidatePodSpec"),
+    *_make_expressions(f"affinity.nodeAffinity.{_REQUIRED_TERMS}.matchExpressions[]", "core: ValidateNodeSelectorRequirement"),
     FieldRelation("volumes[]", "at-most-one", _SOURCES, "core: validateVolumeSource"),
     FieldRelation("tolerations[]", "forbidden", ("value", "operator", "Exists"), "core: ValidateTolerations"),
     FieldRelation("tolerations[]", "needs", ("key", "operator", "Equal"), "core: ValidateTolerations"),
@@ -97,6 +118,19 @@ POD_RELATIONS: Final = (
                 ("allowPrivilegeEscalation=false", "privileged", "true"),
                 "core: ValidateSecurityContext",
             ),
+            FieldRelation(f"{containers}[].envFrom[]", "exactly-one", ("configMapRef", "secretRef"), "core: ValidateEnvFrom"),
+            FieldRelation(
+                f"{containers}[].volumeMounts[]", "at-most-one", ("subPath", "subPathExpr"), "core: ValidateVolumeMounts"
+            ),
+            *(
+                FieldRelation(
+                    f"{containers}[].lifecycle.{hook}",
+                    "exactly-one",
+                    ("exec", "httpGet", "sleep", "tcpSocket"),
+                    "core: validateHandler",
+                )
+                for hook in ("postStart", "preStop")
+            ),
             *(
                 FieldRelation(f"{containers}[].{probe}", "exactly-one", _HANDLERS, "core: validateHandler", whole=True)
                 for probe in _PROBES
@@ -121,14 +155,32 @@ def _under(path: str, relations: Iterable[FieldRelation]) -> tuple[FieldRelation
 
 
 def _make_workload(kind: str, *more: FieldRelation) -> tuple[FieldRelation, ...]:
-    """Return the rules of a kind with a pod template, where an API server checks its pods. Claims of a StatefulSet are volumes, too."""
+    """Return the rules of a kind with a pod template, where an API server checks its pods. `_CLAIMS` checks the
+    volumes of a StatefulSet."""
     template = (relation for relation in _TEMPLATE if kind != "StatefulSet" or relation.rule != "refers")
     return (
         FieldRelation("spec", "selects", ("selector", "template.metadata.labels"), f"apps: Validate{kind}Spec"),
+        *_make_expressions("spec.selector.matchExpressions[]", "meta: ValidateLabelSelectorRequirement"),
         FieldRelation("spec.template.spec", "allowed", ("restartPolicy", "", "Always"), f"apps: Validate{kind}Spec"),
         *_under("spec.template", template),
         *more,
     )
+
+
+def _make_claim(path: str) -> tuple[FieldRelation, ...]:
+    place = "core: ValidatePersistentVolumeClaimSpec"
+    return (
+        FieldRelation(path, "needs", ("accessModes",), place, whole=True),
+        FieldRelation(path, "needs", ("resources",), place, whole=True),
+        FieldRelation(f"{path}.resources", "needs", ("requests",), place, whole=True),
+        FieldRelation(f"{path}.resources.requests", "needs", ("storage",), place, whole=True),
+    )
+
+
+_CLAIMS: Final = (
+    FieldRelation("spec", "refers", ("template.spec", *_MOUNTS, "volumeClaimTemplates"), "core: ValidateVolumeMounts", whole=True),
+    *_make_claim("spec.volumeClaimTemplates[].spec"),
+)
 
 
 def _make_job(path: str) -> tuple[FieldRelation, ...]:
@@ -166,14 +218,20 @@ RELATIONS: Final[Mapping[tuple[str, str], tuple[FieldRelation, ...]]] = {
     ),
     ("apps", "ReplicaSet"): _make_workload("ReplicaSet"),
     ("apps", "StatefulSet"): _make_workload(
-        "StatefulSet", FieldRelation("spec.updateStrategy", "forbidden", (*_ROLLING, "OnDelete"), "apps: ValidateStatefulSetSpec")
+        "StatefulSet",
+        FieldRelation("spec.updateStrategy", "forbidden", (*_ROLLING, "OnDelete"), "apps: ValidateStatefulSetSpec"),
+        *_CLAIMS,
     ),
     ("batch", "CronJob"): (
+        FieldRelation("metadata", "length", ("name", "52"), "batch: ValidateCronJobCreate"),
         FieldRelation("spec", "schedule", ("schedule",), "batch: validateScheduleFormat"),
         *_make_job("spec.jobTemplate.spec"),
     ),
     ("batch", "Job"): _make_job("spec"),
     ("", "Service"): (
+        FieldRelation(
+            "spec", "needs-unless", ("ports", "clusterIP=None", "type=ExternalName"), "core: ValidateService", whole=True
+        ),
         FieldRelation("spec", "named-entries", ("ports", "name"), "core: ValidateService"),
         FieldRelation("spec", "unique", ("ports", "name"), "core: validateServicePort"),
         FieldRelation("spec", "unique", ("ports", "port", "protocol=TCP"), "core: ValidateService"),
@@ -217,7 +275,12 @@ RELATIONS: Final[Mapping[tuple[str, str], tuple[FieldRelation, ...]]] = {
     ("policy", "PodDisruptionBudget"): (
         FieldRelation("spec", "at-most-one", _UNAVAILABLE, "policy: ValidatePodDisruptionBudgetSpec"),
     ),
-    ("", "Secret"): (FieldRelation("", "secret-keys", (), "core: ValidateSecret"),),
+    ("", "ConfigMap"): (FieldRelation("", "total-size", ("data", "binaryData"), "core: ValidateConfigMap"),),
+    ("", "PersistentVolumeClaim"): _make_claim("spec"),
+    ("", "Secret"): (
+        FieldRelation("", "secret-keys", (), "core: ValidateSecret"),
+        FieldRelation("", "total-size", ("stringData", "data"), "core: ValidateSecret"),
+    ),
     ("rbac.authorization.k8s.io", "ClusterRole"): _RULES,
     ("rbac.authorization.k8s.io", "Role"): _RULES,
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"): (
@@ -229,6 +292,8 @@ RELATIONS: Final[Mapping[tuple[str, str], tuple[FieldRelation, ...]]] = {
 }
 """By group and kind."""
 
+ACCEPTED_DATA_SIZE: Final = 1 << 20
+"""The bytes that the values of a ConfigMap or of a Secret have at most. Source: core: MaxSecretSize."""
 SECRET_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "kubernetes.io/dockercfg": (".dockercfg",),
     "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),

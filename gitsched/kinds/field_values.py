@@ -217,6 +217,7 @@ _WORKLOADS = (
         "apps.v1.StatefulSetSpec", "podManagementPolicy", _one_of("OrderedReady", "Parallel"), "apps: ValidateStatefulSetSpec"
     ),
     FieldValues("apps.v1.StatefulSetUpdateStrategy", "type", _one_of("OnDelete", "RollingUpdate"), "apps: ValidateStatefulSetSpec"),
+    FieldValues("apps.v1.StatefulSetOrdinals", "start", _NOT_NEGATIVE, "apps: ValidateStatefulSetSpec"),
     FieldValues("apps.v1.RollingUpdateStatefulSetStrategy", "partition", _NOT_NEGATIVE, "apps: ValidateStatefulSetSpec"),
     FieldValues(
         "apps.v1.StatefulSetPersistentVolumeClaimRetentionPolicy",

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from gitsched.kinds.field_relations import RELATIONS
 from gitsched.kinds.field_values import FIELD_VALUES
-from gitsched.manifests.field_relations import RelationTree, is_whole_object
-from gitsched.manifests.object_schema import ObjectSchema, make_object_schema
+from gitsched.manifests.field_relations import RelationTree
+from gitsched.manifests.object_schema import ObjectSchema, is_whole_object, make_object_schema
 from gitsched.model.document import is_encrypted
 from gitsched.model.finding import Issue, Severity
 

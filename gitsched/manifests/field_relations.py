@@ -6,15 +6,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from gitsched.kinds.field_relations import SECRET_KEYS, STANDARD_RESOURCES, FieldRelation
+from gitsched.kinds.field_relations import STANDARD_RESOURCES, FieldRelation
+from gitsched.manifests.data_relations import Check, Found, limit_length, limit_size, secret_keys
 from gitsched.model.document import Body, get_field
 from gitsched.model.finding import Issue, Pointer
 from gitsched.model.labels import Requirement, is_label_key, is_label_value
 from gitsched.model.quantity import parse_quantity
 
-_Found = Iterator[tuple[Pointer, str, str]]
-"""What is wrong: its place below the object, the code and the message."""
-_Check = Callable[[Body], Iterable[tuple[Pointer, str, str]]]
 _PLACEHOLDER: Final = re.compile(r"\$\{|\{\{|\$\(|<")
 _SHOWN = 80
 
@@ -25,8 +23,8 @@ class RelationTree:
     __slots__ = ("_always", "_always_whole", "_members")
 
     def __init__(self, relations: Iterable[FieldRelation]) -> None:
-        always: dict[bool, list[_Check]] = {False: [], True: []}
-        about: dict[str, dict[bool, list[_Check]]] = {}
+        always: dict[bool, list[Check]] = {False: [], True: []}
+        about: dict[str, dict[bool, list[Check]]] = {}
         below: dict[str, list[FieldRelation]] = {}
         for relation in relations:
             name, _, rest = relation.path.partition(".")
@@ -71,26 +69,14 @@ class RelationTree:
 class _Member(NamedTuple):
     """The rules about a member of an object, those with the ones for whole objects, and the rules below it."""
 
-    checks: tuple[_Check, ...]
-    whole_checks: tuple[_Check, ...]
+    checks: tuple[Check, ...]
+    whole_checks: tuple[Check, ...]
     tree: RelationTree | None
 
 
 def _make_issue(pointer: Pointer, issue: tuple[Pointer, str, str]) -> Issue:
     place, code, message = issue
     return Issue("error", code, message, (*pointer, *place))
-
-
-def is_whole_object(body: Body) -> bool:
-    """Return whether an object with a pod template is no patch of one: all its containers have images, or it has a selector."""
-    spec: Any = body.get("spec")
-    if not isinstance(spec, dict):
-        return False
-    if "selector" in spec and "template" in spec:
-        return True
-    pod = get_field(spec, "jobTemplate", "spec", "template", "spec") or get_field(spec, "template", "spec") or spec
-    containers = pod.get("containers") if isinstance(pod, dict) else None
-    return isinstance(containers, list) and all(isinstance(entry, dict) and entry.get("image") for entry in containers)
 
 
 def _list_entries(value: Body, name: str) -> Iterator[tuple[int, Body]]:
@@ -102,7 +88,7 @@ def _is_placeholder(value: object) -> bool:
     return isinstance(value, str) and bool(_PLACEHOLDER.search(value))
 
 
-def _unique(lists: str, *members: str) -> _Check:
+def _unique(lists: str, *members: str) -> Check:
     """The entries of lists differ in these members; a member that is not there has the value behind its `=`, or makes no difference."""
     names = lists.split()
     keys = [(name, default or None) for name, _, default in (member.partition("=") for member in members)]
@@ -111,7 +97,7 @@ def _unique(lists: str, *members: str) -> _Check:
         single = value[names[0]] if len(names) == 1 else None
         return () if isinstance(single, list) and len(single) < 2 else find(value)
 
-    def find(value: Body) -> _Found:
+    def find(value: Body) -> Found:
         seen: set[tuple[Any, ...]] = set()
         for name in names:
             for index, entry in _list_entries(value, name) if value.get(name) else ():
@@ -130,10 +116,10 @@ def _unique(lists: str, *members: str) -> _Check:
     return check
 
 
-def _named_entries(name: str, member: str) -> _Check:
+def _named_entries(name: str, member: str) -> Check:
     """Each of several entries has the member."""
 
-    def check(value: Body) -> _Found:
+    def check(value: Body) -> Found:
         entries = list(_list_entries(value, name))
         for index, entry in entries if len(entries) > 1 else ():
             if not entry.get(member):
@@ -146,7 +132,7 @@ def _named_entries(name: str, member: str) -> _Check:
     return check
 
 
-def _at_most_one(*names: str) -> _Check:
+def _at_most_one(*names: str) -> Check:
     known = frozenset(names)
 
     def check(value: Body) -> Iterable[tuple[Pointer, str, str]]:
@@ -156,7 +142,7 @@ def _at_most_one(*names: str) -> _Check:
     return check
 
 
-def _exactly_one(*names: str) -> _Check:
+def _exactly_one(*names: str) -> Check:
     known = frozenset(names)
 
     def check(value: Body) -> Iterable[tuple[Pointer, str, str]]:
@@ -172,11 +158,11 @@ def _exclude(present: list[str]) -> list[tuple[Pointer, str, str]]:
     return [((present[1],), "invalid-field", f"{' and '.join(present[:3])} exclude each other: keep one of them")]
 
 
-def _forbidden(member: str, other: str, wanted: str) -> _Check:
+def _forbidden(member: str, other: str, wanted: str) -> Check:
     """A member, or one of its values (`member=value`), is not allowed where another one has a value."""
     name, _, only = member.partition("=")
 
-    def check(value: Body) -> _Found:
+    def check(value: Body) -> Found:
         if _format(value.get(other)) == wanted and value.get(name) not in (None, "") and (not only or _format(value[name]) == only):
             shown = f"{name}: {only}" if only else name
             yield (name,), "invalid-field", f"{shown} is not allowed with {other}: {wanted}: remove one of them"
@@ -184,10 +170,10 @@ def _forbidden(member: str, other: str, wanted: str) -> _Check:
     return check
 
 
-def _needs(member: str, other: str = "", wanted: str = "") -> _Check:
+def _needs(member: str, other: str = "", wanted: str = "") -> Check:
     """A member is required: always, where another one is present, or where that has a value."""
 
-    def check(value: Body) -> _Found:
+    def check(value: Body) -> Found:
         if value.get(member) not in (None, "", []) or (other and not value.get(other)):
             return
         if not wanted or _format(value.get(other)) == wanted:
@@ -197,13 +183,24 @@ def _needs(member: str, other: str = "", wanted: str = "") -> _Check:
     return check
 
 
-def _allowed(member: str, *values: str) -> _Check:
+def _needs_unless(member: str, *others: str) -> Check:
+    """A member is required, unless one of the others has its value (`name=value`)."""
+    excuses = [(name, wanted) for name, _, wanted in (other.partition("=") for other in others)]
+
+    def check(value: Body) -> Found:
+        if not value.get(member) and all(name not in value or _format(value[name]) != wanted for name, wanted in excuses):
+            yield (), "missing-field", f"'{member}' is required without {' or '.join(f'{name}: {text}' for name, text in excuses)}"
+
+    return check
+
+
+def _allowed(member: str, *values: str) -> Check:
     """A member has one of these values; where the last one is `with OTHER`, only if that is present, and then the member is required."""
     other = values[-1].removeprefix("with ") if values[-1].startswith("with ") else ""
     accepted = values[:-1] if other else values
     meant = " or ".join(filter(None, accepted))
 
-    def check(value: Body) -> _Found:
+    def check(value: Body) -> Found:
         written = value.get(member)
         if written in accepted or (value.get(other) is None if other else written is None):
             return
@@ -217,18 +214,18 @@ def _allowed(member: str, *values: str) -> _Check:
     return check
 
 
-def _not_all_zero(*names: str) -> _Check:
+def _not_all_zero(*names: str) -> Check:
     zero = (0, "0", "0%")
 
-    def check(value: Body) -> _Found:
+    def check(value: Body) -> Found:
         if all(name in value and value[name] is not False and value[name] in zero for name in names):
             yield (names[-1],), "out-of-range", f"{' and '.join(names)} must not both be 0: nothing could be replaced"
 
     return check
 
 
-def _at_most(low: str, high: str) -> _Check:
-    def check(value: Body) -> _Found:
+def _at_most(low: str, high: str) -> Check:
+    def check(value: Body) -> Found:
         one, other = value.get(low), value.get(high)
         if isinstance(one, int) and isinstance(other, int) and one > other:
             yield (low,), "out-of-range", f"'{low}' must be at most '{high}', which is {other}, not {one}"
@@ -236,10 +233,10 @@ def _at_most(low: str, high: str) -> _Check:
     return check
 
 
-def _limited_resources(member: str) -> _Check:
+def _limited_resources(member: str) -> Check:
     """Requests are at most the limits; resources without a prefix are those of Kubernetes, others have equal requests and limits."""
 
-    def check(value: Body) -> _Found:
+    def check(value: Body) -> Found:
         resources = value.get(member)
         if not isinstance(resources, dict):
             return
@@ -274,16 +271,24 @@ def _limited_resources(member: str) -> _Check:
     return check
 
 
-def _refers(lists: str, inner: str, member: str, target: str, key: str) -> _Check:
-    """Entries of inner lists name an entry of another list."""
+def _refers(path: str, lists: str, inner: str, member: str, target: str, key: str, more: str = "") -> Check:
+    """Entries of inner lists name an entry of another list, all of the object at a path, or an object in the list `more`."""
+    names = path.split(".") if path else []
 
-    def check(value: Body) -> _Found:
+    def check(whole: Body) -> Found:
+        value: Any = get_field(whole, *names) if names else whole
+        if isinstance(value, dict):
+            for place, code, message in find(value, whole):
+                yield (*names, *place), code, message
+
+    def find(value: Body, whole: Body) -> Found:
         known: set[Any] | None = None
         for name in lists.split():
             for index, entry in _list_entries(value, name) if value.get(name) else ():
                 for position, reference in _list_entries(entry, inner) if entry.get(inner) else ():
                     if known is None:
                         known = {one.get(key) for _, one in _list_entries(value, target)}
+                        known |= {get_field(one, "metadata", "name") for _, one in _list_entries(whole, more)}
                     wanted = reference.get(member)
                     if isinstance(wanted, str) and wanted not in known and not _is_placeholder(wanted):
                         yield (name, index, inner, position, member), "invalid-field", f"{target} has no entry {_shorten(wanted)}"
@@ -291,11 +296,11 @@ def _refers(lists: str, inner: str, member: str, target: str, key: str) -> _Chec
     return check
 
 
-def _selects(selector: str, labels: str) -> _Check:
+def _selects(selector: str, labels: str) -> Check:
     """The selector selects the labels of the object's own template; nothing is said without such labels."""
     path = labels.split(".")
 
-    def check(value: Body) -> _Found:
+    def check(value: Body) -> Found:
         own, wanted = get_field(value, *path), value.get(selector)
         if not (isinstance(own, dict) and own and isinstance(wanted, dict)):
             return
@@ -316,8 +321,8 @@ def _selects(selector: str, labels: str) -> _Check:
     return check
 
 
-def _labels(member: str) -> _Check:
-    def check(value: Body) -> _Found:
+def _labels(member: str) -> Check:
+    def check(value: Body) -> Found:
         labels = value.get(member)
         for name, text in labels.items() if isinstance(labels, dict) else ():
             if is_label_key(name) and is_label_value(text):
@@ -331,8 +336,8 @@ def _labels(member: str) -> _Check:
     return check
 
 
-def _schedule(member: str) -> _Check:
-    def check(value: Body) -> _Found:
+def _schedule(member: str) -> Check:
+    def check(value: Body) -> Found:
         text = value.get(member)
         if not isinstance(text, str) or not text or _is_placeholder(text):
             return
@@ -341,16 +346,6 @@ def _schedule(member: str) -> _Check:
         if not is_cron_schedule(text):
             message = f"'{member}' must be five fields such as 0 4 * * 1-5, or a macro such as @daily, not {_shorten(text)}"
             yield (member,), "wrong-format", message
-
-    return check
-
-
-def _secret_keys() -> _Check:
-    def check(value: Body) -> _Found:
-        present = {name for member in ("data", "stringData") for name in value.get(member) or ()}
-        for key in SECRET_KEYS.get(str(value.get("type")), ()):
-            if key not in present:
-                yield (), "missing-field", f"a Secret of the type {value['type']} needs the key {key}"
 
     return check
 
@@ -372,21 +367,24 @@ def _second(arguments: tuple[str, ...]) -> str:
     return arguments[1] if len(arguments) > 1 else ""
 
 
-_RULES: Final[Mapping[str, tuple[Callable[..., _Check], Callable[[tuple[str, ...]], str]]]] = {
+_RULES: Final[Mapping[str, tuple[Callable[..., Check], Callable[[tuple[str, ...]], str]]]] = {
     "allowed": (_allowed, lambda names: names[-1].removeprefix("with ") if names[-1].startswith("with ") else names[0]),
     "at-most": (_at_most, _first),
     "at-most-one": (_at_most_one, lambda names: names[1] if len(names) == 2 else ""),
     "exactly-one": (_exactly_one, lambda _: ""),
     "forbidden": (_forbidden, _first),
     "labels": (_labels, _first),
+    "length": (limit_length, _first),
     "limited-resources": (_limited_resources, _first),
     "named-entries": (_named_entries, _first),
     "needs": (_needs, _second),
     "not-all-zero": (_not_all_zero, _first),
-    "refers": (_refers, _first),
+    "needs-unless": (_needs_unless, lambda _: ""),
+    "refers": (_refers, lambda _: ""),
     "schedule": (_schedule, _first),
-    "secret-keys": (_secret_keys, lambda _: "type"),
+    "secret-keys": (secret_keys, lambda _: "type"),
     "selects": (_selects, _first),
+    "total-size": (limit_size, lambda _: ""),
     "unique": (_unique, _first),
 }
 """A function that makes the check of a rule, and one that returns the member without which nothing has to be checked, "" for none."""

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from gitsched.manifests.parsed_file import MAX_ISSUES
-from gitsched.model.document import Body, as_object, is_encrypted
+from gitsched.model.document import Body, as_object, get_field, is_encrypted
 
 if TYPE_CHECKING:
     from jsonschema_rs import Draft202012Validator
@@ -124,10 +124,29 @@ class ObjectSchema:
         return SchemaPruner(self._schema, frozenset(), self._described)
 
 
+def is_whole_object(body: Body) -> bool:
+    """Return whether an object is no patch of one.
+
+    The containers of a pod template have images, or a selector is beside it; a Service has a selector, and a claim more than its size.
+    """
+    spec: Any = body.get("spec")
+    if not isinstance(spec, dict):
+        return False
+    if body.get("kind") == "Service":
+        return bool(spec.get("selector"))
+    if body.get("kind") == "PersistentVolumeClaim":
+        return "resources" in spec and len(spec) > 1
+    if "selector" in spec and "template" in spec:
+        return True
+    pod = get_field(spec, "jobTemplate", "spec", "template", "spec") or get_field(spec, "template", "spec") or spec
+    containers = pod.get("containers") if isinstance(pod, dict) else None
+    return isinstance(containers, list) and all(isinstance(entry, dict) and entry.get("image") for entry in containers)
+
+
 def _is_placeholder(body: Any, pointer: Pointer) -> bool:
-    """Return whether the value at a pointer is a text that a delivery tool replaces."""
+    """Return whether the value at a pointer is a text that a delivery tool replaces. With several lines, it stays a text."""
     value = _find_value(body, pointer)
-    return isinstance(value, str) and bool(_PLACEHOLDER.search(value))
+    return isinstance(value, str) and "\n" not in value and bool(_PLACEHOLDER.search(value))
 
 
 def _find_value(body: Any, pointer: Pointer) -> Any:

@@ -33,7 +33,9 @@ _FEW_SEARCHES = 1000
 _LINE_START = r"(?:\A|[\n\r\x85\u2028\u2029])"
 _DIRECTIVE = re.compile(rf"{_LINE_START}(%)")
 _MARKER_AFTER_OTHER_BREAK = re.compile("(?:\r(?!\n)|[\x85\u2028\u2029])(---|\\.\\.\\.)(?=[ \t\r\n\x85\u2028\u2029]|\\Z)")
+_MARKER_BEFORE_OTHER_BREAK = re.compile("\n---[ \t]*(?:\r(?!\n)|[\x85\u2028\u2029])")
 _SLASH_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*(\\/)")
+_BARE_TAG = re.compile(r"(?:&\S+\s+)?!")
 _BLOCK_HEAD = re.compile(r"(?:[&!]\S*\s+)*[|>]([-+0-9]*)")
 _BREAKS = re.compile(r"[^\n](\n+)")
 
@@ -131,7 +133,7 @@ def _check_node(text: str, tree: YamlDocument, part: _Part, found: Differences) 
     node = part.node
     first, end = tree.offset + node.start_mark.index, tree.offset + node.end_mark.index
     is_scalar = node.__class__ is ScalarNode
-    if not node.tag and not (is_scalar and node.style) and text.startswith("!", first):
+    if not node.tag and not (is_scalar and node.style) and _BARE_TAG.match(text, first):
         message = "kubectl reads a value with the tag ! as a text, and kustomize ignores the tag: remove it, and quote a text"
         found.errors.append(_make_error(AMBIGUOUS_VALUE, message, tree, node))
     if not is_scalar:
@@ -169,6 +171,10 @@ def _check_markers(text: str, tree: YamlDocument, before: int, start: int) -> It
     if marker is not None:
         message = "kubectl and kustomize see this marker of documents only after a newline: use newlines as line breaks"
         yield _error_at(REFUSED, message, text, marker.start(1))
+    following = -1 if is_usual else text.find("\n---", max(finish - len("\n---") - 1, 0))
+    if following >= 0 and _MARKER_BEFORE_OTHER_BREAK.match(text, following):
+        message = "kubectl and kustomize take this line for a part of the document before it: use newlines as line breaks"
+        yield _error_at(REFUSED, message, text, following + 1)
     content = MARKER_WITH_CONTENT.search(text, max(before - 1, 0), tree.offset + tree.node.end_mark.index)
     offset = content.start() + 1 if content is not None else 0
     if (content is not None and not (offset == line < start)) or (content is None and start == 0 and text.startswith("---")):

@@ -251,9 +251,11 @@ class Constructor:
                 merged.setdefault(name, inherited)
         before = takewhile(lambda name: name is not key, (name for name, _ in node.value))
         late_key = next((name.value for name in before if name.__class__ is ScalarNode and name.value in merged), None)
-        if late_key is not None and len(self.warnings) < MAX_ISSUES:
-            description = f"'<<' comes after the key '{_shorten(late_key)}', which it also sets: the key is used; put '<<' first"
-            self.warnings.append(self._make_error("late-merge", description, key))
+        if late_key is not None and len(self.differences) < MAX_ISSUES:
+            description = (
+                f"kubectl takes '{_shorten(late_key)}' of '<<', which comes after it, and kustomize the key itself: put '<<' first"
+            )
+            self.differences.append(self._make_error("late-merge", description, key))
         return {**merged, **members}
 
     def _line_of(self, node: Any) -> int:

@@ -19,7 +19,7 @@ from gitsched.decide.validation import validate_source_document
 from gitsched.manifests.parser import parse_file
 from gitsched.model.document import Body
 
-from .kubernetes_readers import Identity, read_identity, read_with_kubectl, read_with_kustomize
+from .kubernetes_readers import Identity, Reading, read_identity, read_with_kubectl, read_with_kustomize
 from .yaml_agreement import generate, read_texts
 
 _BATCH = 400
@@ -59,17 +59,20 @@ def list_accepted(text: str) -> list[Accepted]:
 
 def find_other_values(documents: Iterable[Accepted]) -> list[Disagreement]:
     """Return the documents of which a reader of Kubernetes reads another value, or none."""
-    found: list[Disagreement] = []
-    for batch in _separate_identities(documents):
-        texts = [document.text.encode() for document in batch]
+    everything = list(documents)
+    found = list(_compare("kubectl", everything, read_with_kubectl([document.text.encode() for document in everything])))
+    for batch in _separate_identities(everything):
         identities = [read_identity(document.body) for document in batch]
-        for reader, readings in (("kubectl", read_with_kubectl(texts)), ("kustomize", read_with_kustomize(texts, identities))):
-            for document, reading in zip(batch, readings, strict=True):
-                if reading.refusal:
-                    found.append(Disagreement(document.text, reader, reading.refusal))
-                elif [_normalize(value) for value in reading.values] != [_normalize(document.body)]:
-                    found.append(Disagreement(document.text, reader, (reading.values, document.body)))
+        found += _compare("kustomize", batch, read_with_kustomize([document.text.encode() for document in batch], identities))
     return found
+
+
+def _compare(reader: str, documents: list[Accepted], readings: list[Reading]) -> Iterator[Disagreement]:
+    for document, reading in zip(documents, readings, strict=True):
+        if reading.refusal:
+            yield Disagreement(document.text, reader, reading.refusal)
+        elif [_normalize(value) for value in reading.values] != [_normalize(document.body)]:
+            yield Disagreement(document.text, reader, (reading.values, document.body))
 
 
 def _separate_identities(documents: Iterable[Accepted]) -> list[list[Accepted]]:
@@ -120,7 +123,7 @@ def main() -> int:
         total = compared
         differing += len(found)
         for text, reader, other in found:
-            print(f"{text}\n--- {reader}: {other}\n", flush=True)
+            print(f"{text!r}\n{text}\n--- {reader}: {other}\n", flush=True)
     print(f"{total} documents, {differing} differences")
     return 1 if differing else 0
 

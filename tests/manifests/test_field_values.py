@@ -13,6 +13,7 @@ from gitsched.kinds.field_values import FIELD_VALUES
 from gitsched.manifests.cron_schedules import is_cron_schedule
 from gitsched.manifests.field_relations import RelationTree
 from gitsched.manifests.parser import parse_file
+from gitsched.model.finding import Issue
 from tests.tables import each_row
 
 POD = """\
@@ -109,12 +110,17 @@ CLAIM = (
     "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: web}\n"
     "spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"
 )
+STATEFUL_SET = workload(
+    "StatefulSet",
+    "  serviceName: web\n  volumeClaimTemplates:\n  - metadata: {name: claim}\n"
+    "    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n",
+).replace("name: data, mountPath", "name: claim, mountPath")
 VALID = {
     text: text
     for text in (
         *(DEPLOYMENT, JOB, CRON, SERVICE, INGRESS, HPA, PDB, CONFIG, SECRET, ROLE, BINDING, POLICY, CLAIM),
         *(
-            workload("StatefulSet", "  serviceName: web\n").replace("name: data, mountPath", "name: claim, mountPath"),
+            STATEFUL_SET,
             workload("DaemonSet"),
             workload("ReplicaSet"),
         ),
@@ -202,6 +208,22 @@ MISTAKES = [
     (POLICY, "10.0.0.0/8", "10.0.0.0", "7:38 wrong-format"),
     (POLICY, "{ipBlock:", "{podSelector: {}, ipBlock:", "7:39 invalid-field"),
     (CLAIM, "ReadWriteOnce", "ReadWriteone", "4:22 value-not-allowed"),
+    (DEPLOYMENT, "dnsPolicy: ClusterFirst", "dnsPolicy: None", "10:5 missing-field 'dnsConfig' is required with dnsPolicy: None"),
+    (DEPLOYMENT, "dnsPolicy: ClusterFirst", "nodeSelector: {disk: a b}", "11:28 invalid-labels"),
+    (DEPLOYMENT, "mountPath: /data", "mountPath: /data, subPath: a, subPathExpr: b", "24:80 invalid-field"),
+    (DEPLOYMENT, "env: [", "envFrom: [{prefix: A}]\n        env: [", "20:19 missing-field one of configMapRef, secretRef"),
+    (DEPLOYMENT, "livenessProbe", "lifecycle: {preStop: {}}\n        livenessProbe", "22:21 missing-field one of exec, httpGet, sleep"),
+    (DEPLOYMENT, "{matchLabels: {app: web}}", "{matchExpressions: [{key: app, operator: Exists, values: [a]}]}", "7:62 invalid-field"),
+    (DEPLOYMENT, "dnsPolicy: ClusterFirst", "affinity: |-\n        ${A}\n        b", "11:17 wrong-type"),
+    (STATEFUL_SET, "{name: claim, mountPath", "{name: clam, mountPath", "26:31 invalid-field volumes has no entry \"clam\""),
+    (STATEFUL_SET, "accessModes: [ReadWriteOnce], ", "", "8:5 missing-field 'accessModes' is required"),
+    (SERVICE, "ports: [{name: http, port: 80, targetPort: http}, {name: dns, port: 53, protocol: UDP, targetPort: 8053}]", "ports: []",
+        "4:1 missing-field 'ports' is required without clusterIP: None or type: ExternalName"),
+    (CRON, "name: web", f"name: {'a' * 53}", "3:18 out-of-range 'name' must have at most 52 characters"),
+    (CONFIG, "\ndata:", "\nbinaryData: {app.properties: eA==}\ndata:", "4:30 invalid-field"),
+    (CONFIG, "properties: a", f"properties: {'a' * (1 << 20)}b", "1:1 out-of-range the values have 1048577 bytes"),
+    (CLAIM, "accessModes: [ReadWriteOnce], ", "storageClassName: fast, ", "4:1 missing-field 'accessModes' is required"),
+    (CLAIM, "requests: {storage: 1Gi}", "limits: {storage: 1Gi}", "4:38 missing-field 'requests' is required"),
     (CLAIM, "1Gi", "1GB", "4:70 wrong-format 'storage' must be a quantity"),
 ]  # fmt: skip
 ACCEPTED = [
@@ -228,6 +250,9 @@ ACCEPTED = [
     (ROLE, "apiGroups: [''], resources: [pods]", "nonResourceURLs: [/healthz]"),
     (BINDING, "kind: ServiceAccount, name: web, namespace: default", "kind: Group, name: 'system:masters'"),
     (POLICY, "port: 80, endPort: 90", "port: http"),
+    (SERVICE, "type: LoadBalancer", "type: ExternalName\n  externalName: a.example"),
+    (CLAIM, "accessModes: [ReadWriteOnce], ", ""),
+    (CONFIG, "properties: a", f"properties: {'a' * (1 << 20)}"),
 ]
 
 
@@ -260,6 +285,16 @@ def test_a_patch_need_not_have_what_the_whole_object_has() -> None:
     patch = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  template:\n    spec:\n      containers: [%s]\n"
     assert find(patch % "{name: web, volumeMounts: [{name: a, mountPath: /a}], livenessProbe: {periodSeconds: 3}}") == []
     assert len(find(patch % "{name: web, resources: {limits: {memory: 1GB}}}")) == 1
+
+
+def test_the_values_of_a_secret_have_the_size_that_an_api_server_takes() -> None:
+    values = {"a": "A" * (1 << 20), "b": "A" * 350_000 + "AA=="}
+    tree = RelationTree(RELATIONS["", "Secret"])
+    found: list[Issue] = []
+    tree.find_issues({"data": values, "stringData": {"a": "A"}}, True, found)
+    assert found == []
+    tree.find_issues({"data": values}, True, found)
+    assert [issue.message.partition(",")[0] for issue in found] == ["the values have 1048933 bytes"]
 
 
 def test_an_encrypted_secret_is_not_checked() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 import pytest
 
 from gitsched.manifests.parser import parse_file
@@ -33,7 +36,8 @@ CLASSES = [
     (f"--- !!map\n{MANIFEST}", [(REFUSED, "1:5")]),
     (f"{MANIFEST}---:\n", [(REFUSED, "7:1")]),
     (f"---:\n{MANIFEST}", [(REFUSED, "1:1")]),
-    (f"{MANIFEST}---\x85\n{MANIFEST.replace('name: a', 'name: b')}", [(REFUSED, "7:1")]),
+    (f"{MANIFEST}---\x85\n{MANIFEST.replace('name: a', 'name: b')}", [(REFUSED, "7:1"), (REFUSED, "7:1")]),
+    (f"{MANIFEST}---\x85\na: b\n", [(REFUSED, "7:1")]),
     ("--- {apiVersion: example.com/v1, kind: Example, metadata: {name: a}}\n", [(REFUSED, "1:5")]),
     (f"{MANIFEST}\u2028---\n{MANIFEST.replace('name: a', 'name: b')}", [(REFUSED, "7:2"), (REFUSED, "7:2")]),
     (
@@ -55,12 +59,15 @@ CLASSES = [
     (make_text("a: [&b , c]"), [(AMBIGUOUS, "6:7")]),
     (make_text("a: ! 1"), [(AMBIGUOUS, "6:6")]),
     (make_text("a: !"), [(AMBIGUOUS, "6:6")]),
+    (make_text("a: &b !"), [(AMBIGUOUS, "6:6")]),
+    (make_text("a: &b ! 1\n  c: *b"), [(AMBIGUOUS, "6:6")]),
     *(
         (make_text(f"{key}: b"), [(KEY, "6:3")])
         for key in ("1", "1.5", "0x1", "true", "FALSE", "yes", "on", "n", "2001-01-01", "!!int 1")
     ),
     (make_text("a: {1: b, c: {off: d}}"), [(KEY, "6:7"), (KEY, "6:17")]),
     (make_text("2001-01-01T10:00:00Z: b"), [(KEY, "6:3")]),
+    (make_text("a: &b {c: d}\n  e:\n    c: f\n    <<: *b"), [("late-merge", "9:5")]),
     (make_text("'<<': b"), [(KEY, "6:3")]),
     (make_text("a: |\n    b").rstrip("\n"), [(TEXT, "6:6")]),
     (make_text("a: >+\n    b\n  ").rstrip("\n"), [(TEXT, "6:6")]),
@@ -139,21 +146,27 @@ def test_what_the_readers_read_alike_has_no_finding(text: str) -> None:
     assert [issue for issue in file.issues if issue.code != "byte-order-mark"] == []
 
 
+def _rename_objects(texts: Iterable[str]) -> list[str]:
+    """Return the texts with another name for each first object, so that one process reads all."""
+    return [re.sub(r'(?<="name": )"a"|(?<=name: )a\b', f"a{number}", text) for number, text in enumerate(texts)]
+
+
 def test_kubectl_and_kustomize_confirm_the_table() -> None:
-    accepted = [document for text in ALIKE for document in list_accepted(text)]
+    accepted = [document for text in _rename_objects(ALIKE) for document in list_accepted(text)]
     assert len(accepted) == len(ALIKE) + 2
     assert find_other_values(accepted) == []
 
 
 def test_kubectl_or_kustomize_refuses_each_class_or_both_read_other_values() -> None:
-    texts = [text.encode() for text, _ in CLASSES]
-    kubectl = read_with_kubectl(texts)
-    for (text, _), reading in zip(CLASSES, kubectl, strict=True):
-        documents = parse_file(text.encode(), path="a.yaml", validate=None).documents
-        if reading.refusal or len(reading.values) != len(documents):
-            continue
-        (other,) = read_with_kustomize([text.encode()], [("example.com", "Example", "default", "a")])
-        assert other.refusal or other.values != reading.values, text
+    texts = [text.encode() for text in _rename_objects(text for text, _ in CLASSES)]
+    read = {}
+    for number, (text, reading) in enumerate(zip(texts, read_with_kubectl(texts), strict=True)):
+        if not reading.refusal and len(reading.values) == len(parse_file(text, path="a.yaml", validate=None).documents):
+            read[number] = reading.values
+    left = [texts[number] for number in read]
+    others = read_with_kustomize(left, [("example.com", "Example", "default", f"a{number}") for number in read])
+    for text, values, other in zip(left, read.values(), others, strict=True):
+        assert other.refusal or other.values != values, text
 
 
 @pytest.mark.parametrize("key", ["1", "yes"])

@@ -170,9 +170,9 @@ def test_merge_keys_are_resolved(text: str, value: object) -> None:
     assert file.documents[0].body["spec"]["value"] == value
 
 
-def test_a_merge_after_the_key_it_sets_is_a_warning() -> None:
+def test_a_merge_after_the_key_it_sets_is_an_error() -> None:
     file = read_text(HEAD + "base: &b {x: 1}\nvalue:\n  x: 2\n  <<: *b\n")
-    assert [(p.severity, p.code, p.line) for p in file.issues] == [("warning", "late-merge", 7)]
+    assert [(p.severity, p.code, p.line) for p in file.issues] == [("error", "late-merge", 7)]
     assert file.documents[0].body["value"] == {"x": 2}
 
 
