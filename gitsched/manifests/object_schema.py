@@ -127,13 +127,14 @@ class ObjectSchema:
 def is_whole_object(body: Body) -> bool:
     """Return whether an object is no patch of one.
 
-    The containers of a pod template have images, or a selector is beside it; a Service has a selector, and a claim more than its size.
+    The containers of a pod template have images, or a selector is beside it; a Service has more than a selector, and a claim more than
+    its size.
     """
     spec: Any = body.get("spec")
     if not isinstance(spec, dict):
         return False
     if body.get("kind") == "Service":
-        return bool(spec.get("selector"))
+        return bool(spec.get("selector")) and len(spec) > 1
     if body.get("kind") == "PersistentVolumeClaim":
         return "resources" in spec and len(spec) > 1
     if "selector" in spec and "template" in spec:

@@ -252,6 +252,12 @@ ACCEPTED = [
     (POLICY, "port: 80, endPort: 90", "port: http"),
     (SERVICE, "type: LoadBalancer", "type: ExternalName\n  externalName: a.example"),
     (CLAIM, "accessModes: [ReadWriteOnce], ", ""),
+    (
+        SERVICE,
+        "  type: LoadBalancer\n  selector: {app: web}\n  ports: [{name: http, port: 80, targetPort: http}, "
+        "{name: dns, port: 53, protocol: UDP, targetPort: 8053}]",
+        "  selector: {app: web}",
+    ),
     (CONFIG, "properties: a", f"properties: {'a' * (1 << 20)}"),
 ]
 
