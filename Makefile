@@ -31,6 +31,7 @@ test: $(VENV)/.dev ## ruff, mypy, import-linter and every test
 	$(BIN)/lint-imports
 	@directory=$$(.ci/scratch) && { \
 		$(BIN)/mypy > "$$directory/mypy.txt" 2>&1 & mypy=$$!; status=0; \
+		PYTHONDONTWRITEBYTECODE= $(BIN)/python -m compileall -q gitsched || true; \
 		PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --collect-only -qq > /dev/null 2>&1 || true; \
 		$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -rs --no-fold-skipped --basetemp="$$directory/tests" || status=$$?; \
 		wait $$mypy || { cat "$$directory/mypy.txt" >&2; status=1; }; \
