@@ -308,7 +308,9 @@ metadata: {name: db, namespace: shop, labels: {tier: front}}
 spec:
   replicas: 1
   template: {metadata: {labels: {app: db}}, spec: {containers: [{name: main, image: example.com/db:1}]}}
-  volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], storageClassName: fast, resources: {requests: {storage: 50Gi}}}}]
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], storageClassName: fast, resources: {requests: {storage: 50Gi}}}
 """
 LEFT = "leaves in two: claim template data (50Gi, storage class fast)"
 
