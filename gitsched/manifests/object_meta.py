@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from gitsched.manifests.parsed_file import MAX_ISSUES
+from gitsched.manifests.parsed_file import MAX_ISSUES, FileIssue, ParsedFile
 from gitsched.model.document import Body, find_config_map, is_encrypted, is_namespaced, parse_api_group
 from gitsched.model.finding import Issue, Pointer
 from gitsched.model.labels import is_label_key, is_label_value
@@ -19,6 +19,15 @@ _TEMPLATE_ACTION = re.compile(
     r"^[ \t]*(?:- +)?\{\{|:[ \t]+\{\{|\{\{-|\{\{[ \t]*(?:/\*|(?:if|else|end|range|with|include|template|tpl|define|block|toYaml"
     r"|default|quote|printf|lookup|required)\b|\$?\.(?:Values|Release|Chart|Capabilities|Files|Template)\b)",
     re.MULTILINE,
+)
+
+_UNREAD_TEMPLATE = FileIssue(
+    "info",
+    "helm-template",
+    "this is a Helm template outside of a chart, so that it is not read: commit what `helm template` prints, or add the Chart.yaml; if it "
+    "is not for the fleet, hide it with .sourceignore",
+    1,
+    1,
 )
 
 
@@ -37,6 +46,11 @@ def is_helm_template(text: str) -> bool:
     functions.
     """
     return "{{" in text and bool(_TEMPLATE_ACTION.search(text))
+
+
+def make_template(text: str) -> ParsedFile:
+    """Return the result for a template, which is no YAML until a tool renders it. One that looks like objects gets a note."""
+    return ParsedFile("not-a-resource", (), (_UNREAD_TEMPLATE,) if looks_like_manifest(text) else (), reason="a template")
 
 
 def is_blank(text: str) -> bool:

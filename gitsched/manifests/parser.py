@@ -17,6 +17,7 @@ from gitsched.manifests.object_meta import (
     is_blank,
     is_helm_template,
     looks_like_manifest,
+    make_template,
     validate_object_meta,
 )
 from gitsched.manifests.parsed_file import (
@@ -200,7 +201,7 @@ class _FileParser:
         for piece in compose_documents(text, self._limits):
             if isinstance(piece, ParseError):
                 if piece.code == SYNTAX_ERROR and is_helm_template(text):
-                    return ParsedFile("not-a-resource", reason="a template")
+                    return make_template(text)
                 self._add_error(piece)
                 continue
             index += 1
@@ -217,7 +218,7 @@ class _FileParser:
                 self._add_error(_error_at(piece, INTERNAL_ERROR, _describe_bug(error)))
                 continue
             if not is_document:
-                return ParsedFile("not-a-resource", reason="a template")
+                return make_template(text)
         return self._make_result()
 
     def _add_error(self, error: ParseError) -> None:

@@ -232,6 +232,22 @@ def test_what_git_stores_in_place_of_a_file_is_named(data: bytes, expected: tupl
     assert file.unreadable == (expected[0] == "error")
 
 
+@pytest.mark.parametrize(
+    ("text", "codes"),
+    [
+        ("kind: A\nmetadata:\n  name: {{ .Release.Name }}-web\n", ["helm-template"]),
+        ("{{- if .Values.on }}\napiVersion: v1\nkind: A\n{{- end }}\n", ["helm-template"]),
+        ('kind: A\nmetadata:\n  labels:\n    {{- include "x" . | nindent 4 }}\n', ["helm-template"]),
+        ("replicas: {{ .Values.replicas }}\nlist: [{{ .Values.a }}\n", []),
+        ('groups:\n- alert: "{{ $labels.job }} is down"\n  kind: x\n', []),
+    ],
+)
+def test_a_template_of_objects_outside_of_a_chart_is_named(text: str, codes: list[str]) -> None:
+    file = read(text)
+    assert (file.status, file.unreadable) == ("not-a-resource", False)
+    assert [issue.code for issue in file.issues if issue.severity == "info"] == [issue.code for issue in file.issues] == codes
+
+
 def test_a_file_that_only_has_lines_like_a_conflict_is_read() -> None:
     text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  a: |\n    <<<<<<< HEAD\n    =======\n    >>>>>>> main\n"
     assert parse_file(text.encode(), path="a.yaml", validate=None).issues == ()
