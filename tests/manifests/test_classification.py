@@ -11,7 +11,7 @@ from gitsched.decide.validation import validate_document
 from gitsched.manifests.parser import ParsedFile, parse_file
 from tests.tables import each_row
 
-QUIET = {
+TEMPLATES = {
     "a chart's template": """
         apiVersion: apps/v1
         kind: Deployment
@@ -28,17 +28,19 @@ QUIET = {
           name: web
         {{- end }}
         """,
-    "a chart's template that happens to be YAML": """
-        apiVersion: v1
-        kind: Service
-        metadata:
-          name: "{{ .Release.Name }}-web"
-        """,
     "a chart's template with quotes in quotes": """
         apiVersion: v1
         kind: Service
         metadata:
           name: "{{ include "web.fullname" . }}"
+        """,
+}
+QUIET = {
+    "a chart's template that happens to be YAML": """
+        apiVersion: v1
+        kind: Service
+        metadata:
+          name: "{{ .Release.Name }}-web"
         """,
     "a chart's values": """
         image:
@@ -73,6 +75,14 @@ RESOURCES = {
 
 def read_text(text: str, path: str = "dir/a.yaml") -> ParsedFile:
     return parse_file(dedent(text).encode(), path=path, validate=None)
+
+
+@each_row("text", TEMPLATES.values())
+def test_a_template_gets_a_note(text: str) -> None:
+    """A chart's own templates are removed with what is found in them, because it is known then where charts are."""
+    file = read_text(text)
+    assert (file.status, file.documents, file.unreadable) == ("not-a-resource", (), False)
+    assert [(issue.severity, issue.code) for issue in file.issues] == [("info", "helm-template")]
 
 
 @each_row("text", QUIET.values())
