@@ -25,25 +25,14 @@ _SHARED: Final = frozenset(("base", "bases", "common", "shared"))
 _UNNAMED: Final = frozenset(("base", "common", "components", "manifests", "kubernetes", "k8s", "deploy", "kustomize"))
 """Names of directories at the top of a repository that say nothing about what is below."""
 
-_PURPOSES: Final = (
-    _SHARED
-    | _UNNAMED
-    | CONTAINERS
-    | {"config", "configs", "configuration", "app", "apps", "applications", "infrastructure", "platform", "services"}
-    | {
-        "controllers",
-        "crds",
-        "core",
-        "system",
-        "resources",
-        "argocd",
-        "flux",
-        "flux-system",
-        "default",
-        "test",
-        "tests",
-        "examples",
-    }
+_PURPOSES: Final = frozenset(
+    (
+        *_SHARED,
+        *_UNNAMED,
+        *CONTAINERS,
+        *("app", "applications", "apps", "argocd", "config", "configs", "configuration", "controllers", "core", "crds", "default"),
+        *("examples", "flux", "flux-system", "infrastructure", "platform", "resources", "services", "system", "test", "tests"),
+    )
 )
 """Names of directories that say what they have, and not for which cluster."""
 

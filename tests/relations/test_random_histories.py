@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gitsched.apis.gitsched.config import AssumedObject, Config
-from gitsched.decide.relations.object_facts import FactReader, ManifestCache, ObjectFacts
+from gitsched.decide.relations.object_facts import FactReader, ObjectFacts
 from gitsched.decide.relations.relation_database import PlanRelations
 from gitsched.decide.relations.schema import MISSING, PLACEMENT, REPORTED_COUNT, SEPARATED_COUNT, TARGETS, UNSELECTED_COUNT
 from gitsched.model.document import Document, Key, parse_api_group
@@ -84,7 +84,7 @@ def changed_facts(draw: st.DrawFn) -> tuple[Key, ObjectFacts | None]:
         return key, None
     clusters = draw(st.lists(st.sampled_from(CLUSTERS), unique=True, max_size=3))
     targets = tuple(TargetCluster(one, None, draw(st.booleans())) for one in clusters)
-    template, reader = Document(key, body["apiVersion"], body), FactReader({}, {}, ManifestCache())
+    template, reader = Document(key, body["apiVersion"], body), FactReader({}, Config())
     if how == "contained":
         owner = key._replace(group="krake.io", kind="Application")
         outcome = Outcome(owner, "krake", "placed", "p", "", targets, None, (), "", EPOCH, manifests=((key, body),))

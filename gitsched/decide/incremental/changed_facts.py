@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING
 
 from gitsched.apis.topology import list_cluster_kinds
 from gitsched.decide.relations.located_findings import KnownFindings, LocatedFinding
-from gitsched.decide.relations.object_facts import (
-    BROKEN,
-    DUPLICATE,
-    NO_FACTS,
-    PART,
-    FactReader,
-    ManifestCache,
-    ObjectFacts,
-    read_api_facts,
-)
+from gitsched.decide.relations.object_facts import NO_FACTS, FactReader, ObjectFacts, find_source, read_api_facts
 from gitsched.decide.relations.schema import FACTS, TARGETS
 from gitsched.model.finding import locate_document
 
@@ -29,8 +20,8 @@ if TYPE_CHECKING:
 
 def list_changed_facts(changes: IncrementalChanges) -> dict[Key, ObjectFacts | None]:
     """Return the facts of all objects whose documents or placements may have changed; None for those that are gone."""
-    snapshot, config, diff = changes.snapshot, changes.totals.config, changes.diff
-    reader = FactReader(snapshot.variants, config.pod_paths if config.workloads else {}, ManifestCache())
+    snapshot, totals, diff = changes.snapshot, changes.totals, changes.diff
+    reader, duplicates = FactReader(snapshot.variants, totals.config), totals.unused & totals.repeated
     found: dict[Key, ObjectFacts | None] = {}
     for key in (*changes.documents, *changes.removed, *diff.templates, *diff.parts.changed):
         if key in found:
@@ -40,21 +31,13 @@ def list_changed_facts(changes: IncrementalChanges) -> dict[Key, ObjectFacts | N
             found[key] = reader.read_template(changes.documents.get(key) or snapshot.templates[key], outcome)
         else:
             facts = reader.read_placed(changes.documents[key], outcome) if outcome is not None else NO_FACTS
-            facts = facts._replace(source=_find_source(changes, key))
+            facts = facts._replace(source=find_source(key, duplicates, totals.unused, diff.parts.present))
             found[key] = None if facts == NO_FACTS else facts
     for key, api_facts in _list_api_facts(changes):
         facts = found.get(key) or NO_FACTS
         facts = facts._replace(annotation=api_facts.annotation if api_facts is not None else "")
         found[key] = None if facts == NO_FACTS and api_facts is None else facts
     return found
-
-
-def _find_source(changes: IncrementalChanges, key: Key) -> str:
-    """Return how the source has an object that is not among its templates."""
-    totals, parts = changes.totals, changes.diff.parts.present
-    if key in totals.unused:
-        return DUPLICATE if key in totals.repeated else BROKEN
-    return f"{PART}{parts[key]}" if key in parts else ""
 
 
 def _list_api_facts(changes: IncrementalChanges) -> Iterator[tuple[Key, ObjectFacts | None]]:

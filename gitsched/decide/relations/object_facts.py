@@ -7,7 +7,7 @@ Facts are tuples of plain values, so that they have canonical bytes. Keys are (g
 from __future__ import annotations
 
 import marshal
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitsched.decide.relations.delivered_manifests import Clusters, list_changed_bodies, list_manifests
@@ -29,6 +29,7 @@ from gitsched.model.labels import Requirement, Selector
 from gitsched.model.references import NO_REFERENCES, References
 
 if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config import Config
     from gitsched.model.document import Body, Document
     from gitsched.model.scheduling import Outcome
     from gitsched.model.variants import TemplateVariants
@@ -129,8 +130,9 @@ class ManifestCache:
 class FactReader:
     """Reads the facts of the objects of one plan. Equal sets of clusters are one object."""
 
-    def __init__(self, variants: TemplateVariants, pod_paths: PodPaths, cache: ManifestCache) -> None:
-        self._variants, self._pod_paths, self._cache = variants, pod_paths, cache
+    def __init__(self, variants: TemplateVariants, config: Config, cache: ManifestCache | None = None) -> None:
+        self._variants, self._cache = variants, cache or ManifestCache()
+        self._pod_paths: PodPaths = config.pod_paths if config.workloads else {}
         self._shared: dict[Clusters, Clusters] = {}
 
     def read_template(self, template: Document, outcome: Outcome | None, *, is_refused: bool = False) -> ObjectFacts:
@@ -206,6 +208,15 @@ class FactReader:
 
     def _share(self, clusters: Clusters) -> Clusters:
         return self._shared.setdefault(clusters, clusters)
+
+
+def find_source(key: Key, duplicates: Container[Key], broken: Container[Key], parts: Mapping[Key, str]) -> str:
+    """Return how the source has an object that is not among its templates, "" if it has not."""
+    if key in duplicates:
+        return DUPLICATE
+    if key in broken:
+        return BROKEN
+    return f"{PART}{parts[key]}" if key in parts else ""
 
 
 _NO_CLUSTERS: Clusters = frozenset()

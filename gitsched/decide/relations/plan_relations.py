@@ -9,16 +9,7 @@ from gitsched.apis.capabilities import CompanionSelecting, DependencyDelivering
 from gitsched.decide.relations.companion_findings import list_companion_findings
 from gitsched.decide.relations.located_findings import FindingSources, LocatedFinding
 from gitsched.decide.relations.missing_objects import LackingObject
-from gitsched.decide.relations.object_facts import (
-    BROKEN,
-    DUPLICATE,
-    NO_FACTS,
-    PART,
-    FactReader,
-    ManifestCache,
-    ObjectFacts,
-    read_api_facts,
-)
+from gitsched.decide.relations.object_facts import NO_FACTS, FactReader, ManifestCache, ObjectFacts, find_source, read_api_facts
 from gitsched.decide.relations.placement_texts import MAX_NAMES
 from gitsched.decide.relations.reference_findings import list_reference_findings
 from gitsched.decide.relations.relation_database import PlanRelations
@@ -48,15 +39,15 @@ def relate_decisions(
 
 def _list_facts(decisions: DecisionSet, config: Config, cache: ManifestCache) -> Iterator[tuple[Key, ObjectFacts]]:
     """Yield the facts of all objects that the source has or that a plan delivers."""
-    reader = FactReader(decisions.variants, config.pod_paths if config.workloads else {}, cache)
+    reader = FactReader(decisions.variants, config, cache)
     catalog, outcomes, templates = decisions.catalog, decisions.outcomes, decisions.templates
     for key, template in catalog.templates.items():
         yield key, reader.read_template(templates.get(key, template), outcomes.get(key), is_refused=key in decisions.refused)
     others = {key: reader.read_placed(templates[key], one) for key, one in outcomes.items() if key not in catalog.templates}
-    unplaced = {**{key: f"{PART}{why}" for key, why in decisions.kustomized.items()}, **dict.fromkeys(catalog.broken, BROKEN)}
-    for key, source in {**unplaced, **dict.fromkeys(catalog.duplicate_templates, DUPLICATE)}.items():
+    duplicates, broken, parts = catalog.duplicate_templates, catalog.broken, decisions.kustomized
+    for key in dict.fromkeys((*parts, *broken, *duplicates)):
         if key not in catalog.templates:
-            others[key] = others.get(key, NO_FACTS)._replace(source=source)
+            others[key] = others.get(key, NO_FACTS)._replace(source=find_source(key, duplicates, broken, parts))
     for key, document in catalog.api_documents_by_key.items():
         found = read_api_facts(document)
         if found is not None:
