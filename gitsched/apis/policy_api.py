@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitsched.apis.snapshot import Snapshot
 from gitsched.model.document import ApiKinds, Body, Document, Key
-from gitsched.model.finding import Finding, Issue, Pointer
+from gitsched.model.finding import FieldOrigin, Finding, Issue, Pointer
 
 if TYPE_CHECKING:
     from gitsched.apis.adoption import HubObjects
@@ -85,6 +85,16 @@ class PolicyEngine(ABC):
     def customize(self, template: Document, target: TargetCluster, /) -> TargetCluster:  # noqa: ARG002 - all clusters get the same
         """Return a target with the manifest that its cluster gets of a workload, given its edits, whether or not it is chosen."""
         return target
+
+    def find_overrider(
+        self,
+        template: Document,  # noqa: ARG002 - all clusters get the same
+        cluster: str,  # noqa: ARG002
+        path: Sequence[str],  # noqa: ARG002
+        /,
+    ) -> FieldOrigin | None:
+        """Return what changes a field of a workload's manifest in a cluster; None if the cluster gets it as the source has it."""
+        return None
 
     def update(self, snapshot: Snapshot, /) -> bool:  # noqa: ARG002 - a new engine is made by default
         """Continue with another snapshot in which only templates, previous records and times differ.

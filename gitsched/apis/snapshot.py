@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from gitsched.apis.gitsched.config import Config
-from gitsched.model.document import Body, Document, Key
+from gitsched.model.document import Body, Document, Key, get_field
 from gitsched.model.time import EPOCH
 
 if TYPE_CHECKING:
@@ -86,3 +86,22 @@ def list_records_outside(previous: Mapping[Key, Body], groups: Collection[str]) 
     if isinstance(previous, RecordsByKind):
         return sorted(previous.outside_groups(groups), key=lambda entry: entry[0])
     return sorted(((key, body) for key, body in previous.items() if key.group not in groups), key=lambda entry: entry[0])
+
+
+DEFINITION_KIND = ("apiextensions.k8s.io", "CustomResourceDefinition")
+
+
+def list_definitions(snapshot: Snapshot) -> Mapping[tuple[str, str], Key]:
+    """Return the first CustomResourceDefinition of each group and kind that the source defines."""
+    found: dict[tuple[str, str], Key] = {}
+    for key in [key for key in snapshot.templates if key[:2] == DEFINITION_KIND]:
+        kind = read_defined_kind(snapshot.templates[key].body)
+        if kind is not None:
+            found.setdefault(kind, key)
+    return found
+
+
+def read_defined_kind(definition: Body) -> tuple[str, str] | None:
+    """Return the group and kind that a CustomResourceDefinition defines; None if it does not say so."""
+    group, kind = get_field(definition, "spec", "group"), get_field(definition, "spec", "names", "kind")
+    return (group, kind) if isinstance(group, str) and isinstance(kind, str) else None

@@ -11,6 +11,7 @@ from gitsched.apis.capabilities import ReferenceReading
 from gitsched.apis.policy_api import PolicyEngine
 from gitsched.apis.snapshot import Snapshot
 from gitsched.decide.catalog import (
+    DEFINITION_KINDS,
     Catalog,
     KustomizedDocument,
     RawDocument,
@@ -220,6 +221,7 @@ def decide_input(source: DecisionInput, cache: DecisionCache, progress: Progress
         source.releases,
         source.adopted,
         source.fixed,
+        [document for key, document in catalog.templates.items() if key.kind in DEFINITION_KINDS],
         None if tenancy is None else (tenancy.owners, tenancy.paths.list_rules_by_owner()),
     )
     if cache.context != context:

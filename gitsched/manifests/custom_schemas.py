@@ -6,12 +6,12 @@ Source: apiextensions-apiserver/pkg/apis/apiextensions/v1 of Kubernetes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from gitsched.manifests.object_schema import ObjectSchema
 from gitsched.model.document import Body, as_object, get_field, list_objects
-from gitsched.model.finding import Severity
+from gitsched.model.finding import Issue, Severity
 
 MAX_DEPTH, MAX_NODES, MAX_ALTERNATIVES = 100, 20_000, 1_000
 """Limits on one schema: nested schemas, all schemas, and those below `anyOf`, `oneOf`, `allOf` and `not`."""
@@ -60,6 +60,35 @@ def make_custom_schema(schema: Body) -> CustomSchema:
         if made.is_usable:
             return CustomSchema(made, unchecked)
     return CustomSchema(None, "its schema is not used: it is no valid JSON Schema")
+
+
+class CustomKind:
+    """The kind that a CustomResourceDefinition defines; its schemas are compiled for the first object of a version. `where` is the location
+    of the definition."""
+
+    def __init__(self, definition: Body, where: str) -> None:
+        self._versions, self._where = list_schemas_by_version(definition), where
+        self._compiled: dict[str, CustomSchema] = {}
+
+    def find_issues(self, version: str, body: Body) -> list[Issue]:
+        """Return the issues of an object of this version."""
+        if version not in self._versions:
+            known = ", ".join(list(self._versions)[:10]) or "no version"
+            message = f"the CustomResourceDefinition of {body['kind']} has {known}, not {version[:60]!r} ({self._where})"
+            return [Issue("warning", "unknown-version", message, ("apiVersion",))]
+        if version not in self._compiled:
+            schema = self._versions[version]
+            self._compiled[version] = CustomSchema(None) if schema is None else make_custom_schema(schema)
+        compiled = self._compiled[version].checked
+        issues = compiled.find_issues(body) if compiled is not None else []
+        return [issue._replace(message=f"{issue.message} ({self._where})") for issue in issues]
+
+    def list_unchecked(self) -> Iterator[Issue]:
+        """Yield a note about each version whose objects are not checked against its schema, or not completely."""
+        for version, (_, unchecked) in self._compiled.items():
+            if unchecked:
+                message = f"objects of version {version} are not checked completely: {unchecked}"
+                yield Issue("info", "schema-unchecked", message, ("spec", "versions"))
 
 
 class _Converter:

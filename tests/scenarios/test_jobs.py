@@ -86,7 +86,7 @@ def test_other_completions_of_a_job_that_exists_are_reported(fleet: Fleet) -> No
     messages = {}
     for run in (fleet.preview(1), fleet.reconcile(1)):
         found = [finding for finding in run.plan.findings if finding.code == "immutable-field-changed"]
-        assert {str(finding.location) for finding in found} == {"job.yaml:1:1"}
+        assert {str(finding.location) for finding in found} == {"job.yaml:6:16"}
         messages[run.after] = [finding.message.partition(", which")[0] for finding in found]
     (shown,) = {tuple(sorted(texts)) for texts in messages.values()}
     assert shown == (

@@ -225,6 +225,91 @@ def test_what_the_source_has_wrong_is_not_the_mistake_of_an_override(fleet: Flee
     assert image(fleet, "second") == "mirror.example.net/web:1"
 
 
+WIDGETS = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  names: {kind: Widget, plural: widgets}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec: {type: object, required: [size], properties: {size: {type: integer, maximum: MAXIMUM}, color: {type: string}}}
+"""
+WIDGET = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: web, namespace: default}\nspec: {size: 3}\n"
+
+
+def override_widgets(entry: str) -> str:
+    start = mirror("m", "second", name="widgets").partition("      imageOverrider:")[0]
+    selected = start.replace("spec:\n", "spec:\n  resourceSelectors: [{apiVersion: example.com/v1, kind: Widget}]\n", 1)
+    return f"{selected}      plaintext:\n      - {entry}\n"
+
+
+@pytest.mark.usefixtures("bugs_are_raised")
+def test_overridden_custom_resources_are_checked_against_their_definition(fleet: Fleet, tmp_path: Path) -> None:
+    resize = "{path: /spec/size, operator: replace, value: 5}"
+    policies = policy().replace("  placement:", "  - {apiVersion: example.com/v1, kind: Widget}\n  placement:")
+    files = {"policy.yaml": policies, "crd.yaml": WIDGETS.replace("MAXIMUM", "9"), "widget.yaml": WIDGET}
+    fleet.commit({**files, "overrides.yaml": override_widgets(resize)}, hour=1)
+    fleet.reconcile(1)
+    widget = "clusters/second/default/widget.example.com-web.yaml"
+    assert "size: 5" in fleet.read(widget)
+    for hour, (changed, code, reason) in enumerate(
+        [
+            (
+                {"overrides.yaml": override_widgets("{path: /spec/size, operator: replace, value: '5'}")},
+                "override-failed",
+                "an integer",
+            ),
+            ({"overrides.yaml": override_widgets("{path: /spec/size, operator: remove}")}, "override-failed", "'size'"),
+            ({"overrides.yaml": override_widgets("{path: /spec/colour, operator: add, value: red}")}, "unknown-field", "'color'"),
+            ({"overrides.yaml": override_widgets(resize), "crd.yaml": WIDGETS.replace("MAXIMUM", "4")}, "override-failed", "4"),
+        ],
+        2,
+    ):
+        fleet.commit(changed, hour=hour)
+        for run in (fleet.preview(hour), fleet.preview(hour, cache=tmp_path / f"cache-{hour}"), fleet.reconcile(hour)):
+            (found,) = [finding for finding in run.plan.findings if finding.code in ("override-failed", "unknown-field")]
+            assert (found.code, str(found.location)) == (code, "overrides.yaml:10:9"), found.message
+            assert reason in found.message
+        kept = "size: 5" in fleet.read(widget)
+        assert kept == (code == "override-failed"), "the cluster keeps what it had"
+        fleet.commit({"overrides.yaml": override_widgets(resize), **files}, hour=hour)
+        fleet.reconcile(hour)
+
+
+def test_a_field_that_an_override_adds_and_no_version_knows_is_a_warning_at_its_line(fleet: Fleet) -> None:
+    entry = "      plaintext:\n      - {path: /spec/replica, operator: add, value: 3}\n"
+    fleet.commit({"mirror.yaml": mirror("mirror.example.net", "second", more=entry)}, hour=1)
+    (found,) = [finding for finding in fleet.reconcile(1).plan.findings if finding.severity != "info"]
+    assert (found.severity, found.code, str(found.location)) == ("warning", "unknown-field", "mirror.yaml:11:9")
+    assert found.resource == ("OverridePolicy", "default", "mirror")
+    assert "Deployment.apps/default/web in second: plaintext[0]: spec.replica: the field 'replica'" in found.message
+    settings = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec: {source: {strict: true}}\n"
+    fleet.commit({"gitsched.yaml": settings}, hour=2)
+    (found,) = [finding for finding in fleet.reconcile(2).plan.findings if finding.code == "override-failed"]
+    assert str(found.location) == "mirror.yaml:11:9"
+
+
+def test_an_override_of_a_field_that_must_not_change_is_reported_at_its_line(fleet: Fleet, tmp_path: Path) -> None:
+    entries = (
+        "      plaintext:\n      - {path: /spec/selector/matchLabels, operator: add, value: {app: web, a: b}}\n"
+        "      - {path: /spec/template/metadata/labels/a, operator: add, value: b}\n"
+    )
+    fleet.commit({"mirror.yaml": mirror("mirror.example.net", "second", more=entries)}, hour=1)
+    for run in (fleet.preview(1), fleet.preview(1, cache=tmp_path / "cache"), fleet.reconcile(1)):
+        (found,) = [finding for finding in run.plan.findings if finding.severity != "info"]
+        assert (found.code, str(found.location)) == ("immutable-field-changed", "mirror.yaml:11:9")
+        assert found.message.startswith("an override of Deployment.apps/default/web changes spec.selector in second, which")
+
+
 def test_a_new_workload_is_placed_where_its_manifest_can_be_made(fleet: Fleet) -> None:
     other = WEB.replace("name: web", "name: other")
     fleet.commit({"other.yaml": other, "mirror.yaml": mirror("mirror.example.net", "second", more=UNFIT)}, hour=1)

@@ -29,7 +29,7 @@ from gitsched.apis.snapshot import Snapshot
 from gitsched.model.adoption import AdoptedRecord, RunningObjects
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.explanation import Explanation
-from gitsched.model.finding import Finding
+from gitsched.model.finding import FieldOrigin, Finding
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import AffinityGroup, CandidateResult, Outcome, Request, TargetCluster
 from gitsched.model.taints import NO_EXECUTE, is_controller_taint
@@ -287,6 +287,9 @@ class KarmadaEngine(PolicyEngine):
         if not state.overrides.policies:
             return target
         return apply_overrides(state, template, (target,), state.read_variant_requirements(template))[0][0]
+
+    def find_overrider(self, template: Document, cluster: str, path: Sequence[str], /) -> FieldOrigin | None:
+        return self.state.overrides.find_overrider(template, cluster, path)
 
     def unavailable_clusters(self) -> Mapping[str, str]:
         """Return the clusters that evict, are not ready or are being deleted."""

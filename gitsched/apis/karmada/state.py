@@ -36,7 +36,7 @@ from gitsched.apis.karmada.policy.propagation_policy import (
 from gitsched.apis.karmada.reschedule_triggers import NO_TRIGGERS, RescheduleTriggers
 from gitsched.apis.karmada.settings import SETTINGS, KarmadaConfig
 from gitsched.apis.replicas import AUTOSCALER_KINDS
-from gitsched.apis.snapshot import Snapshot
+from gitsched.apis.snapshot import DEFINITION_KIND, Snapshot, list_definitions
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.model.document import Body, Document, Key, read_annotations
 from gitsched.model.finding import Finding
@@ -78,6 +78,7 @@ class KarmadaState:
         "brings_dependencies",
         "broken_policies",
         "declared_paths",
+        "definitions",
         "fleet",
         "has_dependencies",
         "has_followers",
@@ -170,6 +171,9 @@ class KarmadaState:
         self.overrides = read_overrides(snapshot, self.fleet) if has_overrides else NO_OVERRIDES
         self.autoscalers = _read_autoscalers(snapshot, settings) if before is None else autoscalers
         self.declared_paths = _read_declared_paths(snapshot.config)
+        self.definitions: Mapping[tuple[str, str], Key] = before.definitions if before is not None else {}
+        if before is None and any(key[:2] == DEFINITION_KIND for key in snapshot.templates):
+            self.definitions = list_definitions(snapshot)
 
     def has_settings_of(self, config: Config) -> bool:
         """Return whether the settings of Karmada, and the kinds of workloads that gitsched.yaml declares, are those of this state."""
@@ -183,6 +187,11 @@ class KarmadaState:
         rebalancer = (names.APPS_GROUP, names.REBALANCER)
         has_rebalancers = rebalancer in snapshot.documents or any(key[:2] == rebalancer for key in snapshot.quarantined)
         self.reschedule_triggers = RescheduleTriggers(self.snapshot) if has_rebalancers else NO_TRIGGERS
+
+    def find_definition(self, group: str, kind: str) -> Document | None:
+        """Return the CustomResourceDefinition of a kind; None if the source has none."""
+        key = self.definitions.get((group, kind)) if self.definitions else None
+        return self.snapshot.templates.get(key) if key is not None else None
 
     @property
     def failover(self) -> Failover:

@@ -3,7 +3,7 @@ workloads of that owner."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gitsched.apis.capabilities import (
@@ -20,7 +20,7 @@ from gitsched.decide.registry import is_active, policy_apis
 from gitsched.decide.tenants.tenant_views import TenantViews
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation
-from gitsched.model.finding import Finding
+from gitsched.model.finding import FieldOrigin, Finding
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import CandidateResult, Outcome, TargetCluster
 from gitsched.model.template_index import TemplateIndex
@@ -140,6 +140,10 @@ class TenantEngine(PolicyEngine):
     def customize(self, template: Document, target: TargetCluster, /) -> TargetCluster:
         engine = self.find(template)
         return target if engine is None else engine.customize(template, target)
+
+    def find_overrider(self, template: Document, cluster: str, path: Sequence[str], /) -> FieldOrigin | None:
+        engine = self.find(template)
+        return None if engine is None else engine.find_overrider(template, cluster, path)
 
     def clusters(self) -> Mapping[str, ClusterInfo]:
         found: dict[str, ClusterInfo] = {}

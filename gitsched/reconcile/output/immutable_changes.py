@@ -9,8 +9,9 @@ from gitsched.git import Repository
 from gitsched.kinds.immutable_fields import IMMUTABLE_FIELDS, FieldChange, list_immutable_changes, replaces_object
 from gitsched.manifests.parser import parse_file
 from gitsched.model.document import Body, Document, Key, get_field, is_namespaced, parse_api_group
-from gitsched.model.finding import INTERNAL_ERROR, Finding, format_names, locate_document
-from gitsched.reconcile.run import Fetched, Planned, StateUpdate
+from gitsched.model.finding import INTERNAL_ERROR, FieldOrigin, Finding, format_names, locate_document, locate_origin
+from gitsched.reconcile.run import Fetched, Planned, RunContext, StateUpdate
+from gitsched.reconcile.source.source_locations import RuleLocations, locate_finding_rules
 from gitsched.render.output_files import CLUSTERS, relative_path
 
 MAX_COMPARED = 10_000
@@ -22,8 +23,9 @@ IMMUTABLE_FIELD_CHANGED = "immutable-field-changed"
 _PREFIXES = tuple(relative_path(Key(*kind, "", "-")).rpartition("/")[2].partition("-")[0] + "-" for kind in IMMUTABLE_FIELDS)
 
 
-def find_immutable_changes(fetched: Fetched, planned: Planned, tree: str) -> list[Finding]:
-    """Return a warning for each object whose manifest in `tree` has another value of an immutable field than in the previous output."""
+def find_immutable_changes(context: RunContext, fetched: Fetched, planned: Planned, tree: str) -> list[Finding]:
+    """Return a warning for each object whose manifest in `tree` has another value of an immutable field than in the previous output, at the
+    line of the source or of the override that has the new value."""
     pairs = _list_changed(fetched, tree)
     findings: list[Finding] = []
     templates = _get_templates(planned)
@@ -33,11 +35,13 @@ def find_immutable_changes(fetched: Fetched, planned: Planned, tree: str) -> lis
             continue
         key = _read_key(other)
         if changes := list_immutable_changes(key[:2], one, other):
-            findings.append(_make_finding(key, changes, clusters, templates.get(key)))
+            template = templates.get(key)
+            overrider = None if template is None else _find_overrider(planned, template, clusters, changes)
+            findings.append(_make_finding(key, changes, clusters, template, overrider))
     if len(pairs) > MAX_COMPARED:
         message = f"only {MAX_COMPARED:,} of {len(pairs):,} changed manifests were searched for changes that an API server refuses"
         findings.append(Finding("warning", IMMUTABLE_FIELD_CHANGED, message, is_change=True))
-    return findings
+    return list(locate_finding_rules(findings, RuleLocations(context.source.repository)))
 
 
 def _list_changed(fetched: Fetched, tree: str) -> dict[tuple[str, str], list[str]]:
@@ -73,15 +77,37 @@ def _get_templates(planned: Planned) -> Mapping[Key, Document]:
     return planned.state.incremental.decided.snapshot.templates if isinstance(planned.state, StateUpdate) else {}
 
 
-def _make_finding(key: Key, changes: list[FieldChange], clusters: list[str], template: Document | None) -> Finding:
+def _find_overrider(planned: Planned, template: Document, clusters: list[str], changes: list[FieldChange]) -> FieldOrigin | None:
+    """Return what changes the first of the fields in one of the clusters, if it is not the source of the object."""
+    if planned.plan.details is not None:
+        engines = planned.plan.decisions.engines
+    else:
+        engines = planned.state.incremental.decided.continued.engines if isinstance(planned.state, StateUpdate) else ()
+    found = (
+        engine.find_overrider(template, cluster, change.path.split("."))
+        for change in changes
+        for cluster in sorted(clusters)
+        for engine in engines
+    )
+    return next(filter(None, found), None)
+
+
+def _make_finding(
+    key: Key, changes: list[FieldChange], clusters: list[str], template: Document | None, overrider: FieldOrigin | None
+) -> Finding:
     fields = format_names([_describe(change) for change in changes])
     message = (
-        f"{key} changes {fields} in {format_names(sorted(clusters))}, which an API server refuses for an object that exists: delete the "
-        "object there first, give it another name, or have the delivery tool replace it (annotation kustomize.toolkit.fluxcd.io/force: "
-        "enabled for Flux, argocd.argoproj.io/sync-options: Force=true,Replace=true for Argo CD)"
+        f"{'an override of ' if overrider is not None else ''}{key} changes {fields} in {format_names(sorted(clusters))}, which an API "
+        "server refuses for an object that exists: delete the object there first, give it another name, or have the delivery tool replace "
+        "it (annotation kustomize.toolkit.fluxcd.io/force: enabled for Flux, argocd.argoproj.io/sync-options: Force=true,Replace=true for "
+        "Argo CD)"
     )
-    location = locate_document(template) if template is not None else None
-    return Finding("warning", IMMUTABLE_FIELD_CHANGED, message, location, key.resource, is_change=True)
+    field, location = overrider, locate_document(template) if template is not None else None
+    if field is not None:
+        location = locate_origin(field.origin)
+    elif template is not None and template.origin is not None:
+        field = FieldOrigin(template.origin, tuple(changes[0].path.split(".")))
+    return Finding("warning", IMMUTABLE_FIELD_CHANGED, message, location, key.resource, field, is_change=True)
 
 
 def _describe(change: FieldChange) -> str:

@@ -80,7 +80,7 @@ def write(context: RunContext, fetched: Fetched, planned: Planned) -> Written:
     if tree != fetched.output_tree and fetched.output_tree:
         from gitsched.reconcile.output.immutable_changes import find_immutable_changes  # only for a changed output
 
-        findings = find_immutable_changes(fetched, planned, tree)
+        findings = find_immutable_changes(context, fetched, planned, tree)
     if changed and fetched.is_edited and plan.details is not None:
         from gitsched.reconcile.output.output_edits import find_undone_edits  # only after commits of people
 

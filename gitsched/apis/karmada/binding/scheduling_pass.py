@@ -267,10 +267,10 @@ def apply_overrides(
 ) -> RenderedTargets:
     """Set what override policies change."""
     if variants is None:
-        return state.overrides.apply(template, targets)
+        return state.overrides.apply(template, targets, state.find_definition)
     from gitsched.apis.karmada.overrides.variant_overrides import apply_to_variants  # few sources have variants
 
-    return apply_to_variants(state.overrides, template, targets, variants.variants)
+    return apply_to_variants(state.overrides, template, targets, variants.variants, state.find_definition)
 
 
 def _report_missing_clusters(

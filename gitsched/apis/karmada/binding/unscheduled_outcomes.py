@@ -34,7 +34,8 @@ from gitsched.model.scheduling import Outcome
 
 def decide_attached(state: KarmadaState, template: Document, attachment: Attachment, record: Body | None) -> Outcome:
     """Return the outcome of an object that no policy selects and that other workloads depend on."""
-    targets, findings = state.overrides.apply(template, merge_target_clusters((), attachment, state.fleet.index))
+    attached = merge_target_clusters((), attachment, state.fleet.index)
+    targets, findings = state.overrides.apply(template, attached, state.find_definition)
     binding = write_attached_binding(template, attachment)
     add_reported_status(binding, record, state.failover.list_reports(template.key), state.snapshot.at)
     return Outcome(

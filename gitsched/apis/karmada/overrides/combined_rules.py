@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -16,6 +16,9 @@ from gitsched.apis.karmada.overrides.overriders import (
     list_entries,
     override_image,
 )
+from gitsched.model.document import get_field
+from gitsched.model.finding import FieldOrigin
+from gitsched.model.json_values import is_same_json
 
 if TYPE_CHECKING:
     from gitsched.model.document import Body, Document
@@ -125,6 +128,24 @@ def _apply_in_order(before: Body, rules: Sequence[OverrideRule]) -> Body | Inapp
             return InapplicableOverride(rule, str(error), (*rule.pointer, *error.pointer))
     changed: Body = patched.root
     return changed
+
+
+def find_overrider(before: Body, combined: Iterable[CombinedRules], path: Sequence[str]) -> FieldOrigin | None:
+    """Return the overrider that changes a field of an object last; None if none does, or its policy was not read from a file."""
+    patched = PatchedObject(before)
+    value, found = get_field(before, *path), None
+    for rule in (rule for rules in combined for rule in rules.rules):
+        for name, index, entry in list_entries(rule.overriders):
+            try:
+                apply_entry(patched, name, entry)
+            except InapplicablePatch:
+                return None
+            changed = get_field(patched.root, *path)
+            if not is_same_json(value, changed):
+                value, found = changed, (rule, (*rule.pointer, name, index))
+    if found is None or found[0].policy.origin is None:
+        return None
+    return FieldOrigin(found[0].policy.origin, found[1])
 
 
 def assign_rules(rules: Sequence[OverrideRule], fleet: Fleet) -> dict[str, CombinedRules | None]:

@@ -7,9 +7,9 @@ divided before, as in Karmada.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.karmada.defaulting import apply_defaults
 from gitsched.apis.karmada.names import CLUSTER_OVERRIDE, OVERRIDE, POLICY_GROUP
@@ -19,6 +19,7 @@ from gitsched.apis.karmada.overrides.combined_rules import (
     OverrideRule,
     apply_rules,
     assign_rules,
+    find_overrider,
 )
 from gitsched.apis.karmada.overrides.overriders import list_overriders
 from gitsched.apis.karmada.policy.propagation_policy import (
@@ -40,6 +41,10 @@ from gitsched.model.scheduling import TargetCluster
 from gitsched.render.output_files import set_counts
 from gitsched.schedule.fleet import Fleet
 
+if TYPE_CHECKING:
+    from gitsched.apis.karmada.overrides.overridden_objects import DoubtfulOverride, OverrideCheck
+    from gitsched.manifests.custom_schemas import CustomKind
+
 _MAX_CACHED_ENTRIES = 1_000_000
 """Approximate maximum number of cached entries, one for each cluster and set of policies."""
 
@@ -55,6 +60,8 @@ class OverridePolicy(NamedTuple):
     rules: tuple[OverrideRule, ...]
 
 
+FindDefinition = Callable[[str, str], "Document | None"]
+"""Return the CustomResourceDefinition of a group and kind; None if the source has none."""
 PolicyNumbers = tuple[int, ...]
 """Ascending positions of override policies in `OverrideIndex.policies`, which are sorted by name."""
 ClusterRules = dict[str, CombinedRules | None]
@@ -81,20 +88,28 @@ def read_overrides(snapshot: Snapshot, fleet: Fleet) -> OverrideIndex:
     duplicated = (
         copy for key, copies in sorted(snapshot.duplicates.items()) if (key.group, key.kind) in OVERRIDE_KINDS for copy in copies
     )
-    return OverrideIndex(documents, duplicated, fleet, checked=not snapshot.single_cycle)
+    strict = snapshot.config.source.strict
+    return OverrideIndex(documents, duplicated, fleet, checked=not snapshot.single_cycle, strict=strict)
 
 
 class OverrideIndex:
     """Every override policy of a commit (`policies`), indexed by its selectors. The rules of policies are combined once for each set of
     policies of one scope that are equally specific, so that workloads which have these in common share them."""
 
-    __slots__ = ("_cache", "_checked", "_fleet", "_index", "_keys", "_selectors", "_unselective", "policies")
+    __slots__ = ("_cache", "_checked", "_fleet", "_index", "_keys", "_selectors", "_strict", "_unselective", "policies")
 
     def __init__(
-        self, documents: Iterable[Document], duplicated: Iterable[Document], fleet: Fleet, *, checked: bool = False
+        self,
+        documents: Iterable[Document],
+        duplicated: Iterable[Document],
+        fleet: Fleet,
+        *,
+        checked: bool = False,
+        strict: bool = False,
     ) -> None:
-        """With `checked`, an override that makes an object one that an API server refuses cannot be applied."""
-        self._fleet, self._checked = fleet, checked
+        """With `checked`, an override that makes an object one that an API server refuses cannot be applied, and with `strict` not even
+        one after which it may drop a field."""
+        self._fleet, self._checked, self._strict = fleet, checked, strict
         parsed = [
             *map(parse_override_policy, documents),
             *(parse_override_policy(document, True) for document in duplicated),
@@ -115,7 +130,7 @@ class OverrideIndex:
         return key in self._keys
 
     def apply(
-        self, template: Document, targets: tuple[TargetCluster, ...]
+        self, template: Document, targets: tuple[TargetCluster, ...], find_definition: FindDefinition
     ) -> tuple[tuple[TargetCluster, ...], tuple[Finding, ...]]:
         """Set the manifest of each target cluster whose rules change it; returns the same tuple when no policy applies.
 
@@ -126,8 +141,9 @@ class OverrideIndex:
         if not planned:
             return targets, ()
         manifests: dict[tuple[tuple[int, ...], tuple[tuple[str, int], ...]], Body | InapplicableOverride | None] = {}
-        checks: dict[tuple[int, ...], InapplicableOverride | None] = {}
+        checks: dict[tuple[int, ...], OverrideCheck] = {}
         failures: dict[tuple[int, str], tuple[InapplicableOverride, list[str]]] = {}
+        doubtful: dict[tuple[int, str, str], tuple[DoubtfulOverride, list[str]]] = {}
         results = []
         for target in targets:
             rules = [one[target.cluster] for one in planned if target.cluster in one]
@@ -141,16 +157,40 @@ class OverrideIndex:
                 manifest = _override_manifest(template, known, target.edits)
                 if self._checked and isinstance(manifest, dict):  # the same for all numbers of replicas
                     if identity not in checks:
-                        checks[identity] = _check_manifest(template, manifest, known, target.edits)
-                    manifest = checks[identity] or manifest
+                        checks[identity] = self._check(template, manifest, known, target.edits, find_definition)
+                    manifest = checks[identity].failure or manifest
                 manifests[cache_key] = manifest
             manifest = manifests[cache_key]
+            for one in checks[identity].doubtful if identity in checks else ():
+                doubtful.setdefault((id(one.rule), one.code, one.reason), (one, []))[1].append(target.cluster)
             if isinstance(manifest, InapplicableOverride):
                 failures.setdefault((id(manifest.rule), manifest.reason), (manifest, []))[1].append(target.cluster)
                 results.append(target._replace(keeps_manifest=True))
             else:
                 results.append(target if manifest is None else target._replace(body=manifest))
-        return tuple(results), tuple(_make_finding(template, *failure) for failure in failures.values())
+        return tuple(results), (
+            *(_make_finding(template, *failure) for failure in failures.values()),
+            *(_make_warning(template, *entry) for entry in doubtful.values()),
+        )
+
+    def find_overrider(self, template: Document, cluster: str, path: Sequence[str]) -> FieldOrigin | None:
+        """Return the overrider that changes a field of a workload's manifest in a cluster last; None if none does."""
+        rules = (one.get(cluster) for one in self._plan_rules(self._match_policies(template)))
+        return find_overrider(template.body, filter(None, rules), path)
+
+    def _check(
+        self,
+        template: Document,
+        manifest: Body,
+        rules: Sequence[CombinedRules],
+        counts: tuple[tuple[str, int], ...],
+        find_definition: FindDefinition,
+    ) -> OverrideCheck:
+        """Return what overriders make wrong in a manifest."""
+        from gitsched.apis.karmada.overrides.overridden_objects import check_override, make_rules  # few sources have overrides
+
+        object_rules = make_rules(find_definition(*template.key[:2]), self._strict, self._known.custom_kinds)
+        return check_override(set_counts(template.body, counts), manifest, rules, object_rules)
 
     def selects(self, template: Document) -> bool:
         """Return whether a policy with rules selects an object."""
@@ -226,11 +266,12 @@ class OverrideIndex:
 
 
 class _OverrideCache:
-    """Policies that are merged, and their rules by cluster."""
+    """Policies that are merged, their rules by cluster, and custom kinds."""
 
     def __init__(self) -> None:
         self.merged: dict[tuple[str, tuple[Positions, ...]], tuple[PolicyNumbers, ...]] = {}
         self.rules: dict[PolicyNumbers, ClusterRules] = {}
+        self.custom_kinds: dict[str, tuple[Body, CustomKind]] = {}
         self.size = 0
 
     def __reduce__(self) -> tuple[type[_OverrideCache], tuple[()]]:
@@ -258,15 +299,6 @@ def _override_manifest(
     return after if isinstance(after, InapplicableOverride) or not is_same_json(before, after) else None
 
 
-def _check_manifest(
-    template: Document, manifest: Body, rules: Sequence[CombinedRules], counts: tuple[tuple[str, int], ...]
-) -> InapplicableOverride | None:
-    """Return the override that makes a manifest one that an API server refuses, if there is one."""
-    from gitsched.apis.karmada.overrides.overridden_objects import find_invalid_override  # few sources have overrides
-
-    return find_invalid_override(set_counts(template.body, counts), manifest, rules)
-
-
 def _make_finding(template: Document, failure: InapplicableOverride, clusters: list[str]) -> Finding:
     rule, reason, pointer = failure
     policy, origin = rule.policy.key, rule.policy.origin
@@ -275,6 +307,14 @@ def _make_finding(template: Document, failure: InapplicableOverride, clusters: l
     message = f"{policy.title} cannot be applied to {template.key}, {kept}: {path}.{reason}"
     written = FieldOrigin(origin, pointer) if origin is not None else None
     return Finding("error", "override-failed", message, locate_document(rule.policy), policy.resource, written)
+
+
+def _make_warning(template: Document, doubtful: DoubtfulOverride, clusters: list[str]) -> Finding:
+    rule, code, reason, pointer = doubtful
+    policy, origin = rule.policy.key, rule.policy.origin
+    message = f"{policy.title} changes {template.key} in {format_names(clusters)}: {reason}"
+    written = FieldOrigin(origin, pointer) if origin is not None else None
+    return Finding("warning", code, message, locate_document(rule.policy), policy.resource, written)
 
 
 def _format_location(document: Document) -> str:

@@ -12,17 +12,21 @@ from gitsched.model.scheduling import TargetCluster
 from gitsched.model.variants import BUNDLE_KIND, MANIFESTS, WorkloadVariants
 
 if TYPE_CHECKING:
-    from gitsched.apis.karmada.overrides.override_policy import OverrideIndex
+    from gitsched.apis.karmada.overrides.override_policy import FindDefinition, OverrideIndex
 
 Overridden = tuple[tuple[TargetCluster, ...], tuple[Finding, ...]]
 
 
 def apply_to_variants(
-    overrides: OverrideIndex, template: Document, targets: tuple[TargetCluster, ...], variants: WorkloadVariants
+    overrides: OverrideIndex,
+    template: Document,
+    targets: tuple[TargetCluster, ...],
+    variants: WorkloadVariants,
+    find_definition: FindDefinition,
 ) -> Overridden:
     """Set what override policies change in each target cluster. A cluster for which one cannot be applied keeps what it has."""
     if template.key[:2] == BUNDLE_KIND:
-        return _apply_to_objects(overrides, template, targets, variants)
+        return _apply_to_objects(overrides, template, targets, variants, find_definition)
     by_document: dict[int, tuple[Document, list[TargetCluster]]] = {}
     for target in targets:
         variant = variants.find(target.cluster)
@@ -32,14 +36,18 @@ def apply_to_variants(
     results: dict[str, TargetCluster] = {}
     findings: list[Finding] = []
     for document, group in by_document.values():
-        overridden, found = overrides.apply(document, tuple(group))
+        overridden, found = overrides.apply(document, tuple(group), find_definition)
         results |= {target.cluster: target for target in overridden}
         findings += found
     return tuple(results[target.cluster] for target in targets), tuple(findings)
 
 
 def _apply_to_objects(
-    overrides: OverrideIndex, template: Document, targets: tuple[TargetCluster, ...], variants: WorkloadVariants
+    overrides: OverrideIndex,
+    template: Document,
+    targets: tuple[TargetCluster, ...],
+    variants: WorkloadVariants,
+    find_definition: FindDefinition,
 ) -> Overridden:
     """Set the objects of a Bundle that override policies change in each target cluster."""
     results = {target.cluster: target for target in targets}
@@ -52,7 +60,7 @@ def _apply_to_objects(
     for index, group in by_variant.items():
         for document in variants.variants[index].objects:
             own = tuple(target if document.key == target.workload else target._replace(edits=()) for target in group)
-            overridden, found = overrides.apply(document, own)
+            overridden, found = overrides.apply(document, own, find_definition)
             findings += found
             for target in overridden if overridden is not own else ():
                 known = results[target.cluster]
