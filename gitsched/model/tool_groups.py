@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 KUSTOMIZE_GROUP: Final = "kustomize.toolkit.fluxcd.io"
+RELEASE_GROUP: Final = "helm.toolkit.fluxcd.io"
 SOURCE_GROUP: Final = "source.toolkit.fluxcd.io"
 ARTIFACT_GROUP: Final = "source.extensions.fluxcd.io"
 ARGO_GROUP: Final = "argoproj.io"

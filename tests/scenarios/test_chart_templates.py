@@ -80,3 +80,38 @@ def test_a_workload_keeps_its_placement_when_its_file_moves_into_a_chart(fleet: 
     fleet.commit({**CHART, "charts/web/templates/web.yaml": deployment("web", 7)}, hour=1)
     assert {finding.code for finding in findings(fleet.reconcile(1))} == {"chart-template", "stale-decision"}
     assert fleet.read(f"clusters/one/{WEB}.yaml") == before
+
+
+RELEASE = """\
+apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {name: web, namespace: default}
+spec: {interval: 1m, chart: {spec: {chart: %s, sourceRef: {kind: %s, name: flux-system}}}}
+"""
+TEMPLATE_FILE = {"charts/web/templates/web.yaml": deployment("web"), "other.yaml": deployment("other")}
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "codes"),
+    [
+        ("./charts/web", "GitRepository", []),
+        ("charts/web/", "Bucket", []),
+        ("web", "HelmRepository", ["chart-template"]),
+        ("charts/other", "GitRepository", ["chart-template"]),
+    ],
+)
+def test_a_template_of_a_chart_that_flux_renders_is_no_error(fleet: Fleet, path: str, kind: str, codes: list[str]) -> None:
+    fleet.commit({**FLEET, **CHART, **TEMPLATE_FILE, "release.yaml": RELEASE % (path, kind)})
+    run = fleet.reconcile()
+    assert [finding.code for finding in findings(run)] == codes
+    assert fleet.where("default/deployment-other") == ["one"]
+    assert fleet.where(WEB) == [], "Flux makes it of the HelmRelease"
+
+
+def test_a_template_is_an_error_again_without_its_release(fleet: Fleet) -> None:
+    fleet.commit({**FLEET, **CHART, **TEMPLATE_FILE, "release.yaml": RELEASE % ("charts/web", "GitRepository")})
+    assert findings(fleet.reconcile()) == []
+    fleet.commit({"release.yaml": RELEASE % ("charts/other", "GitRepository")}, hour=1)
+    assert [finding.code for finding in findings(fleet.reconcile(1))] == ["chart-template"]
+    fleet.commit({"release.yaml": RELEASE % ("charts/web", "GitRepository")}, hour=2)
+    assert findings(fleet.reconcile(2)) == []

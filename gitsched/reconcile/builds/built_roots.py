@@ -16,7 +16,8 @@ class BuiltRoots(NamedTuple):
     `resources` are the files whose objects are built, `inputs` other files that are no objects, such as charts; both include those of an
     earlier commit whose objects are kept. `failed`: there is an error. `unplaced` are objects that a delivery tool builds and that cannot
     be placed, `dependencies` files with objects on which builds depend. `depends_on_policies`: other policies may need other builds.
-    `failures` are the builds that fail, None if they may not be known. `charts` are the directories of the charts that are rendered.
+    `failures` are the builds that fail, None if they may not be known. `charts` are the directories of the charts that are rendered, by
+    Flux as well.
     """
 
     documents: tuple[RawDocument, ...] = ()

@@ -3,11 +3,13 @@ parts from its objects."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import posixpath
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.decide.catalog import RawDocument
 from gitsched.git import TreeEntry
+from gitsched.manifests.charts import CHART_FILE
 from gitsched.reconcile.builds.build_context import BuildContext
 from gitsched.reconcile.builds.built_roots import NO_ROOTS
 from gitsched.reconcile.builds.kustomizations import FileReader, KustomizedTree, separate_parts
@@ -19,6 +21,7 @@ from gitsched.reconcile.bundles.bundle_parts import NO_PARTS, has_bundles
 from gitsched.reconcile.bundles.bundle_variants import read_bundles
 from gitsched.reconcile.cache.caches import SourceFile
 from gitsched.reconcile.source.commit_tree import open_commit_tree
+from gitsched.reconcile.source.source_reader import list_release_charts
 
 _REGULAR = 0o100000
 """The bits of a regular file in the mode of an entry."""
@@ -51,9 +54,18 @@ def read_kustomized_tree(
         has_tools = reconciled != NO_PATHS
         if reconciled not in (NO_PATHS, NOTHING_RECONCILED):
             built = reconciled.add_to(built, frozenset(root for pattern in patterns for root in commit.list_roots(pattern)))
+        charts = _list_release_charts(files.values(), commit.entries)
+        if charts:
+            built = built._replace(charts=built.charts | charts)
         if has_bundles(documents):
             bundles = read_bundles(documents, commit, reader, config, context, reconciled.bundled)
     tree = separate_parts(regular, files, reader, config, built, bundles)._replace(has_tools=has_tools)
     if builds is None or not config.source.variants:
         return tree
     return separate_variants(tree, config, documents)
+
+
+def _list_release_charts(files: Iterable[SourceFile], paths: Collection[str]) -> frozenset[str]:
+    """Return the directories of the charts of the commit that Flux renders in the clusters."""
+    named = {chart for file in files for chart in list_release_charts(file)}
+    return frozenset(chart for chart in named if posixpath.normpath(f"{chart}/{CHART_FILE}") in paths)

@@ -26,7 +26,7 @@ from gitsched.model.document import Document, Key, parse_api_group
 from gitsched.model.tenants import TENANT_KIND
 from gitsched.reconcile.cache.plan_cache import PlanCache
 from gitsched.reconcile.source.file_selection import FileSelection
-from gitsched.reconcile.source.source_reader import SourceReader, is_manifest_path, read_source_file
+from gitsched.reconcile.source.source_reader import SourceReader, is_manifest_path, list_release_charts, read_source_file
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES, SUBMODULE_MODE
 
 if TYPE_CHECKING:
@@ -142,6 +142,8 @@ def _read_changed_files(
     for path, before, after in versions:
         read = [read_source_file(path, one[0], reader) if one is not None else None for one in (before, after)]
         if any(file is not None and not file.independent for file in read):
+            return None
+        if list_release_charts(read[0]) != list_release_charts(read[1]):
             return None
         files.append(_FileChange(path, *read))
     if rules is not None and rules.definitions and not _keep_resource_findings(files, rules, repository, tree, reader):

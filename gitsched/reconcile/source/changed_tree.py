@@ -13,6 +13,7 @@ from gitsched.reconcile.source.source_reader import (
     has_definitions,
     has_policy_documents,
     has_tool_documents,
+    list_release_charts,
     may_change_builds,
     may_have_bundles,
     read_source_file,
@@ -81,6 +82,8 @@ def _concerns_others(before: SourceFile, file: SourceFile, last: TreeCache) -> b
         return True  # labels and annotations of clusters choose variants
     if has_tool_documents([file, before]) or may_have_bundles(documents):
         return True  # they may be built
+    if list_release_charts(before) != list_release_charts(file):
+        return True  # Flux renders the templates of these charts
     has_custom = not all(is_known_group(document.group) for document in documents)
     # Custom resources are checked against their definitions.
     return has_definitions(documents) or (has_custom and has_definitions(last.source_tree.documents))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from gitsched.decide.catalog import make_raw_document
 from gitsched.decide.incremental.changed_documents import may_contain_bundle
 from gitsched.decide.registry import apis_by_group, list_ignored_codes, policy_apis
-from gitsched.manifests.charts import CHART_FILE
+from gitsched.manifests.charts import CHART_FILE, find_release_chart
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.manifests.parsed_file import (
     ABSENT,
@@ -274,6 +274,13 @@ def has_tool_documents(files: Iterable[SourceFile]) -> bool:
         )
         for file in files
     )
+
+
+def list_release_charts(file: SourceFile | None) -> frozenset[str]:
+    """Return the directories of the charts that Flux takes from files of a source for the releases in a file; None has none."""
+    documents = file.documents if file is not None else ()
+    named = (find_release_chart(document.group, document.kind, document.body) for document in documents)
+    return frozenset(chart for chart in named if chart is not None)
 
 
 def may_change_builds(file: SourceFile) -> bool:
