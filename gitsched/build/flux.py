@@ -23,7 +23,7 @@ from gitsched.build.path_recipe import (
     write_kustomization,
 )
 from gitsched.manifests.kustomize_graph import resolve_path
-from gitsched.model.document import Body, as_object, as_string_map, list_objects
+from gitsched.model.document import Body, as_object, as_string_map, list_objects, read_annotations, read_labels
 from gitsched.model.tool_groups import KUSTOMIZE_GROUP
 
 KIND = "Kustomization"
@@ -132,6 +132,11 @@ def _add_common_metadata(spec: Body, merged: dict[str, Any]) -> Iterator[str]:
             }
             append_entries(merged, "transformers", [json.dumps(transformer, ensure_ascii=False) + "\n"])
             yield f"commonMetadata.{field}"
+
+
+def is_substitution_disabled(body: Body) -> bool:
+    """Return whether a label or an annotation of an object says that no variables are substituted in it."""
+    return "disabled" in (read_labels(body).get(SUBSTITUTE_KEY), read_annotations(body).get(SUBSTITUTE_KEY))
 
 
 def _read_substitution(spec: Body) -> Substitution | None:

@@ -189,11 +189,8 @@ def _describe_line_breaks(text: str, value: str, start: int, end: int) -> str:
     head = _BLOCK_HEAD.match(text, start)
     if head is None:
         return ""
-    if (
-        not (text.endswith("\n") or text[end:].strip(" \t"))
-        and value
-        and ("+" in head[1] or not ("-" in head[1] or value.endswith("\n")))
-    ):
+    keeps_last = (value or "\n" in text[head.end() :]) if "+" in head[1] else value and "-" not in head[1] and value[-1] != "\n"
+    if keeps_last and not (text.endswith("\n") or text[end:].strip(" \t")):
         return "kubectl reads a newline at the end of this text, and kustomize does not: end the file with a newline"
     if head[0][-len(head[1]) - 1] == ">" and _is_folded_differently(value):
         return "kustomize prints further line breaks in this text, of which some lines are indented more than others: write | in place of >"

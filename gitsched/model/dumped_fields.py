@@ -17,13 +17,34 @@ FieldPath = tuple[str | int, ...]
 _EVIDENCE = ("uid", "resourceVersion", "managedFields", "creationTimestamp", "selfLink")
 """Members of metadata that only a server sets to a value; generators write `creationTimestamp: null`."""
 _REVISIONS = ("deployment.kubernetes.io/revision", "deployment.kubernetes.io/revision-history")
-_ACCOUNT_UID = "kubernetes.io/service-account.uid"
 _BOUND = ("pv.kubernetes.io/bind-completed", "pv.kubernetes.io/bound-by-controller")
-_PROVISIONED = (
-    "volume.beta.kubernetes.io/storage-provisioner",
-    "volume.kubernetes.io/selected-node",
-    "volume.kubernetes.io/storage-provisioner",
-)
+_ANNOTATIONS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
+    ("", "Endpoints"): ("endpoints.kubernetes.io/last-change-trigger-time",),
+    ("", "Namespace"): ("openshift.io/sa.scc.mcs", "openshift.io/sa.scc.supplemental-groups", "openshift.io/sa.scc.uid-range"),
+    ("", "PersistentVolume"): _BOUND,
+    ("", "PersistentVolumeClaim"): (
+        *_BOUND,
+        "volume.beta.kubernetes.io/storage-provisioner",
+        "volume.kubernetes.io/selected-node",
+        "volume.kubernetes.io/storage-provisioner",
+    ),
+    ("", "Secret"): ("kubernetes.io/service-account.uid",),
+    ("apps", "DaemonSet"): ("deprecated.daemonset.template.generation",),
+    ("apps", "Deployment"): _REVISIONS,
+    ("apps", "ReplicaSet"): (
+        *_REVISIONS,
+        "deployment.kubernetes.io/desired-replicas",
+        "deployment.kubernetes.io/max-replicas",
+    ),
+    ("autoscaling", "HorizontalPodAutoscaler"): (
+        "autoscaling.alpha.kubernetes.io/conditions",
+        "autoscaling.alpha.kubernetes.io/current-metrics",
+    ),
+    ("batch", "Job"): ("batch.kubernetes.io/job-tracking",),
+}
+"""Annotations by which controllers record the state of an object, by group and kind."""
+_LEADER = "control-plane.alpha.kubernetes.io/leader"
+_ACCOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 _UID_LABELS = ("controller-uid", "batch.kubernetes.io/controller-uid")
 _JOB_LABELS = (*_UID_LABELS, "job-name", "batch.kubernetes.io/job-name")
 _ACCOUNT_TYPE = "kubernetes.io/service-account-token"
@@ -37,6 +58,7 @@ def list_dumped_fields(group: str, body: Body, *, is_annotated: bool) -> list[Fi
     if not (is_annotated or any(metadata.get(name) for name in _EVIDENCE) or _shows_server(kind, body)):
         return []
     found: list[FieldPath] = [("metadata", name) for name in ("finalizers", "ownerReferences") if name in metadata]
+    found += _list_annotations(body, _LEADER, *_ANNOTATIONS.get(kind, ()))
     list_own = _FIELDS.get(kind)
     return [*found, *(list_own(body) if list_own is not None else ())]
 
@@ -70,8 +92,39 @@ def _list_annotations(body: Body, *names: str) -> Iterator[FieldPath]:
     return (("metadata", "annotations", name) for name in names if name in annotations)
 
 
-def _list_deployment_fields(body: Body) -> Iterator[FieldPath]:
-    return _list_annotations(body, *_REVISIONS)
+def _list_stateful_set_fields(body: Body) -> Iterator[FieldPath]:
+    """Yield the status that the API server adds to templates of claims."""
+    templates = _read(body, "spec").get("volumeClaimTemplates")
+    for index, template in enumerate(templates if isinstance(templates, list) else ()):
+        if isinstance(template, dict) and "status" in template:
+            yield ("spec", "volumeClaimTemplates", index, "status")
+
+
+def _list_namespace_fields(body: Body) -> Iterator[FieldPath]:
+    """Yield the finalizer of the API server."""
+    if "finalizers" in _read(body, "spec"):
+        yield ("spec", "finalizers")
+
+
+def _list_role_fields(body: Body) -> Iterator[FieldPath]:
+    """Yield the rules that a controller collects from other ClusterRoles."""
+    if body.get("aggregationRule") and body.get("rules"):
+        yield ("rules",)
+
+
+def _list_pod_fields(body: Body) -> Iterator[FieldPath]:
+    """Yield the node, the number of the priority, and the volume with the token, which the API server adds; and containers for debugging,
+    with which no Pod can be created."""
+    spec = _read(body, "spec")
+    yield from (("spec", name) for name in ("nodeName", "priority", "ephemeralContainers") if name in spec)
+    volumes: set[Any] = set()
+    for name in ("containers", "initContainers"):
+        for index, container in _list_entries(spec, name):
+            for number, mount in _list_entries(container, "volumeMounts"):
+                if mount.get("mountPath") == _ACCOUNT_PATH:
+                    volumes.add(mount.get("name"))
+                    yield ("spec", name, index, "volumeMounts", number)
+    yield from (("spec", "volumes", index) for index, volume in _list_entries(spec, "volumes") if volume.get("name") in volumes)
 
 
 def _list_job_fields(body: Body) -> Iterator[FieldPath]:
@@ -100,40 +153,36 @@ def _list_service_fields(body: Body) -> Iterator[FieldPath]:
 
 def _list_secret_fields(body: Body) -> Iterator[FieldPath]:
     """Yield the token of a service account: the cluster that gets the Secret makes one."""
-    if body.get("type") == _ACCOUNT_TYPE:
-        yield from _list_annotations(body, _ACCOUNT_UID)
-        if "data" in body:
-            yield ("data",)
+    if body.get("type") == _ACCOUNT_TYPE and "data" in body:
+        yield ("data",)
 
 
 def _list_account_fields(body: Body) -> Iterator[FieldPath]:
-    """Yield the Secrets with tokens that clusters before Kubernetes 1.24 made."""
-    secrets = body.get("secrets")
-    prefix = f"{_read(body, 'metadata').get('name')}-token-"
-    for index, entry in enumerate(secrets if isinstance(secrets, list) else ()):
-        if isinstance(entry, dict) and str(entry.get("name")).startswith(prefix):
-            yield ("secrets", index)
-
-
-def _list_claim_fields(body: Body) -> Iterator[FieldPath]:
-    return _list_annotations(body, *_BOUND, *_PROVISIONED)
+    """Yield the Secrets with tokens that clusters before Kubernetes 1.24 made, and those that OpenShift makes for its registry."""
+    name = _read(body, "metadata").get("name")
+    prefixes = (f"{name}-token-", f"{name}-dockercfg-")
+    for member in ("secrets", "imagePullSecrets"):
+        for index, entry in _list_entries(body, member):
+            if str(entry.get("name")).startswith(prefixes):
+                yield (member, index)
 
 
 def _list_volume_fields(body: Body) -> Iterator[FieldPath]:
     """Yield the identity of the claim that a volume is bound to: a claim of the same name in another cluster has another one."""
-    yield from _list_annotations(body, *_BOUND)
     claim = _read(body, "spec", "claimRef")
     yield from (("spec", "claimRef", name) for name in ("uid", "resourceVersion") if name in claim)
 
 
 _FIELDS: Final[Mapping[tuple[str, str], Callable[[Body], Iterator[FieldPath]]]] = {
+    ("", "Namespace"): _list_namespace_fields,
     ("", "PersistentVolume"): _list_volume_fields,
-    ("", "PersistentVolumeClaim"): _list_claim_fields,
+    ("", "Pod"): _list_pod_fields,
     ("", "Secret"): _list_secret_fields,
     ("", "Service"): _list_service_fields,
     ("", "ServiceAccount"): _list_account_fields,
-    ("apps", "Deployment"): _list_deployment_fields,
+    ("apps", "StatefulSet"): _list_stateful_set_fields,
     ("batch", "Job"): _list_job_fields,
+    ("rbac.authorization.k8s.io", "ClusterRole"): _list_role_fields,
 }
 
 
@@ -143,3 +192,9 @@ def _read(body: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value if isinstance(value, dict) else {}
+
+
+def _list_entries(value: Mapping[str, Any], name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Yield the objects in a list with their indices."""
+    entries = value.get(name)
+    return ((index, entry) for index, entry in enumerate(entries if isinstance(entries, list) else ()) if isinstance(entry, dict))

@@ -71,6 +71,7 @@ CLASSES = [
     (make_text("'<<': b"), [(KEY, "6:3")]),
     (make_text("a: |\n    b").rstrip("\n"), [(TEXT, "6:6")]),
     (make_text("a: >+\n    b\n  ").rstrip("\n"), [(TEXT, "6:6")]),
+    (make_text("a: >+\n ").rstrip("\n"), [(TEXT, "6:6")]),
     (make_text("a: >\n    b:\n      c\n    d"), [(TEXT, "6:6")]),
     (make_text("- >-\n    b\n\n      c"), [(TEXT, "6:5")]),
     (make_text("a: >+\n    b\n\n"), [(TEXT, "6:6")]),
@@ -122,7 +123,7 @@ ALIKE = [
             *("a: |-\n    %b\n    --- c\n    ...", 'a: "b\n    c"', "a: b\n    c", "a: '\u2028b'"),
         )
     ),
-    make_text("a: |-\n    b").rstrip("\n"),
+    *(make_text(data).rstrip("\n") for data in ("a: |-\n    b", "a: >+", "a: |\n  ")),
     f"# a comment\n---\n{MANIFEST}...\n",
     f"--- # a comment\n{MANIFEST}---\n{MANIFEST.replace('name: a', 'name: b')}...\n---\n{MANIFEST.replace('name: a', 'name: c')}",
     f"\ufeff{MANIFEST}",

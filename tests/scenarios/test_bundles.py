@@ -91,6 +91,38 @@ def test_explain_names_the_label_that_a_cluster_lacks(fleet: Fleet) -> None:
     assert (lacked, "-", "-", "lab", "-") in table.rows
 
 
+MAP = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: NAME, namespace: shop, FIELD}
+data: {text: "${name}"}
+"""
+SUBSTITUTED = ("labels: {a: b}", "labels: {kustomize.toolkit.fluxcd.io/substitute: enabled}")
+EXCLUDED = (
+    "labels: {kustomize.toolkit.fluxcd.io/substitute: disabled}",
+    '"annotations": {"kustomize.toolkit.fluxcd.io/substitute":   "disabled"}',
+    "annotations: {? kustomize.toolkit.fluxcd.io/substitute : disabled}",
+)
+
+
+def test_values_are_not_substituted_in_objects_that_exclude_it_in_any_spelling(fleet: Fleet) -> None:
+    fields = (SUBSTITUTED[0], EXCLUDED[0], SUBSTITUTED[1], *EXCLUDED[1:])
+    text = "---\n".join(MAP.replace("NAME", f"map-{number}").replace("FIELD", field) for number, field in enumerate(fields))
+    inner = MAP.replace("NAME", "inner").replace("FIELD", SUBSTITUTED[0])
+    inner = inner.replace("\ndata: {", "\ndata: {other: 'kustomize.toolkit.fluxcd.io/substitute: disabled', ")
+    bundle = TABLE["layout"]["bundle.yaml"].partition("  variants:")[0]
+    files = {"plain/maps.yaml": text, "plain/inner.yaml": inner, "root/maps.yaml": text}
+    fleet.commit({**TABLE["layout"], **files, "root/kustomization.yaml": "resources: [maps.yaml]\n"})
+    for hour, path in enumerate(("plain", "root")):
+        fleet.commit({"bundle.yaml": f"{bundle}  path: {path}\n  values: {{name: cluster.name}}\n"}, hour=hour)
+        assert list_findings(fleet.reconcile(hour)) == []
+        for number, field in enumerate(fields):
+            written = fleet.load(f"clusters/dub/shop/configmap-map-{number}.yaml")["data"]["text"]
+            assert written == ("${name}" if field in EXCLUDED else "dub"), (path, field)
+        if path == "plain":
+            assert fleet.load("clusters/dub/shop/configmap-inner.yaml")["data"]["text"] == "dub"
+
+
 @pytest.mark.needs("helm")
 def test_explain_says_how_variants_of_one_directory_differ(fleet: Fleet) -> None:
     chart = {

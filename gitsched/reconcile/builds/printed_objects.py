@@ -6,14 +6,14 @@ import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from gitsched.build.flux import SUBSTITUTE_KEY
+from gitsched.build.flux import is_substitution_disabled
 from gitsched.build.kustomize import BuildResult, BuiltObject
 from gitsched.build.path_recipe import decode_value
 from gitsched.decide.catalog import KustomizedDocument, RawDocument, make_raw_document
 from gitsched.edits.manifest_edits import set_namespace
 from gitsched.manifests.envsubst import SubstitutionError, substitute_variables
 from gitsched.manifests.kustomize import Kustomization
-from gitsched.model.document import Origin, as_string_map, read_annotations, read_labels
+from gitsched.model.document import Origin, as_string_map
 from gitsched.model.finding import Finding, locate_origin
 from gitsched.reconcile.builds.kustomizations import FileReader, is_read_by_api
 from gitsched.reconcile.builds.origins import OriginLocator
@@ -99,7 +99,7 @@ class PrintedObjects:
             )
             placed.unplaced.append(KustomizedDocument(document._replace(origin=origin), lambda: reason, code=NOT_BUILT))
             return
-        if variables is not None and b"$" in text and not _is_substitution_disabled(document):
+        if variables is not None and b"$" in text and not is_substitution_disabled(document.body):
             try:
                 text = substitute_variables(text.decode("utf-8", "surrogateescape"), variables.values).encode(
                     "utf-8", "surrogateescape"
@@ -174,10 +174,6 @@ def _describe_substituted(message: str, text: bytes, line: int) -> str:
         f"{start}; the quotes of a file are lost before variables are substituted: write ${{quote}}${{{name}}}${{quote}}, and set "
         "quote: '\"' in spec.postBuild.substitute"
     )
-
-
-def _is_substitution_disabled(document: RawDocument) -> bool:
-    return "disabled" in (read_labels(document.body).get(SUBSTITUTE_KEY), read_annotations(document.body).get(SUBSTITUTE_KEY))
 
 
 def _has_encrypted_values(document: RawDocument) -> bool:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from gitsched.build.flux import SUBSTITUTE_KEY, is_substitution_disabled
 from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.edits.manifest_edits import set_namespace
 from gitsched.manifests.envsubst import SubstitutionError, VariableValues, substitute_variables
-from gitsched.model.document import Origin
+from gitsched.model.document import Origin, SourceSpans
 from gitsched.model.finding import Finding, Location
 from gitsched.reconcile.builds.build_context import BuildContext
 from gitsched.reconcile.builds.kustomizations import FileReader, is_read_by_api
@@ -18,9 +18,6 @@ from gitsched.reconcile.bundles.bundle_charts import render_bundle_charts
 from gitsched.reconcile.bundles.bundle_files import DirectoryFiles, DirectoryRequest, PrintedDocument, make_chart_request
 from gitsched.reconcile.source.commit_tree import CommitTree
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
-
-_NOT_SUBSTITUTED = re.compile(rb"^ +kustomize\.toolkit\.fluxcd\.io/substitute: [\"']?disabled", re.MULTILINE)
-"""A label or annotation with which Flux substitutes nothing in an object."""
 
 
 class BuiltDirectory(NamedTuple):
@@ -134,15 +131,29 @@ class DirectoryReader:
                 yield raw
 
     def _substitute(self, text: bytes, values: Mapping[str, str] | None, path: str, findings: list[Finding]) -> bytes:
-        if values is None or b"${" not in text or _NOT_SUBSTITUTED.search(text):
+        """Return the text with the values, but for the objects in which Flux would not substitute them."""
+        if values is None or b"${" not in text:
             return text
+        written = text.decode("utf-8", "surrogateescape")
+        variables, parts, end = VariableValues(values), list[str](), 0
         try:
-            changed: str = substitute_variables(text.decode("utf-8", "surrogateescape"), VariableValues(values))
-            return changed.encode("utf-8", "surrogateescape")
+            for spans in self._list_excluded(text, path) if SUBSTITUTE_KEY.encode() in text else ():
+                parts += (substitute_variables(written[end : spans.start], variables), written[spans.start : spans.end])
+                end = spans.end
+            parts.append(substitute_variables(written[end:], variables))
         except SubstitutionError as error:
             message = f"{error}: add it to spec.values of the Bundle, or write $${{...}} for a text that stays as it is"
             findings.append(Finding("error", "bundle-value", message, Location(path, 1, 1)))
             return text
+        return "".join(parts).encode("utf-8", "surrogateescape")
+
+    def _list_excluded(self, text: bytes, path: str) -> Iterator[SourceSpans]:
+        """Yield the extents of the documents in which nothing is substituted, in their order: those of objects that say so."""
+        end = 0
+        for document in self._reader.read(self._commit.repository.keep_blob(text), path).documents:
+            if is_substitution_disabled(document.body) and document.spans.end > end:
+                yield document.spans
+                end = document.spans.end
 
     def add_namespace(self, document: RawDocument, namespace: str) -> RawDocument:
         """Return a namespaced object of a chart with the namespace of its release, as `helm install` sets it."""
