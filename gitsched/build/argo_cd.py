@@ -154,6 +154,7 @@ def _list_files(options: Body, directory: str, commit: CommitFiles) -> tuple[lis
     """Return the manifests that Argo CD reads in a directory, and why gitsched cannot build them, or ""."""
     prefix = "" if directory == "." else f"{directory}/"
     found: list[str] = []
+    problem = ""
     for path in sorted(commit.entries):
         inside = path[len(prefix) :]
         if not path.startswith(prefix) or ("/" in inside and options.get("recurse") is not True):
@@ -161,13 +162,14 @@ def _list_files(options: Body, directory: str, commit: CommitFiles) -> tuple[lis
         if not (options.get("disableExtensionFilter") is True or _MANIFEST.fullmatch(inside)) or not _is_included(options, inside):
             continue
         if path.endswith(".jsonnet"):
-            return [], f"{path} is Jsonnet, which gitsched does not run: commit what it prints"
+            problem = problem or f"{path} is Jsonnet, which gitsched does not run: commit what it prints"
+            continue
         data = commit.read_blob(commit.entries[path][0])
         if SKIPPED_MARK in data:
             continue
         if path.endswith(".json") or _has_objects(data):
             found.append(inside)
-    return found, ""
+    return found, problem
 
 
 def _has_objects(data: bytes) -> bool:

@@ -46,7 +46,12 @@ FIELD_ROWS: Final = (
         "differs",
         "objects that SOPS encrypted are delivered encrypted; what is generated from an encrypted file is a finding",
     ),
-    FieldRow("Kustomization", "ignore", "finding", "Flux leaves these paths out of what it applies"),
+    FieldRow(
+        "Kustomization",
+        "ignore",
+        "finding",
+        "Flux leaves these paths out of what it applies: remove them from the directory, and this field",
+    ),
     FieldRow(
         "Kustomization", "dependsOn deletionPolicy force healthCheckExprs healthChecks interval prune retryInterval", "no effect"
     ),
@@ -77,9 +82,16 @@ FIELD_ROWS: Final = (
         "differs",
         "files are left out of directories without a kustomization; those that one names are read",
     ),
-    FieldRow("GitRepository", "include", "finding", "Flux adds files of other sources to its copy of the repository: commit them"),
-    FieldRow("GitRepository", "sparseCheckout", "finding", "Flux has only some directories of the repository"),
-    FieldRow("GitRepository", "recurseSubmodules", "finding", "Flux has the files of submodules: commit them"),
+    FieldRow(
+        "GitRepository",
+        "include",
+        "finding",
+        "Flux adds files of other sources to its copy of the repository: commit them, and remove this field",
+    ),
+    FieldRow("GitRepository", "sparseCheckout", "finding", "Flux has only some directories of the repository: remove this field"),
+    FieldRow(
+        "GitRepository", "recurseSubmodules", "finding", "Flux has the files of submodules: commit them, and remove this field"
+    ),
     FieldRow("GitRepository", "interval provider proxySecretRef secretRef serviceAccountName suspend timeout verify", "no effect"),
     FieldRow(
         "OCIRepository",
@@ -101,7 +113,12 @@ FIELD_ROWS: Final = (
     FieldRow(
         "Bucket", "ignore", "differs", "files are left out of directories without a kustomization; those that one names are read"
     ),
-    FieldRow("Bucket", "prefix", "finding", "Flux has only the files with this prefix"),
+    FieldRow(
+        "Bucket",
+        "prefix",
+        "finding",
+        "Flux has only the files with this prefix: remove it, and name the directory in `path` of the Kustomizations",
+    ),
     FieldRow(
         "Bucket",
         "bucketName certSecretRef endpoint insecure interval provider proxySecretRef region secretRef serviceAccountName "
@@ -118,7 +135,7 @@ FIELD_ROWS: Final = (
         "Application",
         "syncPolicy.managedNamespaceMetadata",
         "finding",
-        "Argo CD sets these labels and annotations on the namespace: commit the Namespace with them",
+        "Argo CD sets these labels and annotations on the namespace: commit the Namespace with them, and remove this field",
     ),
     FieldRow(_SOURCE, "repoURL path ref", "same"),
     FieldRow(_SOURCE, "targetRevision tagPrefix", "differs", "the planned commit is what is built"),
@@ -136,12 +153,17 @@ FIELD_ROWS: Final = (
     ),
     FieldRow(_SOURCE, "kustomize.forceCommonLabels kustomize.forceCommonAnnotations kustomize.labelWithoutSelector", "same"),
     FieldRow(_SOURCE, "kustomize.labelIncludeTemplates kustomize.components kustomize.ignoreMissingComponents", "same"),
-    FieldRow(_SOURCE, "kustomize.version", "finding", "Argo CD builds with another kustomize, which may print something else"),
+    FieldRow(
+        _SOURCE,
+        "kustomize.version",
+        "finding",
+        "Argo CD builds with another kustomize, which may print something else: remove this field",
+    ),
     FieldRow(
         _SOURCE,
         "kustomize.kubeVersion kustomize.apiVersions",
         "finding",
-        "charts in the kustomization are rendered for the version of gitsched",
+        "charts in the kustomization are rendered for the version of gitsched: remove this field",
     ),
     FieldRow(_SOURCE, "directory.recurse directory.include directory.exclude directory.disableExtensionFilter", "same"),
     FieldRow(_SOURCE, "directory.jsonnet plugin", "differs", "what they build is not placed, and is a finding"),

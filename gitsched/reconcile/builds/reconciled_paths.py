@@ -6,6 +6,7 @@ another one patches counts as it is after that.
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
@@ -31,7 +32,7 @@ from gitsched.reconcile.cache.caches import SourceFile
 from gitsched.reconcile.cache.failed_builds import FailedBuild
 from gitsched.reconcile.source.commit_tree import CommitTree, open_commit_tree
 from gitsched.reconcile.source.source_history import list_introduced
-from gitsched.reconcile.source.source_reader import make_origin
+from gitsched.reconcile.source.source_reader import is_manifest_path, make_origin
 from gitsched.report.lines import abbreviate_oid
 
 MAX_PATHS = 2_000
@@ -305,10 +306,22 @@ class _PathBuilds:
             text = f"{message}. {path.name} is not built, and what it reconciles is {effect}"
             self._findings[Finding("error" if earlier else "warning", code, text, location)] = None
         reason = f"{path.describe()}, which fails: {problems[0][1]}" if problems else path.describe()
-        for name in sorted(path.closure.resources):
-            self._failed_files.add(path.find_source(name))
-            for document in self._list_file_documents(path.find_source(name), path.closure.files[name]):
+        files = {path.find_source(name): path.closure.files[name] for name in sorted(path.closure.resources)}
+        self._failed_files.update(files)
+        for name, blob in (*files.items(), *self._list_templates(path)):
+            for document in self._list_file_documents(name, blob):
                 self._unplaced.append(KustomizedDocument(_apply_recipe(document, path), lambda: reason, code=NOT_BUILT))
+
+    def _list_templates(self, path: ReconciledPath) -> Iterator[tuple[str, str]]:
+        """Yield the templates of the chart of a path that cannot be built, which are parts of this chart all the same."""
+        if path.recipe.chart is not None:
+            self._charts.add(path.recipe.chart.chart)
+            start = posixpath.normpath(posixpath.join(path.recipe.chart.chart, "templates")) + "/"
+            yield from (
+                (name, self._commit.entries[name][0])
+                for name in sorted(self._commit.entries)
+                if name.startswith(start) and is_manifest_path(name)
+            )
 
     def _read_earlier(self, name: str) -> list[RawDocument]:
         """Return the objects of a path as the newest commit has them that can be built, up to that of the last run; none if there is no
