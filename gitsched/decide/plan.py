@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.decide.decisions import DecisionSet, decide
 from gitsched.decide.guard.guard_settings import GuardRecord
@@ -21,10 +21,11 @@ from gitsched.decide.guard.plan_changes import (
     report_changes,
     withhold_changes,
 )
-from gitsched.decide.incremental.plan_state import Totals, compute_totals, sort_findings
+from gitsched.decide.incremental.plan_state import Totals, sort_findings
 from gitsched.decide.last_valid_files import render_last_valid
 from gitsched.decide.plan_result import Plan, PlanDetails
-from gitsched.decide.registry import list_absence_codes, policy_apis
+from gitsched.decide.plan_totals import compute_totals, find_unmatched
+from gitsched.decide.registry import policy_apis
 from gitsched.decide.rendered_tree import RenderCache, RenderedTree, render
 from gitsched.decide.skipped_workloads import list_object_paths
 from gitsched.decide.workload_decision import DecisionCache
@@ -47,9 +48,6 @@ if TYPE_CHECKING:
     from gitsched.model.planned_files import PlannedFile
     from gitsched.model.scheduling import Outcome
 
-_SELECTORS = frozenset(("matchLabels", "matchExpressions", "exclude", "targetCluster", "targetClusters", "clusters"))
-"""Members with a selector for clusters, or with names of clusters that no other finding is about."""
-
 
 class InMemoryCaches:
     """The decisions and files of the last complete plan, for the next one in the same process."""
@@ -70,18 +68,10 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     caches = caches or InMemoryCaches()
     source, decisions = _decide(source, caches.decisions)
     decisions = decisions if decisions.tenancy is None else drop_left_clusters(source, decisions)
-    documents = decisions.catalog.api_documents
-    has_selectors = any(has_selector(document.body.get("spec")) for listed in documents.values() for document in listed)
-    if has_selectors or source.source.variants or len(decisions.engines) > 1:
-        from gitsched.decide.unmatched_selectors import list_unmatched  # many sources have no selectors
-
-        catalog = decisions.catalog
-        selecting = {
-            **documents,
-            BUNDLE_KIND: [entry for key, entry in catalog.templates.items() if key[:2] == BUNDLE_KIND],
-        }
-        unmatched = list_unmatched(selecting, catalog.broken, decisions.findings, decisions.engines)
-        decisions = decisions._replace(findings=(*decisions.findings, *unmatched))
+    catalog = decisions.catalog
+    bundles = tuple(entry for key, entry in catalog.templates.items() if key[:2] == BUNDLE_KIND)
+    unmatched = find_unmatched(catalog.api_documents, bundles, catalog.broken, decisions.engines, decisions.findings)
+    decisions = decisions._replace(findings=(*decisions.findings, *unmatched))
     if any(policy_apis[engine.name].selecting_annotation for engine in decisions.engines if engine.name in policy_apis):
         from gitsched.decide.unread_annotations import list_unread_annotations  # many sources use no such API
 
@@ -95,20 +85,10 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     found = (*changes.decisions.findings, *retention.findings, *rollouts.findings)
     decisions = changes.decisions._replace(findings=found)
     relations, relation_findings = _relate(decisions, source.source.config, caches)
-    totals = compute_totals(
-        decisions,
-        rendered,
-        choose_config(source),
-        *source.times,
-        source.source.file_findings,
-        source.source.other_findings,
-        directories.retiring,
-        relation_findings,
+    totals = compute_totals(decisions, rendered, source.source, choose_config(source), source.times)._replace(
+        retiring=directories.retiring,
+        relation_findings=relation_findings,
         retained=retention.copies,
-        # What documents select and name may be among the objects that are not built.
-        hidden_codes=list_absence_codes() if source.source.incomplete else frozenset(),
-    )
-    totals = totals._replace(
         has_settled_copies=retention.is_settled,
         rollouts=rollouts.targets,
         undelivered=undelivered,
@@ -145,13 +125,6 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
         rollout_records=rollouts.records,
         adopted=adopted,
     )
-
-
-def has_selector(value: Any) -> bool:
-    """Return whether a part of a policy may have a selector for clusters."""
-    if isinstance(value, list):
-        return any(map(has_selector, value))
-    return isinstance(value, dict) and (not _SELECTORS.isdisjoint(value) or any(map(has_selector, value.values())))
 
 
 class _Directories(NamedTuple):

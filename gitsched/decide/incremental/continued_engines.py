@@ -11,10 +11,8 @@ from gitsched.decide.decisions import describe_recorded
 from gitsched.decide.engines import collect_cluster_facts, list_engine_records
 from gitsched.decide.incremental.changed_documents import creates_engine
 from gitsched.decide.incremental.own_workloads import OwnWorkload, read_own_workloads
-from gitsched.decide.plan import has_selector
 from gitsched.decide.registry import is_active, policy_apis
 from gitsched.model.document import Key
-from gitsched.model.variants import BUNDLE_KIND
 
 if TYPE_CHECKING:
     from gitsched.apis.policy_api import PolicyEngine
@@ -22,12 +20,9 @@ if TYPE_CHECKING:
     from gitsched.decide.engines import EngineRecords
     from gitsched.decide.incremental.changed_documents import SourceDiff
     from gitsched.decide.incremental.plan_state import PlanRows, Totals
-    from gitsched.model.document import Document
     from gitsched.model.finding import Finding
     from gitsched.model.planned_files import ClusterInfo
     from gitsched.model.scheduling import Outcome, RecordedDecision
-
-SELECTOR_CODES = ("selector-unmatched", "selector-invalid")
 
 
 class ContinuedEngines(NamedTuple):
@@ -133,22 +128,3 @@ def _list_active(kinds: Iterable[tuple[str, str]]) -> list[str]:
     """Return the policy APIs that documents of these kinds make active."""
     kinds = frozenset(kinds)
     return [api.name for api in policy_apis.values() if is_active(api, kinds)]
-
-
-def update_selector_findings(
-    findings: tuple[Finding, ...],
-    documents: Mapping[tuple[str, str], tuple[Document, ...]],
-    engines: tuple[PolicyEngine, ...],
-    engine_findings: tuple[Finding, ...],
-    bundles: tuple[Document, ...] = (),
-) -> tuple[Finding, ...]:
-    """Return the findings of a plan, with those about selectors for clusters as the changed documents and the Bundles have them."""
-    kept = tuple(finding for finding in findings if finding.code not in SELECTOR_CODES)
-    by_count = sorted(documents.values(), key=len)  # a selector is found soon, because there are fewer policies than clusters
-    if not (bundles or len(engines) > 1 or any(has_selector(one.body.get("spec")) for listed in by_count for one in listed)):
-        return kept
-    from gitsched.decide.unmatched_selectors import list_unmatched  # many sources have no selectors
-
-    known = frozenset(engine_findings)
-    selecting = {**documents, BUNDLE_KIND: bundles} if bundles else documents
-    return (*kept, *(one for one in list_unmatched(selecting, (), engine_findings, engines) if one not in known))

@@ -17,7 +17,6 @@ from gitsched.decide.incremental.changed_moves import list_changed_moves
 from gitsched.decide.incremental.changed_namespaces import list_rows_with_objects, update_namespace_manifests
 from gitsched.decide.incremental.changed_output import NO_COPY_PATHS, has_record_conflict, list_changed_files
 from gitsched.decide.incremental.changed_parts import find_changed_parts
-from gitsched.decide.incremental.changed_totals import UPDATED_CODES, update_totals
 from gitsched.decide.incremental.continued_engines import ContinuedEngines, continue_engines
 from gitsched.decide.incremental.incremental_changes import IncrementalChanges
 from gitsched.decide.incremental.plan_contents import make_workload_row
@@ -34,6 +33,7 @@ from gitsched.decide.incremental.plan_state import (
 from gitsched.decide.incremental.withheld_workloads import NO_RULES, GuardRules, check_guard
 from gitsched.decide.plan import build_plan
 from gitsched.decide.plan_result import Plan
+from gitsched.decide.plan_totals import UPDATED_CODES, update_totals
 from gitsched.decide.rendered_tree import BlobLookup, RenderCache
 from gitsched.decide.workload_decision import is_unchanged
 from gitsched.model.changes import NOTHING_RETAINED, CopyRetention

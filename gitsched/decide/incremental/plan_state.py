@@ -5,29 +5,23 @@ The state describes one output tree. When it is lost, a complete plan gives the 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
-from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from gitsched.apis.gitsched.tenancy import PLATFORM
 from gitsched.model.changes import NOTHING_WITHHELD
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.finding import Finding, finding_sort_key
 from gitsched.model.scheduling import Outcome, RecordedDecision
 from gitsched.model.time import EPOCH
-from gitsched.render.readme import MAX_ROWS
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config
     from gitsched.apis.gitsched.tenant import Tenant
     from gitsched.apis.policy_api import PolicyEngine
-    from gitsched.decide.decisions import DecisionSet
     from gitsched.decide.engines import EngineRecords
     from gitsched.decide.relations.located_findings import LocatedFinding
     from gitsched.decide.relations.relation_database import FactChanges, PlanRelations
-    from gitsched.decide.rendered_tree import RenderedTree
     from gitsched.decide.tenants.tenant_amounts import Amounts
     from gitsched.model.changes import RetainedCopy, WithheldChanges
     from gitsched.model.holds import HeldPlacement
@@ -136,22 +130,22 @@ class Totals(NamedTuple):
     config: Config
     source_time: datetime
     now: datetime
-    state_counts: Mapping[str, int]
-    unclaimed: int
-    findings_by_file: Mapping[str, tuple[Finding, ...]]
-    findings_by_workload: Mapping[Key, tuple[Finding, ...]]
-    engine_findings: tuple[Finding, ...]
-    other_findings: tuple[Finding, ...]
-    wakeups: Mapping[Key, datetime]
-    unstable: frozenset[Key]
-    first_outcomes: Mapping[Key, Outcome]
-    first_clusters: Mapping[str, ClusterInfo]
-    cluster_count: int
-    retiring: Mapping[str, datetime]
-    namespace_manifests: Mapping[str, tuple[str, PlannedFile]]
-    records: EngineRecords
-    recorded: tuple[RecordedDecision, ...]
-    kind_scopes: Mapping[tuple[str, str], bool]
+    state_counts: Mapping[str, int] = {}
+    unclaimed: int = 0
+    findings_by_file: Mapping[str, tuple[Finding, ...]] = {}
+    findings_by_workload: Mapping[Key, tuple[Finding, ...]] = {}
+    engine_findings: tuple[Finding, ...] = ()
+    other_findings: tuple[Finding, ...] = ()
+    wakeups: Mapping[Key, datetime] = {}
+    unstable: frozenset[Key] = frozenset()
+    first_outcomes: Mapping[Key, Outcome] = {}
+    first_clusters: Mapping[str, ClusterInfo] = {}
+    cluster_count: int = 0
+    retiring: Mapping[str, datetime] = {}
+    namespace_manifests: Mapping[str, tuple[str, PlannedFile]] = {}
+    records: EngineRecords = ()
+    recorded: tuple[RecordedDecision, ...] = ()
+    kind_scopes: Mapping[tuple[str, str], bool] = {}
     guessed_kinds: frozenset[tuple[str, str]] = frozenset()
     repeated: frozenset[Key] = frozenset()
     unused: frozenset[Key] = frozenset()
@@ -269,64 +263,6 @@ def strip_outcome(outcome: Outcome) -> Outcome:
         for target in outcome.targets
     )
     return outcome._replace(records=(), manifests=None, kept_paths={}, previous_targets=(), targets=targets)
-
-
-def compute_totals(
-    decisions: DecisionSet,
-    rendered: RenderedTree,
-    config: Config,
-    source_time: datetime,
-    now: datetime,
-    file_findings: Mapping[str, tuple[Finding, ...]],
-    other_findings: tuple[Finding, ...],
-    retiring: Mapping[str, datetime],
-    relation_findings: tuple[LocatedFinding, ...] = (),
-    retained: tuple[RetainedCopy, ...] = (),
-    hidden_codes: frozenset[str] = frozenset(),
-) -> Totals:
-    """Return the totals of a complete plan.
-
-    `file_findings` are the findings of source files by path, `other_findings` those that belong to no file that was read, and
-    `relation_findings` those about relations. `hidden_codes` are those of findings of engines that are left out.
-    """
-    outcomes = decisions.outcomes
-    engine_findings = tuple(finding for engine in decisions.engines for finding in engine.findings)
-    known = frozenset(engine_findings)
-    return Totals(
-        config=config,
-        source_time=source_time,
-        now=now,
-        state_counts=Counter(outcome.state for outcome in outcomes.values()),
-        unclaimed=decisions.unclaimed,
-        findings_by_file={path: findings for path, findings in file_findings.items() if findings},
-        findings_by_workload={key: outcome.findings for key, outcome in outcomes.items() if outcome.findings},
-        engine_findings=engine_findings,
-        other_findings=(*other_findings, *(f for f in decisions.findings if f not in known), *rendered.findings),
-        wakeups={key: outcome.wakeup for key, outcome in outcomes.items() if outcome.wakeup is not None},
-        unstable=decisions.unstable - decisions.own_workloads,
-        first_outcomes={key: strip_outcome(outcome) for key, outcome in islice(outcomes.items(), MAX_ROWS)},
-        first_clusters=dict(sorted(rendered.cluster_facts.items())[:MAX_ROWS]),
-        cluster_count=len(rendered.cluster_facts),
-        retiring=retiring,
-        namespace_manifests=rendered.namespace_manifests,
-        records=decisions.engine_records,
-        recorded=decisions.recorded,
-        kind_scopes=decisions.catalog.kind_scopes,
-        guessed_kinds=frozenset(decisions.catalog.guessed_scopes),
-        repeated=decisions.catalog.identical | decisions.catalog.duplicate_templates.keys(),
-        unused=frozenset((*decisions.catalog.duplicate_templates, *decisions.catalog.broken)),
-        varied=frozenset(decisions.variants),
-        relation_findings=relation_findings,
-        retained=retained,
-        hidden_codes=hidden_codes,
-        held={key: outcome.held for key, outcome in outcomes.items() if outcome.held is not None},
-        document_count=sum(map(len, decisions.catalog.api_documents.values())),
-        template_count=len(decisions.catalog.templates),
-        own=decisions.own_workloads,
-        part_kinds=frozenset(key[:2] for key in decisions.kustomized),
-        owners=() if decisions.tenancy is None else (PLATFORM, *sorted(set(decisions.tenancy.owners.values()))),
-        trusted_tenants=None if decisions.tenancy is None else decisions.tenancy.paths.unsettled,
-    )
 
 
 def sort_findings(totals: Totals) -> tuple[Finding, ...]:

@@ -222,20 +222,8 @@ def _make_totals(
         now=times.now,
         state_counts=Counter(record.workloads or {}),
         unclaimed=record.unclaimed,
-        findings_by_file={},
-        findings_by_workload={},
-        engine_findings=(),
         other_findings=findings,
-        wakeups={},
-        unstable=frozenset(),
-        first_outcomes={},
-        first_clusters={},
         cluster_count=cluster_count,
-        retiring={},
-        namespace_manifests={},
-        records=(),
-        recorded=(),
-        kind_scopes={},
     )
 
 

@@ -1,0 +1,287 @@
+"""Compute the totals of a plan from those of the last one: counts, findings, deadlines and the first rows of README.md.
+
+A complete plan starts from totals of no workload and no cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from heapq import nsmallest
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from gitsched.apis.gitsched.tenancy import PLATFORM
+from gitsched.decide.engines import collect_cluster_facts
+from gitsched.decide.incremental.plan_state import PlanTimes, Totals, strip_outcome, workload_sort_key
+from gitsched.decide.registry import list_absence_codes
+from gitsched.model.cluster_report import CLUSTER_REPORT
+from gitsched.model.variants import BUNDLE_KIND
+from gitsched.render.readme import MAX_ROWS
+
+if TYPE_CHECKING:
+    from gitsched.apis.capabilities import DocumentPair
+    from gitsched.apis.gitsched.config import Config
+    from gitsched.apis.policy_api import PolicyEngine
+    from gitsched.decide.decisions import DecisionSet
+    from gitsched.decide.incremental.incremental_changes import IncrementalChanges
+    from gitsched.decide.incremental.plan_state import ClusterRow
+    from gitsched.decide.plan_input import SourceTree
+    from gitsched.decide.rendered_tree import RenderedTree
+    from gitsched.model.document import Document, Key
+    from gitsched.model.finding import Finding
+    from gitsched.model.planned_files import ClusterInfo
+    from gitsched.model.scheduling import Outcome
+
+SELECTOR_CODES = ("selector-unmatched", "selector-invalid")
+_SELECTORS = frozenset(("matchLabels", "matchExpressions", "exclude", "targetCluster", "targetClusters", "clusters"))
+"""Members with a selector for clusters, or with names of clusters that no other finding is about."""
+COPY_CODE = "copy-retained"
+RENAME_CODES = ("renamed-from-unknown", "renamed-from-claimed")
+"""Codes of findings about what one run removes, which the next run does not repeat."""
+UPDATED_CODES = (
+    *SELECTOR_CODES,
+    "adopted-held",
+    "annotation-unread",
+    "facts-incomplete",
+    "report-cluster-unknown",
+    COPY_CODE,
+    *RENAME_CODES,
+)
+"""Codes of findings that belong to no file or workload, and that an incremental plan updates."""
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def compute_totals(decisions: DecisionSet, rendered: RenderedTree, source: SourceTree, config: Config, times: PlanTimes) -> Totals:
+    """Return what the totals of a complete plan have besides its relations, copies and rollouts."""
+    catalog, tenancy = decisions.catalog, decisions.tenancy
+    engine_findings = tuple(finding for engine in decisions.engines for finding in engine.findings)
+    known = frozenset(engine_findings)
+    totals = Totals(
+        config,
+        *times,
+        unclaimed=decisions.unclaimed,
+        findings_by_file={path: findings for path, findings in source.file_findings.items() if findings},
+        engine_findings=engine_findings,
+        other_findings=(*source.other_findings, *(one for one in decisions.findings if one not in known), *rendered.findings),
+        unstable=decisions.unstable - decisions.own_workloads,
+        namespace_manifests=rendered.namespace_manifests,
+        records=decisions.engine_records,
+        recorded=decisions.recorded,
+        kind_scopes=catalog.kind_scopes,
+        guessed_kinds=frozenset(catalog.guessed_scopes),
+        repeated=catalog.identical | catalog.duplicate_templates.keys(),
+        unused=frozenset((*catalog.duplicate_templates, *catalog.broken)),
+        varied=frozenset(decisions.variants),
+        # What documents select and name may be among the objects that are not built.
+        hidden_codes=list_absence_codes() if source.incomplete else frozenset(),
+        document_count=sum(map(len, catalog.api_documents.values())),
+        template_count=len(catalog.templates),
+        own=decisions.own_workloads,
+        part_kinds=frozenset(key[:2] for key in decisions.kustomized),
+        owners=() if tenancy is None else (PLATFORM, *sorted(set(tenancy.owners.values()))),
+        trusted_tenants=None if tenancy is None else tenancy.paths.unsettled,
+    )
+    return _add_clusters(_add_workloads(totals, decisions.outcomes), rendered.cluster_facts)
+
+
+def update_totals(
+    changes: IncrementalChanges,
+    cluster_rows: Mapping[str, ClusterRow],
+    copy_findings: tuple[Finding, ...] | None,
+    part_findings: Iterable[Finding] = (),
+) -> Totals:
+    """Return the totals with what was decided again. `copy_findings` are those about retained copies; None if they stay as they are.
+    `part_findings` are about objects that kustomizations change and that policies select."""
+    totals, rows, diff, continued = changes.totals, changes.rows, changes.diff, changes.continued
+    by_file = dict(totals.findings_by_file)
+    for path, findings in diff.findings.items():
+        _set_or_remove(by_file, path, findings)
+    known = ((key, changes.removed.get(key) or rows.read_workload(key)) for key in (*changes.removed, *changes.outcomes))
+    former = {key: row.outcome for key, row in known if row is not None}
+    unclaimed = _list_unclaimed(changes)
+    new = _add_workloads(totals, changes.outcomes, former, lambda count: _list_first(changes, count))
+    clusters = {name: row.facts for name, row in cluster_rows.items()}
+    return _add_clusters(new, clusters, sum(rows.read_cluster(name) is not None for name in clusters))._replace(
+        source_time=changes.snapshot.at,
+        now=changes.snapshot.now,
+        unclaimed=totals.unclaimed + sum(after - before for before, after in unclaimed.values()),
+        unstable=changes.unstable,
+        findings_by_file=by_file,
+        engine_findings=continued.findings,
+        other_findings=(*_update_other_findings(changes, unclaimed, copy_findings), *part_findings),
+        records=continued.records,
+        recorded=continued.recorded,
+        document_count=totals.document_count + _count_new(diff.api_documents),
+        template_count=totals.template_count + _count_new(diff.templates),
+        has_new_records=continued.records != totals.records or any(finding.is_change for finding in continued.findings),
+        own=changes.own,
+        part_kinds=changes.snapshot.part_kinds,
+    )
+
+
+def _count_new(changes: Mapping[Key, DocumentPair]) -> int:
+    """Return how many more documents there are."""
+    return sum((before is None) - (after is None) for before, after in changes.values())
+
+
+def _list_unclaimed(changes: IncrementalChanges) -> dict[Key, tuple[bool, bool]]:
+    """Return which of the changed templates no API claims: before and now."""
+    rows, templates = changes.rows, changes.templates
+    continued = changes.continued
+    old = {key for key, _ in changes.totals.records} | continued.referenced_before
+    new = {key for key, _ in continued.records} | continued.referenced
+    found = {}
+    for key in {**changes.documents, **templates, **dict.fromkeys(old ^ new)}:
+        existed = templates[key][0] is not None if key in templates else key in rows.template_index
+        exists = templates[key][1] is not None if key in templates else existed
+        before = existed and key not in old and rows.read_workload(key) is None
+        is_decided = key in changes.outcomes or (key not in changes.documents and rows.read_workload(key) is not None)
+        found[key] = before, exists and key not in new and not is_decided
+    return found
+
+
+def _update_other_findings(
+    changes: IncrementalChanges, unclaimed: Mapping[Key, tuple[bool, bool]], copy_findings: tuple[Finding, ...] | None
+) -> tuple[Finding, ...]:
+    """Return the findings that belong to no file or workload. Those about selectors, annotations and retained copies are updated."""
+    continued, snapshot = changes.continued, changes.snapshot
+    passed = RENAME_CODES if copy_findings is None else (*RENAME_CODES, COPY_CODE)
+    reported = changes.diff.parts.reported
+    known = (finding for finding in changes.totals.other_findings if finding.code not in passed and finding not in reported)
+    findings = (*known, *(copy_findings or ()))
+    if changes.diff.api_documents:
+        varied = (
+            snapshot.templates.get(key) for key in sorted(changes.totals.varied, key=workload_sort_key) if key[:2] == BUNDLE_KIND
+        )
+        bundles = tuple(one for one in varied if one is not None)
+        unmatched = find_unmatched(snapshot.documents, bundles, (), continued.engines, continued.findings)
+        findings = (*(finding for finding in findings if finding.code not in SELECTOR_CODES), *unmatched)
+        findings = _update_unknown_reports(findings, changes)
+    if not unclaimed:
+        return findings
+    from gitsched.decide.unread_annotations import find_unread_annotations, list_selecting_annotations
+
+    wanted = list_selecting_annotations(continued.engines)
+    if not wanted:
+        return findings
+
+    def find(key: Key, document: Document | None) -> Iterable[Finding]:
+        return find_unread_annotations(document or changes.documents.get(key) or snapshot.templates[key], wanted)
+
+    templates = changes.templates
+    old = (found for key, (was, _) in unclaimed.items() if was for found in find(key, templates.get(key, (None, None))[0]))
+    gone = frozenset(old)
+    new = (found for key, (_, is_unclaimed) in unclaimed.items() if is_unclaimed for found in find(key, None))
+    return (*(finding for finding in findings if finding not in gone), *new)
+
+
+def _update_unknown_reports(findings: tuple[Finding, ...], changes: IncrementalChanges) -> tuple[Finding, ...]:
+    """Return findings with those about ClusterReports as the clusters and reports are now."""
+    reports = changes.snapshot.documents.get(CLUSTER_REPORT, ())
+    if not reports and not any(key[:2] == CLUSTER_REPORT for key in changes.diff.api_documents):
+        return findings
+    from gitsched.decide.rollouts.cluster_reports import (  # few sources have reports of clusters
+        UNKNOWN_CLUSTER,
+        find_unknown_reports,
+    )
+
+    kept = (finding for finding in findings if finding.code != UNKNOWN_CLUSTER)
+    return (*kept, *find_unknown_reports(reports, collect_cluster_facts(changes.continued.engines)))
+
+
+def _list_first(changes: IncrementalChanges, count: int) -> Iterator[Outcome]:
+    """Yield the first outcomes of the last plan, without the removed ones, by (namespace, name)."""
+    placed = {key for key, entry in changes.rows.template_index.items() if entry.placement is not None}
+    stored = (placed | changes.restored).difference(changes.removed)
+    rows = (changes.rows.read_workload(key) for key in nsmallest(count, stored, key=workload_sort_key))
+    return (row.outcome for row in rows if row is not None)
+
+
+def _add_workloads(
+    totals: Totals,
+    outcomes: Mapping[Key, Outcome],
+    former: Mapping[Key, Outcome] | None = None,
+    list_first: Callable[[int], Iterable[Outcome]] = lambda _: (),
+) -> Totals:
+    """Return the totals with the outcomes of decided workloads. `former` are those of the last plan of these and of removed ones.
+    `list_first` returns as many of the first ones of all that are not removed, as the last plan has them."""
+    former = former or {}
+    states, wakeups, held = dict(totals.state_counts), dict(totals.wakeups), dict(totals.held)
+    findings = dict(totals.findings_by_workload)
+    for key in {**dict.fromkeys(former), **outcomes}:
+        before, outcome = former.get(key), outcomes.get(key)
+        if before is not None:
+            states[before.state] -= 1
+        if outcome is not None:
+            states[outcome.state] = states.get(outcome.state, 0) + 1
+        _set_or_remove(wakeups, key, outcome.wakeup if outcome is not None else None)
+        _set_or_remove(findings, key, outcome.findings if outcome is not None else ())
+        _set_or_remove(held, key, outcome.held if outcome is not None else None)
+    return totals._replace(
+        state_counts=states,
+        wakeups=wakeups,
+        findings_by_workload=findings,
+        held=held if held == totals.held else dict(sorted(held.items(), key=lambda entry: workload_sort_key(entry[0]))),
+        first_outcomes=_choose_first(totals, outcomes, former, list_first),
+    )
+
+
+def _choose_first(
+    totals: Totals, outcomes: Mapping[Key, Outcome], former: Mapping[Key, Outcome], list_first: Callable[[int], Iterable[Outcome]]
+) -> dict[Key, Outcome]:
+    """Return the outcomes that README.md shows: the first ones by (namespace, name)."""
+    before = totals.first_outcomes
+    first = {key: outcome for key, outcome in before.items() if key not in former or key in outcomes}
+    if len(first) < len(before) and totals.workload_count > len(before):
+        first |= {outcome.key: outcome for outcome in list_first(MAX_ROWS)}
+    last = max(map(workload_sort_key, first), default=None)
+    for key, outcome in outcomes.items():
+        if key in first or len(first) < MAX_ROWS or (last is not None and workload_sort_key(key) < last):
+            first[key] = strip_outcome(outcome)
+    order = sorted(first, key=workload_sort_key) if before else tuple(first)
+    return {key: first[key] for key in order[:MAX_ROWS]}
+
+
+def _add_clusters(totals: Totals, clusters: Mapping[str, ClusterInfo], known: int = 0) -> Totals:
+    """Return the totals with the facts of some clusters, of which so many are `known` already. None is ever removed: README.md shows the
+    first ones by name."""
+    before = totals.first_clusters
+    last = max(before, default="")
+    new = {name: facts for name, facts in clusters.items() if name in before or name < last or len(before) < MAX_ROWS}
+    return totals._replace(
+        first_clusters=dict(sorted({**before, **new}.items())[:MAX_ROWS]),
+        cluster_count=totals.cluster_count + len(clusters) - known,
+    )
+
+
+def _set_or_remove(entries: dict[K, V], key: K, value: V | None) -> None:
+    """Set an entry, or remove it where the value is empty."""
+    if value:
+        entries[key] = value
+    else:
+        entries.pop(key, None)
+
+
+def find_unmatched(
+    documents: Mapping[tuple[str, str], tuple[Document, ...]],
+    bundles: tuple[Document, ...],
+    broken: Iterable[Key],
+    engines: tuple[PolicyEngine, ...],
+    found: Iterable[Finding],
+) -> tuple[Finding, ...]:
+    """Return the findings about selectors in documents of policy APIs and in Bundles, besides those that are `found` already. `broken` are
+    the keys of broken documents."""
+    by_count = sorted(documents.values(), key=len)  # a selector is found soon, because there are fewer policies than clusters
+    if not (bundles or len(engines) > 1 or any(_has_selector(one.body.get("spec")) for listed in by_count for one in listed)):
+        return ()
+    from gitsched.decide.unmatched_selectors import list_unmatched  # many sources have no selectors
+
+    known, selecting = frozenset(found), {**documents, BUNDLE_KIND: bundles} if bundles else documents
+    return tuple(one for one in list_unmatched(selecting, broken, known, engines) if one not in known)
+
+
+def _has_selector(value: Any) -> bool:
+    """Return whether a part of a policy may have a selector for clusters."""
+    if isinstance(value, list):
+        return any(map(_has_selector, value))
+    return isinstance(value, dict) and (not _SELECTORS.isdisjoint(value) or any(map(_has_selector, value.values())))
