@@ -20,7 +20,8 @@ CHANGES = USAGE
 
 MEANINGS = {
     DONE: "success; there may be warnings",
-    FINDINGS: "a finding of severity error, changes that the guard withholds, or invalid input or settings",
+    FINDINGS: "a finding of severity error, in a plan with BASE a workload that becomes unplaced or stops, changes that the guard "
+    "withholds, or invalid input or settings",
     USAGE: "wrong usage; with `--detailed-exitcode` of `plan`, `tidy` or `status` also: there are changes or expired documents, or the "
     "fleet needs attention",
     BUG: "a bug in gitsched",
@@ -56,8 +57,11 @@ def get_run_code(
     return CHANGES if changes else DONE
 
 
-def get_review_code(reviewed: Review, fail_on: FailOn, *, detailed: bool = False) -> int:
-    """Return the exit code for a plan or a reconcile; `detailed` is --detailed-exitcode."""
+def get_review_code(reviewed: Review, fail_on: FailOn, *, detailed: bool = False, lost: bool = False) -> int:
+    """Return the exit code for a plan or a reconcile; `detailed` is --detailed-exitcode. `lost`: against the base of a plan, a workload
+    becomes unplaced or stops, which fails unless nothing does."""
+    if lost and fail_on != "none":
+        return FINDINGS
     return get_run_code(
         reviewed.findings,
         fail_on,

@@ -176,7 +176,8 @@ FAIL_ON = click.option(
     type=click.Choice(["error", "warning", "unschedulable", "none"]),
     default="error",
     show_default=True,
-    help="Exit with 1 on findings of severity error, also on warnings, also on unplaced workloads, or never.",
+    help="Exit with 1 on findings of severity error and, in a plan with BASE, on workloads that become unplaced or stop, also on warnings, "
+    "also on all unplaced workloads, or never.",
 )
 
 FACTS_REPOSITORY = click.option(

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 REMOVED_REASON = "removed from the source"
 UNSELECTED_REASON = "no longer selected by a policy"
 INDEPENDENT_REASON = "no workload depends on it"
+INTENDED_REASONS = frozenset((REMOVED_REASON, INDEPENDENT_REASON))
+"""Why workloads leave all of their clusters as the source asks for."""
 
 
 class RemovedPlacement(NamedTuple):
@@ -69,7 +71,7 @@ def list_removal_moves(removed: Iterable[RemovedPlacement], decisions: DecisionS
             reason = INDEPENDENT_REASON if workload.dependent else UNSELECTED_REASON
         elif workload.key in decisions.kustomized:
             reason = f"{UNSELECTED_REASON}, and {decisions.kustomized[workload.key]}"
-        yield Move(workload.key, workload.replicas, {}, reason)
+        yield Move(workload.key, workload.replicas, {}, reason, intended=reason in INTENDED_REASONS)
 
 
 def list_part_findings(removed: Iterable[RemovedPlacement]) -> Iterator[Finding]:

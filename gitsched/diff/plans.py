@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitsched.decide.plan_result import Plan, describe_reason
-from gitsched.decide.removals import REMOVED_REASON, UNSELECTED_REASON
+from gitsched.decide.removals import INDEPENDENT_REASON, INTENDED_REASONS, REMOVED_REASON, UNSELECTED_REASON
 from gitsched.decide.variants.built_parts import PartOwners, make_part_move
 from gitsched.model.changes import ManifestChange, Move, RecordChange
 from gitsched.model.document import Key
@@ -23,6 +23,7 @@ from gitsched.report.summary import REVIEWED_TRAILER, format_targets
 if TYPE_CHECKING:
     from gitsched.decide.rendered_tree import BlobLookup
     from gitsched.model.commit import Commit
+    from gitsched.model.scheduling import Outcome
 
 
 def list_moves_between(base: Plan, head: Plan, documents: Collection[Key]) -> tuple[Move, ...]:
@@ -43,9 +44,14 @@ def list_moves_between(base: Plan, head: Plan, documents: Collection[Key]) -> tu
             if owner is not None:
                 moves += filter(None, [make_part_move(key, outcome.replicas_by_cluster, owner)])
                 continue
-            reason = UNSELECTED_REASON if key in documents else REMOVED_REASON
-            moves.append(Move(key, outcome.replicas_by_cluster, {}, reason))
+            moves.append(make_removal_move(outcome, is_in_source=key in documents))
     return tuple(moves)
+
+
+def make_removal_move(earlier: Outcome, *, is_in_source: bool) -> Move:
+    """Return the move of a workload that only the earlier plan places. What no policy placed there came along with other workloads."""
+    reason = REMOVED_REASON if not is_in_source else UNSELECTED_REASON if earlier.policy else INDEPENDENT_REASON
+    return Move(earlier.key, earlier.replicas_by_cluster, {}, reason, intended=reason in INTENDED_REASONS)
 
 
 MAX_MANIFESTS = 200

@@ -38,7 +38,8 @@ class Move(NamedTuple):
     means unplaced.
 
     `reason` is one line; `causes` are its causes, the main one first, and empty if they were not computed. `included` are replicas that
-    clusters already have, by cluster: those of workloads that are a part of this one now.
+    clusters already have, by cluster: those of workloads that are a part of this one now. `intended`: the workload has no cluster because
+    the source no longer has it, or because no workload depends on it any more.
     """
 
     key: Key
@@ -47,6 +48,7 @@ class Move(NamedTuple):
     reason: str
     causes: tuple[Cause, ...] = ()
     included: Mapping[str, int] = {}
+    intended: bool = False
 
     @property
     def becomes_unplaced(self) -> bool:

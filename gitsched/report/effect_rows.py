@@ -19,6 +19,10 @@ EffectRow = tuple[str, str, str, str, str]
 """The workload, the clusters that lose and gain replicas, the number of missing replicas, and the reason."""
 
 
+MAX_SINGLE_EFFECTS = 10
+"""The number of workloads up to which each has a row of its own."""
+
+
 class EffectRows:
     """The effects of an event as rows; many workloads with the same reason are one row."""
 
@@ -31,7 +35,10 @@ class EffectRows:
         effects = self._effects.values()
         position = {key: number for number, key in enumerate(self._effects)}
         moves = [Move(each.key, each.before, each.after, each.reason) for each in effects]
-        return sorted(group_moves(moves), key=lambda group: min(position[move.key] for move in group.moves))
+        return sorted(
+            group_moves(moves, each=len(moves) <= MAX_SINGLE_EFFECTS),
+            key=lambda group: min(position[move.key] for move in group.moves),
+        )
 
     def list_rows(self, most: int, clusters: int) -> list[EffectRow]:
         """Return about `most` rows with about so many `clusters` by name."""

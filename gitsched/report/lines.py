@@ -25,13 +25,17 @@ _CI_COMMAND = re.compile(r"^[^\S\n]*(?=::)|##(?=(?:vso|teamcity)?\[)", re.MULTIL
 
 CLUSTERS_SHOWN = 6
 """The number of clusters listed by name for one side of a move; the others are counted."""
+TABLE_WIDTH = 160
+"""The greatest width of a table; what does not fit is a few lines for each row."""
+MOVE_TITLES, RECORD_TITLES = ("WORKLOAD", "CLUSTERS", "REPLICAS"), ("RECORDED DECISION", "BEFORE", "AFTER")
+"""The titles of the columns of tables of moves and of changed recorded decisions."""
 TABLE_CLUSTERS = (CLUSTERS_SHOWN, 3, 2)
 """The numbers of clusters with which a table is tried until it fits into the width."""
-MAX_SINGLE_MOVES = 10
-"""The number of moves up to which each is listed on its own; of more, those with the same cause are a group."""
-MOVE_ORDER = ("lost", "moved", "resized", "first")
+MIN_GROUP_SIZE = 3
+"""The number of moves from which those with the same cause are a group."""
+MOVE_ORDER = ("lost", "left", "moved", "resized", "first")
 """The kinds of moves, the gravest first."""
-MOVE_SIGNS = {"lost": "-", "moved": "~", "resized": "~", "first": "+"}
+MOVE_SIGNS = {"lost": "-", "left": "~", "moved": "~", "resized": "~", "first": "+"}
 """How the kinds of moves are marked at the start of a line."""
 
 
@@ -76,41 +80,45 @@ def fits_width(lines: Sequence[str], width: int) -> bool:
 
 
 class ChangeRow(NamedTuple):
-    """A row of a table of changes. `format_cells` returns a name, and its clusters before and after with so many of them listed.
+    """A row of a table of changes. `format_cells` returns a name, and what changes, with so many clusters listed; `separator` joins these
+    on a line.
 
     `mark` is what the last cell says about fewer replicas, or "".
     """
 
     sign: str
-    format_cells: Callable[[int], tuple[str, str, str]]
+    format_cells: Callable[[int], tuple[str, ...]]
     reasons: Sequence[str]
     mark: str = ""
+    separator: str = " -> "
 
 
-def format_changes(title: str, rows: Sequence[ChangeRow], width: int, clusters: Sequence[int], paint: Paint | None) -> list[str]:
+def format_changes(
+    titles: Sequence[str], rows: Sequence[ChangeRow], width: int, clusters: Sequence[int], paint: Paint | None
+) -> list[str]:
     """Return a table if it fits into the width with one of these numbers of clusters, else a few lines for each change."""
     if not rows:
         return []
     for shown in clusters:
         cells = [_make_cells(row, shown) for row in rows]
         head, *lines = format_columns(
-            [(f"  {title}", "BEFORE", "AFTER", "REASON" if any(each[-1] for each in cells) else ""), *cells]
+            [(f"  {titles[0]}", *titles[1:], "REASON" if any(each[-1] for each in cells) else ""), *cells]
         )
-        if fits_width([head, *lines], width):
+        if fits_width([head, *lines], min(width, TABLE_WIDTH)):
             return [head, *(_paint_row(line, row, paint) for line, row in zip(lines, rows, strict=True))]
     found = []
     for row in rows:
-        name, before, after = row.format_cells(clusters[0])
+        name, *changes = row.format_cells(clusters[0])
         first, *rest = wrap(f"{row.sign} {name}", width)
         found += [_paint_row(first, row, paint), *rest]
-        found += wrap(f"{before} -> {after}", width, "    ")
+        found += wrap(row.separator.join(filter(None, changes)), width, "    ")
         found += wrap_all(row.reasons, width, "    ")
     return found
 
 
-def _make_cells(row: ChangeRow, shown: int) -> tuple[str, str, str, str]:
-    name, before, after = row.format_cells(shown)
-    return f"{row.sign} {name}", before, after, "; ".join(row.reasons)
+def _make_cells(row: ChangeRow, shown: int) -> tuple[str, ...]:
+    name, *cells = row.format_cells(shown)
+    return f"{row.sign} {name}", *cells, "; ".join(row.reasons)
 
 
 def _paint_row(line: str, row: ChangeRow, paint: Paint | None) -> str:
@@ -149,12 +157,15 @@ def serialize_replicas(replicas: int | None) -> dict[str, Any]:
 
 
 def classify_move(move: Move) -> str:
-    """Return the kind of a move: "lost" (becomes unplaced), "first" (was unplaced), "resized" (same clusters) or "moved"."""
+    """Return the kind of a move: "lost" (becomes unplaced), "first" (was unplaced), "resized" (same clusters), "left" (it only leaves some
+    of its clusters) or "moved" (it gets a cluster that it did not have)."""
     if not move.before:
         return "first"
     if not move.after:
         return "lost"
-    return "resized" if move.before.keys() == move.after.keys() else "moved"
+    if move.after.keys() - move.before.keys():
+        return "moved"
+    return "resized" if move.before.keys() == move.after.keys() else "left"
 
 
 def abbreviate_oid(oid: str) -> str:
@@ -182,8 +193,58 @@ def format_clusters(replicas: Mapping[str, int | None], most: int = CLUSTERS_SHO
     """Return clusters with their replicas, as in "dub-prod-1 2, fra-prod-1 3"; "nowhere" if there are none."""
     if not replicas:
         return "nowhere"
-    shown = [name if replicas[name] is None else f"{name} {replicas[name]}" for name in sorted(replicas)]
-    return format_names(shown, most)
+    return format_names([format_cluster(name, replicas[name]) for name in sorted(replicas)], most)
+
+
+class ClusterChange(NamedTuple):
+    """A cluster that loses a workload ("left"), gets it ("joined"), or has another number of its replicas ("scaled")."""
+
+    kind: str
+    cluster: str
+    before: int | None
+    after: int | None
+
+    def format(self, minus: str = "-", arrow: str = "->") -> str:
+        """Return what changes there: "- fra-1 3", "+ dub-1 2" or "eu-1 2 -> 3"."""
+        if self.kind == "scaled":
+            before, after = ("none" if count is None else f"{count}" for count in (self.before, self.after))
+            return f"{self.cluster} {before} {arrow} {after}"
+        sign, count = (minus, self.before) if self.kind == "left" else ("+", self.after)
+        return f"{sign} {format_cluster(self.cluster, count)}"
+
+    def serialize(self) -> dict[str, Any]:
+        """Return the members of JSON: the replicas before and after, each null where the cluster does not have the workload."""
+        before = None if self.kind == "joined" else serialize_replicas(self.before)
+        after = None if self.kind == "left" else serialize_replicas(self.after)
+        return {"cluster": self.cluster, "kind": self.kind, "before": before, "after": after}
+
+
+def list_cluster_changes(move: Move) -> tuple[list[ClusterChange], int]:
+    """Return the clusters in which a move changes something, those that lose the workload first; and how many stay as they are."""
+    before, after = move.before, move.after
+    left = [ClusterChange("left", name, before[name], None) for name in sorted(before.keys() - after.keys())]
+    joined = [ClusterChange("joined", name, None, after[name]) for name in sorted(after.keys() - before.keys())]
+    both = sorted(before.keys() & after.keys())
+    scaled = [
+        ClusterChange("scaled", name, before[name], after[name]) for name in both if not _are_equal(before[name], after[name])
+    ]
+    return [*left, *joined, *scaled], len(both) - len(scaled)
+
+
+def format_cluster_changes(move: Move, most: int = CLUSTERS_SHOWN, minus: str = "-", arrow: str = "->") -> list[str]:
+    """Return what changes in each cluster of a move, at most so many, and the number of those that stay as they are."""
+    changes, unchanged = list_cluster_changes(move)
+    shown = list_limited([change.format(minus, arrow) for change in changes], most)
+    return [*shown, *([f"{unchanged:,} unchanged"] if unchanged else [])]
+
+
+def _are_equal(one: int | None, other: int | None) -> bool:
+    return one == other and type(one) is type(other)
+
+
+def format_cluster(name: str, replicas: int | None) -> str:
+    """Return a cluster with its replicas: "fra-1 3", or its name without replicas."""
+    return name if replicas is None else f"{name} {replicas}"
 
 
 def format_replica_change(move: Move) -> str:
@@ -191,7 +252,11 @@ def format_replica_change(move: Move) -> str:
     earlier, later = sum_replicas(move)
     if earlier is None and later is None:
         return ""
-    return str(later) if earlier == later else f"{earlier or 0} -> {later or 0}"
+    return (
+        str(later)
+        if _are_equal(earlier, later)
+        else " -> ".join("0" if count is None else str(count) for count in (earlier, later))
+    )
 
 
 def sum_replicas(move: Move) -> tuple[int | None, int | None]:
@@ -207,17 +272,13 @@ def shrinks(move: Move) -> bool:
 
 def make_move_row(move: Move, reasons: Sequence[str]) -> ChangeRow:
     """Return the row of a move in a table for a terminal."""
-    mark = format_shrinking(move)
+    mark = "(fewer)" if shrinks(move) else ""
+    replicas = " ".join(filter(None, (format_replica_change(move), mark)))
 
-    def format_cells(shown: int) -> tuple[str, str, str]:
-        return format_key(move.key), format_clusters(move.before, shown), format_clusters(move.after, shown) + mark
+    def format_cells(shown: int) -> tuple[str, ...]:
+        return format_key(move.key), ", ".join(format_cluster_changes(move, shown)), replicas
 
-    return ChangeRow(MOVE_SIGNS[classify_move(move)], format_cells, reasons, mark.strip())
-
-
-def format_shrinking(move: Move) -> str:
-    """Return the mark of a workload that runs on with fewer replicas: " (8 -> 4 replicas)"; "" for others."""
-    return f" ({format_replica_change(move)} replicas)" if shrinks(move) else ""
+    return ChangeRow(MOVE_SIGNS[classify_move(move)], format_cells, reasons, mark, "; replicas: ")
 
 
 def format_finding_counts(findings: Sequence[Finding]) -> str:
@@ -228,7 +289,7 @@ def format_finding_counts(findings: Sequence[Finding]) -> str:
 
 
 def sort_moves(moves: Sequence[Move]) -> list[Move]:
-    """Sort moves by importance: lost, moved, resized, first placement; then by the number of changed replicas, then by name."""
+    """Sort moves by importance: lost, left, moved, resized, first placement; then by the number of changed replicas, then by name."""
 
     def rank(move: Move) -> tuple[object, ...]:
         return MOVE_ORDER.index(classify_move(move)), -_count_changed_replicas(move), move.key.namespace, move.key.name, move.key

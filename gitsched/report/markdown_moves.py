@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from gitsched.model.changes import Cause, RecordChange
 from gitsched.model.finding import count_shown, format_count, format_names
 from gitsched.model.markdown import format_code, format_text
 from gitsched.report.causes import Caused, list_cause_texts, list_reasons
-from gitsched.report.lines import format_clusters, format_key, format_replica_change
+from gitsched.report.lines import format_cluster_changes, format_key, format_replica_change, list_limited
 from gitsched.report.move_groups import (
     NAMES_SHOWN,
     MoveGroup,
     describe_flows,
     describe_group,
     describe_group_replicas,
+    describe_member,
     list_group_clusters,
 )
 from gitsched.report.name_ranges import format_ranges
 from gitsched.report.summary import describe_move_kind, describe_record_changes, format_record_change
 
+MEMBERS_SHOWN = 50
+"""The number of workloads of a group whose changes are listed in the details."""
 MAX_LINE = 300
 """The number of characters of a reason."""
 
@@ -34,31 +37,30 @@ def write_moves(groups: Sequence[MoveGroup], most: int, omitted: list[str]) -> s
     total = sum(len(group.moves) for group in groups)
     if more:
         omitted.append(f"{more:,} of {format_count(total, 'move')}")
-        lines.append(f"| | … and {more:,} more | | | | |")
+        lines.append(f"| | … and {more:,} more | | | |")
     if not shown:
         return f"{format_count(total, 'move')}, too many to list here."
-    return "\n".join(["| | workload | before | after | replicas | reason |", "|---|---|---|---|---|---|", *lines])
+    return "\n".join(["| | workload | clusters | replicas | reason |", "|---|---|---|---|---|", *lines])
 
 
 def _write_cells(group: MoveGroup) -> tuple[str, ...]:
-    """Return the cells of one move or of a group: sign, names, clusters before and after, replicas, first reason."""
-    reason, sign = _write_first_reason(group), format_code(group.sign)
+    """Return the cells of one move or of a group: sign, names, clusters with what changes there, replicas, first reason."""
+    reason, sign = write_first_reason(group), format_code(group.sign)
     if group.is_single:
         move = group.moves[0]
-        before, after = (format_code(format_clusters(replicas)) for replicas in (move.before, move.after))
+        clusters = ", ".join(map(format_code, format_cluster_changes(move, minus="−", arrow="→")))
         replicas = _mark_fewer(format_replica_change(move), fewer=group.shrinking)
-        return sign, format_code(format_key(move.key)), before, after, replicas, reason
-    before, after = (_write_ranges(names) for names in list_group_clusters(group))
+        return sign, format_code(format_key(move.key)), clusters, replicas, reason
+    left, joined = list_group_clusters(group)
+    signs = ("", "") if group.kind == "resized" else ("− ", "+ ")
+    parts = ((signs[0], frozenset[str]() if group.kind == "resized" else left), (signs[1], joined))
+    clusters = ", ".join(format_code(f"{each}{format_ranges(found)}") for each, found in parts if found)
     names = f"**{describe_move_kind(group.kind, len(group.moves))}**: {_write_names(group)}"
-    return sign, names, before, after, _mark_fewer(describe_group_replicas(group), fewer=group.shrinking), reason
+    return sign, names, clusters, _mark_fewer(describe_group_replicas(group), fewer=group.shrinking), reason
 
 
 def _write_names(group: MoveGroup) -> str:
     return format_names([format_code(format_key(move.key)) for move in group.moves], NAMES_SHOWN)
-
-
-def _write_ranges(names: Collection[str]) -> str:
-    return format_code(format_ranges(names)) if names else ""
 
 
 def _mark_fewer(replicas: str, *, fewer: bool) -> str:
@@ -67,7 +69,8 @@ def _mark_fewer(replicas: str, *, fewer: bool) -> str:
     return f"**{text} (fewer)**" if fewer else text
 
 
-def _write_first_reason(change: Caused) -> str:
+def write_first_reason(change: Caused) -> str:
+    """Return the main cause with its line, else the reason."""
     causes = list_cause_texts(change.causes, _write_cause)
     return causes[0] if causes else format_text(change.reason, MAX_LINE)
 
@@ -86,6 +89,9 @@ def write_reasons(groups: Sequence[MoveGroup], most: int, omitted: list[str], *,
         causes = list_cause_texts(group.causes, _write_cause)
         reasons = [*causes[1:], *(format_text(text, MAX_LINE) for text in list_reasons(group)[len(causes) or 1 :])]
         parts = [] if group.is_single else [format_text(text, MAX_LINE) for text in describe_flows(group)]
+        if not group.is_single:
+            members = [describe_member(move, "−", "→") for move in group.moves]
+            parts += [format_text(text, MAX_LINE) for text in list_limited(members, MEMBERS_SHOWN)]
         if reasons or parts:
             title = format_code(format_key(group.moves[0].key))
             if not group.is_single:
@@ -105,7 +111,7 @@ def write_record_changes(changes: Sequence[RecordChange], most: int, omitted: li
     shown = count_shown(len(changes), most) if most else 0
     for change in changes[:shown]:
         subject, before, after = map(format_code, format_record_change(change))
-        reason = _write_first_reason(change)
+        reason = write_first_reason(change)
         lines.append(f"| {subject} | {before} | {after} | {reason} |")
     more = len(changes) - shown
     if more > 0:

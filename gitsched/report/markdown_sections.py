@@ -10,10 +10,18 @@ from gitsched.model.markdown import format_code, format_code_block, format_text
 from gitsched.model.scheduling import Outcome
 from gitsched.model.simulation import Resilience, ResilienceChange
 from gitsched.report.causes import describe_unproved
+from gitsched.report.consequences import CONSEQUENCES_SHOWN, Consequence, count_others, list_consequences
 from gitsched.report.lines import abbreviate_oid, format_finding_counts, format_key
 from gitsched.report.manifests import ManifestGroup, group_manifests
 from gitsched.report.markdown_kept import write_held, write_retained, write_retained_copies, write_rollouts
-from gitsched.report.markdown_moves import MAX_LINE, write_details, write_moves, write_reasons, write_record_changes
+from gitsched.report.markdown_moves import (
+    MAX_LINE,
+    write_details,
+    write_first_reason,
+    write_moves,
+    write_reasons,
+    write_record_changes,
+)
 from gitsched.report.move_groups import MoveGroup, group_moves
 from gitsched.report.review import Review
 from gitsched.report.simulation import describe_losses, format_loss_row, list_loss_headers
@@ -59,13 +67,14 @@ class CommentData(NamedTuple):
     counts: MoveCounts
     rows: list[SummaryRow]
     new_findings: list[Finding]
+    consequences: list[Consequence]
 
 
 def collect_comment_data(review: Review) -> CommentData:
     """Collect the data from which all sections are written."""
     counts = count_moves(review.moves)
     rows, groups = list_summary_rows(review, counts), group_moves(review.moves)
-    return CommentData(review, format_headline(review), groups, counts, rows, review.new_findings)
+    return CommentData(review, format_headline(review), groups, counts, rows, review.new_findings, list_consequences(review))
 
 
 def write_sections(data: CommentData, detail: DetailLevel, identity: str) -> str:
@@ -79,12 +88,12 @@ def write_sections(data: CommentData, detail: DetailLevel, identity: str) -> str
         *_list_alerts(data, detail),
         _write_summary(data, detail),
         describe_unproved(review.moves),
+        write_held(review, detail.retained, omitted),
         write_moves(groups, detail.rows, omitted),
         write_retained_copies(review, detail.retained),
         write_rollouts(review, detail.retained, omitted),
         write_reasons(groups, detail.rows, omitted, fits=detail.reasons),
         write_record_changes(review.record_changes, detail.records, omitted),
-        write_held(review, detail.retained, omitted),
         write_retained(review, detail.retained, omitted),
         _write_losses(review, detail, omitted),
         _write_cluster_deltas(data, detail, omitted),
@@ -113,6 +122,7 @@ def _format_revision(name: str, oid: str) -> str:
 def _list_alerts(data: CommentData, detail: DetailLevel) -> Iterator[str]:
     """Yield a refusal, unplaced workloads, new errors and notes on the comparison as Markdown alerts."""
     review = data.review
+    yield from _list_consequences(data.consequences)
     if review.refused:
         yield _format_alert("CAUTION", f"**gitsched would refuse this change:** {format_text(review.refused, 600)}.")
     if review.withheld.moves:
@@ -136,6 +146,18 @@ def _list_alerts(data: CommentData, detail: DetailLevel) -> Iterator[str]:
     notes = list_comparison_notes(review)
     if notes:
         yield _format_alert("NOTE", *(format_text(note, 600) for note in notes))
+
+
+def _list_consequences(found: Sequence[Consequence]) -> Iterator[str]:
+    """Yield what workloads lose, each with its cause and the line of it."""
+    if not found:
+        return
+    lines = []
+    for one in found[: count_shown(len(found), CONSEQUENCES_SHOWN)]:
+        cause = write_first_reason(one)
+        lines.append(f"- **{format_text(one.text, MAX_LINE)}**{f': {cause}' if cause else ''}")
+    more = count_others(found)
+    yield _format_alert("NOTE" if found[0].intended else "CAUTION", *lines, *([f"- {more}"] if more else []))
 
 
 def _list_unplaced(outcomes: list[Outcome], most: int) -> Iterator[str]:

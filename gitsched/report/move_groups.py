@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from gitsched.model.finding import count_shown, format_count, format_names
 from gitsched.report.causes import identify_change, merge_causes
 from gitsched.report.lines import (
-    MAX_SINGLE_MOVES,
+    MIN_GROUP_SIZE,
     MOVE_ORDER,
     MOVE_SIGNS,
     classify_move,
+    format_cluster_changes,
     format_key,
     shrinks,
     sort_moves,
@@ -23,8 +24,6 @@ from gitsched.report.summary import describe_move_kind
 if TYPE_CHECKING:
     from gitsched.model.changes import Cause, Move
 
-MIN_GROUP_SIZE = 4
-"""The number of moves from which those with the same cause are a group; listing fewer takes no more room."""
 FLOWS_SHOWN = 5
 """The number of lines about which clusters the moves of a group leave, and where they go."""
 NAMES_SHOWN = 3
@@ -68,7 +67,7 @@ class MoveGroup(NamedTuple):
         joined: dict[frozenset[str], tuple[int, frozenset[str]]] = {}
         for move in self.moves:
             before, after = move.before.keys(), move.after.keys()
-            both = before & after if self.kind == "moved" else frozenset()
+            both = before & after if self.kind in ("moved", "left") else frozenset()
             left, new = frozenset(before - both), frozenset(after - both)
             number, earlier = joined.get(new, (0, frozenset()))
             joined[new] = number + 1, earlier | left
@@ -77,10 +76,9 @@ class MoveGroup(NamedTuple):
 
 
 def group_moves(moves: Sequence[Move], *, each: bool = False) -> list[MoveGroup]:
-    """Return groups in the order of MOVE_ORDER, the largest first, and moves that have no group alone. With `each`, or few moves, all
-    moves are alone."""
+    """Return groups in the order of MOVE_ORDER, the largest first, and moves that have no group alone; with `each` all moves alone."""
     ordered = sort_moves(moves)
-    if each or len(moves) <= MAX_SINGLE_MOVES:
+    if each or len(moves) < MIN_GROUP_SIZE:
         return [_make_single(move) for move in ordered]
     found: dict[tuple[str, bool, tuple[object, ...]], list[Move]] = {}
     for move in ordered:
@@ -143,7 +141,7 @@ def describe_group_replicas(group: MoveGroup) -> str:
     """Return the sums of replicas before and after, if they differ while the workloads run on: "320 -> 160 replicas"."""
     sums = [sum_replicas(move) for move in group.moves]
     earlier, later = (sum(pair[side] or 0 for pair in sums) for side in (0, 1))
-    running = group.kind in ("moved", "resized")
+    running = group.kind in ("moved", "left", "resized")
     return f"{earlier:,} -> {format_count(later, 'replica')}" if running and earlier != later else ""
 
 
@@ -154,18 +152,25 @@ def format_flow(flow: Flow, kind: str) -> str:
         return f"in {joined}"
     if kind == "first":
         return f"to {joined}"
-    return f"{left or 'further clusters'} -> {joined or ('nowhere' if kind == 'lost' else 'fewer clusters')}"
+    if kind == "left":
+        return f"from {left}"
+    return f"{left or 'further clusters'} -> {joined or 'nowhere'}"
 
 
 def describe_flows(group: MoveGroup) -> list[str]:
     """Return a line for each part of a group that joins the same clusters; none if that is the whole group."""
     flows = group.flows
-    if len(flows) == 1 or group.kind == "resized":
+    if len(flows) == 1 or group.kind in ("resized", "left"):
         return []
     shown = count_shown(len(flows), FLOWS_SHOWN)
     lines = [f"{flow.number:,}: {format_flow(flow, group.kind)}" for flow in flows[:shown]]
     others = sum(flow.number for flow in flows[shown:])
     return [*lines, f"{others:,}: between these and other clusters"] if others else lines
+
+
+def describe_member(move: Move, minus: str = "-", arrow: str = "->") -> str:
+    """Return a workload of a group with what changes in its clusters: "Deployment shop/cart: - fra-1 3, + dub-1 3"."""
+    return f"{format_key(move.key)}: {', '.join(format_cluster_changes(move, minus=minus, arrow=arrow))}"
 
 
 def name_workloads(group: MoveGroup) -> str:

@@ -8,12 +8,23 @@ from itertools import groupby
 from gitsched.model.changes import Move
 from gitsched.model.finding import count_shown, format_count
 from gitsched.report.causes import describe_unproved, list_reasons
-from gitsched.report.lines import TABLE_CLUSTERS, count_omitted, format_changes, make_move_row, wrap, wrap_all
-from gitsched.report.move_groups import MoveGroup, describe_flows, describe_group, group_moves, name_workloads
+from gitsched.report.lines import (
+    MOVE_TITLES,
+    TABLE_CLUSTERS,
+    count_omitted,
+    format_changes,
+    list_limited,
+    make_move_row,
+    wrap,
+    wrap_all,
+)
+from gitsched.report.move_groups import MoveGroup, describe_flows, describe_group, describe_member, group_moves
 from gitsched.report.paint import Paint, paint_sign
 
 MOVES_SHOWN = 500
 """The number of single moves that are printed of each kind; JSON contains all."""
+MEMBERS_SHOWN = 10
+"""The number of workloads of a group that are printed."""
 GROUPS_SHOWN = 100
 """The number of groups of moves that are printed."""
 
@@ -21,22 +32,22 @@ GROUPS_SHOWN = 100
 def list_move_blocks(moves: Sequence[Move], width: int, paint: Paint | None, *, each: bool = False) -> list[list[str]]:
     """Return blocks of lines, the gravest moves first: groups, and tables of moves that have no group."""
     blocks: list[list[str]] = []
-    has_groups = False
+    omits_members = False
     for single, found in groupby(group_moves(moves, each=each), key=lambda group: group.is_single):
         groups = list(found)
         if single:
             shown = len(groups) if each else count_shown(len(groups), MOVES_SHOWN)
             rows = [make_move_row(group.moves[0], list_reasons(group)) for group in groups[:shown]]
-            lines = format_changes("WORKLOAD", rows, width, TABLE_CLUSTERS, paint)
+            lines = format_changes(MOVE_TITLES, rows, width, TABLE_CLUSTERS, paint)
             blocks.append([*lines, *count_omitted(len(groups) - shown)])
             continue
-        has_groups = True
+        omits_members |= any(count_shown(len(group.moves), MEMBERS_SHOWN) < len(group.moves) for group in groups)
         shown = count_shown(len(groups), GROUPS_SHOWN)
         blocks += [_group_lines(group, width, paint) for group in groups[:shown]]
         if shown < len(groups):
             rest = sum(len(group.moves) for group in groups[shown:])
             blocks.append([f"and {format_count(rest, 'workload')} with {len(groups) - shown:,} other causes; use -o json for all"])
-    hint = ["--each-workload lists each workload."] if has_groups else []
+    hint = ["--each-workload lists each workload."] if omits_members else []
     return [*blocks, wrap_all(filter(None, [describe_unproved(moves)]), width), hint]
 
 
@@ -45,5 +56,6 @@ def _group_lines(group: MoveGroup, width: int, paint: Paint | None) -> list[str]
     mark = "(fewer)" if group.shrinking else ""
     title, *rest = wrap(" ".join(filter(None, (group.sign, describe_group(group), mark))), width)
     title = title if paint is None else paint_sign(title, mark, paint)
-    details = [*describe_flows(group), *list_reasons(group), name_workloads(group)]
+    flows = describe_flows(group) if count_shown(len(group.moves), MEMBERS_SHOWN) < len(group.moves) else []
+    details = [*flows, *list_reasons(group), *list_limited(list(map(describe_member, group.moves)), MEMBERS_SHOWN)]
     return [title, *(f"  {line}" for line in rest), *wrap_all(details, width, "    ")]

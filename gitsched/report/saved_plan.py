@@ -179,6 +179,7 @@ def _read_move(entry: dict[str, Any]) -> Move:
         _read_clusters(entry["after"]),
         _check(entry["reason"], str),
         _read_causes(entry["causes"]),
+        intended=_check(entry["intended"], bool),
     )
 
 

@@ -1,4 +1,4 @@
-"""The documented JSON and YAML of `-o json` and `-o yaml`: plans, findings, explanations and simulations as plain data."""
+"""The documented JSON and YAML of `-o json` and `-o yaml`: plans, findings and explanations as plain data."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gitsched.model.finding import SEVERITIES, Finding
-from gitsched.model.simulation import FailureDomain, ImpactChange, Resilience, ResilienceChange, Simulation, WorkloadEffect
 from gitsched.model.time import format_time
-from gitsched.report.lines import classify_move, serialize_replicas
+from gitsched.report.consequences import list_consequences, serialize_consequence
+from gitsched.report.lines import classify_move, list_cluster_changes, serialize_replicas
 from gitsched.report.review import WORKLOAD_STATES, Review
 from gitsched.report.summary import count_moves
 
@@ -23,13 +23,17 @@ API_VERSION = "gitsched.io/v1alpha1"
 
 
 def _serialize_move(move: Move) -> dict[str, Any]:
+    changes, unchanged = list_cluster_changes(move)
     return {
         "workload": serialize_key(move.key),
         "before": serialize_clusters(move.before),
         "after": serialize_clusters(move.after),
         "kind": classify_move(move),
+        "changes": [change.serialize() for change in changes],
+        "unchanged": unchanged,
+        "intended": move.intended,
         "reason": move.reason,
-        "causes": _serialize_causes(move.causes),
+        "causes": serialize_causes(move.causes),
     }
 
 
@@ -97,6 +101,7 @@ def serialize_review(review: Review) -> dict[str, Any]:
             }
             for outcome in review.outcomes
         ],
+        "consequences": list(map(serialize_consequence, list_consequences(review))),
         "recordChanges": list(map(serialize_record_change, review.record_changes)),
         "records": [
             {
@@ -152,7 +157,7 @@ def serialize_record_change(change: RecordChange) -> dict[str, Any]:
         "before": _serialize_targets(change.before),
         "after": _serialize_targets(change.after),
         "reason": change.reason,
-        "causes": _serialize_causes(change.causes),
+        "causes": serialize_causes(change.causes),
     }
 
 
@@ -168,7 +173,8 @@ def _serialize_choices(changes: Iterable[RecordChange]) -> Iterator[dict[str, An
             yield {"by": serialize_key(change.subject), "before": before, "after": after}
 
 
-def _serialize_causes(causes: Iterable[Cause]) -> list[dict[str, Any]]:
+def serialize_causes(causes: Iterable[Cause]) -> list[dict[str, Any]]:
+    """Return the causes of a change."""
     return [
         {
             "text": cause.text,
@@ -193,6 +199,7 @@ def _serialize_summary(review: Review) -> dict[str, Any]:
             }
             for name, delta in counts.clusters.items()
         ],
+        "held": len(review.held),
         "records": len(review.record_changes),
         "joined": list(review.added_clusters),
         "gone": list(review.removed_clusters),
@@ -201,7 +208,7 @@ def _serialize_summary(review: Review) -> dict[str, Any]:
     }
 
 
-_COUNT_KEYS = ("moved", "resized", "first", "lost", "replicasMoved", "replicasAdded", "replicasRemoved")
+_COUNT_KEYS = ("moved", "left", "resized", "first", "lost", "replicasMoved", "replicasAdded", "replicasRemoved")
 
 
 def _serialize_review_findings(review: Review) -> list[dict[str, Any]]:
@@ -299,96 +306,3 @@ def serialize_finding(finding: Finding) -> dict[str, Any]:
         "location": finding.location.to_json() if finding.location else None,
         "resource": {"kind": kind, "namespace": namespace, "name": name} if finding.resource else None,
     }
-
-
-def serialize_simulation(value: Simulation) -> dict[str, Any]:
-    """Return a simulation as `kind: Simulation` of docs/cli.md."""
-    return {"apiVersion": API_VERSION, "kind": "Simulation", **_serialize_event(value)}
-
-
-def serialize_resilience(value: Resilience) -> dict[str, Any]:
-    """Return a table of losses as `kind: Resilience` of docs/cli.md."""
-    return {"apiVersion": API_VERSION, "kind": "Resilience", **_serialize_loss_table(value)}
-
-
-def serialize_resilience_change(value: ResilienceChange) -> dict[str, Any]:
-    """Return a comparison of two tables of losses as `kind: ResilienceChange` of docs/cli.md."""
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "ResilienceChange",
-        **serialize_losses(value),
-    }
-
-
-def serialize_losses(value: Resilience | ResilienceChange) -> dict[str, Any]:
-    """Return the member `resilience` of a Plan: a table of losses, or two tables and their differences."""
-    if isinstance(value, ResilienceChange):
-        return {
-            "shifts": [_serialize_shift(change) for change in value.impact_changes],
-            "base": _serialize_loss_table(value.base),
-            "head": _serialize_loss_table(value.head),
-        }
-    return _serialize_loss_table(value)
-
-
-def _serialize_loss_table(value: Resilience) -> dict[str, Any]:
-    return {
-        "by": value.domain_kind,
-        "clusters": value.clusters,
-        "workloads": value.workloads,
-        "roomUnknown": list(value.unknown_capacity),
-        "losses": [_serialize_event(row) for row in value.rows],
-    }
-
-
-def _serialize_event(value: Simulation) -> dict[str, Any]:
-    return {
-        "event": value.event,
-        "scope": _serialize_scope(value.domain) if value.domain else None,
-        "lost": list(value.lost),
-        "drained": list(value.drained),
-        "added": list(value.added),
-        "partlyLost": list(value.partly_lost),
-        "workloads": value.workloads,
-        "moved": value.moved,
-        "starting": value.started_replicas,
-        "homeless": len(value.unplaced),
-        "short": value.shortfall,
-        "waiting": value.waiting,
-        "effects": [_serialize_effect(effect) for effect in value.effects],
-        "recordChanges": list(map(serialize_record_change, value.record_changes)),
-        "full": [cluster._asdict() for cluster in value.overloaded],
-        "roomAssumed": list(value.unknown_capacity),
-    }
-
-
-def _serialize_effect(effect: WorkloadEffect) -> dict[str, Any]:
-    return {
-        "workload": effect.key._asdict(),
-        "policy": effect.policy,
-        "before": serialize_clusters(effect.before),
-        "after": serialize_clusters(effect.after),
-        "replicas": effect.replicas,
-        "short": effect.shortfall,
-        "shortBefore": effect.shortfall_before,
-        "waiting": effect.waiting,
-        "homeless": effect.becomes_unplaced,
-        "why": effect.reason,
-    }
-
-
-def _serialize_shift(change: ImpactChange) -> dict[str, Any]:
-    return {
-        "loss": _serialize_scope(change.domain),
-        "workload": change.key._asdict(),
-        "before": change.before,
-        "after": change.after,
-        "homeless": change.becomes_unplaced,
-        "worse": change.is_worse,
-        "cause": change.cause,
-        "causes": _serialize_causes(change.causes),
-    }
-
-
-def _serialize_scope(scope: FailureDomain) -> dict[str, str]:
-    return {"by": scope.kind, "name": scope.name}

@@ -8,6 +8,7 @@ from gitsched.model.finding import count_shown, format_count, format_names
 from gitsched.model.simulation import ImpactChange, OverloadedCluster, Resilience, ResilienceChange, Simulation, WorkloadEffect
 from gitsched.report.effect_rows import EffectRows
 from gitsched.report.lines import (
+    RECORD_TITLES,
     TABLE_CLUSTERS,
     count_omitted,
     fits_width,
@@ -39,7 +40,7 @@ def write_simulation(value: Simulation, width: int) -> str:
         _write_effects(effects, width),
         wrap(describe_lost_copies(lost_copies), width) if lost_copies else [],
         format_changes(
-            "RECORDED DECISION", [make_record_row(change) for change in value.record_changes[:records]], width, TABLE_CLUSTERS, None
+            RECORD_TITLES, [make_record_row(change) for change in value.record_changes[:records]], width, TABLE_CLUSTERS, None
         ),
         count_omitted(len(value.record_changes) - records),
         [line for cluster in value.overloaded for line in wrap(describe_overcommitment(cluster), width)],

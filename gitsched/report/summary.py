@@ -44,11 +44,12 @@ class ClusterDelta(NamedTuple):
 class MoveCounts(NamedTuple):
     """Counts of a set of moves.
 
-    `moved`, `resized`, `first` and `lost` count workloads; their sum is the number of moves. `replicas_moved` counts replicas that go
-    from one cluster to another, `replicas_added` and `replicas_removed` all other differences. `clusters` are those with a difference.
+    `moved`, `left`, `resized`, `first` and `lost` count workloads; their sum is the number of moves. `replicas_moved` counts replicas that
+    go from one cluster to another, `replicas_added` and `replicas_removed` all other differences. `clusters` are those with a difference.
     """
 
     moved: int
+    left: int
     resized: int
     first: int
     lost: int
@@ -70,7 +71,7 @@ class MoveCounts(NamedTuple):
 
 def count_moves(moves: Iterable[Move]) -> MoveCounts:
     """Count moves by kind, and workloads and replicas by cluster."""
-    counts = dict.fromkeys(("moved", "resized", "first", "lost"), 0)
+    counts = dict.fromkeys(("moved", "left", "resized", "first", "lost"), 0)
     moved = added = removed = 0
     clusters: dict[str, ClusterDelta] = {}
     for move in moves:
@@ -130,6 +131,7 @@ def summarize_moves(moves: Sequence[Move], workloads: int = 0) -> str:
 _FEWER = " to fewer replicas"
 _MOVE_KINDS = (
     ("moved", "moves", "move"),
+    ("left", "only leaves clusters", "only leave clusters"),
     ("resized", "scales", "scale"),
     ("first", "is placed for the first time", "are placed for the first time"),
     ("lost", "becomes unplaced", "become unplaced"),
@@ -157,7 +159,8 @@ def format_headline(review: Review) -> str:
         removed -= {outcome.key for outcome in review.outcomes} if removed else set()
         known = max(len(review.outcomes) + len(removed), len({move.key for move in review.moves}))
         summary = summarize_moves(review.moves, known)
-        return ", ".join(filter(None, (summary, describe_record_changes(review.record_changes))))
+        held = f"{len(review.held):,} held" if review.held else ""
+        return ", ".join(filter(None, (summary, held, describe_record_changes(review.record_changes))))
     if review.record_changes:
         return f"No workload moves, {describe_record_changes(review.record_changes)}"
     return (

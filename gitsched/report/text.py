@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from gitsched.model.finding import Finding, count_shown, format_count
 from gitsched.model.time import format_time
 from gitsched.report.lines import (
-    MAX_SINGLE_MOVES,
+    MIN_GROUP_SIZE,
+    MOVE_TITLES,
+    RECORD_TITLES,
     TABLE_CLUSTERS,
     abbreviate_oid,
     count_omitted,
@@ -30,6 +32,7 @@ from gitsched.report.lines import (
 from gitsched.report.paint import Paint, Role, paint_severity, paint_start
 from gitsched.report.summary import (
     describe_record_changes,
+    describe_setting_changes,
     describe_unfetched,
     describe_withheld,
     format_headline,
@@ -71,15 +74,16 @@ def write_plan(review: Review, width: int, paint: Paint | None = None, *, each: 
     blocks = [
         _paint(headline, paint),
         _comparison_lines(review, width),
+        _consequence_lines(review, width),
         _refusal_lines(review, width, paint),
         _setting_lines(review, width, paint),
         _withheld_lines(review, width, paint, planned=True),
         _summary_lines(review, width),
+        _held_lines(review, width),
         *_move_blocks(review.moves, width, paint, each=each),
         _copy_lines(review, width),
         _rollout_lines(review, width),
         _record_lines(review.record_changes, width, paint),
-        _held_lines(review, width),
         _retained_lines(review, width),
         _loss_lines(review, width),
         _delivery_lines(review, width, paint),
@@ -98,11 +102,11 @@ def write_run(review: Review, width: int, paint: Paint | None = None, *, each: b
         _refusal_lines(review, width, paint),
         wrap_all((*review.comparison_notes, *review.review_messages), width),
         _setting_lines(review, width, paint),
+        _held_lines(review, width),
         *_move_blocks(review.moves, width, paint, each=each),
         _copy_lines(review, width),
         _rollout_lines(review, width),
         *_withheld_blocks(review, width, paint),
-        _held_lines(review, width),
         _record_lines(review.record_changes, width, paint),
         _finding_lines(review, width, paint),
         _count_lines(review, width),
@@ -149,6 +153,15 @@ def _comparison_lines(review: Review, width: int) -> list[str]:
     return [*lines, f"Plan {review.digest}"] if review.digest else lines
 
 
+def _consequence_lines(review: Review, width: int) -> list[str]:
+    """Return what workloads lose, each with its cause and the line of it."""
+    if not any(move.before for move in review.moves):
+        return []
+    from gitsched.report.consequences import list_consequence_lines, list_consequences  # a reconcile shows none
+
+    return wrap_all(list_consequence_lines(list_consequences(review)), width)
+
+
 def _refusal_lines(review: Review, width: int, paint: Paint | None) -> list[str]:
     return _paint(wrap(f"Refused: {review.refused}", width), paint, "Refused:", "error") if review.refused else []
 
@@ -157,8 +170,6 @@ def _setting_lines(review: Review, width: int, paint: Paint | None) -> list[str]
     """Return the changes of gitsched.yaml."""
     if not review.setting_changes:
         return []
-    from gitsched.report.summary import describe_setting_changes  # few commits change settings
-
     changes = describe_setting_changes(review, SETTINGS_SHOWN)
     lines = [_paint(wrap(change, width, "  "), paint, "  warning:", "warning") for change in changes]
     return ["Changed settings in gitsched.yaml:", *chain.from_iterable(lines)]
@@ -226,13 +237,13 @@ def _copy_lines(review: Review, width: int) -> list[str]:
 
 
 def _move_blocks(moves: Sequence[Move], width: int, paint: Paint | None, *, each: bool = False) -> list[list[str]]:
-    """Return a table of a few moves, or groups of many."""
-    if len(moves) > MAX_SINGLE_MOVES or each or any(move.causes for move in moves):
+    """Return a table of moves, and groups of those with the same cause."""
+    if len(moves) >= MIN_GROUP_SIZE or each or any(move.causes for move in moves):
         from gitsched.report.move_lines import list_move_blocks  # many runs move a few workloads
 
         return list_move_blocks(moves, width, paint, each=each)
     rows = [make_move_row(move, [move.reason] if move.reason else []) for move in sort_moves(moves)]
-    return [format_changes("WORKLOAD", rows, width, TABLE_CLUSTERS, paint)]
+    return [format_changes(MOVE_TITLES, rows, width, TABLE_CLUSTERS, paint)]
 
 
 def _record_lines(changes: Sequence[RecordChange], width: int, paint: Paint | None) -> list[str]:
@@ -243,7 +254,7 @@ def _record_lines(changes: Sequence[RecordChange], width: int, paint: Paint | No
 
     shown = count_shown(len(changes), RECORDS_SHOWN)
     rows = [make_record_row(change, list_reasons(change)) for change in changes[:shown]]
-    lines = format_changes("RECORDED DECISION", rows, width, TABLE_CLUSTERS, paint)
+    lines = format_changes(RECORD_TITLES, rows, width, TABLE_CLUSTERS, paint)
     return [*lines, *count_omitted(len(changes) - shown)]
 
 

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from gitsched.cli.workload_names import parse_kind, parse_workload
+from tests.cli.conftest import POLICY, WORKLOAD
 
 TAINT = "  taints:\n    - {key: power, effect: NoExecute}\n"
 BROKEN = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  name: b\n"
@@ -62,6 +63,27 @@ def test_an_unplaced_workload_fails_a_run_only_on_request(gitsched: Run, fleet: 
     commit(fleet, one=None, two=None)
     assert gitsched("plan").returncode == 0
     assert gitsched("plan", "--fail-on", "unschedulable").returncode == 1
+
+
+def test_a_workload_that_becomes_unplaced_fails_its_review_and_a_deleted_one_does_not(
+    gitsched: Run, fleet: Path, commit: Callable[..., None]
+) -> None:
+    commit(fleet, one=None)
+    assert gitsched("reconcile").returncode == 0
+    commit(fleet, policy=POLICY.replace("name: web}", "name: wbe}"))
+    typo = gitsched("plan", "HEAD~1", "HEAD")
+    assert typo.returncode == 1
+    assert "Deployment shop/web stops: it leaves all of its clusters (1 cluster, 2 replicas): " in typo.stdout
+    assert "(policy.yaml:8)" in typo.stdout
+    assert gitsched("plan", "HEAD~1", "HEAD", "--fail-on", "none").returncode == 0
+    assert gitsched("plan").returncode == 0, "only a comparison with a commit says what this change does"
+    commit(fleet, other=WORKLOAD.replace("name: web", "name: other"))
+    assert gitsched("plan", "HEAD~1", "HEAD").returncode == 0, "what was unplaced before fails no review"
+    commit(fleet, policy=POLICY, web=WORKLOAD.replace("replicas: 2", "replicas: 0"))
+    assert gitsched("plan", "HEAD~3", "HEAD").returncode == 1
+    commit(fleet, web=None)
+    deleted = gitsched("plan", "HEAD~4", "HEAD")
+    assert (deleted.returncode, "Deployment shop/web is removed: it leaves all of its clusters" in deleted.stdout) == (0, True)
 
 
 def test_validate_reads_the_worktree_a_path_or_a_revision(gitsched: Run, fleet: Path) -> None:

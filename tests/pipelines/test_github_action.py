@@ -62,8 +62,7 @@ def test_a_pull_request_gets_its_plan_as_a_comment_a_summary_and_outputs(hub: Hu
     (comment,) = talk.texts
     assert comment.startswith("<!-- gitsched:plan id=default -->\n")
     assert "1 of 1 workload moves" in comment
-    assert "`first 2`" in comment
-    assert "`second 2`" in comment
+    assert "| `− first 2`, `+ second 2` |" in comment
     assert done.summary.strip() == comment.strip()
     assert (done.outputs["changed"], done.outputs["moves"], done.outputs["sha"]) == ("true", "1", before)
     assert Path(done.outputs["plan"]).read_text() == comment

@@ -42,27 +42,38 @@ TEXT = """\
 10 of 19 workloads move, 4 scale to fewer replicas, 4 are placed for the first time, 1 becomes unplaced: commit cccccccccc against
 branch placements at bbbbbbbbbb of /fleet.
 
-  WORKLOAD             BEFORE  AFTER    REASON
-- Deployment shop/w30  c001 1  nowhere  Cluster/c001: spec.taints added: down (c001.yaml:7); no cluster fits
+Deployment shop/w30 stops: it leaves all of its clusters (1 cluster, 1 replica): Cluster/c001: spec.taints added: down
+(c001.yaml:7)
+
+  WORKLOAD             CLUSTERS  REPLICAS  REASON
+- Deployment shop/w30  - c001 1  1 -> 0    Cluster/c001: spec.taints added: down (c001.yaml:7); no cluster fits
 
 ~ 10 workloads move: c000–c002 -> c010, d10–d13
-    6: c000–c002 -> c010
-    1: c000 -> d10
-    1: c000 -> d11
-    1: c000 -> d12
-    1: c000 -> d13
     Cluster/c000, Cluster/c001, Cluster/c002: spec.taints added: down (c000.yaml:7)
-    Deployment shop/w00, Deployment shop/w01, Deployment shop/w02 and 7 more
+    Deployment shop/w00: - c000 2, + c010 2
+    Deployment shop/w01: - c001 2, + c010 2
+    Deployment shop/w02: - c002 2, + c010 2
+    Deployment shop/w03: - c000 2, + c010 2
+    Deployment shop/w04: - c001 2, + c010 2
+    Deployment shop/w05: - c002 2, + c010 2
+    Deployment shop/w10: - c000 2, + d10 2, 1 unchanged
+    Deployment shop/w11: - c000 2, + d11 2, 1 unchanged
+    Deployment shop/w12: - c000 2, + d12 2, 1 unchanged
+    Deployment shop/w13: - c000 2, + d13 2, 1 unchanged
 
 ~ 4 workloads scale: in west, 32 -> 16 replicas (fewer)
     Deployment/shop/w20 and 3 more: spec.replicas 8 -> 4 (w20.yaml:8)
-    Deployment shop/w20, Deployment shop/w21, Deployment shop/w22, Deployment shop/w23
+    Deployment shop/w20: west 8 -> 4
+    Deployment shop/w21: west 8 -> 4
+    Deployment shop/w22: west 8 -> 4
+    Deployment shop/w23: west 8 -> 4
 
 + 4 workloads are placed for the first time: to west
     PropagationPolicy/shop/all
-    Deployment shop/w40, Deployment shop/w41, Deployment shop/w42, Deployment shop/w43
-
---each-workload lists each workload.
+    Deployment shop/w40: + west
+    Deployment shop/w41: + west
+    Deployment shop/w42: + west
+    Deployment shop/w43: + west
 
 0 workloads: 0 placed.
 No findings.
@@ -81,10 +92,17 @@ def test_each_workload_is_listed_on_request_and_where_few_move() -> None:
         "~ Deployment shop/w01",
     ]
     assert len(rows) == 19
-    few = write_run(REVIEW._replace(moves=[*LOST, *SHRINKING]), 200)
-    assert (
-        "\n~ Deployment shop/w20  west 8  west 4 (8 -> 4 replicas)  Deployment/shop/w20: spec.replicas 8 -> 4 (w20.yaml:8)\n" in few
-    )
+    few = write_run(REVIEW._replace(moves=[*LOST, *SHRINKING[:1]]), 200)
+    assert "\n~ Deployment shop/w20  west 8 -> 4  8 -> 4 (fewer)  Deployment/shop/w20: spec.replicas 8 -> 4 (w20.yaml:8)\n" in few
+
+
+def test_a_group_of_many_says_how_many_go_where_and_names_the_first() -> None:
+    many = [*LEAVING, *SPREAD, *(move(n, {"c001": 2}, {"c010": 2}, tainted(1)) for n in range(50, 60))]
+    lines = write_plan(REVIEW._replace(moves=many), 130).splitlines()
+    start = lines.index("~ 20 workloads move: c000–c002 -> c010, d10–d13")
+    assert lines[start + 1 : start + 3] == ["    16: c000–c002 -> c010", "    1: c000 -> d10"]
+    assert lines[start + 7] == "    Deployment shop/w00: - c000 2, + c010 2"
+    assert lines[start + 17 : start + 20] == ["    and 10 more", "", "--each-workload lists each workload."]
 
 
 def test_colours_only_repeat_what_the_text_says() -> None:
@@ -118,7 +136,7 @@ def test_every_move_is_in_exactly_one_entry(rows: list[tuple[int, str, str, bool
     groups = group_moves(moves, each=each)
     assert sorted(entry.key for group in groups for entry in group.moves) == [entry.key for entry in moves]
     assert all(sum(flow.number for flow in group.flows) == len(group.moves) for group in groups)
-    assert all(len(group.moves) >= 4 for group in groups if not group.is_single)
+    assert all(len(group.moves) >= 3 for group in groups if not group.is_single)
     assert group_moves(moves[::-1], each=each) == groups, "the order of the moves has no effect"
 
 

@@ -25,7 +25,7 @@ moves = st.lists(
 @given(moves)
 def test_every_move_is_counted_once_and_replica_counts_add_up(entries: list[Move]) -> None:
     counts = count_moves(entries)
-    assert counts.moved + counts.resized + counts.first + counts.lost == len(entries)
+    assert counts.moved + counts.left + counts.resized + counts.first + counts.lost == len(entries)
     before, after = (
         sum(count or 0 for move in entries for count in side(move).values())
         for side in (lambda move: move.before, lambda move: move.after)

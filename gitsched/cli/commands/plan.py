@@ -12,8 +12,10 @@ from gitsched.cli import exit_codes, formats, output, reports, saved_plan, scena
 from gitsched.cli.worktree import NOT_PLANNED, note_uncommitted
 from gitsched.reconcile import RunSettings
 from gitsched.reconcile.review.comparison import compare_plans
+from gitsched.report.consequences import loses_placements
 from gitsched.report.markdown import write_markdown
-from gitsched.report.serialization import serialize_losses, serialize_review
+from gitsched.report.serialization import serialize_review
+from gitsched.report.serialized_simulation import serialize_losses
 from gitsched.report.text import write_plan
 
 if TYPE_CHECKING:
@@ -108,7 +110,8 @@ def run(
         said = saved_plan.save_plan(out, compared)
         if form == "text":
             formats.show_text(said)
-    return exit_codes.get_review_code(rendered.review, fail_on, detailed=detailed)
+    lost = base is not None and loses_placements(rendered.review.moves)
+    return exit_codes.get_review_code(rendered.review, fail_on, detailed=detailed, lost=lost)
 
 
 def _check_selection(base: str | None, head: str | None, revision: str | None, worktree: bool, out: Path | None) -> None:

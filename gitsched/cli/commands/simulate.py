@@ -11,7 +11,7 @@ from gitsched.cli import exit_codes, formats, output, scenario_options, scenario
 from gitsched.cli.worktree import NOT_PLANNED, note_uncommitted
 from gitsched.reconcile.review.source_simulation import compare_source_resilience, simulate_source, simulate_source_losses
 from gitsched.reconcile.run_settings import RunSettings
-from gitsched.report import serialization, simulation, simulation_blocks
+from gitsched.report import serialized_simulation, simulation, simulation_blocks
 from gitsched.report.blocks import blocks_to_html, blocks_to_markdown
 from gitsched.simulate.scenario import Scenario
 
@@ -79,7 +79,7 @@ def _simulate(settings: RunSettings, scenario: Scenario, form: str, faults: list
         "Simulation",
         simulation.write_simulation,
         simulation_blocks.list_simulation_blocks,
-        serialization.serialize_simulation,
+        serialized_simulation.serialize_simulation,
     )
     with output.show_progress("Simulating") as progress:
         settings = settings._replace(progress=progress)
@@ -94,7 +94,7 @@ def _simulate_failures(settings: RunSettings, by: str, unreachable: bool, form: 
         "Resilience",
         simulation.write_resilience,
         simulation_blocks.list_resilience_blocks,
-        serialization.serialize_resilience,
+        serialized_simulation.serialize_resilience,
     )
     with output.show_progress("Simulating") as progress:
         settings = settings._replace(progress=progress)
@@ -109,7 +109,7 @@ def _compare_failures(against: str, settings: RunSettings, by: str, unreachable:
         "Resilience before and after",
         simulation.write_resilience_change,
         simulation_blocks.list_resilience_change_blocks,
-        serialization.serialize_resilience_change,
+        serialized_simulation.serialize_resilience_change,
     )
     with output.show_progress("Simulating") as progress:
         settings = settings._replace(progress=progress)

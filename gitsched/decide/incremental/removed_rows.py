@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from gitsched.decide.removals import INDEPENDENT_REASON, REMOVED_REASON, UNSELECTED_REASON, read_removed_placement
+from gitsched.decide.removals import (
+    INDEPENDENT_REASON,
+    INTENDED_REASONS,
+    REMOVED_REASON,
+    UNSELECTED_REASON,
+    read_removed_placement,
+)
 from gitsched.model.changes import Move
 from gitsched.render.output_files import status_path
 
@@ -44,4 +50,4 @@ def list_row_moves(removed: Iterable[RemovedPlacement], snapshot: Snapshot) -> I
         reason = REMOVED_REASON
         if workload.key in snapshot.templates:
             reason = INDEPENDENT_REASON if workload.dependent else UNSELECTED_REASON
-        yield Move(workload.key, workload.replicas, {}, reason)
+        yield Move(workload.key, workload.replicas, {}, reason, intended=reason in INTENDED_REASONS)

@@ -21,10 +21,10 @@ from gitsched.decide.incremental.plan_state import workload_sort_key
 from gitsched.decide.partial_decisions import PartialDecisions, combine_own
 from gitsched.decide.plan_result import describe_reason
 from gitsched.decide.registry import reserved_groups
-from gitsched.decide.removals import REMOVED_REASON, UNSELECTED_REASON
 from gitsched.decide.workload_decision import decide_workload
 from gitsched.diff.counterfactual_placements import DecidedCommit
 from gitsched.diff.document_changes import DocumentChanges
+from gitsched.diff.plans import make_removal_move
 from gitsched.diff.policy_names import PolicyNames
 from gitsched.model.changes import Move, RetainedWorkload
 from gitsched.model.document import Body, Document, Key
@@ -77,8 +77,7 @@ class IncrementalComparer:
             if outcome is not None and replicas != outcome.replicas_by_cluster:
                 moves.append(Move(key, replicas, outcome.replicas_by_cluster, describe_reason(outcome)))
             elif outcome is None and replicas:
-                reason = UNSELECTED_REASON if _has_template(later, key) else REMOVED_REASON
-                removed.append(Move(key, replicas, {}, reason))
+                removed.append(make_removal_move(before[key], is_in_source=_has_template(later, key)))
         return *moves, *removed
 
     def compare(self, context: RunContext, earlier: PlannedCommit, later: PlannedCommit, /) -> ComparedInputs:

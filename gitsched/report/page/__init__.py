@@ -20,6 +20,7 @@ from gitsched.model.fleet_topology import ClusterSite
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import Outcome
 from gitsched.model.time import format_time
+from gitsched.report.consequences import list_consequence_lines, list_consequences
 from gitsched.report.held import describe_held
 from gitsched.report.lines import abbreviate_oid, escape_unprintable, sort_moves
 from gitsched.report.move_groups import group_moves
@@ -106,6 +107,7 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
         digest=review.digest,
         time=format_time(review.time),
         wakeup=format_time(review.next_wakeup) if review.next_wakeup else "",
+        consequences=[escape_unprintable(line) for line in list_consequence_lines(list_consequences(review))],
         refused=escape_unprintable(review.refused),
         withheld=[escape_unprintable(line) for line in describe_withheld(review.withheld, planned=True)]
         if review.withheld.moves

@@ -263,7 +263,7 @@ def build_move_row(move: Move) -> dict[str, Any]:
             clusters.append(("new", f"+ {cluster}" + _format_replicas(later)))
         elif cluster not in move.after:
             clusters.append(("old", f"− {cluster}" + _format_replicas(earlier)))  # a minus sign, not a hyphen
-        elif earlier != later:
+        elif earlier != later or type(earlier) is not type(later):
             clusters.append(("turn", f"{cluster}{_format_replicas(earlier)} →{_format_replicas(later)}"))
         else:
             clusters.append(("", cluster + _format_replicas(later)))

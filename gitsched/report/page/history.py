@@ -24,7 +24,13 @@ ALL_MOVES_SHOWN = 5_000
 OPEN_ENTRIES = 3
 """The number of commits whose moves are open at first."""
 FILES_SHOWN, SOURCES_SHOWN = 8, 8
-_COUNTED = (("moved", "turn", "moved"), ("resized", "turn", "scaled"), ("first", "new", "placed"), ("lost", "old", "gone"))
+_COUNTED = (
+    ("moved", "turn", "moved"),
+    ("left", "turn", "left clusters"),
+    ("resized", "turn", "scaled"),
+    ("first", "new", "placed"),
+    ("lost", "old", "gone"),
+)
 
 
 class HistoryPage(NamedTuple):
