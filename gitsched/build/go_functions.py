@@ -1,20 +1,38 @@
-"""The values and functions of Go templates, as far as gitsched evaluates them. Source: fmt and text/template of Go, Masterminds/sprig."""
+"""The values of Go templates, and how Go prints them. Source: fmt and text/template of Go."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 MAX_TEXT: Final = 100_000
 """Characters that one function of a template reads or writes."""
 
 _UNSAFE_NAME = re.compile(r"[^-a-z0-9.]")
-_VERB = re.compile(r"%(.)")
 
 
 class TemplateError(Exception):
     """Argo CD fails at a template, and makes no Application of its ApplicationSet."""
+
+
+class NotEvaluatedError(Exception):
+    """gitsched does not evaluate an expression; the text says what of it."""
+
+
+class LoopSignal(Exception):
+    """A `break` or `continue` ends one run of a range, which has written `text`."""
+
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(kind)
+        self.kind, self.text = kind, text
+
+
+class TextMap(dict[str, str]):
+    """A map whose values are texts: one that it does not have is an empty text for `index`."""
+
+
+class OwnMap(dict[str, Any]):
+    """A map that the template makes, which it may change."""
 
 
 class Integer(int):
@@ -23,10 +41,11 @@ class Integer(int):
 
 def format_value(value: Any) -> str:
     """Return a value as Go's `%v` prints it, where it came from JSON: all numbers are floating-point. None is `<no value>`."""
-    return "<no value>" if value is None else _print(value)
+    return "<no value>" if value is None else print_value(value)
 
 
-def _print(value: Any) -> str:
+def print_value(value: Any) -> str:
+    """Return a value as `%v` prints it inside of another one."""
     if value is None:
         return "<nil>"
     if isinstance(value, bool):
@@ -36,9 +55,9 @@ def _print(value: Any) -> str:
     if isinstance(value, (int, float)):
         return format_number(float(value))
     if isinstance(value, dict):
-        return f"map[{' '.join(f'{name}:{_print(value[name])}' for name in sorted(value, key=str))}]"
+        return f"map[{' '.join(f'{name}:{print_value(value[name])}' for name in sorted(value, key=str))}]"
     if isinstance(value, list):
-        return f"[{' '.join(map(_print, value))}]"
+        return f"[{' '.join(map(print_value, value))}]"
     return str(value)
 
 
@@ -73,67 +92,13 @@ def normalize_name(name: str) -> str:
     return _UNSAFE_NAME.sub("-", name.lower())[:253].strip("-.")
 
 
-def _index(value: Any, *keys: Any) -> Any:
-    for key in keys:
-        if isinstance(value, list) and isinstance(key, int) and not isinstance(key, bool):
-            if not 0 <= key < len(value):
-                raise TemplateError(f"the list has no entry {key}")
-            value = value[key]
-        elif isinstance(value, dict) and isinstance(key, str):
-            value = value.get(key)
-        else:
-            raise TemplateError("`index` is used on a value that is no list and no map")
-    return value
+def is_empty(value: Any) -> bool:
+    """Return whether a value counts as false in a condition."""
+    return value is None or value is False or value == "" or value == [] or value == {} or (is_number(value) and value == 0)
 
 
-def _is_empty(value: Any) -> bool:
-    return value is None or value is False or value == 0 or value == "" or value == [] or value == {}
-
-
-def is_known_pattern(pattern: Any) -> bool:
-    """Return whether all verbs of a pattern of `printf` are known."""
-    return isinstance(pattern, str) and all(found[1] in "sv%" for found in _VERB.finditer(pattern)) and not pattern.endswith("%")
-
-
-def _format_text(pattern: str, *values: Any) -> str:
-    rest = list(values)
-
-    def replace(found: re.Match[str]) -> str:
-        if found[1] == "%":
-            return "%"
-        if not rest:
-            return f"%!{found[1]}(MISSING)"
-        value = rest.pop(0)
-        return f"%!s({_describe(value)})" if found[1] == "s" and not isinstance(value, (str, list, dict)) else _print(value)
-
-    text = _VERB.sub(replace, pattern)
-    return text + (f"%!(EXTRA {', '.join(_describe(value) for value in rest)})" if rest else "")
-
-
-def _describe(value: Any) -> str:
-    """Return a value with its type, as Go prints one that a pattern has no place for."""
-    names = {bool: "bool", float: "float64", int: "float64", Integer: "int", str: "string"}
-    name = names.get(type(value))
-    return f"{name}={_print(value)}" if name else _print(value)
-
-
-def _equals(left: Any, *others: Any) -> bool:
-    kinds = {float if type(value) is int else type(value) for value in (left, *others)}
-    if len(kinds) > 1 or not kinds <= {float, bool, str, Integer}:
-        raise TypeError
-    return left in others
-
-
-def _replace(old: str, new: str, text: str) -> str:
-    if (text.count(old) + 1) * len(new) > MAX_TEXT:
-        raise TypeError
-    return text.replace(old, new)
-
-
-def _join(separator: str, values: list[Any]) -> str:
-    if len(values) * len(separator) > MAX_TEXT:
-        raise TypeError
-    return separator.join(_print(value) for value in values if value is not None)
+def is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def measure(value: Any) -> int:
@@ -143,55 +108,3 @@ def measure(value: Any) -> int:
     if isinstance(value, (list, dict)):
         return sum(map(measure, value if isinstance(value, list) else (*value, *value.values()))) + len(value)
     return 1
-
-
-def _quote(*values: Any) -> str:
-    texts = [_print(value) for value in values if value is not None]
-    escaped = (text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t") for text in texts)
-    return " ".join(f'"{text}"' for text in escaped)
-
-
-def _truncate(length: int, text: str) -> str:
-    return text[length:] if length < 0 else text[:length]
-
-
-def _make_text(function: Callable[[str], str]) -> Callable[[Any], str]:
-    def apply(value: Any) -> str:
-        if not isinstance(value, str):
-            raise TypeError
-        return function(value)
-
-    return apply
-
-
-FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
-    "index": _index,
-    "lower": _make_text(str.lower),
-    "upper": _make_text(str.upper),
-    "trim": _make_text(str.strip),
-    "nospace": _make_text(lambda text: "".join(text.split())),
-    "normalize": _make_text(normalize_name),
-    "trimPrefix": lambda prefix, text: text.removeprefix(prefix),
-    "trimSuffix": lambda suffix, text: text.removesuffix(suffix),
-    "trimAll": lambda characters, text: text.strip(characters),
-    "hasPrefix": lambda prefix, text: text.startswith(prefix),
-    "hasSuffix": lambda suffix, text: text.endswith(suffix),
-    "contains": lambda part, text: part in text,
-    "replace": _replace,
-    "trunc": _truncate,
-    "splitList": lambda separator, text: text.split(separator),
-    "join": _join,
-    "first": lambda values: values[0] if values else None,
-    "last": lambda values: values[-1] if values else None,
-    "default": lambda otherwise, value=None: otherwise if _is_empty(value) else value,
-    "coalesce": lambda *values: next((value for value in values if not _is_empty(value)), None),
-    "ternary": lambda yes, no, choice: yes if choice is True else no,
-    "eq": _equals,
-    "ne": lambda left, right: not _equals(left, right),
-    "not": lambda value: _is_empty(value),
-    "quote": _quote,
-    "squote": lambda *values: " ".join(f"'{_print(value)}'" for value in values if value is not None),
-    "toString": lambda value: _print(value),
-    "printf": _format_text,
-}
-"""The functions that gitsched evaluates, by name."""

@@ -1,34 +1,44 @@
-"""Evaluate the Go templates of an ApplicationSet: fields, `index`, literals, pipelines and some functions of sprig.
+"""Evaluate the Go templates of an ApplicationSet: actions, variables, blocks and functions.
 
-An expression whose value is not known, or that has something else, stays in the text, marked. Source: text/template of Go,
-Masterminds/sprig and argoproj/argo-cd/applicationset/utils.
+An expression whose value is not known stays in the text, marked. Source: text/template of Go and argoproj/argo-cd/applicationset/utils.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple
 
-from gitsched.build.go_functions import FUNCTIONS, MAX_TEXT, Integer, TemplateError, format_value, is_known_pattern, measure
-
-_OPEN, _CLOSE = "\ufdd0", "\ufdd1"
-_MARKED = re.compile(f"{_OPEN}(.*?){_CLOSE}", re.DOTALL)
-_ACTION = re.compile(r"\{\{(-(?=\s))?(.*?)((?<=\s)-)?\}\}", re.DOTALL)
-_TOKEN = re.compile(
-    r"""\s*(?:(?P<sign>[|()])|(?:(?P<field>\.(?:\w+(?:\.\w+)*)?)|(?P<text>"(?:[^"\\\n]|\\.)*"|`[^`]*`)|(?P<number>-?\d+(?:\.\d+)?)"""
-    r"""|(?P<name>\w+))(?=[\s|()]|$))"""
+from gitsched.build.go_functions import (
+    MAX_TEXT,
+    Integer,
+    LoopSignal,
+    NotEvaluatedError,
+    TemplateError,
+    TextMap,
+    format_value,
+    is_empty,
+    measure,
 )
-_WORD = re.compile(r"\$?\w+|\S")
-_MAX_DEPTH = 20
-"""Nested parentheses of one expression."""
+from gitsched.build.template_functions import FUNCTIONS, UNREAD_FUNCTIONS, call_function
+from gitsched.build.template_syntax import (
+    TemplateAction,
+    TemplateCall,
+    TemplateField,
+    TemplateLiteral,
+    TemplatePipeline,
+    TemplateVariable,
+    parse_template,
+)
+
+_OPEN, _CLOSE, _REASON = "\ufdd0", "\ufdd1", "\ufdd2"
+_MARKED = re.compile(f"{_OPEN}(.*?){_CLOSE}", re.DOTALL)
+_EXPRESSION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
+_UNKNOWN: Final = object()
+"""The value of a variable that is not known."""
 
 
-class _NotEvaluated(Exception):
-    """gitsched does not evaluate an expression; the text says what of it."""
-
-
-class _NotKnown(Exception):
+class _UnknownValueError(Exception):
     """An expression needs a value that is not known."""
 
 
@@ -39,14 +49,14 @@ class Parameters(NamedTuple):
     is_open: bool = False
 
 
-def mark_unknown(text: str) -> str:
-    """Return an expression with the marks of one that is not evaluated."""
-    return f"{_OPEN}{text}{_CLOSE}"
+def mark_unknown(text: str, reason: str = "") -> str:
+    """Return an expression with the marks of one that is not evaluated; `reason` is what of it, "" if its value is not known."""
+    return f"{_OPEN}{text}{_REASON + reason if reason else ''}{_CLOSE}"
 
 
 def hide_marks(text: str) -> str:
     """Return a text as a person reads it, without the marks of expressions."""
-    return text.replace(_OPEN, "").replace(_CLOSE, "") if _OPEN in text else text
+    return _MARKED.sub(lambda found: found[1].partition(_REASON)[0], text) if _OPEN in text else text
 
 
 def find_unknown(value: Any) -> str | None:
@@ -72,12 +82,11 @@ def split_unknown(text: str) -> list[str]:
 
 def describe_unknown(expression: str) -> str:
     """Say why an expression is not evaluated, and what to do."""
-    for action in _ACTION.finditer(expression):
-        try:
-            _parse_expression(action[2])
-        except _NotEvaluated as error:
-            return f"its ApplicationSet has {action[0]}, and gitsched does not evaluate {error}: write the value"
-    return f"its ApplicationSet takes {expression} from clusters or servers that this repository does not describe: write the value"
+    text, _, reason = expression.partition(_REASON)
+    if reason:
+        shown = next((found[0] for found in _EXPRESSION.finditer(text) if reason.strip("`") in found[0]), text)
+        return f"its ApplicationSet has {shown}, and gitsched does not evaluate {reason}: write the value"
+    return f"its ApplicationSet takes {text} from clusters or servers that this repository does not describe: write the value"
 
 
 def render_go_template(
@@ -85,147 +94,186 @@ def render_go_template(
 ) -> str:
     """Return the text of a template. `missing_key` is the option of that name: default, zero or error; `take` is told how many steps an
     expression takes. Raises TemplateError."""
-    actions = list(_ACTION.finditer(text))
-    parts: list[str] = []
-    position, trims = 0, False
     try:
-        for action in actions:
-            literal = text[position : action.start()]
-            literal = literal.lstrip() if trims else literal
-            parts.append(literal.rstrip() if action[1] else literal)
-            position, trims = action.end(), bool(action[3])
-            if re.fullmatch(r"\s*/\*.*\*/\s*", action[2], re.DOTALL):
-                continue
-            expression = _parse_expression(action[2])
-            try:
-                parts.append(format_value(_Evaluation(parameters, missing_key).evaluate(expression)))
-                take(1 + (len(parts[-1]) >> 6))
-            except _NotKnown:
-                parts.append(mark_unknown(action[0]))
-    except _NotEvaluated:
-        return mark_unknown(text)  # a part of it may decide about the rest
-    return "".join(parts) + (text[position:].lstrip() if trims else text[position:])
+        actions = parse_template(text)
+        _check_functions(actions)
+        return _Evaluation(parameters, missing_key, take).render(actions)
+    except NotEvaluatedError as error:
+        return mark_unknown(text, str(error))  # a part of it may decide about the rest
 
 
-class _Call(NamedTuple):
-    """A function, or "" for a plain value, with its arguments: fields, literals and calls."""
-
-    name: str
-    arguments: tuple[Any, ...]
-
-
-class _Field(NamedTuple):
-    names: tuple[str, ...]
-
-
-def _parse_expression(text: str) -> _Call:
-    """Return the calls of an expression, the last one outermost. Raises _NotEvaluated."""
-    tokens: list[re.Match[str]] = []
-    position, text = 0, text.strip()
-    while position < len(text):
-        token = _TOKEN.match(text, position)
-        if token is None:
-            word = _WORD.search(text, position)
-            raise _NotEvaluated(f"`{word[0] if word else text}`")
-        tokens.append(token)
-        position = token.end()
-    call, rest = _parse_pipeline(tokens, 0)
-    if rest != len(tokens):
-        raise _NotEvaluated(f"`{text}`")
-    return call
-
-
-def _parse_pipeline(tokens: list[re.Match[str]], depth: int, at: int = 0) -> tuple[_Call, int]:
-    if depth > _MAX_DEPTH:
-        raise _NotEvaluated("so many parentheses")
-    piped: tuple[Any, ...] = ()
-    while True:
-        name, arguments = "", list[Any]()
-        while at < len(tokens) and tokens[at]["sign"] not in ("|", ")"):
-            token = tokens[at]
-            at += 1
-            if token["sign"]:
-                inner, at = _parse_pipeline(tokens, depth + 1, at)
-                if at == len(tokens):
-                    raise _NotEvaluated("`(`")
-                arguments.append(inner)
-                at += 1
-            elif token["name"] and not arguments and not name and token["name"] not in ("true", "false", "nil"):
-                name = token["name"]
-                if name not in FUNCTIONS:
-                    raise _NotEvaluated(f"`{name}`")
-            else:
-                arguments.append(_read_operand(token))
-        if name == "printf" and not (arguments and is_known_pattern(arguments[0])):
-            raise _NotEvaluated("`printf` with this pattern")
-        if not name and len(arguments) + len(piped) != 1:
-            raise _NotEvaluated("this expression")
-        piped = (_Call(name, (*arguments, *piped)),)
-        if at == len(tokens) or tokens[at]["sign"] == ")":
-            return piped[0], at
-        at += 1
-
-
-def _read_operand(token: re.Match[str]) -> Any:
-    if token["field"]:
-        return _Field(tuple(token["field"].split(".")[1:]) if token["field"] != "." else ())
-    if token["number"]:
-        return float(token["number"]) if "." in token["number"] else Integer(token["number"][:18])
-    if token["text"]:
-        return _read_literal(token["text"])
-    constants: dict[str, Any] = {"true": True, "false": False}
-    if token["name"] not in constants:
-        raise _NotEvaluated(f"`{token[0].strip()}`")
-    return constants[token["name"]]
-
-
-def _read_literal(text: str) -> str:
-    if text[0] == "`":
-        return text[1:-1]
-    if re.search(r'\\[^"\\nt]', text):
-        raise _NotEvaluated(f"the escapes in {text}")
-    escapes = {"n": "\n", "t": "\t"}
-    return re.sub(r"\\(.)", lambda found: escapes.get(found[1], found[1]), text[1:-1])
+def _check_functions(actions: Iterable[TemplateAction]) -> None:
+    """Raise TemplateError for a function that Argo CD does not have, and NotEvaluatedError for one that gitsched does not evaluate."""
+    pending: list[Any] = [*actions]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, TemplateAction):
+            pending += (each.pipeline.value, *each.body, *each.otherwise)
+        elif isinstance(each, TemplateField):
+            pending.append(each.start)
+        elif isinstance(each, TemplateCall):
+            if each.name in UNREAD_FUNCTIONS:
+                raise NotEvaluatedError(f"`{each.name}`")
+            if each.name not in FUNCTIONS:
+                raise TemplateError(f"Argo CD has no function `{each.name}`")
+            pending += each.arguments
 
 
 class _Evaluation:
-    def __init__(self, parameters: Parameters, missing_key: str) -> None:
-        self._parameters, self._missing_key = parameters, missing_key
+    """Evaluates one template. Variables are in scopes, of which the inner ones see the outer ones."""
 
-    def evaluate(self, value: Any) -> Any:
-        if isinstance(value, _Field):
-            return self._read_field(value.names)
-        if not isinstance(value, _Call):
-            return value
-        arguments = [self.evaluate(argument) for argument in value.arguments]
-        if not value.name:
-            return arguments[0]
-        if sum(map(measure, arguments)) > MAX_TEXT:
-            raise TemplateError(f"gitsched evaluates `{value.name}` for at most {MAX_TEXT:,} characters")
+    def __init__(self, parameters: Parameters, missing_key: str, take: Callable[[int], None]) -> None:
+        self._parameters, self._missing_key, self._take = parameters, missing_key, take
+        self._scopes: list[dict[str, Any]] = [{"$": parameters.values}]
+        self._size = 0
+
+    def render(self, actions: Iterable[TemplateAction]) -> str:
+        return self._render(actions, self._parameters.values)
+
+    def _render(self, actions: Iterable[TemplateAction], dot: Any) -> str:
+        parts: list[str] = []
+        for action in actions:
+            part = self._render_action(action, dot, parts)
+            self._size += len(part)
+            if self._size > 10 * MAX_TEXT:
+                raise TemplateError(f"gitsched writes at most {10 * MAX_TEXT:,} characters for a template")
+            parts.append(part)
+        return "".join(parts)
+
+    def _render_action(self, action: TemplateAction, dot: Any, written: list[str]) -> str:
+        if action.kind == "text":
+            return action.source
+        if action.kind in ("break", "continue"):
+            raise LoopSignal(action.kind, "".join(written))
         try:
-            return FUNCTIONS[value.name](*arguments)
-        except (TypeError, ValueError, AttributeError):
-            raise TemplateError(f"`{value.name}` cannot take these values") from None
+            value = self._evaluate(action.pipeline.value, dot)
+        except _UnknownValueError:
+            self._forget(action)
+            return "" if action.kind == "output" and action.pipeline.variables else mark_unknown(action.source)
+        if action.kind == "output":
+            if action.pipeline.variables:
+                self._bind(action.pipeline, value)
+                return ""
+            text = format_value(value)
+            self._take(1 + (len(text) >> 6))
+            return text
+        self._scopes.append({})
+        try:
+            return self._render_range(action, value, dot) if action.kind == "range" else self._render_choice(action, value, dot)
+        finally:
+            self._scopes.pop()
 
-    def _read_field(self, names: tuple[str, ...]) -> Any:
-        value: Any = self._parameters.values
-        is_missing = False
-        for position, name in enumerate(names):
+    def _render_choice(self, action: TemplateAction, value: Any, dot: Any) -> str:
+        if action.pipeline.variables:
+            self._bind(action.pipeline, value)
+        if is_empty(value):
+            return self._render(action.otherwise, dot)
+        return self._render(action.body, value if action.kind == "with" else dot)
+
+    def _render_range(self, action: TemplateAction, value: Any, dot: Any) -> str:
+        parts: list[str] = []
+        for key, element in self._list_elements(value):
+            self._take(1)
+            self._scopes.append({})
+            names = action.pipeline.variables
+            pairs = zip(names, (element,) if len(names) == 1 else (key, element), strict=False)
+            for name, each in pairs:
+                self._bind(TemplatePipeline(None, (name,), action.pipeline.assigns), each)
+            try:
+                parts.append(self._render(action.body, element))
+            except LoopSignal as signal:
+                parts.append(signal.text)
+                if signal.kind == "break":
+                    break
+            finally:
+                self._scopes.pop()
+        else:
+            if is_empty(value):
+                return self._render(action.otherwise, dot)
+        return "".join(parts)
+
+    def _list_elements(self, value: Any) -> list[tuple[Any, Any]]:
+        if value is None:
+            return []
+        if isinstance(value, dict):
+            return [(name, value[name]) for name in sorted(value)]
+        if isinstance(value, list):
+            return [(Integer(index), each) for index, each in enumerate(value)]
+        if isinstance(value, Integer):
+            self._take(max(0, value))
+            return [(Integer(index), Integer(index)) for index in range(value)]
+        raise TemplateError("a range of its template is over a value that is no list and no map")
+
+    def _bind(self, pipeline: TemplatePipeline, value: Any) -> None:
+        for name in pipeline.variables:
+            scope = next((scope for scope in reversed(self._scopes) if name in scope), None) if pipeline.assigns else None
+            (scope if scope is not None else self._scopes[-1])[name] = value
+
+    def _forget(self, action: TemplateAction) -> None:
+        """Make the variables unknown that an action sets whose value is not known."""
+        if action.pipeline.variables and action.kind == "output":
+            self._bind(action.pipeline, _UNKNOWN)
+        pending = [*action.body, *action.otherwise]
+        while pending:
+            each = pending.pop()
+            pending += (*each.body, *each.otherwise)
+            if each.pipeline.assigns:
+                known = (name for name in each.pipeline.variables if any(name in scope for scope in self._scopes))
+                self._bind(each.pipeline._replace(variables=tuple(known)), _UNKNOWN)
+
+    def _evaluate(self, value: Any, dot: Any) -> Any:
+        if isinstance(value, TemplateLiteral):
+            return value.value
+        if isinstance(value, TemplateVariable):
+            found = next(scope[value.name] for scope in reversed(self._scopes) if value.name in scope)
+            if found is _UNKNOWN or (found is not self._parameters.values and find_unknown(found) is not None):
+                raise _UnknownValueError
+            return found
+        if isinstance(value, TemplateField):
+            return self._read_field(value, dot)
+        return self._call(value, dot)
+
+    def _call(self, call: TemplateCall, dot: Any) -> Any:
+        if call.name in ("and", "or"):
+            result: Any = None
+            for argument in call.arguments:
+                result = self._evaluate(argument, dot)
+                if is_empty(result) == (call.name == "and"):
+                    break
+            if not call.arguments:
+                raise TemplateError(f"`{call.name}` needs arguments")
+            return result
+        arguments = [self._evaluate(argument, dot) for argument in call.arguments]
+        size = sum(map(measure, arguments))
+        if size > MAX_TEXT:
+            raise TemplateError(f"gitsched evaluates `{call.name}` for at most {MAX_TEXT:,} characters")
+        self._take(1 + (size >> 6))
+        return call_function(call.name, arguments)
+
+    def _read_field(self, field: TemplateField, dot: Any) -> Any:
+        start = self._evaluate(field.start, dot) if field.start is not None else dot
+        value, is_missing = start, False
+        is_root = start is self._parameters.values
+        for position, name in enumerate(field.names):
             if isinstance(value, str) and _OPEN in value:
-                raise _NotKnown
+                raise _UnknownValueError
             if is_missing and self._missing_key != "zero":
                 continue
+            if value is None and position == 0:
+                if self._missing_key == "error":
+                    raise TemplateError(f"no generator gives .{'.'.join(field.names)}")
+                return None
             if not isinstance(value, dict):
                 raise TemplateError(
-                    f".{'.'.join(names)} is not in its parameters: {'.'.join(names[:position]) or '.'} has no fields"
+                    f".{'.'.join(field.names)} is not in its parameters: {'.'.join(field.names[:position]) or '.'} has no fields"
                 )
             if name not in value:
-                if self._parameters.is_open and position == 0:
-                    raise _NotKnown
+                if self._parameters.is_open and position == 0 and is_root:
+                    raise _UnknownValueError
                 if self._missing_key == "error":
-                    raise TemplateError(f"no generator gives .{'.'.join(names)}")
+                    raise TemplateError(f"no generator gives .{'.'.join(field.names)}")
                 is_missing = True
-            value = value.get(name)
-        if find_unknown(value) is not None:
-            raise _NotKnown
+            value = value.get(name, "" if isinstance(value, TextMap) and self._missing_key == "zero" else None)
+        if find_unknown(value) is not None or (is_root and self._parameters.is_open and not field.names):
+            raise _UnknownValueError
         return value

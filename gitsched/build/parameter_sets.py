@@ -11,7 +11,7 @@ from typing import Any
 from gitsched.build.commit_files import CommitFiles, list_directories
 from gitsched.build.generator_patterns import describe_path, flatten_values, select_directories, select_files
 from gitsched.build.generator_steps import Steps, count_values
-from gitsched.build.go_functions import TemplateError, format_value, normalize_name
+from gitsched.build.go_functions import TemplateError, TextMap, format_value, normalize_name
 from gitsched.build.go_templates import Parameters, find_unknown, mark_unknown, render_go_template
 from gitsched.build.path_recipe import decode_value
 from gitsched.manifests.kustomization import parse_values
@@ -186,7 +186,7 @@ class ParameterGenerator:
         known["server"] = data.get("server") or mark_unknown("{{server}}")
         marks = {"labels": read_labels(secret), "annotations": read_annotations(secret)}
         if self._go:
-            return {**known, "metadata": {field: dict(values) for field, values in marks.items() if values}}
+            return {**known, "metadata": {field: TextMap(values) for field, values in marks.items() if values}}
         flat = {f"metadata.{field}.{key}": value for field, values in marks.items() for key, value in values.items()}
         return {**known, **flat}
 

@@ -234,11 +234,14 @@ def test_a_missing_key_is_what_the_options_say(option: str, works: bool) -> None
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ('{{ if eq .env "x" }}a{{ end }}', "does not evaluate `if`"),
-        ("{{ .env | sha256sum }}", "does not evaluate `sha256sum`"),
-        ("{{ $x := .env }}", "does not evaluate `$x`"),
+        ('{{ template "x" }}', "does not evaluate `template`"),
+        ("{{ if .env }}{{ .env | bcrypt }}{{ end }}", "{{ .env | bcrypt }}, and gitsched does not evaluate `bcrypt`"),
+        ("{{ if .server }}a{{ end }}", "takes {{ if .server }}a{{ end }} from clusters or servers"),
+        ("{{ $x := .server }}a{{ $x }}", "takes {{ $x }} from clusters or servers"),
+        ('{{ $x := "a" }}{{ if .server }}{{ $x = "b" }}{{ end }}', "from clusters or servers"),
+        ('{{ set .path "a" "b" }}', "`set` of a map that the template does not make"),
         (f"{{{{ {'(' * 30}.env{')' * 30} }}}}", "so many parentheses"),
-        ('{{ printf "%q" .env }}', "`printf` with this pattern"),
+        ('{{ printf "%x" .env }}', "`printf` with this pattern"),
         ("{{ .server | lower }}", "from clusters or servers"),
     ],
 )

@@ -200,7 +200,8 @@ PATCH = """\
     ("namespace", "path", "expected"),
     [
         ("patched", "envs/{{.env}}", "clusters/one/patched/deployment-eu-web.yaml"),
-        ("{{ if .env }}a{{ end }}", "envs/{{.env}}", None),
+        ("{{ if .env }}a{{ end }}", "envs/{{.env}}", "clusters/one/a/deployment-eu-web.yaml"),
+        ("{{ randAlpha 2 }}", "envs/{{.env}}", None),
     ],
 )
 def test_the_template_patch_of_an_application_set_is_applied(fleet: Fleet, namespace: str, path: str, expected: str | None) -> None:
