@@ -19,6 +19,10 @@ _SEVERAL_CLUSTERS = (
     "several Kustomizations have the same name, so they are of several clusters, and their directories do not say of which: say which "
     "with --cluster DIR=NAME, or move those of each cluster to clusters/NAME"
 )
+_COPIED = (
+    "it is in an artifact that an ArtifactGenerator copies: gitsched builds it as Flux does, so have policies select its objects, not a "
+    "Bundle"
+)
 _DIRECTORY_SOURCES = ("OCIRepository", "Bucket")
 """Sources that may have one directory of the repository."""
 _ONLY_CLUSTER = "cluster"
@@ -54,7 +58,7 @@ def recognize_flux(files: RepositoryFiles, _: Collection[str] = ()) -> Findings:
                 continue
             texts, text = named.setdefault(path, {}).setdefault(cluster, {}), _write_options(document)
             texts[document.path] = text if texts.get(document.path, text) == text else ""
-            reason = _find_exclusion(files, path, by_file)
+            reason = _find_exclusion(files, path, by_file, is_copied=_read_source(document)[0] == _ARTIFACT)
             if reason:
                 left_out[LeftOut(document.place, reason, path)] = None
             else:
@@ -238,10 +242,12 @@ def _map_copied_path(path: str, origin: str, target: str) -> str:
     return normalize_path(posixpath.join(source, posixpath.relpath(path, directory)))
 
 
-def _find_exclusion(files: RepositoryFiles, path: str, by_file: dict[str, list[DeliveryDocument]]) -> str:
-    """Return why the directory of a Kustomization is not proposed; "" if it is."""
+def _find_exclusion(
+    files: RepositoryFiles, path: str, by_file: dict[str, list[DeliveryDocument]], *, is_copied: bool = False
+) -> str:
+    """Return why the directory of a Kustomization is not proposed; "" if it is. `is_copied`: an ArtifactGenerator copies it."""
     if path not in files.directories or not files.find_kind(path):
-        return "the directory of the Kustomization is not in this repository"
+        return _COPIED if is_copied else "the directory of the Kustomization is not in this repository"
     _, reached = files.list_reached(path)
     return (
         "the directory has further Kustomizations, whose directories are proposed"

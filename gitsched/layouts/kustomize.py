@@ -8,11 +8,22 @@ from collections.abc import Collection
 from typing import Final
 
 from gitsched.layouts.layout import DeployedPath, Findings, LeftOut, Recognition, Target
-from gitsched.layouts.overlay_names import OverlayName, find_cluster_names, is_base, names_cluster, split_path
+from gitsched.layouts.overlay_names import (
+    OverlayName,
+    find_ambiguous_part,
+    find_cluster_names,
+    is_base,
+    names_cluster,
+    split_path,
+)
 from gitsched.layouts.repository_files import RepositoryFiles
 from gitsched.manifests.kustomize_graph import resolve_path
 from gitsched.model.finding import format_count
 
+_AMBIGUOUS: Final = (
+    "it may be for an environment, or for tests, as its name is that of both: if it is for a cluster, say so with --cluster DIR=NAME, or "
+    "add a Bundle"
+)
 _DELIVERY_KINDS: Final = frozenset(("Kustomization", "Application", "ApplicationSet", "AppProject"))
 """Kinds that say what Flux and Argo CD deploy. A HelmRelease or a source is an object that a directory may have."""
 
@@ -62,6 +73,8 @@ def _list_roots(files: RepositoryFiles) -> tuple[list[str], list[LeftOut]]:
             left_out.append(LeftOut(directory, "it has objects of Flux or Argo CD, which say what is deployed"))
         elif is_base(directory):
             left_out.append(LeftOut(directory, "it is a base that no overlay includes"))
+        elif find_ambiguous_part(directory, files.directories) and not files.find_cluster(directory)[1]:
+            left_out.append(LeftOut(directory, _AMBIGUOUS))
         else:
             roots.append(directory)
     return roots, left_out

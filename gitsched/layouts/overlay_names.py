@@ -14,6 +14,9 @@ ENVIRONMENTS: Final = frozenset(
 )
 """Names of directories that stand for an environment of several clusters."""
 
+_TESTS: Final = frozenset(("test", "testing", "integration", "sandbox"))
+"""Names of environments that are those of directories with tests or trials as well."""
+
 CONTAINERS: Final = frozenset(
     ("overlays", "overlay", "environments", "environment", "envs", "env", "clusters", "cluster", "variants", "rings")
 )
@@ -70,6 +73,19 @@ class OverlayName(NamedTuple):
     @property
     def is_variant(self) -> bool:
         return bool(self.environment or self.cluster)
+
+
+def find_ambiguous_part(path: str, directories: Collection[str]) -> str:
+    """Return the directory in a path whose name is that of an environment, or says that it has tests: nothing beside it and above it is an
+    environment or a container. "" if there is none. `directories` are all of the repository."""
+    parts = path.split("/")
+    for index, part in enumerate(parts):
+        if part not in _TESTS or any(name in CONTAINERS for name in parts[:index]):
+            continue
+        parent = "".join(f"{name}/" for name in parts[:index])
+        if not any(f"{parent}{name}" in directories for name in ENVIRONMENTS - _TESTS):
+            return parent + part
+    return ""
 
 
 def is_base(path: str) -> bool:

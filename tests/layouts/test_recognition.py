@@ -50,6 +50,29 @@ class Case(NamedTuple):
 
 CASES = [
     Case(
+        "directories that may be of tests or of an environment are for neither, and others are what they were",
+        {
+            "web/base/kustomization.yaml": BASE,
+            "web/base/web.yaml": WEB,
+            "web/overlays/test/kustomization.yaml": DEEP,
+            "web/overlays/prod/kustomization.yaml": DEEP,
+            "dns/test/kustomization.yaml": BASE,
+            "dns/test/web.yaml": WEB,
+            "dns/prod/kustomization.yaml": BASE,
+            "dns/prod/web.yaml": WEB,
+            "test/kafka/kubernetes/kustomization.yaml": BASE,
+            "test/kafka/kubernetes/web.yaml": WEB,
+            "sandbox/kustomization.yaml": BASE,
+            "sandbox/web.yaml": WEB,
+        },
+        {
+            "dns": {"env=prod": "dns/prod", "env=test": "dns/test"},
+            "web": {"env=prod": "web/overlays/prod", "env=test": "web/overlays/test"},
+        },
+        ("prod prod", "test test"),
+        left_out=("sandbox", "test/kafka/kubernetes"),
+    ),
+    Case(
         "Flux: the directories beside a bootstrapped one in clusters/ are clusters, too",
         {
             "clusters/dev/config/cluster.yaml": flux("./clusters/dev"),
@@ -497,3 +520,19 @@ def test_nothing_is_proposed_where_kustomizations_of_several_clusters_are_in_one
 )
 def test_names_of_versions_are_no_clusters(name: str, version: bool) -> None:
     assert is_version(name) is version
+
+
+def test_a_directory_that_an_artifact_generator_copies_says_how_to_place_it() -> None:
+    text = flux("./apps/web", source="ExternalArtifact", name="web", called="web")
+    tree = {"k8s/clusters/c0/web.yaml": text, "k8s/apps/web/kustomization.yaml": BASE, "k8s/apps/web/web.yaml": WEB}
+    tree["k8s/clusters/c0/generator.yaml"] = (
+        "apiVersion: source.extensions.fluxcd.io/v1beta1\nkind: ArtifactGenerator\nmetadata: {name: all, namespace: flux-system}\nspec:\n"
+        "  sources: [{alias: repo, kind: OCIRepository, name: flux-system}]\n"
+        "  artifacts: [{name: web, copy: [{from: '@repo/apps/web/', to: '@artifact/apps/web/'}]}]\n"
+    )
+    layout = recognize_layout({path: text.encode() for path, text in tree.items()})
+    assert layout.bundles == ()
+    assert [entry.reason for entry in layout.left_out][:1] == [
+        "it is in an artifact that an ArtifactGenerator copies: gitsched builds it as Flux does, so have policies select its objects, "
+        "not a Bundle"
+    ]
