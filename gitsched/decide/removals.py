@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.decide.delivered_replicas import restore_delivered
@@ -38,13 +38,15 @@ class RemovedPlacement(NamedTuple):
 def list_removed_placements(decisions: DecisionSet, previous: PreviousOutput, config: Config) -> dict[Key, RemovedPlacement]:
     """Return the removed workloads by key."""
     recorded = [key for outcome in decisions.outcomes.values() for key, _ in outcome.records]
-    removed: dict[Key, RemovedPlacement] = {}
     owners = PartOwners(decisions, config)
-    for body in previous.list_other_records(recorded):
-        found = read_removed_placement(body)
-        if found is not None:
-            removed[found.workload.key] = found._replace(owner=owners.find(found.workload.key))
-    return removed
+    removed = read_removed_placements(previous.list_other_records(recorded))
+    return {key: found._replace(owner=owners.find(key)) for key, found in removed.items()}
+
+
+def read_removed_placements(records: Iterable[Body]) -> dict[Key, RemovedPlacement]:
+    """Return the workloads that some records belong to, by key in the order of the records."""
+    placements = (found for record in records if (found := read_removed_placement(record)) is not None)
+    return {found.workload.key: found for found in placements}
 
 
 def read_removed_placement(record: Body) -> RemovedPlacement | None:
@@ -58,8 +60,13 @@ def read_removed_placement(record: Body) -> RemovedPlacement | None:
     return RemovedPlacement(restore_delivered(workload, record), api.name, (key, record))
 
 
-def list_removal_moves(removed: Iterable[RemovedPlacement], decisions: DecisionSet) -> Iterator[Move]:
-    """Yield the moves of removed workloads. One that is a part of a Bundle now, and that no cluster loses by that, does not move."""
+def list_removal_moves(
+    removed: Iterable[RemovedPlacement], templates: Container[Key], kustomized: Mapping[Key, str]
+) -> Iterator[Move]:
+    """Yield the moves of removed workloads. One that is a part of a Bundle now, and that no cluster loses by that, does not move.
+
+    `templates` are those of the source, and `kustomized` says what changes objects that are not placed.
+    """
     for workload, _, _, owner in removed:
         if owner is not None:
             move = make_part_move(workload.key, workload.replicas, owner)
@@ -67,10 +74,10 @@ def list_removal_moves(removed: Iterable[RemovedPlacement], decisions: DecisionS
                 yield move
             continue
         reason = REMOVED_REASON
-        if workload.key in decisions.templates:
+        if workload.key in templates:
             reason = INDEPENDENT_REASON if workload.dependent else UNSELECTED_REASON
-        elif workload.key in decisions.kustomized:
-            reason = f"{UNSELECTED_REASON}, and {decisions.kustomized[workload.key]}"
+        elif workload.key in kustomized:
+            reason = f"{UNSELECTED_REASON}, and {kustomized[workload.key]}"
         yield Move(workload.key, workload.replicas, {}, reason, intended=reason in INTENDED_REASONS)
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from gitsched.apis.gitsched.tenancy import Tenancy
 from gitsched.decide.decisions import DecisionSet
-from gitsched.decide.removals import RemovedPlacement
-from gitsched.model.changes import RetainedCopy
+from gitsched.model.changes import Move, RetainedCopy
 from gitsched.model.document import Document, Key, read_annotations
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.scheduling import Outcome
@@ -29,11 +28,40 @@ class RenamedWorkloads(NamedTuple):
     findings: tuple[Finding, ...]
 
 
-NOTHING_RENAMED = RenamedWorkloads({}, ())
+class RenameRequests(NamedTuple):
+    """The placed workloads with the annotation, and what it says. `find_outcome` returns the outcome of a workload, `templates` has its
+    document, and `tenancy` says whose it is."""
+
+    names: Mapping[Key, str]
+    find_outcome: Callable[[Key], Outcome | None]
+    templates: Mapping[Key, Document]
+    tenancy: Tenancy | None = None
+
+    def list_effective(self) -> Iterator[tuple[Key, str, Outcome]]:
+        """Yield the workloads that may continue the one that their annotation names, by key."""
+        for key, name in sorted(self.names.items()):
+            outcome = self.find_outcome(key)
+            if outcome is not None and self.may_continue(key, name):
+                yield key, name, outcome
+
+    def may_continue(self, key: Key, name: str) -> bool:
+        """Return whether a workload may continue the one that its annotation names: that of a tenant only one in a namespace of the
+        tenant."""
+        if self.tenancy is None:
+            return True
+        identity, rules = _parse_name(key, name), self.tenancy.list_rules(self.tenancy.find_owner(key))
+        return identity is not None and all(tenant.allows_namespace(identity[1]) for tenant in rules)
+
+
+def list_requests(decisions: DecisionSet) -> RenameRequests:
+    """Return what the workloads of a complete plan ask for."""
+    annotated = ((key, read_annotations(decisions.templates[key].body).get(RENAMED_FROM, "")) for key in decisions.outcomes)
+    names = {key: name for key, name in annotated if name}
+    return RenameRequests(names, decisions.outcomes.get, decisions.templates, decisions.tenancy)
 
 
 def find_renamed(
-    decisions: DecisionSet, removed: Mapping[Key, RemovedPlacement], followers: Mapping[Key, Iterable[RetainedCopy]]
+    requests: RenameRequests, removed: Iterable[Key], followers: Mapping[Key, Iterable[RetainedCopy]]
 ) -> RenamedWorkloads:
     """Return the removed workloads that new ones continue. Only a workload that was not placed before can continue another one.
 
@@ -42,62 +70,50 @@ def find_renamed(
     successors: dict[Key, Key] = {}
     findings: list[Finding] = []
     former = _FormerWorkloads(removed)
-    for key, name in sorted(_list_renamed(decisions)):
-        if decisions.outcomes[key].previous_targets or former.names_any(key, name, followers.get(key, ())):
+    for key, name, outcome in requests.list_effective():
+        if outcome.previous_targets or former.names_any(key, name, followers.get(key, ())):
             continue  # the annotation had its effect in an earlier run
-        template, old = decisions.templates[key], former.find(key, name)
+        template, old = requests.templates[key], former.find(key, name)
         if old is None:
             findings.append(_make_unknown_finding(template, name))
         elif successors.setdefault(old, key) != key:
             findings.append(_make_claimed_finding(template, old, successors[old]))
-    if decisions.tenancy is not None:
-        findings += _list_foreign_names(decisions, decisions.tenancy)
+    if requests.tenancy is not None:
+        findings += _list_foreign_names(requests, requests.tenancy)
     return RenamedWorkloads(successors, tuple(findings))
 
 
-def _list_foreign_names(decisions: DecisionSet, tenancy: Tenancy) -> Iterator[Finding]:
+def _list_foreign_names(requests: RenameRequests, tenancy: Tenancy) -> Iterator[Finding]:
     """Yield an error for each workload of a tenant whose annotation names one outside of the namespaces of the tenant."""
-    for key in decisions.outcomes:
-        template = decisions.templates[key]
-        name = read_annotations(template.body).get(RENAMED_FROM, "")
-        if name and not _may_continue(decisions, key, name):
+    for key, name in requests.names.items():
+        if not requests.may_continue(key, name):
             tenant = tenancy.list_rules(tenancy.find_owner(key))[0]
             message = (
                 f"{tenant.title} does not allow {key} to continue {name[:_MAX_NAME_LENGTH]}: the annotation {RENAMED_FROM} has no effect; "
                 "name a workload in a namespace of the tenant, or remove it"
             )
-            yield Finding("error", "tenant-namespace", message, locate_document(template), key.resource)
+            yield Finding("error", "tenant-namespace", message, locate_document(requests.templates[key]), key.resource)
 
 
-def find_successors(decisions: DecisionSet, removed: Mapping[Key, RemovedPlacement]) -> dict[Key, Outcome]:
+def find_successors(requests: RenameRequests, removed: Iterable[Key]) -> dict[Key, Outcome]:
     """Return the outcome of the workload that continues each removed one.
 
     A workload that was placed before continues another one as well: an earlier run may have placed it and kept the other one.
     """
     successors: dict[Key, Outcome] = {}
     former = _FormerWorkloads(removed)
-    for key, name in sorted(_list_renamed(decisions)):
+    for key, name, outcome in requests.list_effective():
         old = former.find(key, name)
         if old is not None:
-            successors.setdefault(old, decisions.outcomes[key])
+            successors.setdefault(old, outcome)
     return successors
 
 
-def _list_renamed(decisions: DecisionSet) -> Iterator[tuple[Key, str]]:
-    """Yield the workloads with the annotation, and its value."""
-    for key in decisions.outcomes:
-        name = read_annotations(decisions.templates[key].body).get(RENAMED_FROM, "")
-        if name and _may_continue(decisions, key, name):
-            yield key, name
-
-
-def _may_continue(decisions: DecisionSet, key: Key, name: str) -> bool:
-    """Return whether a workload may continue the one that its annotation names: that of a tenant only one in a namespace of the tenant."""
-    tenancy = decisions.tenancy
-    if tenancy is None:
-        return True
-    identity, rules = _parse_name(key, name), tenancy.list_rules(tenancy.find_owner(key))
-    return identity is not None and all(tenant.allows_namespace(identity[1]) for tenant in rules)
+def continue_moves(moves: Iterable[Move], successors: Mapping[Key, Outcome]) -> tuple[Move, ...]:
+    """Return the moves, those of removed workloads with the clusters of the ones that continue them."""
+    return tuple(
+        move._replace(after=successors[move.key].replicas_by_cluster) if move.key in successors else move for move in moves
+    )
 
 
 class _FormerWorkloads:

@@ -19,10 +19,9 @@ from gitsched.decide.guard.withheld_changes import extend_to_followers
 from gitsched.decide.plan_input import PlanInput
 from gitsched.decide.plan_result import HadWorkloads, list_previous_replicas
 from gitsched.decide.removals import RemovedPlacement
-from gitsched.decide.renames import find_successors
+from gitsched.decide.renames import continue_moves, find_successors, list_requests
 from gitsched.model.changes import NOTHING_WITHHELD, Move, WithheldChanges
 from gitsched.model.document import Key
-from gitsched.model.scheduling import Outcome
 
 if TYPE_CHECKING:
     from gitsched.decide.guard.guard_settings import GuardInput
@@ -40,8 +39,8 @@ def find_exceeding_changes(
     A workload that continues under another name is not removed: it counts as one that moves to the clusters of the other one.
     """
     own = source.source.config.guard
-    successors = find_successors(decisions, removed) if removed else {}
-    moves = tuple(_continue_move(move, successors[move.key]) if move.key in successors else move for move in moves)
+    successors = find_successors(list_requests(decisions), removed) if removed else {}
+    moves = continue_moves(moves, successors)
     active = (
         move._replace(before={cluster: count for cluster, count in move.before.items() if had_workloads(cluster)}) for move in moves
     )
@@ -66,11 +65,6 @@ def choose_withheld(guard: GuardInput, own: GuardConfig, find: Callable[[GuardCo
     withheld = find(guard.choose_settings(own))
     later = guard.choose_later_settings(own, withheld) if withheld.moves else None
     return withheld if later is None else find(later)
-
-
-def _continue_move(move: Move, successor: Outcome) -> Move:
-    """Return the move of a removed workload to the clusters of the one that continues it."""
-    return move._replace(after=successor.replicas_by_cluster)
 
 
 def _extend_withheld(

@@ -134,7 +134,8 @@ def _list_all_moves(source: PlanInput, decisions: DecisionSet, removed: Mapping[
         return moves
     from gitsched.decide.removals import add_included_replicas, list_removal_moves  # most plans remove nothing
 
-    return (*add_included_replicas(moves, removed.values()), *list_removal_moves(removed.values(), decisions))
+    gone = list_removal_moves(removed.values(), decisions.templates, decisions.kustomized)
+    return (*add_included_replicas(moves, removed.values()), *gone)
 
 
 def _check_guard(source: PlanInput, changes: Changes) -> tuple[WithheldChanges, list[Finding]]:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
-from gitsched.apis.capabilities import HealthReporting
+from gitsched.decide.incremental.changed_moves import list_renames
 from gitsched.decide.incremental.changed_output import CopyPaths
 from gitsched.decide.incremental.plan_state import PlanTimes
 from gitsched.decide.overlap.delivered_copies import DeliveredCopies
 from gitsched.decide.overlap.retained_copies import RetentionInput, retain_copies
 from gitsched.decide.overlap.retained_files import RenderedWorkload, add_retained_files
 from gitsched.decide.relations.object_queries import has_far_companions
-from gitsched.decide.renames import NOTHING_RENAMED
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.model.changes import CopyRetention
 from gitsched.model.document import Key
@@ -37,11 +37,10 @@ def retain_changed_copies(changes: IncrementalChanges, moves: ChangedMoves, find
     retained = changes.totals.retained
     involved = {key for copy in retained for key in (copy.workload, copy.follows) if key is not None}
     involved |= {move.key for move in moves.moves if move.before}
+    involved |= moves.renames.names.keys() if moves.renames is not None else set()
     if not changes.restored.isdisjoint(involved):
         return None  # their documents are gone
-    if any(_is_composed(changes, key) for key in involved if changes.find_outcome(key) is not None) or _is_reported(
-        changes, involved
-    ):
+    if any(_is_composed(changes, key) for key in involved if changes.find_outcome(key) is not None):
         return None
     if not changes.totals.undelivered.isdisjoint((*(copy.workload for copy in retained), *_list_losing(moves.moves))):
         return None  # what was delivered counts, not what was decided
@@ -63,7 +62,7 @@ def retain_changed_copies(changes: IncrementalChanges, moves: ChangedMoves, find
             retained,
             DeliveredCopies(changes.snapshot.previous, find_blob, lambda name: changes.rows.read_cluster(name) is not None),
             is_cluster,
-            lambda _: NOTHING_RENAMED,
+            partial(list_renames, changes),
             lambda companions, workloads: _list_companion_templates(changes, companions, workloads),
             PlanTimes(changes.snapshot.at, changes.snapshot.now),
             changes.totals.config,
@@ -163,12 +162,6 @@ def _is_composed(changes: IncrementalChanges, key: Key) -> bool:
     return row is not None and (
         bool(row.outcome.bundles) or any(not own.issuperset(paths) for paths in row.manifest_paths.values())
     )
-
-
-def _is_reported(changes: IncrementalChanges, keys: Iterable[Key]) -> bool:
-    """Return whether clusters report the health of one of these workloads, from which the end of a copy counts."""
-    reporting = [engine for engine in changes.continued.engines if isinstance(engine, HealthReporting)]
-    return bool(reporting) and any(engine.list_health_reports(key) for key in keys for engine in reporting)
 
 
 def _share_paths(changes: IncrementalChanges, copies: Iterable[RetainedCopy]) -> bool:

@@ -9,36 +9,44 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.decide.plan_result import list_moves
 from gitsched.model.document import read_annotations
+from gitsched.render.output_files import status_path
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.guard_config import GuardConfig
     from gitsched.decide.incremental.incremental_changes import IncrementalChanges
     from gitsched.decide.removals import RemovedPlacement
+    from gitsched.decide.renames import RenameRequests
     from gitsched.model.changes import Move
     from gitsched.model.document import Key
+    from gitsched.model.scheduling import Outcome
     from gitsched.model.template_index import TemplateIndex
 
 
 class ChangedMoves(NamedTuple):
-    """All moves of a plan, first those of placed workloads, and the `removed` workloads with their records."""
+    """All moves of a plan, first those of placed workloads, the `removed` workloads with their records, and which workloads `renames` say
+    that they continue."""
 
     moves: tuple[Move, ...]
     removed: Mapping[Key, RemovedPlacement]
+    renames: RenameRequests | None = None
 
 
 def list_changed_moves(changes: IncrementalChanges) -> ChangedMoves | None:
-    """Return the moves of an incremental plan; None if a workload may continue another one under a new name."""
+    """Return the moves of an incremental plan; None if a record cannot be read, or a tenant names a workload that one of its continues."""
     moves = tuple(list_moves(changes.outcomes.values(), changes.had_workloads))
-    removed: Mapping[Key, RemovedPlacement] = {}
-    if changes.removed:
-        from gitsched.decide.incremental.removed_rows import list_row_moves, read_row_removals  # most changes remove nothing
+    if not changes.removed:
+        return ChangedMoves(moves, {})
+    from gitsched.decide.removals import list_removal_moves, read_removed_placements  # most changes remove nothing
 
-        found = read_row_removals(changes.removed, changes.totals, changes.continued.records, changes.snapshot)
-        if found is None or _continue_others(changes):
-            return None
-        removed = found
-        moves = (*moves, *list_row_moves(removed.values(), changes.snapshot))
-    return ChangedMoves(moves, removed)
+    snapshot, written = changes.snapshot, {key for key, _ in changes.continued.records}
+    gone = [key for key, _ in changes.totals.records if key not in written]
+    gone += [key for row in changes.removed.values() for key in row.record_keys]
+    records = [body for key in sorted(gone, key=status_path) if (body := snapshot.previous.get(key)) is not None]
+    renames = list_renames(changes)
+    if len(records) < len(gone) or (renames.names and snapshot.tenancy is not None):
+        return None
+    removed = read_removed_placements(records)
+    return ChangedMoves((*moves, *list_removal_moves(removed.values(), snapshot.templates, {})), removed, renames)
 
 
 def may_exceed_limits(changes: IncrementalChanges, moves: Iterable[Move], config: GuardConfig) -> bool:
@@ -68,9 +76,15 @@ def _count_placed(index: TemplateIndex) -> Counter[tuple[str, str]]:
     return sizes
 
 
-def _continue_others(changes: IncrementalChanges) -> bool:
-    """Return whether a workload may continue a removed one under a new name."""
-    from gitsched.decide.renames import RENAMED_FROM  # most changes remove nothing
+def list_renames(changes: IncrementalChanges) -> RenameRequests:
+    """Return which workloads say that they continue others. Those that were not decided again were placed before."""
+    from gitsched.decide.renames import RENAMED_FROM, RenameRequests  # most changes remove nothing
 
-    annotated = (entry.annotations for _, entry in changes.rows.template_index.items())
-    return any(RENAMED_FROM in found for found in (*annotated, *(read_annotations(one.body) for one in changes.documents.values())))
+    names = {key: entry.annotations.get(RENAMED_FROM, "") for key, entry in changes.rows.template_index.items()}
+    names |= {key: read_annotations(document.body).get(RENAMED_FROM, "") for key, document in changes.documents.items()}
+
+    def find_outcome(key: Key) -> Outcome | None:
+        outcome = changes.find_outcome(key)
+        return outcome if outcome is None or key in changes.outcomes else outcome._replace(previous_targets=outcome.targets)
+
+    return RenameRequests({key: name for key, name in names.items() if name}, find_outcome, changes.snapshot.templates)

@@ -11,7 +11,7 @@ from gitsched.decide.engines import collect_cluster_facts, list_engine_records
 from gitsched.decide.guard.guard_settings import NO_GUARD_INPUT, GuardInput, GuardRecord
 from gitsched.decide.incremental.plan_state import workload_sort_key
 from gitsched.decide.plan_result import list_moves
-from gitsched.decide.renames import RENAMED_FROM
+from gitsched.decide.renames import RENAMED_FROM, continue_moves, find_successors
 from gitsched.model.changes import NOTHING_WITHHELD
 from gitsched.model.document import Document, read_annotations
 from gitsched.model.source_edits import NO_EDITS
@@ -90,12 +90,15 @@ def check_guard(changes: IncrementalChanges, moves: ChangedMoves, rules: GuardRu
     if pending and any(RENAMED_FROM in read_annotations(one.body) for one in changes.documents.values()):
         return None  # it may continue a workload whose removal is withheld
     withheld = NOTHING_WITHHELD
-    if pending or _may_exceed(changes, moves.moves, rules):
+    successors = find_successors(moves.renames, moves.removed) if moves.renames is not None else {}
+    counted = continue_moves(moves.moves, successors)
+    if pending or _may_exceed(changes, counted, rules):
         if not rules.withholds or totals.owners:
             return None
-        found = _find_withheld(changes, moves, pending, rules)
-        if found is None:
-            return None
+        continued = frozenset(outcome.key for outcome in successors.values())
+        found = _find_withheld(changes, (*counted, *pending), _list_placed(changes, moves, continued), rules)
+        if found is None or (found.moves and moves.renames is not None and moves.renames.names):
+            return None  # a workload may continue one whose removal is withheld
         withheld = found
     allowed = rules.list_allowed() if withheld.moves else ()
     findings = tuple(rules.given.list_findings(own, withheld.digest, allowed))
@@ -149,9 +152,10 @@ def _may_exceed(changes: IncrementalChanges, moves: Iterable[Move], rules: Guard
 
 
 def _find_withheld(
-    changes: IncrementalChanges, moves: ChangedMoves, pending: tuple[Move, ...], rules: GuardRules
+    changes: IncrementalChanges, moves: Iterable[Move], placed: Iterable[PlacedWorkload], rules: GuardRules
 ) -> WithheldChanges | None:
-    """Return the changes that exceed a limit; None if workloads may follow decisions that they share."""
+    """Return which of some moves exceed a limit; None if workloads may follow decisions that they share. `placed` are the workloads of the
+    previous output."""
     from gitsched.decide.guard.exceeded_limits import choose_withheld
     from gitsched.decide.guard.large_changes import find_withheld_changes, list_guarded_moves
 
@@ -160,26 +164,27 @@ def _find_withheld(
         return None
     active = (
         move._replace(before={cluster: count for cluster, count in move.before.items() if changes.had_workloads(cluster)})
-        for move in (*moves.moves, *pending)
+        for move in moves
     )
     guarded = list_guarded_moves(active, engines, len(collect_cluster_facts(engines)))
     if not guarded.is_guarded:
         return NOTHING_WITHHELD
-    placed = tuple(_list_placed(changes, moves))
-    return choose_withheld(rules.given, changes.totals.config.guard, lambda config: find_withheld_changes(guarded, placed, config))
+    known = tuple(placed)
+    return choose_withheld(rules.given, changes.totals.config.guard, lambda config: find_withheld_changes(guarded, known, config))
 
 
-def _list_placed(changes: IncrementalChanges, moves: ChangedMoves) -> Iterator[PlacedWorkload]:
-    """Yield the workloads of the previous output. Those that were not decided again are where their rows say."""
+def _list_placed(changes: IncrementalChanges, moves: ChangedMoves, continued: Collection[Key]) -> Iterator[PlacedWorkload]:
+    """Yield the workloads of the previous output. Those that were not decided again are where their rows say. What an earlier run placed
+    of those that are `continued` is no further workload."""
     from gitsched.decide.guard.large_changes import PlacedWorkload
     from gitsched.decide.plan_result import list_previous_replicas
 
     for row in changes.rows.list_workloads():
         key, replicas = row.outcome.key, row.outcome.replicas_by_cluster
-        if replicas and key not in changes.outcomes and key not in changes.removed:
+        if replicas and not (key in changes.outcomes or key in changes.removed or key in continued):
             yield PlacedWorkload(key, replicas)
     for outcome in changes.outcomes.values():
-        if before := list_previous_replicas(outcome, changes.had_workloads):
+        if outcome.key not in continued and (before := list_previous_replicas(outcome, changes.had_workloads)):
             yield PlacedWorkload(outcome.key, before)
     for key, entry in moves.removed.items():
         yield PlacedWorkload(key, entry.workload.replicas)

@@ -21,7 +21,7 @@ from gitsched.decide.incremental.plan_state import PlanTimes, PreviousOutput
 from gitsched.decide.overlap.copy_findings import make_lacking_finding, make_unplaced_finding, make_waiting_finding
 from gitsched.decide.overlap.delivered_copies import DeliveredCopies
 from gitsched.decide.removals import RemovedPlacement
-from gitsched.decide.renames import RenamedWorkloads, find_renamed
+from gitsched.decide.renames import RenameRequests, find_renamed, list_requests
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.kinds.run_once_kinds import RUN_ONCE_KINDS
 from gitsched.model.changes import CopyRetention, Move, RetainedCopy
@@ -55,7 +55,7 @@ class RetentionInput(NamedTuple):
     `find_outcome` returns the outcome of a workload, None if there is none; `templates` may be read on demand. `moves` are those of placed
     workloads, `removed` the workloads that no API places any more, `undelivered` those of which a cluster may have another manifest than
     was decided, `retained` the copies of the previous output, of which `delivered`
-    finds others. `is_cluster` says whether a cluster has a document. `find_renamed` returns the workloads that continue removed ones.
+    finds others. `is_cluster` says whether a cluster has a document. `list_renames` returns what annotations say about removed ones.
     `list_companions` returns the templates that say which of some workloads some moved companions belong to. `waiting` are the replicas
     of workloads in clusters that have fewer than were decided until their turn in a rollout.
     """
@@ -70,7 +70,7 @@ class RetentionInput(NamedTuple):
     retained: tuple[RetainedCopy, ...]
     delivered: DeliveredCopies
     is_cluster: Callable[[str], bool]
-    find_renamed: Callable[[Followers], RenamedWorkloads]
+    list_renames: Callable[[], RenameRequests]
     list_companions: Callable[[Collection[Key], Collection[Key]], Mapping[Key, Document]]
     times: PlanTimes
     config: Config
@@ -104,7 +104,7 @@ def make_retention_input(
             previous.read_manifest,
         ),
         decisions.cluster_facts.__contains__,
-        partial(find_renamed, decisions, removed),
+        partial(list_requests, decisions),
         lambda _companions, _workloads: decisions.catalog.templates,
         times,
         config,
@@ -180,7 +180,7 @@ class _Retention:
         """Have the copies of renamed workloads follow those that continue them, with all that followed the former ones."""
         if not self._given.removed:
             return ()
-        renamed = self._given.find_renamed(self._followers)
+        renamed = find_renamed(self._given.list_renames(), self._given.removed, self._followers)
         for old, new in sorted(renamed.successors.items()):
             former = [copy._replace(follows=new) for copy in self._followers.pop(old, ())]
             self._followers.setdefault(new, []).extend((*self._list_removed_copies(old, new), *former))
