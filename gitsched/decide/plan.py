@@ -85,7 +85,7 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     found = (*changes.decisions.findings, *retention.findings, *rollouts.findings)
     decisions = changes.decisions._replace(findings=found)
     relations, relation_findings = _relate(decisions, source.source.config, caches)
-    totals = compute_totals(decisions, rendered, source.source, choose_config(source), source.times)._replace(
+    totals = compute_totals(decisions, rendered, source.source, source.times)._replace(
         retiring=directories.retiring,
         relation_findings=relation_findings,
         retained=retention.copies,
@@ -141,8 +141,9 @@ def _decide(source: PlanInput, cache: DecisionCache) -> tuple[PlanInput, Decisio
 
     Return the input as well, changed if the commit no longer holds workloads and came after the moves of those that are held.
     """
-    decisions = _decide_once(source, cache)
-    if choose_config(source) is source.source.config:
+    config = choose_config(source)
+    decisions = _decide_once(source, config, cache)
+    if config is source.source.config:
         return source, decisions
     from gitsched.decide.stateful_workloads import were_held  # few commits turn holds off
 
@@ -152,15 +153,15 @@ def _decide(source: PlanInput, cache: DecisionCache) -> tuple[PlanInput, Decisio
     if guard is None:
         return source, decisions
     source = source._replace(guard=guard)
-    return source, _decide_once(source, cache)
+    return source, _decide_once(source, choose_config(source), cache)
 
 
-def _decide_once(source: PlanInput, cache: DecisionCache) -> DecisionSet:
+def _decide_once(source: PlanInput, config: Config, cache: DecisionCache) -> DecisionSet:
     tree = source.source
     return decide(
         tree.documents,
         source.previous.records,
-        choose_config(source),
+        config,
         *source.times,
         cache,
         source.observations,

@@ -19,7 +19,6 @@ from gitsched.render.readme import MAX_ROWS
 
 if TYPE_CHECKING:
     from gitsched.apis.capabilities import DocumentPair
-    from gitsched.apis.gitsched.config import Config
     from gitsched.apis.policy_api import PolicyEngine
     from gitsched.decide.decisions import DecisionSet
     from gitsched.decide.incremental.incremental_changes import IncrementalChanges
@@ -51,13 +50,13 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-def compute_totals(decisions: DecisionSet, rendered: RenderedTree, source: SourceTree, config: Config, times: PlanTimes) -> Totals:
+def compute_totals(decisions: DecisionSet, rendered: RenderedTree, source: SourceTree, times: PlanTimes) -> Totals:
     """Return what the totals of a complete plan have besides its relations, copies and rollouts."""
     catalog, tenancy = decisions.catalog, decisions.tenancy
     engine_findings = tuple(finding for engine in decisions.engines for finding in engine.findings)
     known = frozenset(engine_findings)
     totals = Totals(
-        config,
+        source.config if decisions.input is None else decisions.input.config,
         *times,
         unclaimed=decisions.unclaimed,
         findings_by_file={path: findings for path, findings in source.file_findings.items() if findings},
