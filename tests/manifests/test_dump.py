@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 import yaml
@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitsched.manifests import dump
-from gitsched.manifests.dump import DumpedObject, DumpEnd, read_dump
+from gitsched.manifests.dump import read_dump
+from gitsched.manifests.dumped_object import DumpedObject, DumpEnd
 from tests.tables import each_row
 
 SECRET = "c2VjcmV0"
@@ -109,3 +110,60 @@ def test_an_object_that_is_too_large_does_not_stop_the_others(monkeypatch: pytes
     objects, cut = read(YAML)
     assert not cut
     assert [entry.body is None for entry in objects] == [True, True, False]
+
+
+def list_places(text: str) -> list[tuple[str, int, int]]:
+    """Return the name or the problem of each object with its line and column."""
+    objects, _ = read(text)
+    return [(entry.body["metadata"]["name"] if entry.body else entry.problem, entry.line, entry.column) for entry in objects]
+
+
+TYPED = {"apiVersion": "apps/v1", "items": [{"metadata": {"name": "a"}}, {"metadata": {"name": "b"}}], "kind": "DeploymentList"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [yaml.safe_dump(TYPED), json.dumps(TYPED, indent=1), json.dumps(dict(reversed(TYPED.items()))), json.dumps(TYPED) * 2],
+    ids=["yaml", "json", "kind first", "two lists"],
+)
+def test_items_of_a_list_of_one_kind_have_that_kind(text: str) -> None:
+    objects, cut = read(text)
+    assert not cut
+    assert {(entry.body or {}).get("kind") for entry in objects} == {"Deployment"}
+    assert {(entry.body or {}).get("apiVersion") for entry in objects} == {"apps/v1"}
+
+
+def test_every_object_has_the_place_where_it_begins() -> None:
+    starts = [number for number, line in enumerate(YAML.splitlines(), 1) if line.startswith("- ")]
+    assert [line for _, line, _ in list_places(YAML)] == starts
+    one, two = list_places('\n{"kind":"List","items":[\n  {"kind": "A", "metadata": {"name": "a"}}, {"kind": "A"}]}')
+    assert one == ("a", 3, 3)
+    assert two == ("it has no apiVersion, kind and name", 3, 45)
+    assert list_places("apiVersion: v1\nkind: Secret\ndata:\n  a: b\nmetadata:\n  name: a\n  name: b\n") == [
+        ("it is not valid YAML", 1, 1)
+    ]
+    assert list_places("apiVersion: v1\nkind: ConfigMap\ndata:\n  a: b\nmetadata:\n  name: a\n  name: b\n") == [
+        ("duplicate key 'name': line 6 has it already", 7, 3)
+    ]
+
+
+def test_an_object_with_items_in_it_is_no_list() -> None:
+    one = json.dumps({"kind": "A", "metadata": {"name": "a"}, "spec": {"items": [1]}})
+    assert names(one) == (["a"], False)
+    assert names(f"{one}\n{one}") == (["a", "a"], False)
+
+
+@pytest.mark.parametrize("form", [yaml.safe_dump, json.dumps])
+def test_what_kubectl_applied_last_is_dropped(form: Callable[[object], str]) -> None:
+    applied = {"kubectl.kubernetes.io/last-applied-configuration": '{"data":{"password":"c2VjcmV0"}}', "kept": "x"}
+    objects, _ = read(form({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "annotations": applied}}))
+    assert objects[0].body == {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "annotations": {"kept": "x"}}}
+
+
+def test_items_without_a_kind_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dump, "MAX_UNTYPED_SIZE", 20)
+    objects, _ = read(yaml.safe_dump({**TYPED, "items": [{"metadata": {"name": name}} for name in "abcdef"]}))
+    assert [entry.problem for entry in objects if entry.problem] == [
+        "it has no apiVersion, kind and name: write the kind of the List before its items"
+    ] * sum(entry.body is None for entry in objects)
+    assert 0 < sum(entry.body is not None for entry in objects) < 6

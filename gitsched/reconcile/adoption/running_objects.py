@@ -16,7 +16,8 @@ from gitsched.apis.gitsched.config import Config
 from gitsched.apis.replicas import count_copy_replicas
 from gitsched.decide.registry import policy_apis
 from gitsched.kubectl.client import KubectlClient
-from gitsched.manifests.dump import DumpedObject, DumpEnd, read_dump
+from gitsched.manifests.dump import read_dump
+from gitsched.manifests.dumped_object import DumpedObject, DumpEnd
 from gitsched.model.adoption import RunningObjects
 from gitsched.model.document import Body, Key, get_field, is_namespaced, parse_api_group
 from gitsched.model.errors import GitschedError, Permanent
@@ -139,7 +140,7 @@ class RunningObjectReader:
                     message = (
                         "the dump is cut: its last object, and what would follow, is missing; adopt again with a complete dump"
                     )
-                    self.findings.append(Finding("warning", "adopt-cut", message, Location(name, 1, 1)))
+                    self.findings.append(Finding("warning", "adopt-cut", message, Location(name, entry.line, entry.column)))
                     yield None
             elif entry.body is None:
                 problems += 1
@@ -153,7 +154,7 @@ class RunningObjectReader:
     def _report_problem(self, name: str, entry: DumpedObject, count: int) -> None:
         if count <= MAX_FINDINGS:
             message = f"an object cannot be read: {entry.problem}"
-            self.findings.append(Finding("warning", "adopt-unread", message, Location(name, max(entry.line, 1), 1)))
+            self.findings.append(Finding("warning", "adopt-unread", message, Location(name, entry.line, entry.column)))
 
     def _add_finding(self, code: str, message: str) -> None:
         self.findings.append(Finding("warning", code, message))
