@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
+    from gitsched.apis.hub_comparison import HubComparison
     from gitsched.model.adoption import AdoptedRecord, ClusterReplicas, RunningObjects
     from gitsched.model.document import Body, Document, Key
 
@@ -21,7 +22,8 @@ class HubObjects(NamedTuple):
     """The kinds in which a hub of the API records its decisions (`records`) and delivers manifests (`deliveries`), as (group, kind).
 
     `reduce_record` returns what is kept of a record, `read_placement` the object that a record places and its clusters (None for another
-    record), and `read_delivery` what a delivery applies (None where it is not for a cluster).
+    record), and `read_delivery` what a delivery applies (None where it is not for a cluster). `load_comparison` returns how
+    `gitsched shadow` compares decisions with those of the hub; it is None for a hub whose records are its documents.
     """
 
     records: frozenset[tuple[str, str]]
@@ -29,6 +31,7 @@ class HubObjects(NamedTuple):
     reduce_record: Callable[[Body], Body]
     read_placement: Callable[[Body], tuple[Key, ClusterReplicas] | None]
     read_delivery: Callable[[Body], HubDelivery | None]
+    load_comparison: Callable[[], HubComparison] | None = None
 
 
 @runtime_checkable

@@ -360,7 +360,7 @@ class PolicyAPI:
 
     load_starter: Callable[[], StarterFiles] | None = None
     load_hub_objects: Callable[[], HubObjects] | None = None
-    """Return the kinds of the API's hub that `gitsched adopt` reads."""
+    """Return the kinds of the API's hub, which `gitsched adopt` and `gitsched shadow` read."""
     export: Export | None = None
     apply: LiveApply | None = None
     native_explanation: str = ""

@@ -37,6 +37,7 @@ COMMANDS = {
     "scores": "Compute AddOnPlacementScores from metrics.",
     "export": "Print objects for Flux and Argo CD, and patches for API servers.",
     "adopt": "Take over a running fleet: keep everything where it runs.",
+    "shadow": "Compare decisions with those of a running hub.",
     "apply": "Set values such as a status in a cluster, with kubectl.",
     "comment": "Create or update the comment of a plan on a pull or merge request.",
     "schedule": "Schedule documents without Git and print the result.",

@@ -21,9 +21,9 @@ CHANGES = USAGE
 MEANINGS = {
     DONE: "success; there may be warnings",
     FINDINGS: "a finding of severity error, in a plan with BASE a workload that becomes unplaced or stops, changes that the guard "
-    "withholds, or invalid input or settings",
-    USAGE: "wrong usage; with `--detailed-exitcode` of `plan`, `tidy` or `status` also: there are changes or expired documents, or the "
-    "fleet needs attention",
+    "withholds, or invalid input or settings; of `shadow` also: decisions differ",
+    USAGE: "wrong usage; of `shadow` also: the dumps cannot be compared; with `--detailed-exitcode` of `plan`, `tidy` or `status` also: "
+    "there are changes or expired documents, or the fleet needs attention",
     BUG: "a bug in gitsched",
     TEMPORARY: "temporary failure: a remote did not answer, five concurrent updates in a row prevented the push, or a disk is full",
     INTERRUPTED: "interrupted",

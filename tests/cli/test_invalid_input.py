@@ -72,7 +72,7 @@ validate .
 watch --once
 """
 """A command line of each command that reads a repository."""
-OTHER_COMMANDS = {"comment", "help-code", "schedule", "schemas", "version"}
+OTHER_COMMANDS = {"comment", "help-code", "schedule", "schemas", "shadow", "version"}
 SHA256 = "has SHA-256 object ids, and gitsched works with SHA-1 repositories only: make one with `git init --object-format=sha1`"
 REFTABLE = "keeps its refs in a reftable, which gitsched does not read: `git -C "
 FORMATS = {"objectFormat": ("sha256", SHA256), "refStorage": ("reftable", REFTABLE)}

@@ -28,6 +28,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "tree": ("tree", "one"),
     "history": ("history",),
     "adopt": ("adopt", "missing.yaml"),
+    "shadow": ("shadow", "missing.yaml", "missing.yaml"),
     "collect": ("collect", "--context", "missing", "--kubeconfig", "missing", "--dry-run"),
     "rebalance": ("rebalance", "deploy/missing", "-n", "shop"),
     "tidy": ("tidy",),

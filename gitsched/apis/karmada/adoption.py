@@ -18,6 +18,7 @@ from gitsched.apis.karmada.names import (
     WORK_GROUP,
     WORK_VERSION,
 )
+from gitsched.apis.registered import Registered
 from gitsched.model.adoption import AdoptedRecord, ClusterReplicas, RunningObjects
 from gitsched.model.document import Body, Document, Key, as_object, get_field, list_objects, parse_api_group, read_annotations
 from gitsched.model.time import format_time
@@ -84,6 +85,7 @@ HUB_OBJECTS = HubObjects(
     reduce_binding,
     read_placement,
     read_work,
+    Registered("gitsched.apis.karmada.hub_comparison", "HUB_COMPARISON").load,
 )
 
 

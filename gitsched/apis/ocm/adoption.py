@@ -10,6 +10,7 @@ from gitsched.apis.ocm import names
 from gitsched.apis.ocm.decisions import MAX_CLUSTER_DECISIONS, list_decision_clusters
 from gitsched.apis.ocm.rollout import ROLLOUT_ANNOTATION, format_rollout
 from gitsched.apis.ocm.workloads import OcmWorkload
+from gitsched.apis.registered import Registered
 from gitsched.model.adoption import AdoptedRecord, ClusterReplicas, RunningObjects
 from gitsched.model.document import Body, Key, as_object, get_field, list_objects, read_labels
 from gitsched.schedule.rollout import ClusterRevision
@@ -46,6 +47,7 @@ HUB_OBJECTS = HubObjects(
     reduce_record,
     lambda _: None,
     read_manifest_work,
+    Registered("gitsched.apis.ocm.hub_comparison", "HUB_COMPARISON").load,
 )
 
 

@@ -1,0 +1,1 @@
+"""Compare decisions with those of a running hub, from two dumps."""
