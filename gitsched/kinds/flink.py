@@ -8,6 +8,16 @@ _STEADY = ("RUNNING", "FINISHED", "FAILED", "CANCELED", "SUSPENDED", "CANCELLING
 _IMAGE_ERRORS = ("ErrImagePull", "ImagePullBackOff", "CrashLoopBackOff")
 _STATE = "status.jobStatus.state"
 
+_COMPONENTS = (
+    Component(replicas="spec.jobManager.replicas", resources="spec.jobManager.resource", name="jobmanager"),
+    Component(
+        replicas="spec.taskManager.replicas",
+        resources="spec.taskManager.resource",
+        quotient=(("spec", "job", "parallelism"), ("spec", "flinkConfiguration", "taskmanager.numberOfTaskSlots")),
+        name="taskmanager",
+    ),
+)
+
 KINDS: KindTable = {
     ("flink.apache.org", "FlinkBlueGreenDeployment"): Kind(
         NAMESPACED,
@@ -20,15 +30,9 @@ KINDS: KindTable = {
         replicas=Replicas(
             pod_spec="spec.podTemplate.spec",
             pod_fields=("nodeSelector", "tolerations", "priorityClassName"),
-            components=(
-                Component(replicas="spec.jobManager.replicas", resources="spec.jobManager.resource"),
-                Component(
-                    replicas="spec.taskManager.replicas",
-                    resources="spec.taskManager.resource",
-                    quotient=(("spec", "job", "parallelism"), ("spec", "flinkConfiguration", "taskmanager.numberOfTaskSlots")),
-                ),
-            ),
+            components=_COMPONENTS,
         ),
+        components=_COMPONENTS,
         health=(
             (Test(_STATE, values=_STEADY),),
             (

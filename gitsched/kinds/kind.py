@@ -43,7 +43,10 @@ class Reference(NamedTuple):
 class Component(NamedTuple):
     """A group of equal pods of an object: `path` leads to the objects that describe it, the other paths are relative to these.
 
-    The number of pods is at `replicas`, or `default` where that is missing. `quotient` are the paths of two numbers whose quotient,
+    The number of pods is at `replicas`, or `default` where that is missing. `name` is that of the group; a `name_field` of the object takes
+    its place, and {} in it is the number of the object, from `first`, or the member that has it where `path` ends with `*`. Without a pod
+    template there is no group if `template_required`. `absent` are the numbers for members of some names, in
+    lower case, where the number is missing. `quotient` are the paths of two numbers whose quotient,
     rounded up, replaces a missing number. `resources` is an object with the cpu and memory of one pod, where no pod template has them.
     """
 
@@ -53,6 +56,11 @@ class Component(NamedTuple):
     pod_template: str = ""
     resources: str = ""
     quotient: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    name: str = ""
+    name_field: str = ""
+    first: int = 0
+    template_required: bool = False
+    absent: tuple[tuple[str, int], ...] = ()
 
 
 class Replicas(NamedTuple):
@@ -104,7 +112,8 @@ class Kind(NamedTuple):
     pkg/resourceinterpreter/default/thirdparty/resourcecustomizations. `pod_templates` are the pod templates whose references count,
     `pod_specs` pod specs without a template around them. `secrets` are the paths of the name of the Secret that the object's controller
     writes into its namespace; the first one with a value counts. `sealed` says that only the cluster that the content was encrypted for
-    can read it. `destination` is the object that names the cluster to which the controller delivers; "" if it is always its own.
+    can read it. `components` are the groups of pods of a kind that is placed as a whole set. `destination` is the object that names the
+    cluster to which the controller delivers; "" if it is always its own.
     """
 
     scope: str
@@ -114,6 +123,7 @@ class Kind(NamedTuple):
     pod_specs: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
     replicas: Replicas | None = None
+    components: tuple[Component, ...] = ()
     health: Health = ()
     sealed: bool = False
     interpreter: str = ""

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from gitsched.kinds.kind import CLUSTER, NAMESPACED, Kind, KindTable, Replicas, Test
+from gitsched.kinds.kind import CLUSTER, NAMESPACED, Component, Kind, KindTable, Replicas, Test
 
 _NOT_FAILED = ((Test("status.conditions", "not in", (None,)), Test(condition="Failed", negated=True)),)
+_ROLES = ("PS", "Worker", "Chief", "Master", "Evaluator")
+
+
+def _role(path: str, name: str, default: int = 1) -> Component:
+    return Component(f"{path}.{name}", "replicas", default, "template", name=name.lower())
+
+
 _STOPPED = "status.containerState.terminated"
 
 KINDS: KindTable = {
@@ -13,6 +20,11 @@ KINDS: KindTable = {
         NAMESPACED,
         "kubeflow/mpi-operator/deploy/v2beta1/mpi-operator.yaml",
         interpreter="kubeflow.org/v2beta1/MPIJob",
+        components=(
+            Component(
+                "spec.mpiReplicaSpecs.*", "replicas", 1, "template", name="{}", template_required=True, absent=(("worker", 0),)
+            ),
+        ),
         health=((Test("status.conditions", "not in", (None, [])), Test(condition="Failed", negated=True)),),
     ),
     ("kubeflow.org", "Notebook"): Kind(
@@ -41,6 +53,7 @@ KINDS: KindTable = {
         "kubeflow/training-operator/manifests/base/crds/kubeflow.org_pytorchjobs.yaml",
         interpreter="kubeflow.org/v1/PyTorchJob",
         pod_templates=("spec.pytorchReplicaSpecs.*.template",),
+        components=tuple(_role("spec.pytorchReplicaSpecs", name) for name in ("Master", "Worker")),
         health=_NOT_FAILED,
     ),
     ("kubeflow.org", "TFJob"): Kind(
@@ -48,6 +61,7 @@ KINDS: KindTable = {
         "kubeflow/training-operator/manifests/base/crds/kubeflow.org_tfjobs.yaml",
         interpreter="kubeflow.org/v1/TFJob",
         pod_templates=("spec.tfReplicaSpecs.*.template",),
+        components=tuple(_role("spec.tfReplicaSpecs", name) for name in _ROLES),
         health=_NOT_FAILED,
     ),
     ("kubeflow.org", "XGBoostJob"): Kind(

@@ -11,11 +11,20 @@ _JOB_PODS = (
 )
 _SERVICE_PODS = ("spec.rayClusterConfig.headGroupSpec.template", "spec.rayClusterConfig.workerGroupSpecs[].template")
 
+
+def _list_components(path: str) -> tuple[Component, ...]:
+    return (
+        Component(f"{path}headGroupSpec", "", 1, "template", name="ray-head", template_required=True),
+        Component(f"{path}workerGroupSpecs[]", "replicas", 0, "template", name="worker-{}", name_field="groupName", first=1),
+    )
+
+
 KINDS: KindTable = {
     ("ray.io", "RayCluster"): Kind(
         NAMESPACED,
         "ray-project/kuberay/helm-chart/kuberay-operator/crds/ray.io_rayclusters.yaml",
         interpreter="ray.io/v1/RayCluster",
+        components=_list_components("spec."),
         health=(
             (
                 Test(condition="HeadPodReady"),
@@ -29,6 +38,7 @@ KINDS: KindTable = {
         NAMESPACED,
         "ray-project/kuberay/helm-chart/kuberay-operator/crds/ray.io_rayjobs.yaml",
         interpreter="ray.io/v1/RayJob",
+        components=_list_components("spec.rayClusterSpec."),
         pod_templates=_JOB_PODS,
         health=(
             (Test("status.jobDeploymentStatus", values=("Running",)),),

@@ -34,7 +34,7 @@ def read_replicas(body: Body, rule: Replicas) -> ReplicaCount | None:
         count = 1 if value is None else parse_count(value)
         return None if count is None else ReplicaCount(count, rule.path, pods)
     found = [(component, entry) for component in rule.components for entry in _find_entries(body, component)]
-    counts = [_read_component(component, entry, body) for component, entry in found]
+    counts = [read_component(component, entry, body) for component, entry in found]
     if any(count is None for count in counts):
         return None
     total = min(sum(count or 0 for count in counts), MAX_REPLICAS)
@@ -59,7 +59,7 @@ def divide_component(body: Body, rule: Replicas, replicas: int) -> tuple[tuple[s
     entries = list(_find_entries(body, component))
     others = [entry for other in rule.components if other is not component for entry in _find_entries(body, other)]
     rest = max(0, replicas - len(others))
-    counts = [_read_component(component, entry, body) or 0 for entry in entries]
+    counts = [read_component(component, entry, body) or 0 for entry in entries]
     path = component.path.removesuffix("[]")
     return tuple((f"{path}.{index}.{component.replicas}", share) for index, share in enumerate(_split(rest, counts)))
 
@@ -87,7 +87,8 @@ def _find_entries(body: Body, component: Component) -> Iterator[Body]:
     return (value for value in find_values(body, component.path) if isinstance(value, dict))
 
 
-def _read_component(component: Component, entry: Body, body: Body) -> int | None:
+def read_component(component: Component, entry: Body, body: Body) -> int | None:
+    """Return the number of pods of one object of a component; None if that is no number."""
     value = get_field(entry, *component.replicas.split(".")) if component.replicas else None
     if value is None:
         numbers = [_parse_number(get_field(body, *path)) for path in component.quotient if path]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gitsched.kinds.kind import CLUSTER, NAMESPACED, Kind, KindTable, Test
+from gitsched.kinds.kind import CLUSTER, NAMESPACED, Component, Kind, KindTable, Test
 
 KINDS: KindTable = {
     ("batch.volcano.sh", "CronJob"): Kind(NAMESPACED, "volcano-sh/volcano/config/crd/volcano/bases/batch.volcano.sh_cronjobs.yaml"),
@@ -10,6 +10,7 @@ KINDS: KindTable = {
         NAMESPACED,
         "volcano-sh/volcano/config/crd/volcano/bases/batch.volcano.sh_jobs.yaml",
         interpreter="batch.volcano.sh/v1alpha1/Job",
+        components=(Component("spec.tasks[]", "minAvailable", 1, "template", name="task-{}", name_field="name"),),
         health=(
             (
                 Test(

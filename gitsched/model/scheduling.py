@@ -3,10 +3,10 @@ records."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import repeat
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from gitsched.model.document import Body, Key
@@ -90,6 +90,39 @@ class CandidateVariant(NamedTuple):
     reason: str = ""
 
 
+class PeerClusters(NamedTuple):
+    """Names of candidates that follow from where other workloads are: those that all workloads of the affinity group share (None: any), and
+    those that a workload of the anti-affinity group has."""
+
+    shared: frozenset[str] | None = None
+    taken: frozenset[str] = frozenset()
+
+
+class EqualPods(NamedTuple):
+    """A number of equal pods, each with the same request (None: only a pod). `decimal` are the resources whose amount is not
+    written with Ki, Mi and so on."""
+
+    replicas: int
+    resource_request: tuple[tuple[str, int], ...] | None
+    decimal: frozenset[str] = frozenset()
+
+
+class PodSets(NamedTuple):
+    """The pods of a workload with several pod templates. Only where one candidate gets it is it `estimated` how many sets fit; else pods
+    without requests count."""
+
+    pods: tuple[EqualPods, ...]
+    estimated: bool
+
+
+class CapacityEstimates(Protocol):
+    """Estimates of how much fits on each candidate, by index."""
+
+    def estimate_replicas(self, resource_request: tuple[tuple[str, int], ...] | None) -> Sequence[int]: ...
+
+    def estimate_sets(self, pods: tuple[EqualPods, ...]) -> Sequence[int]: ...
+
+
 class Request(NamedTuple):
     """One workload to schedule.
 
@@ -100,6 +133,8 @@ class Request(NamedTuple):
     candidates. `previous` is the previous result, in its order. `fresh` ignores it when dividing. `variants` are given for a workload
     that differs between candidates: only their candidates are eligible, and their requests and APIs replace those of the workload.
     `preferred` are candidates that come first among the eligible ones, the most preferred one first; None if the workload names none.
+    `peers` are candidates that follow from where other workloads are. `room` is what is free on the candidates now, where that differs from
+    their capacity. `sets` are given for a workload that every selected candidate gets whole.
     """
 
     identity: str
@@ -120,6 +155,9 @@ class Request(NamedTuple):
     keep_empty: bool = False
     variants: tuple[CandidateVariant, ...] | None = None
     preferred: tuple[str, ...] | None = None
+    peers: PeerClusters | None = None
+    remaining: CapacityEstimates | None = None
+    sets: PodSets | None = None
 
     def find_resource_request(self, name: str) -> tuple[tuple[str, int], ...] | None:
         """Return the request of one replica on a candidate."""
@@ -127,6 +165,12 @@ class Request(NamedTuple):
             if name in variant.names:
                 return variant.resource_request
         return self.resource_request
+
+    def estimate_remaining(self, remaining: CapacityEstimates) -> Sequence[int]:
+        """Return how many replicas fit on each candidate, or how many sets of a workload that is placed whole."""
+        if self.sets is None:
+            return remaining.estimate_replicas(self.resource_request)
+        return remaining.estimate_sets(self.sets.pods) if self.sets.estimated else remaining.estimate_replicas(None)
 
 
 DecisionStatus = Literal["scheduled", "no-fit", "unschedulable", "error"]

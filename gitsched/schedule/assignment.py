@@ -73,7 +73,7 @@ def _rank_by_score(request: Request, group: AffinityGroup, fleet: Fleet, mask: i
     allocatable = _cached_allocatable(request, fleet)
     tiers = _list_tiers(request, group, fleet, mask)
     previous = fleet.mask(target.name for target in request.previous) if request.previous else 0
-    if len(tiers) == 1 and not mask & previous:
+    if len(tiers) == 1 and not mask & previous and request.remaining is None:
         order = _sort_by_allocatable(request, fleet, allocatable, mask)
         return RankedCandidates(order, allocatable, assigned, tiers, _get_ranking(request, fleet, allocatable, mask))
     order = []
@@ -86,6 +86,8 @@ def _rank_by_score(request: Request, group: AffinityGroup, fleet: Fleet, mask: i
 
 
 def _sort_by_allocatable(request: Request, fleet: Fleet, allocatable: Sequence[int], mask: int) -> list[int]:
+    if request.remaining is not None:
+        return sorted(fleet.members(mask), key=allocatable.__getitem__, reverse=True)
     key = _get_ranking(request, fleet, allocatable, mask)
     return fleet.get_or_compute(key, lambda: sorted(fleet.cached_members(mask), key=allocatable.__getitem__, reverse=True))
 
@@ -97,8 +99,17 @@ def _get_ranking(request: Request, fleet: Fleet, allocatable: Sequence[int], mas
 
 
 def _cached_allocatable(request: Request, fleet: Fleet) -> Sequence[int]:
+    if request.remaining is not None:
+        return _estimate_remaining(request, fleet)
     key = ("allocatable", request.resource_request, request.replicas, request.variants)
     return fleet.get_or_compute(key, lambda: _estimate_allocatable(request, fleet))
+
+
+def _estimate_remaining(request: Request, fleet: Fleet) -> Sequence[int]:
+    if not request.replicas and request.sets is None:
+        return [UNLIMITED] * len(fleet)
+    estimates = fleet.estimate_for(request)
+    return [request.replicas if capacity == UNLIMITED else capacity for capacity in estimates]
 
 
 def _estimate_allocatable(request: Request, fleet: Fleet) -> Sequence[int]:
@@ -171,6 +182,8 @@ def assign_replicas(request: Request, fleet: Fleet, ranked: RankedCandidates, se
     """
     if not selected:
         raise AssignmentError("no clusters available to schedule")
+    if request.sets is not None:
+        return tuple(Assignment(fleet.names[i]) for i in selected)
     match request.division:
         case "everywhere":
             return tuple(Assignment(fleet.names[i]) for i in selected)

@@ -28,10 +28,11 @@ class ModelGrade(NamedTuple):
 
 class Capacity(NamedTuple):
     """The free resources of a candidate. A resource that is not in `free` does not exist there. Without `grades` there is no
-    resource model."""
+    resource model. `binary` are the resources whose amount is written with Ki, Mi and so on."""
 
     free: Mapping[str, int]
     grades: tuple[ModelGrade, ...] = ()
+    binary: frozenset[str] = frozenset()
 
 
 def estimate_replicas(capacity: Capacity | None, resource_request: ResourceRequest | None) -> int:

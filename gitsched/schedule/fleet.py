@@ -11,35 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import compress
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from gitsched.model.labels import Requirement, Selector
 from gitsched.model.scheduling import Affinity, AffinityGroup, CandidateVariant, Request
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, TolerationIndex
-from gitsched.schedule.estimator import UNLIMITED, Capacity, Estimator, ResourceRequest
+from gitsched.schedule.candidate import Candidate as Candidate
+from gitsched.schedule.estimator import UNLIMITED, Estimator, ResourceRequest
 
 T = TypeVar("T")
 _SMALL_SET = 8
-_DIGIT_TO_BOOL = bytes(byte == ord("1") for byte in range(256))
 _BOOL_TO_DIGIT = bytes(ord("1") if byte else ord("0") for byte in range(256))
-
-
-class Candidate(NamedTuple):
-    """A cluster, or another kind of target. `fields` are multi-valued (provider, region, zone); an absent or empty field has no
-    values.
-
-    `enabled_apis` None means that every API is served. `frozen` marks a candidate whose document is invalid: it keeps its
-    workloads and gets no new ones. `capacity` None means unknown, which counts as sufficient.
-    """
-
-    name: str
-    labels: Mapping[str, str]
-    fields: Mapping[str, tuple[str, ...]]
-    taints: tuple[Taint, ...] = ()
-    enabled_apis: frozenset[tuple[str, str]] | None = None
-    deleting: bool = False
-    frozen: bool = False
-    capacity: Capacity | None = None
+_DIGIT_TO_BOOL = bytes(byte == ord("1") for byte in range(256))
 
 
 class Fleet:
@@ -105,6 +88,8 @@ class Fleet:
 
     def estimate_for(self, request: Request) -> Sequence[int]:
         """Return how many replicas of a workload fit on each candidate, where it may have a variant of its own."""
+        if request.remaining is not None:
+            return request.estimate_remaining(request.remaining)
         if request.variants is None:
             return self.estimate_replicas(request.resource_request)
         variants = request.variants
@@ -370,6 +355,24 @@ class VariantFilter(_CandidateFilter):
         return f"cluster(s) had {broken.reason or 'a variant that cannot be built'}"
 
 
+class WorkloadAffinityFilter(_CandidateFilter):
+    """The candidate is a previous one, or all workloads of the affinity group have it and none of the anti-affinity group."""
+
+    name = "WorkloadAffinity"
+
+    def mask(self, request: Request, group: AffinityGroup, fleet: Fleet, previous: int) -> int:
+        peers = request.peers
+        if peers is None:
+            return fleet.all
+        shared = fleet.all if peers.shared is None else fleet.mask(peers.shared)
+        return previous | shared & ~fleet.mask(peers.taken)
+
+    def reason(self, request: Request, fleet: Fleet, index: int) -> str:
+        if request.peers is not None and fleet.names[index] in request.peers.taken:
+            return "cluster already has workload with the same anti-affinity group"
+        return "ResourceBinding with the same affinity group does not target this cluster"
+
+
 FILTERS: tuple[FilterPlugin, ...] = (
     ClusterAffinityFilter(),
     TaintTolerationFilter(),
@@ -377,6 +380,7 @@ FILTERS: tuple[FilterPlugin, ...] = (
     SpreadConstraintFilter(),
     ClusterEvictionFilter(),
     VariantFilter(),
+    WorkloadAffinityFilter(),
 )
 BUILT_IN_FILTERS = FILTERS
 

@@ -15,12 +15,14 @@ from gitsched.apis.capabilities import ChangeProposal, Companions, Continuation,
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.autoscalers import NO_AUTOSCALERS
 from gitsched.apis.karmada.binding.binding_decision import decide_binding, run_passes
-from gitsched.apis.karmada.binding.resource_binding import find_decisive_pass
-from gitsched.apis.karmada.binding.scheduling_pass import apply_overrides, mark_suspended
+from gitsched.apis.karmada.binding.scheduling_pass import apply_overrides, find_decisive_pass, mark_suspended
 from gitsched.apis.karmada.binding.unscheduled_outcomes import keep_previous
+from gitsched.apis.karmada.cluster.availability import list_reported_unready, list_unavailable
 from gitsched.apis.karmada.dependencies.attached_binding import Attachment
 from gitsched.apis.karmada.dependencies.dependencies_distributor import DependenciesDistributor
 from gitsched.apis.karmada.dependencies.references import depends_on
+from gitsched.apis.karmada.observed_decisions import list_observed_decisions
+from gitsched.apis.karmada.queue.coupled_decisions import needs_queue
 from gitsched.apis.karmada.reschedule_triggers import NO_TRIGGERS
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.karmada.warnings import find_policy_warnings
@@ -32,7 +34,6 @@ from gitsched.model.explanation import Explanation
 from gitsched.model.finding import FieldOrigin, Finding
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import AffinityGroup, CandidateResult, Outcome, Request, TargetCluster
-from gitsched.model.taints import NO_EXECUTE, is_controller_taint
 from gitsched.model.variants import BUNDLE_KIND
 from gitsched.schedule import pipeline
 from gitsched.schedule.estimator import Capacity
@@ -70,14 +71,18 @@ class KarmadaEngine(PolicyEngine):
             self.dependencies = (
                 DependenciesDistributor(state, self) if distributor is None else distributor.continue_with(state, self)
             )
+        if any(state.settings.gates) and needs_queue(state):
+            from gitsched.apis.karmada.queue.scheduling_queue import SchedulingQueue  # few settings have gates
+
+            state.queue = SchedulingQueue(state)
         if made is None:
             self._reconcile_rebalancers()
 
     def continue_with(self, snapshot: Snapshot, changes: SnapshotChanges, /) -> Continuation | None:
         from gitsched.apis.karmada.continuation.state_continuation import continue_state  # most changes are of templates
 
-        made = continue_state(self.state, snapshot, changes)
-        if made is None:
+        made = continue_state(self.state, snapshot, changes) if self.state.queue is None else None
+        if made is None or made.state.queue is not None:
             return None
         engine, affected = KarmadaEngine(snapshot, (self, made)), made.affected
         if made.state.reschedule_triggers.pending:
@@ -101,7 +106,7 @@ class KarmadaEngine(PolicyEngine):
 
         assert isinstance(before, KarmadaEngine), "both are engines of this API"
         assert isinstance(after, KarmadaEngine), "both are engines of this API"
-        if may_bring_selected(self.dependencies, (before.state, after.state, self.state), changes):
+        if self.state.queue is not None or may_bring_selected(self.dependencies, (before.state, after.state, self.state), changes):
             return None
         return find_selectable(before.state, after.state, changes)
 
@@ -113,9 +118,12 @@ class KarmadaEngine(PolicyEngine):
         self.state.snapshot = snapshot._replace(kept={**snapshot.kept, **kept}, quarantined=snapshot.quarantined | gone)
         self._reconcile_rebalancers()
         required = self.dependencies.list_required(gone) if self.dependencies is not None and gone else frozenset[Key]()
-        return self.affected_by(frozenset(kept)) | required
+        others = self.state.queue.restart() - kept.keys() if self.state.queue is not None else frozenset[Key]()
+        return self.affected_by(frozenset(kept)) | required | others
 
     def update(self, snapshot: Snapshot, /) -> bool:
+        if self.state.queue is not None:
+            return False
         before = self.state.reschedule_triggers
         self.state.replace_snapshot(snapshot)
         self._reconcile_rebalancers()
@@ -127,7 +135,7 @@ class KarmadaEngine(PolicyEngine):
     def repeats(self, template: Document, outcome: Outcome, /) -> bool:
         from gitsched.apis.karmada.binding.repeated_binding import are_bindings_plain, is_repeated  # only where records changed
 
-        if self.dependencies is not None or not are_bindings_plain(self.state):
+        if self.dependencies is not None or self.state.queue is not None or not are_bindings_plain(self.state):
             return False
         return is_repeated(self.state, template, outcome)
 
@@ -142,7 +150,9 @@ class KarmadaEngine(PolicyEngine):
         return found | self.state.autoscalers.affected_by(dirty | found, self.state.snapshot.templates) - dirty
 
     def decision_inputs(self, template: Document) -> tuple[object, ...]:
-        inputs = self.dependencies.decision_inputs(template) if self.dependencies is not None else ()
+        inputs: tuple[object, ...] = self.dependencies.decision_inputs(template) if self.dependencies is not None else ()
+        if self.state.queue is not None:
+            inputs = (self.state.queue,)  # equal to that of no other run
         return (*inputs, *self.state.autoscalers.decision_inputs(template.key, self.state.snapshot))
 
     def describe_delivery(self, template: Document, key: Key, /) -> str:
@@ -195,7 +205,11 @@ class KarmadaEngine(PolicyEngine):
 
     def records(self) -> Iterable[tuple[Key, Body]]:
         state = self.state
-        return (*state.inventory.records, *state.taint_policies.records, *state.reschedule_triggers.records)
+        found = (*state.inventory.records, *state.taint_policies.records, *state.reschedule_triggers.records)
+        if state.queue is None:
+            return found
+        state.queue.run(self._decide_scaled)
+        return (*found, *state.queue.records)
 
     def list_health_reports(self, workload: Key, /) -> Mapping[str, HealthReport]:
         reported = self.state.failover.read_health(workload)
@@ -205,6 +219,10 @@ class KarmadaEngine(PolicyEngine):
         return self.state.find_policy(template)[0] is not None
 
     def decide(self, template: Document) -> Outcome | None:
+        queue = self.state.queue
+        return self._decide_scaled(template) if queue is None else queue.decide(template, self._decide_scaled)
+
+    def _decide_scaled(self, template: Document) -> Outcome | None:
         outcome, autoscalers = self._decide_alone(template), self.state.autoscalers
         if outcome is None or autoscalers is NO_AUTOSCALERS or template.key in self.state.snapshot.kept:
             return outcome
@@ -241,8 +259,6 @@ class KarmadaEngine(PolicyEngine):
         return self.dependencies.find_attachment(template) if self.dependencies is not None else None
 
     def list_observed_decisions(self, document: Document, edits: SourceEdits, /) -> frozenset[Key]:
-        from gitsched.apis.karmada.observed_decisions import list_observed_decisions  # most plans move nothing
-
         return list_observed_decisions(self.state, self._find_attachment, document, edits)
 
     def keep_previous(self, template: Document, why: str) -> Outcome | None:
@@ -292,27 +308,10 @@ class KarmadaEngine(PolicyEngine):
         return self.state.overrides.find_overrider(template, cluster, path)
 
     def unavailable_clusters(self) -> Mapping[str, str]:
-        """Return the clusters that evict, are not ready or are being deleted."""
-        found = {}
-        for candidate in self.state.fleet.candidates:
-            taint = next((taint for taint in candidate.taints if taint.effect == NO_EXECUTE), None)
-            if candidate.deleting:
-                found[candidate.name] = "it is being deleted"
-            elif taint is not None:
-                found[candidate.name] = f"it has the taint {taint.key}:{taint.effect}"
-            elif candidate.name in self.state.unready_clusters:
-                found[candidate.name] = "it is not ready"
-        return found
+        return list_unavailable(self.state)
 
     def clusters_reported_unready(self) -> frozenset[str]:
-        state, found = self.state, set[str]()
-        for candidate in state.fleet.candidates:
-            evicting = [taint for taint in candidate.taints if taint.effect == NO_EXECUTE]
-            added = {entry.taint for entry in state.added_taints.get(candidate.name, ())}
-            is_reported = candidate.name in state.unready_clusters or bool(evicting)
-            if is_reported and not candidate.deleting and all(t in added or is_controller_taint(t) for t in evicting):
-                found.add(candidate.name)
-        return frozenset(found)
+        return list_reported_unready(self.state)
 
     def evaluate_own(self, _kind: str, _name: str, _namespace: str, /) -> list[CandidateResult] | None:
         return None
@@ -356,12 +355,14 @@ class KarmadaEngine(PolicyEngine):
     def relevant_clusters(self, template: Document) -> frozenset[str] | None:
         from gitsched.apis.karmada.simulation import find_relevant_clusters
 
-        return find_relevant_clusters(self.state, template, self._find_attachment(template))
+        return (
+            None if self.state.queue is not None else find_relevant_clusters(self.state, template, self._find_attachment(template))
+        )
 
     def list_concerned(self, index: TemplateIndex, clusters: frozenset[str], /) -> frozenset[Key]:
         from gitsched.apis.karmada.simulation import list_concerned
 
-        return list_concerned(self.state, index, clusters)
+        return frozenset(index) if self.state.queue is not None else list_concerned(self.state, index, clusters)
 
     def evaluates_alike(self, placement: PlacementSummary, api: tuple[str, str], cluster: str, /) -> bool:
         from gitsched.apis.karmada.simulation import evaluates_alike

@@ -9,7 +9,7 @@ from gitsched.kinds.kind import Replicas
 from gitsched.kinds.table import find_kind
 from gitsched.model.document import Body, Document, get_field, list_objects
 from gitsched.model.quantity import Quantity, add_quantities, count_quantity, parse_quantity
-from gitsched.model.scheduling import Assignment
+from gitsched.model.scheduling import Assignment, EqualPods
 from gitsched.schedule.dispenser import dispense, prefers_descending
 
 _NATIVE_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods")
@@ -22,25 +22,44 @@ class WorkloadPaths(NamedTuple):
     pod_spec: tuple[str, ...]
 
 
+ResourceRequest = tuple[tuple[str, int], ...]
+"""What one pod requests, by resource (see `Request`)."""
+
+
+class WorkloadComponent(NamedTuple):
+    """One of several groups of pods: `requirements` is its replicaRequirements in the binding, `resource_request` what one pod requests."""
+
+    name: str
+    replicas: int
+    requirements: Body | None
+    resource_request: ResourceRequest | None
+
+    @property
+    def pods(self) -> EqualPods:
+        return EqualPods(self.replicas, self.resource_request, list_decimal((self.requirements or {}).get("resourceRequest")))
+
+
 class ReplicaRequirements(NamedTuple):
     """Replicas and requirements of a workload.
 
     `replicas` is None for a kind without replicas. `requirements` is spec.replicaRequirements of the binding; `resource_request` is what
     one replica requests (see `Request`). `invalid_replicas` says that the manifest has something else than a number at
-    `replicas_path`. `components` is the rule of a kind whose replicas are in several fields.
+    `replicas_path`. `rule` is that of a kind whose replicas are in several fields. `components` are
+    given for a workload that clusters get whole; it has no replicas of its own then.
     """
 
     replicas: int | None
     requirements: Body | None
     replicas_path: str | None
     invalid_replicas: bool = False
-    resource_request: tuple[tuple[str, int], ...] | None = None
-    components: Replicas | None = None
+    resource_request: ResourceRequest | None = None
+    rule: Replicas | None = None
+    components: tuple[WorkloadComponent, ...] = ()
 
     @property
     def is_workload(self) -> bool:
         """Whether Karmada schedules it with replicas: it has replicas or requirements."""
-        return bool(self.replicas) or self.requirements is not None
+        return bool(self.replicas) or self.requirements is not None or bool(self.components)
 
 
 _NO_REPLICAS = ReplicaRequirements(None, None, None)
@@ -67,7 +86,7 @@ def read_replica_requirements(template: Document, declared: Mapping[tuple[str, s
     if paths is None:
         row = find_kind(template.key.group, template.key.kind)
         return _read_by_rule(template, row.replicas) if row is not None and row.replicas is not None else _NO_REPLICAS
-    requirements, request = _read_requirements(get_field(template.body, *paths.pod_spec)) if paths.pod_spec else (None, None)
+    requirements, request = read_pod_requirements(get_field(template.body, *paths.pod_spec)) if paths.pod_spec else (None, None)
     if not paths.replicas:
         return ReplicaRequirements(1, requirements, None, resource_request=request)
     path = ".".join(paths.replicas)
@@ -99,8 +118,9 @@ def _read_by_rule(template: Document, rule: Replicas) -> ReplicaRequirements:
     if found.resources:
         names = {"namespace": template.key.namespace, "priorityClassName": pods[0].get("priorityClassName") if pods else None}
         requirements = {**(requirements or {}), **{name: value for name, value in names.items() if value}}
-    components = rule if rule.revised is not None else None
-    return ReplicaRequirements(found.replicas, requirements, found.path or None, False, request, components)
+    return ReplicaRequirements(
+        found.replicas, requirements, found.path or None, False, request, rule if rule.revised is not None else None
+    )
 
 
 def _combine_requirements(
@@ -116,7 +136,7 @@ def _combine_requirements(
         known = [found[name] for found in requests if name in found]
         if known:
             request[name] = max(known, key=lambda quantity: quantity.nano)
-    return _write_requirements(claim, request)
+    return write_requirements(claim, request)
 
 
 def revise_replicas(
@@ -127,7 +147,7 @@ def revise_replicas(
     Completions are divided in proportion to the replicas, with the same dispenser and tie-breaking. `identity` is what breaks ties; None
     is the uid of the template.
     """
-    if requirements.components is not None:
+    if requirements.rule is not None:
         return {target.name: revise_copy(template, requirements, target.replicas) for target in targets if target.replicas}
     if requirements.replicas_path is None:
         return {}
@@ -143,10 +163,10 @@ def revise_replicas(
 
 def revise_copy(template: Document, requirements: ReplicaRequirements, replicas: int) -> tuple[tuple[str, int], ...]:
     """Return the changes to one copy of a manifest that give it this many replicas, without a Job's completions."""
-    if requirements.components is not None:
+    if requirements.rule is not None:
         from gitsched.kinds.replicas import divide_component  # only for these kinds
 
-        return divide_component(template.body, requirements.components, replicas)
+        return divide_component(template.body, requirements.rule, replicas)
     return ((requirements.replicas_path, replicas),) if requirements.replicas_path is not None else ()
 
 
@@ -154,13 +174,15 @@ def _is_count(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
 
 
-def _read_requirements(pod: object) -> tuple[Body | None, tuple[tuple[str, int], ...] | None]:
+def read_pod_requirements(pod: object) -> tuple[Body | None, ResourceRequest | None]:
+    """Return the replicaRequirements of a pod spec in a binding, and what a pod requests."""
     if not isinstance(pod, dict):
         return None, None
-    return _write_requirements(_read_node_claim(pod), _sum_resource_requests(pod))
+    return write_requirements(_read_node_claim(pod), _sum_resource_requests(pod))
 
 
-def _write_requirements(claim: Body, request: dict[str, Quantity]) -> tuple[Body | None, tuple[tuple[str, int], ...] | None]:
+def write_requirements(claim: Body, request: dict[str, Quantity]) -> tuple[Body | None, ResourceRequest | None]:
+    """Return the replicaRequirements of a node claim and a request, and the request as estimates count it."""
     requirements: Body = {}
     if claim:
         requirements["nodeClaim"] = claim
@@ -169,6 +191,19 @@ def _write_requirements(claim: Body, request: dict[str, Quantity]) -> tuple[Body
     if not requirements:
         return None, None
     return requirements, tuple((name, count_quantity(name, request[name])) for name in sorted(request) if request[name].value > 0)
+
+
+def list_decimal(request: object) -> frozenset[str]:
+    """Return the resources of a resourceRequest whose amounts are not written with Ki, Mi and so on."""
+    return frozenset(name for name, quantity in _parse_quantities(request).items() if not quantity.binary)
+
+
+def write_components(components: Iterable[WorkloadComponent]) -> list[Body]:
+    """Return spec.components of a binding."""
+    return [
+        {"name": one.name, "replicas": one.replicas, **({"replicaRequirements": one.requirements} if one.requirements else {})}
+        for one in components
+    ]
 
 
 def _sum_resource_requests(pod: Body) -> dict[str, Quantity]:
@@ -183,11 +218,7 @@ def _sum_resource_requests(pod: Body) -> dict[str, Quantity]:
                 total[name] = quantity
     for name, quantity in _parse_quantities(pod.get("overhead")).items():
         total[name] = add_quantities(total[name], quantity) if name in total else quantity
-    return {
-        name: quantity
-        for name, quantity in total.items()
-        if quantity.nano and (name in _NATIVE_RESOURCES or _is_scalar_resource(name))
-    }
+    return {name: quantity for name, quantity in total.items() if quantity.nano and is_counted_resource(name)}
 
 
 def _read_container(container: object) -> dict[str, Quantity]:
@@ -204,9 +235,10 @@ def _parse_quantities(value: object) -> dict[str, Quantity]:
     return {name: quantity for name, quantity in parsed.items() if quantity is not None}
 
 
-def _is_scalar_resource(name: str) -> bool:
-    """Return whether it is an extended resource, huge pages, attachable volumes or another prefixed native resource."""
-    return "/" in name or name.startswith(("hugepages-", "attachable-volumes-"))
+def is_counted_resource(name: str) -> bool:
+    """Return whether requests of a resource count: cpu, memory, ephemeral storage, pods, and extended resources, huge pages, attachable
+    volumes or other prefixed native ones."""
+    return name in _NATIVE_RESOURCES or "/" in name or name.startswith(("hugepages-", "attachable-volumes-"))
 
 
 def _read_node_claim(pod: Body) -> Body:

@@ -24,6 +24,7 @@ BINDING, CLUSTER_BINDING = "ResourceBinding", "ClusterResourceBinding"
 RECORD_KINDS = ((WORK_GROUP, BINDING), (WORK_GROUP, CLUSTER_BINDING))
 """What records of the previous output have to be for the engine to keep their workloads."""
 REBALANCER = "WorkloadRebalancer"
+QUOTA = "FederatedResourceQuota"
 WORK_VERSION = f"{WORK_GROUP}/v1alpha2"
 APPS_VERSION = f"{APPS_GROUP}/v1alpha1"
 

@@ -22,8 +22,21 @@ class FailbackConfig(NamedTuple):
         return self.mode in ("WhenUnschedulable", "AfterStabilization")
 
 
+class FeatureGates(NamedTuple):
+    """Features of Karmada that are off unless a gate switches them on. The names are those of Karmada's gates."""
+
+    overcommit_protection: bool = False
+    workload_affinity: bool = False
+    components: bool = False
+    quota: bool = False
+
+
+_GATES = ("SchedulingOvercommitProtection", "WorkloadAffinity", "MultiplePodTemplatesScheduling", "FederatedQuotaEnforcement")
+
+
 class KarmadaConfig(NamedTuple):
-    """Settings of the Karmada API; the defaults are those of gitsched, not of Karmada."""
+    """Settings of the Karmada API; the defaults are those of gitsched, not of Karmada. `in_flight` is what a scheduler has in its memory of
+    what it placed, as the pure API gives it; None if the bindings show it."""
 
     taint_eviction: bool = True
     allow_no_execute_taint_policy: bool = False
@@ -35,6 +48,8 @@ class KarmadaConfig(NamedTuple):
     failback: FailbackConfig = FailbackConfig()
     failover: str = "none"
     autoscaler_limits: str = "keep"
+    gates: FeatureGates = FeatureGates()
+    in_flight: tuple[Mapping[str, object], ...] | None = None
 
 
 def _parse_karmada(karmada: ConfigSection) -> KarmadaConfig:
@@ -50,7 +65,16 @@ def _parse_karmada(karmada: ConfigSection) -> KarmadaConfig:
         failback=_parse_failback(karmada),
         failover=_parse_failover(karmada),
         autoscaler_limits=karmada.get_choice("autoscalerLimits", "keep", "divide"),
+        gates=_parse_gates(karmada.get_section("featureGates")),
+        in_flight=tuple(entry.values for entry in karmada.list_sections("inFlight")) if "inFlight" in karmada.values else None,
     )
+
+
+def _parse_gates(gates: ConfigSection) -> FeatureGates:
+    for name in gates.values:
+        if name not in _GATES:
+            gates.reject(str(name), f"left out: the gates are {', '.join(_GATES)}")
+    return FeatureGates(*(gates.get_bool(name, False) for name in _GATES))
 
 
 def _parse_failback(karmada: ConfigSection) -> FailbackConfig:

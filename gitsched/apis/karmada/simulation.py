@@ -13,6 +13,7 @@ from gitsched.apis.karmada.binding.resource_binding import binding_key, read_pre
 from gitsched.apis.karmada.dependencies.attached_binding import Attachment
 from gitsched.apis.karmada.policy.policy_options import is_activation_pending
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
+from gitsched.apis.karmada.policy.request_class import build_request_class
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.model.document import Body, Document, Key, get_field
 from gitsched.model.finding import format_names
@@ -68,7 +69,7 @@ def evaluates_alike(state: KarmadaState, placement: PlacementSummary, api: tuple
     if policy is None or policy.is_lazy or index is None:
         return False
     used = policy.placement.find_group_index(placement.group)
-    requests = (state.build_request_class(policy, api, division, used) for division in {policy.placement.division, "everywhere"})
+    requests = (build_request_class(state, policy, api, division, used) for division in {policy.placement.division, "everywhere"})
     return all(is_verdict_shared(request, policy.placement.groups[used], state.fleet, index) for request in requests)
 
 

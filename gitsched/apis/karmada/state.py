@@ -20,12 +20,13 @@ from gitsched.apis.karmada.binding.resource_binding import (
 )
 from gitsched.apis.karmada.cluster.candidates import ClusterReadings, read_clusters
 from gitsched.apis.karmada.cluster.taints import NO_TAINT_POLICIES, find_unready_clusters, read_taint_policies
+from gitsched.apis.karmada.components import make_sets, read_bound_requirements, read_workload_components
 from gitsched.apis.karmada.failover.failover import Failover
 from gitsched.apis.karmada.failover.state_preservation import PRESERVED_STATE
 from gitsched.apis.karmada.interpreter import ReplicaRequirements, WorkloadPaths, read_replica_requirements, read_uid
 from gitsched.apis.karmada.overrides.override_policy import NO_OVERRIDES, OVERRIDE_KINDS, read_overrides
 from gitsched.apis.karmada.policy.broken_policies import BrokenPolicies
-from gitsched.apis.karmada.policy.policy_options import apply_activation_preference, find_preempting_policy
+from gitsched.apis.karmada.policy.policy_options import apply_activation_preference, find_preempting_policy, use_bound_fields
 from gitsched.apis.karmada.policy.propagation_policy import (
     KnownPlacements,
     PolicyIndex,
@@ -41,13 +42,14 @@ from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.model.document import Body, Document, Key, read_annotations
 from gitsched.model.finding import Finding
 from gitsched.model.preferred_clusters import PREFERRED_CLUSTERS, read_preferred_clusters
-from gitsched.model.scheduling import ReplicaDivision, Request
+from gitsched.model.scheduling import REGION_FIELD, CapacityEstimates, PodSets, Request
 from gitsched.model.taints import NO_EXECUTE
 from gitsched.model.variants import WorkloadVariants
-from gitsched.schedule.request_classes import RequestClass
+from gitsched.schedule.capacity_ledger import CapacityLedger
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config
+    from gitsched.apis.karmada.binding_queue import BindingQueue
     from gitsched.apis.karmada.variant_requirements import VariantRequirements
 
 
@@ -88,6 +90,7 @@ class KarmadaState:
         "overrides",
         "parts",
         "policies",
+        "queue",
         "readings",
         "reschedule_triggers",
         "settings",
@@ -106,6 +109,7 @@ class KarmadaState:
     ) -> None:
         settings = snapshot.config.settings_of(SETTINGS)
         self.parts = SharedParts()
+        self.queue: BindingQueue | None = None
         self.replace_snapshot(snapshot)
         self.settings = settings
         taint_policy = (names.POLICY_GROUP, names.TAINT_POLICY)
@@ -242,6 +246,12 @@ class KarmadaState:
         if self.snapshot.variants and template.key in self.snapshot.variants:
             found = self.read_variant_requirements(template)
             return found.requirements if found is not None else ReplicaRequirements(None, None, None)
+        if self.queue is not None and template.key in self.queue.refused:
+            return read_bound_requirements(self.find_record(template) or {})
+        if self.settings.gates.components:
+            components = read_workload_components(template)
+            if components:
+                return ReplicaRequirements(None, None, None, components=components)
         return read_replica_requirements(template, self.declared_paths)
 
     def read_variant_requirements(self, template: Document) -> VariantRequirements | None:
@@ -263,6 +273,12 @@ class KarmadaState:
         A claim holds as long as the policy selects the workload. `record` is the previous binding; without it the claim is read from
         the annotations of the workload. (None, claim) is a claim by a quarantined policy.
         """
+        if self.queue is not None and template.key in self.queue.refused:
+            policy, claim = self._find_policy(template, record)
+            return policy and use_bound_fields(policy, self.find_record(template) or {}), claim
+        return self._find_policy(template, record)
+
+    def _find_policy(self, template: Document, record: Body | None) -> tuple[PropagationPolicy | None, Key | None]:
         annotations = read_annotations(record or template.body)
         claim = read_claim(annotations) if annotations else None
         if claim is not None:
@@ -294,9 +310,12 @@ class KarmadaState:
         pending = is_rebalance_pending(current)
         variants = self.read_variant_requirements(template)
         failover = self.find_failover(current)
+        queue = self.queue
+        sets = make_sets(requirements.components, placement.spreads) if requirements.components else None
+        one_set = sets is not None and sets.estimated and all(one.field != REGION_FIELD for one in placement.spreads)
         return Request(
             identity=read_uid(template),
-            replicas=requirements.replicas or 0,
+            replicas=int(one_set) if sets is not None else requirements.replicas or 0,
             division=placement.division if requirements.is_workload else "everywhere",
             groups=placement.groups,
             divides=placement.is_divided,
@@ -316,29 +335,16 @@ class KarmadaState:
             keep_empty=self.settings.enable_empty_workload_propagation,
             variants=variants.candidates if variants is not None else None,
             preferred=_read_preferred(template),
+            peers=queue.find_peers(template) if queue is not None else None,
+            remaining=self._find_remaining(sets),
+            sets=sets,
         )
 
-    def build_request_class(
-        self, policy: PropagationPolicy, api: tuple[str, str], division: ReplicaDivision, first_group: int, *, fresh: bool = False
-    ) -> RequestClass:
-        """Return what the requests for the workloads of an API (apiVersion, kind) have in common which a policy places, of those with a
-        division and without variants. They start at a group, and with `fresh` ignore where a workload is."""
-        placement = policy.placement
-        return RequestClass(
-            identity="",
-            replicas=0,
-            division=division,
-            groups=placement.groups,
-            divides=placement.is_divided,
-            first_group=first_group,
-            tolerations=placement.tolerations,
-            required_api=api,
-            required_fields=placement.spread_fields,
-            weights=placement.weights,
-            spread_constraints=() if placement.division == "static" else placement.spreads,
-            fresh=fresh,
-            keep_empty=self.settings.enable_empty_workload_propagation,
-        )
+    def _find_remaining(self, sets: PodSets | None) -> CapacityEstimates | None:
+        """Return what is free on the clusters at this moment; None if that is their capacity."""
+        if self.queue is not None and self.settings.gates.overcommit_protection:
+            return self.queue.remaining
+        return None if sets is None else CapacityLedger([candidate.capacity for candidate in self.fleet.candidates], scales=True)
 
 
 def _count_other_clusters(snapshot: Snapshot) -> Mapping[tuple[str, str], int]:
@@ -373,6 +379,14 @@ def _apply_options(policy: PropagationPolicy, template: Document, record: Body |
     return apply_activation_preference(policy, template, record) if policy.is_lazy else policy
 
 
+def _split_path(text: str) -> tuple[str, ...]:
+    return tuple(part for part in text.split(".") if part)
+
+
+def _set_claim_namespace(claim: Key, namespace: str) -> Key:
+    return claim._replace(namespace=claim.namespace or namespace) if claim.kind == names.POLICY else claim
+
+
 def _read_preferred(template: Document) -> tuple[str, ...] | None:
     """Return the clusters that a workload names as preferred; None without the annotation."""
     metadata = template.body.get("metadata")
@@ -381,11 +395,3 @@ def _read_preferred(template: Document) -> tuple[str, ...] | None:
         return None  # almost every workload: the rest is not called
     read = read_preferred_clusters(template.body)
     return read.names if read is not None else None
-
-
-def _split_path(text: str) -> tuple[str, ...]:
-    return tuple(part for part in text.split(".") if part)
-
-
-def _set_claim_namespace(claim: Key, namespace: str) -> Key:
-    return claim._replace(namespace=claim.namespace or namespace) if claim.kind == names.POLICY else claim

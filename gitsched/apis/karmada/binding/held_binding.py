@@ -18,12 +18,16 @@ from gitsched.apis.karmada.binding.resource_binding import (
     ScheduleResult,
     SchedulingPass,
     binding_key,
-    find_decisive_pass,
     is_rebalance_pending,
     read_previous,
     write_binding,
 )
-from gitsched.apis.karmada.binding.scheduling_pass import build_outcome, find_failback_timers, list_previous_targets
+from gitsched.apis.karmada.binding.scheduling_pass import (
+    build_outcome,
+    find_decisive_pass,
+    find_failback_timers,
+    list_previous_targets,
+)
 from gitsched.apis.karmada.binding.unscheduled_outcomes import keep_previous
 from gitsched.apis.karmada.dependencies.attached_binding import Attachment
 from gitsched.apis.karmada.dependencies.dependencies_distributor import DependenciesDistributor

@@ -7,6 +7,7 @@ from gitsched.apis.karmada.autoscalers import NO_AUTOSCALERS
 from gitsched.apis.karmada.binding.resource_binding import binding_key
 from gitsched.apis.karmada.failover.state_preservation import PRESERVED_STATE
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
+from gitsched.apis.karmada.policy.request_class import build_request_class
 from gitsched.apis.karmada.reschedule_triggers import NO_TRIGGERS
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.model.document import Body, Document
@@ -77,7 +78,7 @@ def _keeps_clusters(state: KarmadaState, template: Document, policy: Propagation
         assigned = sum(entry.get("replicas", 0) for entry in spec.get("clusters", []))
         return assigned == (spec.get("replicas") or 0) and state.leaving_clusters.isdisjoint(clusters)
     api, division = (template.api_version, template.key.kind), placement.division if is_workload else "everywhere"
-    request = state.build_request_class(policy, api, division, position)
+    request = build_request_class(state, policy, api, division, position)
     feasible = fleet.get_or_compute(
         ("feasible", policy.key, api, division, position), lambda: find_feasible_of_class(request, group, fleet)
     )

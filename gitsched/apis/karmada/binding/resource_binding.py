@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping
 from datetime import datetime
 from functools import lru_cache
 from hashlib import sha1
 from typing import Any, NamedTuple, TypeVar
 
 from gitsched.apis.karmada.failover import failback
-from gitsched.apis.karmada.interpreter import ReplicaRequirements
+from gitsched.apis.karmada.interpreter import ReplicaRequirements, write_components
 from gitsched.apis.karmada.names import (
     APPLIED_PLACEMENT_ANNOTATION,
     BINDING,
@@ -64,7 +64,8 @@ _SUCCESS_MESSAGE = "Binding has been scheduled successfully."
 
 
 class PreviousState(NamedTuple):
-    """The fields of a binding that decisions depend on; gitsched writes all of them."""
+    """The fields of a binding that decisions depend on; gitsched writes all of them. `components` are those of each cluster of a workload
+    with several pod templates."""
 
     annotations: Mapping[str, str]
     applied_placement: str | None
@@ -76,6 +77,7 @@ class PreviousState(NamedTuple):
     observed_group: str
     condition: Body
     scheduling_suspended: bool
+    components: Mapping[str, list[Body]] = {}
 
 
 NEVER_BOUND = PreviousState({}, None, (), (), None, None, None, "", {}, False)
@@ -99,6 +101,7 @@ def read_previous(record: Body | None) -> PreviousState:
         str(status.get("schedulerObservingAffinityName") or ""),
         next((c for c in conditions if c.get("type") == "Scheduled"), {}),
         bool(get_field(spec, "suspension", "scheduling")),
+        {str(c.get("name")): c["components"] for c in list_objects(spec.get("clusters")) if isinstance(c.get("components"), list)},
     )
 
 
@@ -123,7 +126,8 @@ class ScheduleResult(NamedTuple):
     """What a pass writes into the binding.
 
     `reason` is that of the Scheduled condition, "" when there is none yet; `failback_timers` say since when earlier affinity groups
-    could run the workload, and `annotations` are further annotations.
+    could run the workload, and `annotations` are further annotations. `components` are what the clusters get of a workload with several pod
+    templates.
     """
 
     clusters: tuple[Assignment, ...]
@@ -136,6 +140,7 @@ class ScheduleResult(NamedTuple):
     last_transition: datetime | None
     failback_timers: failback.FailbackTimers = ()
     annotations: Mapping[str, str] = {}
+    components: Mapping[str, list[Body]] = {}
 
     @property
     def status_fields(self) -> StatusFields:
@@ -244,8 +249,12 @@ def _make_spec(
         spec["replicas"] = requirements.replicas
     if requirements.requirements is not None:
         spec["replicaRequirements"] = requirements.requirements
+    if requirements.components:
+        spec["components"] = write_components(requirements.components)
     if result.clusters:
         spec["clusters"] = parts.share(_write_clusters, result.clusters)
+        if result.components:
+            spec["clusters"] = [_add_components(one, result.components) for one in spec["clusters"]]
     if result.eviction_tasks:
         spec["gracefulEvictionTasks"] = list(result.eviction_tasks)
     spec["placement"] = policy.spec.get("placement") or {}
@@ -266,6 +275,10 @@ def _make_spec(
 
 def _write_clusters(clusters: tuple[Assignment, ...]) -> list[Body]:
     return [{"name": name, "replicas": count} if count else {"name": name} for name, count in clusters]
+
+
+def _add_components(cluster: Body, components: Mapping[str, list[Body]]) -> Body:
+    return {**cluster, "components": components[cluster["name"]]} if cluster["name"] in components else cluster
 
 
 def _make_status(fields: StatusFields) -> Body:
@@ -309,20 +322,15 @@ class SchedulingPass(NamedTuple):
         }
 
 
-def find_decisive_pass(passes: Sequence[SchedulingPass]) -> SchedulingPass:
-    """Return the last pass that called the scheduler, else the last one."""
-    return next((step for step in reversed(passes) if step.decision is not None), passes[-1])
+def is_rebalance_pending(current: PreviousState) -> bool:
+    """Return whether a rebalance was requested after the last successful scheduling; without one there is nothing to rebalance."""
+    return bool(current.reschedule_triggered and current.last_scheduled and current.reschedule_triggered > current.last_scheduled)
 
 
 PLACEMENT_CHANGED = "the placement changed"
 REPLICAS_CHANGED = "the replicas changed"
 REBALANCE_REQUESTED = "a rebalance was requested"
 EVALUATED_ALWAYS = "it is evaluated on every run"
-
-
-def is_rebalance_pending(current: PreviousState) -> bool:
-    """Return whether a rebalance was requested after the last successful scheduling; without one there is nothing to rebalance."""
-    return bool(current.reschedule_triggered and current.last_scheduled and current.reschedule_triggered > current.last_scheduled)
 
 
 def find_schedule_trigger(
@@ -350,6 +358,8 @@ def find_schedule_trigger(
 
 
 def _replicas_changed(policy: PropagationPolicy, requirements: ReplicaRequirements, clusters: tuple[Assignment, ...]) -> bool:
+    if requirements.components and not clusters:
+        return True
     desired = requirements.replicas or 0
     if policy.placement.is_divided:
         return sum(target.replicas for target in clusters) != desired
@@ -381,7 +391,8 @@ def make_schedule_result(
             scheduled = max(time, current.reschedule_triggered or time)
     same = previous.condition.get("reason") == reason
     transition = parse_time(previous.condition.get("lastTransitionTime")) if same else time
-    return ScheduleResult(clusters, current.eviction_tasks, applied, observed, reason, message, scheduled, transition or time)
+    found = ScheduleResult(clusters, current.eviction_tasks, applied, observed, reason, message, scheduled, transition or time)
+    return found._replace(components=current.components) if current.components else found
 
 
 def _have_same_members(one: tuple[Assignment, ...], other: tuple[Assignment, ...]) -> bool:

@@ -20,6 +20,7 @@ from gitsched.apis.karmada.binding.resource_binding import (
     make_schedule_result,
     write_binding,
 )
+from gitsched.apis.karmada.components import place_one_set
 from gitsched.apis.karmada.dependencies.attached_binding import Attachment
 from gitsched.apis.karmada.dependencies.dependencies_distributor import DependenciesDistributor
 from gitsched.apis.karmada.failover import failback
@@ -31,10 +32,11 @@ from gitsched.apis.karmada.state import KarmadaState
 from gitsched.kinds.run_once_kinds import RUN_ONCE_KINDS
 from gitsched.model.document import Body, Document, get_field, list_objects
 from gitsched.model.finding import Finding, Severity, format_count, format_names, format_part, locate_document
-from gitsched.model.scheduling import Assignment, Outcome, TargetCluster, make_full_targets
+from gitsched.model.scheduling import Assignment, Decision, Outcome, TargetCluster, make_full_targets
 from gitsched.schedule import pipeline
 
 if TYPE_CHECKING:
+    from gitsched.apis.karmada.binding_queue import BindingQueue
     from gitsched.apis.karmada.variant_requirements import VariantRequirements
 
 _NO_CLUSTERS: frozenset[str] = frozenset()  # one for all workloads: each call of frozenset makes another
@@ -76,6 +78,7 @@ def run_pass(
         tasks = failback.make_failback_tasks(attempt, current.observed_group, current.clusters, state.fleet.index, time)
         current = current._replace(eviction_tasks=(*current.eviction_tasks, *tasks))
     result = make_schedule_result(attempt.decision, policy, previous, current, time)
+    result = _add_components(result, attempt.decision, policy, requirements)
     if timers := find_failback_timers(state, template, policy, requirements, current, result, time):
         result = result._replace(failback_timers=timers)
     annotations = failover.write_annotations(template, policy, previous, result, time) if failover is not None else {}
@@ -88,12 +91,53 @@ def run_pass(
     if annotations:
         result = result._replace(annotations=annotations)
     body = write_binding(template, policy, requirements, current, result, state.parts)
+    if state.queue is not None:
+        body, result = _follow_queue(state.queue, template, policy, requirements, current, result, body, record, state)
     if dependencies is not None:
         dependencies.annotate_binding(body, template, policy, attachment)
     if failover is not None and (reports := failover.list_reports(template.key)):
         add_reported_status(body, record, reports, time)
     outcome = build_outcome(state, failover, template, policy, requirements, result, body, time, attachment)
     return SchedulingPass(time, previous, current, *attempt, outcome, bool(uncertain))
+
+
+def _add_components(
+    result: ScheduleResult, decision: Decision | None, policy: PropagationPolicy, requirements: ReplicaRequirements
+) -> ScheduleResult:
+    """Return a result with the components that clusters get of a workload of which one cluster gets a whole set."""
+    if decision is None or decision.status not in ("scheduled", "no-fit") or not requirements.components:
+        return result
+    if len(requirements.components) < 2 or not place_one_set(policy.placement.spreads):
+        return result._replace(components={})
+    numbers = [{"name": one.name, "replicas": one.replicas} for one in requirements.components]
+    return result._replace(components={target.name: numbers for target in result.clusters})
+
+
+def _follow_queue(
+    queue: BindingQueue,
+    template: Document,
+    policy: PropagationPolicy,
+    requirements: ReplicaRequirements,
+    current: PreviousState,
+    result: ScheduleResult,
+    body: Body,
+    record: Body | None,
+    state: KarmadaState,
+) -> tuple[Body, ScheduleResult]:
+    """Return a binding and the result of its pass as far as a quota allows it, with the affinity groups of the workload."""
+    refused = queue.limit(template, record, body, result)
+    if refused is not None:
+        result = refused
+        body = write_binding(template, policy, requirements, current, result, state.parts)
+    groups = queue.find_groups(template)
+    if groups:
+        body["spec"]["workloadAffinityGroups"] = groups
+    return body, result
+
+
+def find_decisive_pass(passes: Sequence[SchedulingPass]) -> SchedulingPass:
+    """Return the last pass that called the scheduler, else the last one."""
+    return next((step for step in reversed(passes) if step.decision is not None), passes[-1])
 
 
 def is_scheduling_skipped(policy: PropagationPolicy, current: PreviousState) -> bool:

@@ -159,17 +159,20 @@ def _read_capacity(body: Body, assume_facts: bool) -> tuple[Capacity | None, Cap
     used = [use for use in (summary.get("allocated"), summary.get("allocating")) if isinstance(use, dict)]
     total: dict[str, int] = {}
     free: dict[str, int] = {}
+    binary = set[str]()
     for name, text in allocatable.items() if isinstance(allocatable, dict) else ():
         quantity = parse_quantity(text)
         if quantity is None:
             continue
         nano, unit = quantity.nano, get_unit(name)
         total[name] = -(-nano // unit)
+        if quantity.binary and nano:
+            binary.add(name)
         for use in used:
             if name in use and (part := parse_quantity(use[name])) is not None:
                 nano -= part.nano
         free[name] = -(-nano // unit)
-    return Capacity(free, _read_resource_models(body, summary)), Capacity(total)
+    return Capacity(free, _read_resource_models(body, summary), frozenset(binary)), Capacity(total)
 
 
 def _read_resource_models(body: Body, summary: Body) -> tuple[ModelGrade, ...]:

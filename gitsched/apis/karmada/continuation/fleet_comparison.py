@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.karmada.cluster.taints import UnreadyCluster
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
+from gitsched.apis.karmada.policy.request_class import build_request_class
 from gitsched.model.document import parse_api_group
 from gitsched.model.scheduling import ReplicaDivision
 from gitsched.model.taints import NO_EXECUTE, Taint
@@ -101,7 +102,7 @@ class FleetComparison:
     ) -> DifferingCandidates | None:
         key = policy.key.title, api, division, group, first_group
         if key not in self._known:
-            request = self._after.build_request_class(policy, api, division, min(group, first_group), fresh=group < first_group)
+            request = build_request_class(self._after, policy, api, division, min(group, first_group), fresh=group < first_group)
             self._known[key] = self._fleets.compare(request, policy.placement.groups[group], self._list_evicting(policy))
         return self._known[key]
 

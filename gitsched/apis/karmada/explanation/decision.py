@@ -8,9 +8,9 @@ from gitsched.apis.karmada import names
 from gitsched.apis.karmada.binding.resource_binding import (
     SchedulingPass,
     binding_key,
-    find_decisive_pass,
     read_previous,
 )
+from gitsched.apis.karmada.binding.scheduling_pass import find_decisive_pass
 from gitsched.apis.karmada.dependencies.attached_binding import Attachment
 from gitsched.apis.karmada.explanation.reasons import describe_capacity, describe_division, describe_selection, find_excluding_rule
 from gitsched.apis.karmada.explanation.triggers import (

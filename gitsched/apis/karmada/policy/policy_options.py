@@ -71,10 +71,13 @@ def apply_activation_preference(policy: PropagationPolicy, template: Document, b
     A workload without a binding is bound at once: it is unknown whether the workload or the policy came first. A binding without a
     digest was written before the policy became Lazy, which is an edit of the policy like any other.
     """
-    if binding is None or not is_activation_pending(policy, template, binding):
-        return policy
+    return policy if binding is None or not is_activation_pending(policy, template, binding) else use_bound_fields(policy, binding)
+
+
+def use_bound_fields(policy: PropagationPolicy, binding: Body) -> PropagationPolicy:
+    """Return a policy with the fields that a binding has of it."""
     bound: Body = binding["spec"]
-    placement: Body = bound["placement"]
+    placement: Body = bound.get("placement") or {}
     spec = {name: value for name, value in policy.spec.items() if name not in (*_BINDING_FIELDS, "placement", "suspension")}
     spec |= {name: bound[name] for name in _BINDING_FIELDS if name in bound}
     suspension = {name: value for name, value in (bound.get("suspension") or {}).items() if name != "scheduling"}

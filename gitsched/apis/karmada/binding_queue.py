@@ -1,0 +1,52 @@
+"""What decisions about bindings read of those that were made before them in the same run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from gitsched.apis.karmada.binding.resource_binding import ScheduleResult
+    from gitsched.model.document import Body, Document, Key
+    from gitsched.model.scheduling import CapacityEstimates, Outcome, PeerClusters
+
+Decide = Callable[["Document"], "Outcome | None"]
+
+
+class BindingQueue(Protocol):
+    """The bindings of a run, decided one after the other. `remaining` is what is free on the clusters at any moment, `refused` are the
+    workloads whose bindings keep their former requirements."""
+
+    refused: frozenset[Key]
+
+    @property
+    def remaining(self) -> CapacityEstimates: ...
+
+    @property
+    def records(self) -> Iterable[tuple[Key, Body]]:
+        """The quotas with their usage."""
+        ...
+
+    def run(self, decide: Decide) -> None:
+        """Decide all bindings, once."""
+        ...
+
+    def restart(self) -> frozenset[Key]:
+        """Forget all decisions, and return about which workloads they were: others keep their former bindings now."""
+        ...
+
+    def decide(self, template: Document, decide: Decide) -> Outcome | None:
+        """Return the decision about a workload. The first call decides all workloads of the run."""
+        ...
+
+    def find_peers(self, template: Document) -> PeerClusters | None:
+        """Return the clusters that follow from the groups of a workload; None if it has no group."""
+        ...
+
+    def find_groups(self, template: Document) -> dict[str, str]:
+        """Return the groups of a workload, as its binding has them."""
+        ...
+
+    def limit(self, template: Document, record: Body | None, body: Body, result: ScheduleResult) -> ScheduleResult | None:
+        """Return the result of a pass whose binding `body` a quota refuses: the clusters stay as they are. None if no quota does."""
+        ...

@@ -1,0 +1,65 @@
+"""Groups of workloads that share clusters (affinity) or have clusters of their own (anti-affinity), by a label of their templates.
+
+Source: karmada/pkg/detector/detector.go and pkg/scheduler/framework/plugins (workload affinity).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+from typing import Final
+
+from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
+from gitsched.model.document import Body, Document, as_object, get_text, read_labels
+from gitsched.model.scheduling import PeerClusters
+
+_AFFINITY: Final = "affinityGroup"
+_ANTI_AFFINITY: Final = "antiAffinityGroup"
+_SIDES = (("affinity", _AFFINITY), ("antiAffinity", _ANTI_AFFINITY))
+
+
+def make_affinity_groups(template: Document, policy: PropagationPolicy) -> dict[str, str]:
+    """Return spec.workloadAffinityGroups of a binding; {} if its policy has no term, or the template lacks the labels."""
+    terms = as_object(as_object(policy.spec.get("placement")).get("workloadAffinity"))
+    if not terms or not template.key.namespace:
+        return {}
+    labels = read_labels(template.body)
+    keys = ((name, get_text(terms, side, "groupByLabelKey")) for side, name in _SIDES)
+    return {name: f"{key}={labels[key]}" for name, key in keys if key in labels}
+
+
+class AffinityGroups:
+    """The members of all groups, with the clusters of each."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, dict[str, str]] = {}
+        self._members: dict[tuple[str, str, str], dict[str, frozenset[str]]] = {}
+
+    def add(self, namespace: str, binding: str, groups: dict[str, str], clusters: Iterable[str]) -> None:
+        """Add a binding of a namespace to its groups, or set the clusters that it has now."""
+        self._groups[f"{namespace}/{binding}"] = groups
+        for side, group in groups.items():
+            self._members.setdefault((namespace, side, group), {})[binding] = frozenset(clusters)
+
+    def find_groups(self, namespace: str, binding: str) -> dict[str, str]:
+        """Return the groups of a binding, as it has them in spec.workloadAffinityGroups."""
+        return self._groups.get(f"{namespace}/{binding}", {})
+
+    def find_peers(self, namespace: str, binding: str) -> PeerClusters | None:
+        """Return the clusters that follow from the other members of the groups of a binding; None if it has no group."""
+        groups = self.find_groups(namespace, binding)
+        if not groups:
+            return None
+        shared = [names for names in self._list_others(namespace, binding, _AFFINITY, groups) if names]
+        taken = self._list_others(namespace, binding, _ANTI_AFFINITY, groups)
+        return PeerClusters(reduce(frozenset.__and__, shared) if shared else None, frozenset[str]().union(*taken))
+
+    def _list_others(self, namespace: str, binding: str, side: str, groups: dict[str, str]) -> list[frozenset[str]]:
+        members = self._members.get((namespace, side, groups.get(side, "")), {})
+        return [members[name] for name in sorted(members) if name != binding]
+
+
+def read_affinity_groups(record: Body) -> dict[str, str]:
+    """Return the groups of a binding of the last run."""
+    found = as_object(as_object(record.get("spec")).get("workloadAffinityGroups"))
+    return {name: str(found[name]) for _, name in _SIDES if found.get(name)}

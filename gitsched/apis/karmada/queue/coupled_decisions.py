@@ -1,0 +1,26 @@
+"""Whether decisions about workloads depend on each other, so that they are made in the order of the queue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gitsched.apis.karmada.names import POLICY_GROUP, QUOTA
+
+if TYPE_CHECKING:
+    from gitsched.apis.karmada.state import KarmadaState
+    from gitsched.model.document import Document
+
+
+def list_quotas(state: KarmadaState) -> list[Document]:
+    """Return the FederatedResourceQuotas of a commit."""
+    kind, snapshot = (POLICY_GROUP, QUOTA), state.snapshot
+    return [*snapshot.documents.get(kind, ()), *(one for key, one in snapshot.templates.items() if key[:2] == kind)]
+
+
+def needs_queue(state: KarmadaState) -> bool:
+    """Return whether the decision about one workload may depend on those about others of the same run."""
+    gates = state.settings.gates
+    if gates.overcommit_protection or (gates.quota and list_quotas(state)):
+        return True
+    policies = state.policies.policies.values() if gates.workload_affinity else ()
+    return any((policy.spec.get("placement") or {}).get("workloadAffinity") for policy in policies)

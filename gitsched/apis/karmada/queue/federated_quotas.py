@@ -1,0 +1,141 @@
+"""FederatedResourceQuota: what the bindings of a namespace may request together in all clusters.
+
+Amounts are in nanos where bindings are compared, and whole numbers (cpu in thousandths) in a quota.
+
+Source: karmada/pkg/webhook/resourcebinding/validating.go and pkg/util/resource.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from gitsched.apis.karmada.interpreter import is_counted_resource
+from gitsched.model.document import Body, Document, Key, as_object, get_field, list_objects
+from gitsched.model.quantity import Quantity, count_quantity, format_resource_amount, parse_quantity
+
+Usage = Mapping[str, int]
+"""Amounts of resources in nanos."""
+
+
+class FederatedQuota(NamedTuple):
+    """A quota: what it allows and what is used, as whole numbers. `used` is None before anything was counted."""
+
+    document: Document
+    overall: Mapping[str, int]
+    used: Mapping[str, int] | None
+
+    def add(self, delta: Usage) -> Mapping[str, int] | None:
+        """Return the usage with a change; None if the change is about no resource of the quota."""
+        relevant = {name: amount for name, amount in delta.items() if name in self.overall and amount}
+        if not relevant:
+            return None
+        total = dict(self.used or {})
+        for name, amount in relevant.items():
+            total[name] = total.get(name, 0) + count_quantity(name, Quantity(amount))
+        return {name: amount for name, amount in total.items() if amount > 0 and is_counted_resource(name)}
+
+    def find_exceeded(self, usage: Mapping[str, int]) -> str:
+        """Return the first resource of which a usage is more than allowed; "" if there is none."""
+        return next((name for name in sorted(usage) if usage[name] > self.overall.get(name, usage[name])), "")
+
+
+class FederatedQuotas:
+    """The quotas of all namespaces. What is allowed is added to their usage."""
+
+    def __init__(self, documents: Iterable[Document]) -> None:
+        self._quotas: dict[str, list[FederatedQuota]] = {}
+        for document in sorted(documents, key=lambda one: one.key):
+            overall, used = (
+                _read_amounts(get_field(document.body, *path)) for path in (("spec", "overall"), ("status", "overallUsed"))
+            )
+            self._quotas.setdefault(document.key.namespace, []).append(FederatedQuota(document, overall or {}, used))
+
+    def refuse(self, namespace: str, before: Usage, after: Usage) -> str:
+        """Return why the usage of a binding may not change, in the words of Karmada's webhook; "" if it may."""
+        for quota, usage in self._change(namespace, before, after):
+            exceeded = quota.find_exceeded(usage)
+            if exceeded:
+                key, amounts = quota.document.key, (usage[exceeded], quota.overall[exceeded])
+                total, limit = (format_resource_amount(exceeded, amount, binary=False) for amount in amounts)
+                return (
+                    f'admission webhook "resourcebinding.karmada.io" denied the request: '
+                    f"FederatedResourceQuota({key.namespace}/{key.name}) exceeded for resource {exceeded}: "
+                    f"requested sum {total}, limit {limit}."
+                )
+        return ""
+
+    def add(self, namespace: str, before: Usage, after: Usage) -> None:
+        """Add a change of the usage of a binding that was not refused."""
+        changed = {quota.document.key: usage for quota, usage in self._change(namespace, before, after)}
+        quotas = self._quotas.get(namespace, [])
+        self._quotas[namespace] = [one._replace(used=changed.get(one.document.key, one.used)) for one in quotas]
+
+    def recount(self, namespace: str, usages: Iterable[Usage], recorded: Container[Key]) -> None:
+        """Set the usage of the quotas of a namespace that are `recorded`, or have one, to the sum of what its bindings request. Karmada's
+        controller does so."""
+        total: dict[str, int] = {}
+        for usage in usages:
+            for name, amount in usage.items():
+                total[name] = total.get(name, 0) + amount
+        counts = {name: count_quantity(name, Quantity(amount)) for name, amount in total.items()}
+        quotas = self._quotas.get(namespace, [])
+        self._quotas[namespace] = [
+            one._replace(used={name: count for name, count in counts.items() if name in one.overall})
+            if one.used is not None or one.document.key in recorded
+            else one
+            for one in quotas
+        ]
+
+    def _change(self, namespace: str, before: Usage, after: Usage) -> Iterator[tuple[FederatedQuota, Mapping[str, int]]]:
+        delta = {name: after.get(name, 0) - before.get(name, 0) for name in {**before, **after}}
+        for quota in self._quotas.get(namespace, ()):
+            usage = quota.add(delta)
+            if usage is not None:
+                yield quota, usage
+
+    @property
+    def records(self) -> Iterator[tuple[Key, Body]]:
+        """The quotas with their usage."""
+        for quotas in self._quotas.values():
+            for document, overall, used in quotas:
+                body = document.body
+                metadata = {"name": document.key.name, "namespace": document.key.namespace}
+                status = {"overall": _write_amounts(overall)} | ({} if used is None else {"overallUsed": _write_amounts(used)})
+                yield document.key, {"apiVersion": body["apiVersion"], "kind": body["kind"], "metadata": metadata, "status": status}
+
+
+def measure_usage(spec: Body) -> dict[str, int]:
+    """Return what a binding requests in all of its clusters."""
+    clusters = list_objects(spec.get("clusters"))
+    found: dict[str, int] = {}
+    if spec.get("components"):
+        for component in list_objects(spec["components"]):
+            replicas = component.get("replicas")
+            _add(
+                found,
+                get_field(component, "replicaRequirements", "resourceRequest"),
+                len(clusters) * (replicas if isinstance(replicas, int) else 0),
+            )
+    else:
+        counts = (cluster.get("replicas") for cluster in clusters)
+        _add(found, get_field(spec, "replicaRequirements", "resourceRequest"), sum(one for one in counts if isinstance(one, int)))
+    return found
+
+
+def _add(found: dict[str, int], request: object, pods: int) -> None:
+    for name, text in as_object(request).items():
+        quantity = parse_quantity(text)
+        if quantity is not None and pods and quantity.nano:
+            found[name] = found.get(name, 0) + quantity.nano * pods
+
+
+def _read_amounts(value: object) -> dict[str, int] | None:
+    if not isinstance(value, dict):
+        return None
+    parsed = {str(name): parse_quantity(text) for name, text in value.items()}
+    return {name: count_quantity(name, quantity) for name, quantity in parsed.items() if quantity is not None}
+
+
+def _write_amounts(amounts: Mapping[str, int]) -> dict[str, str]:
+    return {name: format_resource_amount(name, amounts[name], binary=False) for name in sorted(amounts)}
