@@ -138,7 +138,8 @@ def render(
     """Render every file under clusters/, status/ and placements/.
 
     `retiring` are clusters without a document, whose directory has only the stub. `find_blob` returns the blob of a path in the previous
-    output: the manifests of a quarantined workload do not change. `delivery` are the settings for Bundles that delivery tools build.
+    output: the manifests of a quarantined workload do not change. `delivery` are the settings for Bundles and
+    PlacementDecisions.
     Namespaces that are `protected` are neither added nor removed: `delivered` are the paths of those in the previous output, by the
     directory of the cluster. `retained` copies keep their files. `gate` replaces the files of
     clusters that wait for a wave of a rollout. The files of `skipped` workloads stay.
@@ -241,7 +242,7 @@ def render_workload(
 
         objects = {} if outcome.manifests is None else _write_objects(outcome)
         varied = render_variants(outcome, template, quarantined, objects, variants or {}, delivery, find_blob)
-        records = {**_render_records(outcome, cache), **varied.hub}
+        records = {**_render_records(outcome, cache, delivery), **varied.hub}
         return WorkloadFiles(outcome, records, (), varied.manifests, varied.namespaces)
     others = None if outcome.manifests is None else _write_objects(outcome)
     previous = (relative_path(key) for key in outcome.previous_objects)
@@ -264,7 +265,7 @@ def render_workload(
                 )
                 written[content] = {paths[0]: file}
             manifests[target.cluster] = written[content]
-    return WorkloadFiles(outcome, _render_records(outcome, cache), paths, manifests)
+    return WorkloadFiles(outcome, _render_records(outcome, cache, delivery), paths, manifests)
 
 
 def _is_recorded(outcome: Outcome, find_blob: BlobLookup) -> bool:
@@ -278,13 +279,13 @@ def _write_objects(outcome: Outcome) -> Files:
     return {relative_path(key): write_manifest(body) for key, body in objects if key[:2] != BUNDLE_KIND}
 
 
-def _render_records(outcome: Outcome, cache: RenderCache) -> Files:
+def _render_records(outcome: Outcome, cache: RenderCache, delivery: DeliveryConfig) -> Files:
     if not cache.written:
         return dict.fromkeys((*(status_path(key) for key, _ in outcome.records), placement_path(outcome.key)), NewBlob(b""))
     files: dict[str, PlannedFile] = {status_path(key): write_record(cache.reuse_parts(body)) for key, body in outcome.records}
     placed = outcome.replicas_by_cluster.items()
     decisions = [(name, None if isinstance(count, Unknown) else count, None, outcome.reason) for name, count in placed]
-    files.update(write_placement_decision(outcome.key, decisions, SCHEDULER))
+    files.update(write_placement_decision(outcome.key, decisions, SCHEDULER, delivery.profile_namespace))
     return files
 
 

@@ -55,6 +55,9 @@ _EFFECTS: Final[Mapping[str, _Effect]] = {
         "It decides who reports the health of clusters, and which token is sent there. The operator must allow host and token "
         f"(--statuses-host, --allow-token). {_NEXT_RUN}"
     ),
+    "delivery.clusterProfileNamespace": _Effect(
+        f"It is the namespace of the ClusterProfiles that placements/ names. {_AT_ONCE}", sensitive=False
+    ),
     "delivery": _Effect(f"It decides how Flux and Argo CD of every cluster fetch and apply Bundles. {_AT_ONCE}"),
     "guard": _Effect(f"It decides which changes the guard withholds. {_GUARD}", sensitive=False),
 }

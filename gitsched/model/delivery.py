@@ -1,4 +1,5 @@
-"""How delivery tools (Flux, Argo CD) fetch and apply bundles: settings, and what one cluster gets of a bundle."""
+"""How delivery tools (Flux, Argo CD) fetch and apply bundles, and what PlacementDecisions refer to: settings, and what one cluster gets of
+a bundle."""
 
 from __future__ import annotations
 
@@ -46,11 +47,15 @@ class ArgoSettings(NamedTuple):
 
 
 class DeliveryConfig(NamedTuple):
-    """Settings for bundles that Flux or Argo CD builds."""
+    """Settings for bundles that Flux or Argo CD builds, and for consumers of PlacementDecisions.
+
+    `profile_namespace` is the namespace of the ClusterProfiles; with "" references have none.
+    """
 
     source: SourceAddress = SourceAddress()
     flux: FluxSettings = FluxSettings()
     argocd: ArgoSettings = ArgoSettings()
+    profile_namespace: str = "default"
 
 
 class FieldEdit(NamedTuple):

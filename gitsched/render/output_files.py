@@ -327,19 +327,20 @@ def strip_record(body: Body) -> Body:
 
 
 def write_placement_decision(
-    key: Key, decisions: Sequence[ClusterDecision], scheduler: str, placement_key: str = ""
+    key: Key, decisions: Sequence[ClusterDecision], scheduler: str, profile_namespace: str = "", placement_key: str = ""
 ) -> dict[str, NewBlob]:
-    """Return the PlacementDecision of a workload (KEP-5313) by path: one file with a document for each 100 clusters.
+    """Return the PlacementDecision of a workload by path: one file with a document for each 100 clusters.
 
-    Without decisions, the file has one empty document. Decisions keep their order. `placement_key` is the workload's label of that
-    name. Replicas and scores are JSON objects in annotations, because the type has no fields for them. ClusterProfile references have
-    no namespace, because it is not known in Git.
+    Without decisions, the file has one empty document. Decisions keep their order. `profile_namespace` is that of the ClusterProfiles; with
+    "", references have none, which means the namespace of the decision. `placement_key` is the workload's label of that name. Replicas and
+    scores are JSON objects in annotations, because the type has no fields for them. Source: KEP-5313, and the CustomResourceDefinition of
+    kubernetes-sigs/cluster-inventory-api v0.1.2.
     """
     slices = [decisions[start : start + MAX_SLICE_DECISIONS] for start in range(0, len(decisions), MAX_SLICE_DECISIONS)] or [()]
     texts = []
     for index, part in enumerate(slices):
         has_scores = any(score is not None for _, _, score, _ in part)  # 1 and 1.0 are equal, but not written alike
-        annotations, entries = (_write_part if has_scores else _cached_part)(tuple(part))
+        annotations, entries = (_write_part if has_scores else _cached_part)(tuple(part), profile_namespace)
         body = {
             "apiVersion": API_VERSION,
             "kind": "PlacementDecision",
@@ -367,7 +368,7 @@ def _make_metadata(key: Key, annotations: Fragment, index: int, count: int, plac
     return {"name": f"{name}-{index}", "namespace": namespace, "labels": dict(sorted(labels.items())), "annotations": annotations}
 
 
-def _write_part(part: tuple[ClusterDecision, ...]) -> tuple[Fragment, str]:
+def _write_part(part: tuple[ClusterDecision, ...], namespace: str) -> tuple[Fragment, str]:
     """Write the annotations of a PlacementDecision, and what follows `decisions:`, an item for each cluster."""
     annotations = {LOCAL_CONFIG: "true"}
     for name, values in (
@@ -376,7 +377,7 @@ def _write_part(part: tuple[ClusterDecision, ...]) -> tuple[Fragment, str]:
     ):
         if values:
             annotations[name] = _encode_compact(values)
-    entries = "".join([_write_decision(cluster, reason) for cluster, _, _, reason in part])
+    entries = "".join([_write_decision(cluster, namespace, reason) for cluster, _, _, reason in part])
     return dump_fragment(annotations), entries or " []"
 
 
@@ -384,9 +385,10 @@ _cached_part = lru_cache(maxsize=1 << 10)(_write_part)  # many workloads go to t
 
 
 @lru_cache(maxsize=1 << 14)
-def _write_decision(cluster: str, reason: str) -> str:
-    """Write an item of `decisions` on new lines: the cluster profile, and the reason if there is one."""
-    profile = f"\n- clusterProfileRef:\n    apiVersion: {API_VERSION}\n    kind: ClusterProfile\n    name: {quote(cluster)}"
+def _write_decision(cluster: str, namespace: str, reason: str) -> str:
+    """Write an item of `decisions` on new lines: the ClusterProfile with its namespace, and the reason; either may be ""."""
+    profile = f"\n- clusterProfileRef:\n    name: {quote(cluster)}"
+    profile = f"{profile}\n    namespace: {quote(namespace)}" if namespace else profile
     return f"{profile}\n  reason: {quote(reason)}" if reason else profile
 
 

@@ -38,7 +38,9 @@ def test_writing_a_parsed_record_again_gives_the_same_bytes() -> None:
 
 
 def test_complete_placement_decision() -> None:
-    (text,) = write_placement_decision(WEB, [("eu-1", 3, 80, "most room"), ("us-1", 1, None, "")], "karmada", "web-key").values()
+    (text,) = write_placement_decision(
+        WEB, [("eu-1", 3, 80, "most room"), ("us-1", 1, None, "")], "karmada", "fleet", "web-key"
+    ).values()
     assert (
         text.data.decode()
         == """\
@@ -57,14 +59,12 @@ metadata:
 schedulerName: karmada
 decisions:
 - clusterProfileRef:
-    apiVersion: multicluster.x-k8s.io/v1alpha1
-    kind: ClusterProfile
     name: eu-1
+    namespace: fleet
   reason: most room
 - clusterProfileRef:
-    apiVersion: multicluster.x-k8s.io/v1alpha1
-    kind: ClusterProfile
     name: us-1
+    namespace: fleet
 """
     )
 

@@ -1,4 +1,4 @@
-"""The section `delivery` of gitsched.yaml: how Flux and Argo CD fetch and build bundles."""
+"""The section `delivery` of gitsched.yaml: how Flux and Argo CD fetch and build bundles, and what PlacementDecisions refer to."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _FLUX_DURATION = re.compile(r"([0-9]{1,9}(\.[0-9]{1,9})?(ms|s|m|h))+")
 _OBJECT_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+_NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _DESTINATION = re.compile(r"(https?://)?[A-Za-z0-9._:/\[\]{}-]+")
 
 
@@ -23,7 +24,13 @@ def parse_delivery(section: ConfigSection) -> DeliveryConfig:
         SourceAddress(_parse_url(source), _parse_name(source, "secretName")),
         _parse_flux(flux),
         _parse_argocd(argocd),
+        _parse_profile_namespace(section),
     )
+
+
+def _parse_profile_namespace(section: ConfigSection) -> str:
+    name = section.get_string("clusterProfileNamespace", DeliveryConfig().profile_namespace)
+    return name if not name or _NAMESPACE.fullmatch(name) else section.reject("clusterProfileNamespace", "the name of a Namespace")
 
 
 def _parse_url(source: ConfigSection) -> str:

@@ -90,10 +90,11 @@ def render_affected(changes: IncrementalChanges, find_blob: BlobLookup, cache: R
         return None
     withheld = {move.key for move in changes.withheld.moves}
     workloads: dict[Key, WorkloadFiles] = {}
+    delivery = changes.totals.config.delivery
     for key, decided in changes.outcomes.items():
         document, is_withheld = changes.documents[key], key in withheld
         outcome = decided if is_withheld else _add_move_finding(decided, document, changes.had_workloads, changes.snapshot)
-        workloads[key] = render_workload(outcome, document, is_withheld, find_blob, cache)
+        workloads[key] = render_workload(outcome, document, is_withheld, find_blob, cache, delivery=delivery)
     return changes._replace(workloads=workloads, outcomes={key: files.outcome for key, files in workloads.items()})
 
 

@@ -40,6 +40,7 @@ delivery:
   source: {url: "ssh://git@git.example.com/platform/fleet.git", secretName: fleet-read}
   flux: {namespace: gitops, interval: 1h30m, prune: false, serviceAccountName: deployer, decryption: {secretName: sops-age}}
   argocd: {namespace: openshift-gitops, project: fleet, destination: "https://{cluster}.example.com:6443", prune: false}
+  clusterProfileNamespace: fleet-inventory
 karmada:
   taintEviction: false
   allowNoExecuteTaintPolicy: true
@@ -97,6 +98,7 @@ def test_every_setting_is_parsed() -> None:
         SourceAddress("ssh://git@git.example.com/platform/fleet.git", "fleet-read"),
         FluxSettings("gitops", "1h30m", False, "deployer", "sops-age"),
         ArgoSettings("openshift-gitops", "fleet", "https://{cluster}.example.com:6443", False),
+        "fleet-inventory",
     )
     assert config.output.signing == SigningConfig("ssh", "/etc/gitsched/key")
     assert config.settings_of(KARMADA).failback == FailbackConfig("AfterStabilization", timedelta(minutes=30))
@@ -187,6 +189,7 @@ def test_unknown_settings_are_ignored() -> None:
         ("delivery: {source: {url: /srv/git/fleet.git}}", "spec/delivery/source/url"),
         ("delivery: {flux: {interval: 10 minutes}}", "spec/delivery/flux/interval"),
         ("delivery: {flux: {namespace: Flux}}", "spec/delivery/flux/namespace"),
+        ("delivery: {clusterProfileNamespace: fleet.example}", "spec/delivery/clusterProfileNamespace"),
         ("delivery: {argocd: {destination: production}}", "spec/delivery/argocd/destination"),
         ("karmada: {missingFacts: guess}", "spec/karmada/missingFacts"),
         ("karmada: {preemption: 1}", "spec/karmada/preemption"),
