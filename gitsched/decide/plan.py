@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.decide.decisions import DecisionSet, decide
+from gitsched.decide.foreign_documents import list_foreign_documents, list_foreign_kinds
 from gitsched.decide.guard.guard_settings import GuardRecord
 from gitsched.decide.guard.plan_changes import (
     Changes,
@@ -76,6 +77,10 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
         from gitsched.decide.unread_annotations import list_unread_annotations  # many sources use no such API
 
         decisions = decisions._replace(findings=(*decisions.findings, *list_unread_annotations(decisions)))
+    if decisions.catalog.kind_scopes:
+        foreign = list_foreign_kinds(decisions.catalog.kind_scopes)
+        notes = list_foreign_documents(decisions.list_unclaimed(), decisions.catalog.templates, foreign) if foreign else ()
+        decisions = decisions._replace(findings=(*decisions.findings, *notes))
     changes = find_changes(source, decisions)
     changes, withheld = withhold_changes(source, changes)
     changes = report_changes(source, changes)

@@ -97,7 +97,7 @@ def update_totals(
         _set_or_remove(by_file, path, findings)
     known = ((key, changes.removed.get(key) or rows.read_workload(key)) for key in (*changes.removed, *changes.outcomes))
     former = {key: row.outcome for key, row in known if row is not None}
-    unclaimed = _list_unclaimed(changes)
+    unclaimed = list_unclaimed(changes)
     new = _add_workloads(totals, changes.outcomes, former, lambda count: _list_first(changes, count))
     clusters = {name: row.facts for name, row in cluster_rows.items()}
     return _add_clusters(new, clusters, sum(rows.read_cluster(name) is not None for name in clusters))._replace(
@@ -123,7 +123,7 @@ def _count_new(changes: Mapping[Key, DocumentPair]) -> int:
     return sum((before is None) - (after is None) for before, after in changes.values())
 
 
-def _list_unclaimed(changes: IncrementalChanges) -> dict[Key, tuple[bool, bool]]:
+def list_unclaimed(changes: IncrementalChanges) -> dict[Key, tuple[bool, bool]]:
     """Return which of the changed templates no API claims: before and now."""
     rows, templates = changes.rows, changes.templates
     continued = changes.continued

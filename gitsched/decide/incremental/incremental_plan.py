@@ -10,6 +10,7 @@ from collections.abc import Collection, Container, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.decide.engines import collect_cluster_facts
+from gitsched.decide.foreign_documents import changes_notes, list_foreign_kinds
 from gitsched.decide.incremental.affected_workloads import decide_affected, render_affected
 from gitsched.decide.incremental.changed_clusters import update_cluster_rows
 from gitsched.decide.incremental.changed_documents import NO_PARTS
@@ -33,7 +34,7 @@ from gitsched.decide.incremental.plan_state import (
 from gitsched.decide.incremental.withheld_workloads import NO_RULES, GuardRules, check_guard
 from gitsched.decide.plan import build_plan
 from gitsched.decide.plan_result import Plan
-from gitsched.decide.plan_totals import UPDATED_CODES, update_totals
+from gitsched.decide.plan_totals import UPDATED_CODES, list_unclaimed, update_totals
 from gitsched.decide.rendered_tree import BlobLookup, RenderCache
 from gitsched.decide.workload_decision import is_unchanged
 from gitsched.model.changes import NOTHING_RETAINED, CopyRetention
@@ -278,7 +279,9 @@ def _change(state: PlanState, diff: SourceDiff, snapshot: Snapshot, find_blob: B
             return None
         again += waiting
     changes = decide_affected(state.totals, state.rows, diff, snapshot, continued, limit, again)
-    if changes is None or snapshot.tenancy is None:
+    if changes is None or (changes.totals.kind_scopes and _changes_foreign_notes(changes)):
+        return None
+    if snapshot.tenancy is None:
         return changes
     from gitsched.decide.tenants.left_clusters import drop_left_clusters  # few sources have tenants
 
@@ -301,6 +304,12 @@ def _is_about(finding: Finding, paths: Container[str]) -> bool:
     """Return whether the location of a finding, or of the rule that it is about, is in one of these files."""
     by_rule = finding.field is not None and finding.field.origin.path in paths
     return by_rule or (finding.location is not None and finding.location.path in paths)
+
+
+def _changes_foreign_notes(changes: IncrementalChanges) -> bool:
+    """Return whether the notes about documents of other tools may be others now."""
+    kinds = list_foreign_kinds(changes.totals.kind_scopes)
+    return bool(kinds) and changes_notes(list_unclaimed(changes), changes.templates, kinds)
 
 
 def _keep_copies(totals: Totals) -> CopyRetention:

@@ -11,8 +11,9 @@ from gitsched.apis.policy_api import GroupKind
 from gitsched.build.closure import resolve_closure
 from gitsched.build.remote_base import RemoteBase, RemoteTree
 from gitsched.git import Repository, TreeEntry
+from gitsched.kinds.foreign_apis import find_foreign_api
 from gitsched.layouts.layout import DeployedPath, Layout, LeftOut
-from gitsched.layouts.other_tools import describe_other_tools, find_tool
+from gitsched.layouts.other_tools import describe_other_tools
 from gitsched.layouts.proposal import BUNDLES, ENVIRONMENT_LABEL
 from gitsched.layouts.recognition import recognize_layout
 from gitsched.layouts.repository_files import MANIFEST_SUFFIXES, MAX_FILES
@@ -134,7 +135,9 @@ def recognize_layout_of(worktree: Worktree, wanted: DocumentKinds) -> Recognized
             policies.append(body)
         elif (group, kind) in wanted.policies_of_all:
             other = True
-        elif not (group in wanted.groups or group in _DELIVERY_GROUPS or kind in _NO_WORKLOADS or find_tool(group)):
+        elif not (
+            group in wanted.groups or group in _DELIVERY_GROUPS or kind in _NO_WORKLOADS or find_foreign_api(group, str(kind))
+        ):
             kinds[str(body.get("apiVersion")), str(kind)] = None
     layout = recognize_layout(worktree.files, described, wanted.directories)
     commit = _WorktreeFiles(worktree.repository, worktree.entries)
