@@ -92,7 +92,11 @@ FIELD_ROWS: Final = (
     FieldRow(
         "GitRepository", "recurseSubmodules", "finding", "Flux has the files of submodules: commit them, and remove this field"
     ),
-    FieldRow("GitRepository", "interval provider proxySecretRef secretRef serviceAccountName suspend timeout verify", "no effect"),
+    FieldRow(
+        "GitRepository",
+        "accessFrom gitImplementation interval provider proxySecretRef secretRef serviceAccountName suspend timeout verify",
+        "no effect",
+    ),
     FieldRow(
         "OCIRepository",
         "url ref",
@@ -121,7 +125,7 @@ FIELD_ROWS: Final = (
     ),
     FieldRow(
         "Bucket",
-        "bucketName certSecretRef endpoint insecure interval provider proxySecretRef region secretRef serviceAccountName "
+        "accessFrom bucketName certSecretRef endpoint insecure interval provider proxySecretRef region secretRef serviceAccountName "
         "sts suspend timeout",
         "no effect",
     ),

@@ -7,7 +7,7 @@ import posixpath
 from collections.abc import Collection, Iterator, Mapping
 
 from gitsched.layouts.layout import DeployedPath, DocumentRule, Findings, LeftOut, Recognition, Target, choose_rules
-from gitsched.layouts.overlay_names import split_path
+from gitsched.layouts.overlay_names import is_base, names_cluster, split_path
 from gitsched.layouts.repository_files import DeliveryDocument, RepositoryFiles, normalize_path
 from gitsched.model.document import as_object, get_field, list_objects
 from gitsched.model.finding import format_count
@@ -139,6 +139,7 @@ def _find_clusters(kustomizations: list[DeliveryDocument]) -> dict[str, str]:
     has such a path or there is none; else the whole repository is one cluster.
     """
     own = {_read_path(document) for document in kustomizations if f"{document.path}/".startswith(f"{_read_path(document)}/")}
+    own = {path for path in own if not is_base(path)}
     parts = [document.path.split("/") for document in kustomizations]
     listed = {
         "/".join(path[: path.index("clusters") + 2])
@@ -149,10 +150,16 @@ def _find_clusters(kustomizations: list[DeliveryDocument]) -> dict[str, str]:
     own |= {path for path in listed if not own or posixpath.dirname(path) in beside}
     if not own:
         return {".": _ONLY_CLUSTER}
-    names = {path: posixpath.basename(path) for path in sorted(own) if path != "."} or {".": _ONLY_CLUSTER}
+    names = {path: _name_cluster(path) for path in sorted(own) if path != "."} or {".": _ONLY_CLUSTER}
     if len(set(names.values())) < len(names):
         names = {path: path.replace("/", "-") for path in names}
     return names
+
+
+def _name_cluster(path: str) -> str:
+    """Return the name of a cluster: that of its directory, or in a directory such as main/flux, of the one above it."""
+    parts = path.split("/")
+    return next((part for part in reversed(parts) if names_cluster(part)), parts[-1])
 
 
 def _separate_clusters(kustomizations: Collection[DeliveryDocument]) -> dict[str, str]:

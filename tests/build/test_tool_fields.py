@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import yaml
+
 from gitsched.build.tool_fields import FIELD_ROWS, SOURCE_KIND, list_unread_fields
 from gitsched.kinds.read_fields import READ_FIELDS
 
@@ -33,24 +35,18 @@ def test_all_fields_that_are_read_are_in_the_table() -> None:
             assert prefixes & known, path
 
 
-def test_every_field_of_a_helm_release_is_in_the_table() -> None:
-    listed = {path[0] for row in FIELD_ROWS if row.kind == "HelmRelease" for path in row.list_paths()}
-    v2beta1 = {
-        *(
-            "chart",
-            "chartRef",
-            "interval",
-            "kubeConfig",
-            "suspend",
-            "releaseName",
-            "targetNamespace",
-            "storageNamespace",
-            "dependsOn",
-        ),
-        *("timeout", "maxHistory", "serviceAccountName", "persistentClient", "driftDetection", "install", "upgrade", "test"),
-        *("rollback", "uninstall", "valuesFrom", "values", "postRenderers"),
-    }
-    assert listed == v2beta1 | {"commonMetadata", "healthCheckExprs", "postRenderStrategy", "waitStrategy"}
+def test_every_field_of_flux_and_argo_cd_is_in_the_table() -> None:
+    known = {(row.kind, path) for row in FIELD_ROWS for path in row.list_paths()}
+    fields = yaml.safe_load(Path(__file__).with_name("tool_fields.yaml").read_text(encoding="utf-8"))
+    assert fields.keys() == {row.kind for row in FIELD_ROWS}
+    for kind, names in fields.items():
+        paths = {name: tuple(name.replace("[]", ".*").split(".")) for name in names}
+        prefixes = {name: {(kind, path[:length]) for length in range(1, len(path) + 1)} for name, path in paths.items()}
+        assert [name for name in names if not prefixes[name] & known] == [], kind
+        listed = [path for row in FIELD_ROWS if row.kind == kind for path in row.list_paths()]
+        assert [
+            path for path in listed if not any(path[: len(one)] == one or one[: len(path)] == path for one in paths.values())
+        ] == []
 
 
 def test_fields_that_are_not_read_are_listed_where_they_are_set() -> None:

@@ -50,6 +50,18 @@ class Case(NamedTuple):
 
 CASES = [
     Case(
+        "Flux: a directory of a cluster that says what it has is named like the one above it, and a base is no cluster",
+        {
+            "kubernetes/main/flux/cluster.yaml": flux("./kubernetes/main/flux"),
+            "kubernetes/main/flux/apps.yaml": flux("./kubernetes/apps/web"),
+            "kubernetes/bases/db/ks.yaml": flux("./kubernetes/bases/db", called="db"),
+            "kubernetes/apps/web/kustomization.yaml": BASE,
+            "kubernetes/apps/web/web.yaml": WEB,
+        },
+        {"web": {"*": "kubernetes/apps/web"}},
+        ("main",),
+    ),
+    Case(
         "directories that may be of tests or of an environment are for neither, and others are what they were",
         {
             "web/base/kustomization.yaml": BASE,
