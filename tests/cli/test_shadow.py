@@ -90,16 +90,30 @@ def test_a_workload_that_is_new_may_have_no_binding_yet(tmp_path: Path) -> None:
     assert (found.verdict, found.causes[0].kind) == ("in-progress", "hub")
 
 
-def test_a_graceful_eviction_that_goes_on_is_no_difference(tmp_path: Path) -> None:
+def test_a_graceful_eviction_that_has_ended_on_the_hub_is_no_difference(tmp_path: Path) -> None:
+    """The hub has found the new copies healthy, which no dump says."""
     hub = make_hub("other")
     hub.add_deployment("web", 2)
     hub.add_policy("web", {"clusterAffinity": {"clusterNames": ["m2"]}})
     task = {"fromCluster": "m1", "creationTimestamp": START, "reason": "TaintUntolerated", "producer": "TaintManager"}
     hub.bind("web", {"m2": 2}, gracefulEvictionTasks=[task])
     found = compare_change(tmp_path, lambda hub: hub.bind("web", {"m2": 2}), hub)
-    assert found.verdict in ("equal", "in-progress")
-    if found.verdict == "in-progress":
-        assert "graceful eviction from m1" in found.causes[0].text
+    assert (found.verdict, found.aspects) == ("in-progress", ("evictions",))
+    assert found.causes[0].text == "a graceful eviction from m1 is in progress"
+
+
+def test_a_rebalance_that_the_hub_has_not_carried_out_is_no_difference(tmp_path: Path) -> None:
+    hub = make_hub("web", "other")
+    hub.bind("web", {"m1": 2})
+    workload = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": "web"}
+
+    def request(hub: Hub) -> None:
+        body = hub.add("apps.karmada.io/v1alpha1", "WorkloadRebalancer", "again", "", spec={"workloads": [workload]})
+        body["metadata"]["creationTimestamp"] = LATER
+
+    found = compare_change(tmp_path, request, hub)
+    assert found.verdict == "in-progress"
+    assert "WorkloadRebalancer/again is in progress" in found.causes[0].text
 
 
 def evict(hub: Hub) -> None:
@@ -426,3 +440,73 @@ def test_settings_stand_for_the_flags_of_the_hub(gitsched: Run, tmp_path: Path) 
     done = gitsched("shadow", str(first), str(second), "--settings", str(settings))
     assert done.returncode == 2
     assert "gitsched.yaml" in done.stderr
+
+
+OCM = "cluster.open-cluster-management.io"
+
+
+def make_ocm_hub(decided: dict[str, list[str]]) -> Hub:
+    """Return a hub of Open Cluster Management with four clusters and these Placements of two clusters each."""
+    hub = Hub()
+    hub.add(f"{OCM}/v1beta2", "ManagedClusterSet", "all", "")
+    hub.add(f"{OCM}/v1beta2", "ManagedClusterSetBinding", "all", spec={"clusterSet": "all"})
+    for index in range(4):
+        cluster = hub.add(f"{OCM}/v1", "ManagedCluster", f"c{index}", "", spec={"hubAcceptsClient": True})
+        cluster["metadata"]["labels"] = {f"{OCM}/clusterset": "all", "tier": "gold"}
+    for name, clusters in decided.items():
+        place(hub, name, clusters)
+    return hub
+
+
+def place(hub: Hub, name: str, clusters: list[str], number: int = 2) -> None:
+    satisfied = {"type": "PlacementSatisfied", "status": "True", "reason": "AllDecisionsScheduled", "lastTransitionTime": START}
+    predicate = {"requiredClusterSelector": {"labelSelector": {"matchLabels": {"tier": "gold"}}}}
+    spec = {"numberOfClusters": number, "predicates": [predicate]}
+    status = {"numberOfSelectedClusters": len(clusters), "conditions": [satisfied]}
+    hub.add(f"{OCM}/v1beta1", "Placement", name, spec=spec, status=status)
+    decisions = [{"clusterName": cluster, "reason": ""} for cluster in clusters]
+    decision = hub.add(f"{OCM}/v1beta1", "PlacementDecision", f"{name}-decision-1", status={"decisions": decisions})
+    decision["metadata"]["labels"] = {
+        f"{OCM}/placement": name,
+        f"{OCM}/decision-group-index": "0",
+        f"{OCM}/decision-group-name": "",
+    }
+
+
+def drop_label(hub: Hub) -> None:
+    del hub.change("ManagedCluster", "c1")["metadata"]["labels"]["tier"]
+
+
+def lose_status(hub: Hub) -> None:
+    place(hub, "web", ["c0", "c1", "c2"], 3)
+    hub.objects["PlacementDecision", "web-decision-1"]["status"]["decisions"].pop()
+
+
+PLACEMENTS: list[tuple[Change, str, str]] = [
+    (lambda _: None, "equal", ""),
+    (drop_label, "different", "changed since then: c1 (metadata.labels)"),
+    (lambda hub: place(hub, "web", ["c2", "c3"]), "different", "which have changed between the dumps"),
+    (lose_status, "in-progress", "its status has 3 clusters, its PlacementDecisions 2"),
+    (lambda hub: hub.objects["Placement", "web"].pop("status"), "equal", ""),
+    (lambda hub: hub.objects.pop(("Placement", "web")), "not-compared", "the second dump does not have Placement/shop/web"),
+]
+
+
+@each_row(("change", "verdict", "text"), PLACEMENTS)
+def test_placements_of_a_hub_of_open_cluster_management_are_compared(
+    change: Change, verdict: str, text: str, tmp_path: Path
+) -> None:
+    hub = make_ocm_hub({"web": ["c0", "c1"]})
+    first = hub.dump()
+    change(hub)
+    (found,) = shadow(tmp_path, first, hub.dump()).decisions
+    assert (found.verdict, any(text in cause.text for cause in found.causes)) == (verdict, bool(text)), found.causes
+
+
+def test_a_placement_that_the_hub_has_not_evaluated_again_has_that_as_its_cause(tmp_path: Path) -> None:
+    """Other Placements have come to its clusters since, so that it would be balanced away from them."""
+    hub = make_ocm_hub({name: ["c0", "c1"] for name in "abcd"})
+    found = next(one for one in shadow(tmp_path, hub.dump(), hub.dump()).decisions if one.subject.name == "a")
+    assert found.verdict == "different"
+    assert found.causes[0].kind == "history"
+    assert "the hub has kept the decisions of the first dump" in found.causes[0].text

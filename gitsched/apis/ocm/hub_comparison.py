@@ -95,9 +95,22 @@ def _describe_history(change: HubChange, hub: HubDecision, own: HubDecision | No
     return "the decisions follow from those of before (Steady, Balance and tolerationSeconds), which have changed between the dumps"
 
 
+def _is_kept(change: HubChange, hub: HubDecision) -> bool:
+    """Return whether the decisions of a Placement are the same in both dumps."""
+    namespace = {key: body for key, body in change.first.records.items() if key.namespace == hub.subject.namespace}
+    before = next((one for one in read_decisions(namespace) if one.subject == hub.subject), None)
+    return before is not None and before.details.get("decision groups") == hub.details.get("decision groups")
+
+
 def _list_causes(change: HubChange, hub: HubDecision | None, own: HubDecision | None) -> Iterator[DifferenceCause]:
     if hub is not None and hub.subject not in change.second.documents:
         yield DifferenceCause("input", f"the second dump does not have {hub.subject.title}")
+    elif hub is not None and _is_kept(change, hub):
+        text = (
+            "the hub has kept the decisions of the first dump: it evaluates a Placement again when that, its sets, clusters or scores "
+            "change; gitsched evaluates it now, also with what has become of other Placements (Balance)"
+        )
+        yield DifferenceCause("history", text)
     elif hub is None and own is not None:
         yield DifferenceCause("input", f"the second dump has no PlacementDecisions and no status of {own.subject.title}")
 
