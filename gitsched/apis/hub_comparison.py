@@ -17,8 +17,11 @@ class HubObjectParts(NamedTuple):
 
 
 class TriedSetting(NamedTuple):
-    """A value of a setting of the API in gitsched.yaml that stands for a flag of the hub. `text` says what it means if gitsched decides as
-    the hub with the value."""
+    """A value of a setting of the API in gitsched.yaml that stands for a flag of the hub.
+
+    `name` may lead into a section, as in featureGates.WorkloadAffinity. `text` says what it means if gitsched decides as the hub with the
+    value.
+    """
 
     name: str
     value: Any

@@ -84,7 +84,8 @@ class CauseSearch:
         for api, setting in self._list_settings():
             tried = {subject: one for subject, one in list_open().items() if self._apis[subject] == api}
             if tried:
-                settings = {**self._decider.settings, api: {**self._decider.settings[api], setting.name: setting.value}}
+                section = _change_setting(self._decider.settings[api], setting.name, setting.value)
+                settings = {**self._decider.settings, api: section}
                 yield _describe_setting(api, setting), self._decide(tried, second.documents, first.records, settings)
         facts = frozenset[tuple[str, str]]().union(*(one.facts for one in self._decider.comparisons.values()))
         mixed = {key: first.documents.get(key, body) if key[:2] in facts else body for key, body in second.documents.items()}
@@ -102,7 +103,7 @@ class CauseSearch:
         """Yield the settings to try, without the values that are in force."""
         for api, comparison in self._decider.comparisons.items():
             for setting in comparison.settings:
-                if self._decider.settings[api].get(setting.name) != setting.value:
+                if (_get_setting(self._decider.settings[api], setting.name) or False) != setting.value:
                     yield api, setting
 
     def _decide(
@@ -206,6 +207,20 @@ class CauseSearch:
                 "cluster filters" if result is not None and not result.eligible else "cluster choice",
                 self._locate_policy(one),
             )
+
+
+def _get_setting(section: Mapping[str, Any], name: str) -> Any:
+    """Return the value of a setting, whose name may lead into a section; None if it is not set."""
+    first, _, rest = name.partition(".")
+    value = section.get(first)
+    return (_get_setting(value, rest) if isinstance(value, Mapping) else None) if rest else value
+
+
+def _change_setting(section: Mapping[str, Any], name: str, value: Any) -> Mapping[str, Any]:
+    """Return a section with another value of a setting."""
+    first, _, rest = name.partition(".")
+    inner = section.get(first)
+    return {**section, first: _change_setting(inner if isinstance(inner, Mapping) else {}, rest, value) if rest else value}
 
 
 def _describe_setting(api: str, setting: TriedSetting) -> DifferenceCause:

@@ -96,3 +96,18 @@ def test_what_the_hub_has_decided_otherwise_is_a_difference_with_a_cause(api: st
         assert not result.unexplained, case["id"]
     assert all(one.causes and all(cause.text for cause in one.causes) for one in different)
     assert len(different) > 0.8 * expected > 0
+
+
+@pytest.mark.search
+def test_a_feature_gate_of_the_hub_is_the_proved_cause_of_what_it_changes(tmp_path: Path) -> None:
+    """The hub has run with SchedulingOvercommitProtection or WorkloadAffinity, and the settings do not say so."""
+    kinds: Counter[str] = Counter()
+    cases = [case for case in read_cases("karmada-gates") if "gate-matters" in case["tags"] and "bindings" in case["expect"]]
+    alone = [case for case in cases if not case.get("inFlight") and case["id"][:2] in ("ga", "gb")]
+    for case in alone[:: STEP * 2]:
+        result = compare(case, make_pair(case), tmp_path)
+        for one in result.decisions:
+            if one.verdict == "different":
+                kinds[one.causes[0].kind if one.causes[0].proved else "shown"] += 1
+                assert "featureGates" in one.causes[0].name or not one.causes[0].proved
+    assert kinds["setting"] >= 0.9 * kinds.total() > 0

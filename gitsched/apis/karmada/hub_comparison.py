@@ -17,6 +17,7 @@ from gitsched.apis.karmada.names import (
     WORK_GROUP,
 )
 from gitsched.apis.karmada.policy.propagation_policy import has_placement_changed
+from gitsched.apis.karmada.settings import GATES
 from gitsched.model.document import (
     Body,
     Key,
@@ -291,6 +292,11 @@ _TRIED: Final = (
     ("enableEmptyWorkloadPropagation", False, "--enable-empty-workload-propagation=false"),
     ("preemption", True, "the feature gate PolicyPreemption"),
     ("preemption", False, "the feature gate PolicyPreemption turned off"),
+    *(
+        (f"featureGates.{name}", value, f"the feature gate {name}={str(value).lower()}")
+        for name in GATES
+        for value in (True, False)
+    ),
     ("missingFacts", "assume", "facts of clusters that the dump does not have"),
 )
 """Settings with a value, and the flag of the hub that they stand for."""

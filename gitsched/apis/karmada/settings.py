@@ -31,7 +31,7 @@ class FeatureGates(NamedTuple):
     quota: bool = False
 
 
-_GATES = ("SchedulingOvercommitProtection", "WorkloadAffinity", "MultiplePodTemplatesScheduling", "FederatedQuotaEnforcement")
+GATES = ("SchedulingOvercommitProtection", "WorkloadAffinity", "MultiplePodTemplatesScheduling", "FederatedQuotaEnforcement")
 
 
 class KarmadaConfig(NamedTuple):
@@ -72,9 +72,9 @@ def _parse_karmada(karmada: ConfigSection) -> KarmadaConfig:
 
 def _parse_gates(gates: ConfigSection) -> FeatureGates:
     for name in gates.values:
-        if name not in _GATES:
-            gates.reject(str(name), f"left out: the gates are {', '.join(_GATES)}")
-    return FeatureGates(*(gates.get_bool(name, False) for name in _GATES))
+        if name not in GATES:
+            gates.reject(str(name), f"left out: the gates are {', '.join(GATES)}")
+    return FeatureGates(*(gates.get_bool(name, False) for name in GATES))
 
 
 def _parse_failback(karmada: ConfigSection) -> FailbackConfig:
