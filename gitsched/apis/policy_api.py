@@ -290,6 +290,23 @@ class RemovedWorkload(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CommandSupport:
+    """What commands have for one policy API."""
+
+    load_starter: Callable[[], StarterFiles] | None = None
+    load_hub_objects: Callable[[], HubObjects] | None = None
+    """Return the kinds of the API's hub, which `gitsched adopt` and `gitsched shadow` read."""
+    export: Export | None = None
+    apply: LiveApply | None = None
+    native_explanation: str = ""
+    """What `gitsched explain --format NAME` prints for documents of the API (see Explanation.native)."""
+    explained_kinds: tuple[str, ...] = ()
+    """Kinds that `gitsched explain` accepts in any spelling of kubectl."""
+    short_names: Mapping[str, str] = field(default_factory=dict)
+    """Short names of kinds for `gitsched explain`, as the API's own command line has them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PolicyAPI:
     """One policy API. Only `name`, `groups` and `create_engine` are required.
 
@@ -344,8 +361,6 @@ class PolicyAPI:
 
     topology: Topology | None = None
     """The kind that describes clusters or nodes, for simulations."""
-    replica_paths: Mapping[GroupKind, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
-    """Where kinds of workloads have their number of replicas, for simulations that scale them."""
     shared_workloads: SharedWorkloads | None = None
     """Workloads of tenants that the API decides together; by default, the documents of each tenant are decided on their own."""
     absence_codes: frozenset[str] = frozenset()
@@ -358,14 +373,4 @@ class PolicyAPI:
     """What the annotation `gitsched.io/preferred-clusters` names: "workload" for the clusters of a workload, else the kind of target of the
     recorded decisions that are about the annotated document; "" for an API that does not read it."""
 
-    load_starter: Callable[[], StarterFiles] | None = None
-    load_hub_objects: Callable[[], HubObjects] | None = None
-    """Return the kinds of the API's hub, which `gitsched adopt` and `gitsched shadow` read."""
-    export: Export | None = None
-    apply: LiveApply | None = None
-    native_explanation: str = ""
-    """What `gitsched explain --format NAME` prints for documents of the API (see Explanation.native)."""
-    explained_kinds: tuple[str, ...] = ()
-    """Kinds that `gitsched explain` accepts in any spelling of kubectl."""
-    short_names: Mapping[str, str] = field(default_factory=dict)
-    """Short names of kinds for `gitsched explain`, as the API's own command line has them."""
+    commands: CommandSupport = field(default_factory=CommandSupport)

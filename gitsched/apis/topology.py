@@ -50,6 +50,8 @@ class Topology(NamedTuple):
     read_claims: Callable[[Body], Mapping[str, str]] = lambda _: {}
     """Return the claims of a cluster, which selectors can name besides its labels."""
     level: str = CLUSTER
+    replica_paths: Mapping[tuple[str, str], tuple[tuple[str, ...], ...]] = {}
+    """Where kinds of workloads have their number of replicas, for simulations that scale them."""
 
 
 _cluster_kinds: set[tuple[str, str]] = set()

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from gitsched.apis.live_apply import LiveApply
 from gitsched.apis.policy_api import PolicyAPI
 from gitsched.cli import LazyCommand, options
 from gitsched.decide.registry import policy_apis
-
-if TYPE_CHECKING:
-    pass
 
 
 def _read_prefix(_ctx: click.Context, _parameter: click.Parameter, value: str) -> str:
@@ -88,7 +83,7 @@ def make_apply_command(api: PolicyAPI, apply: LiveApply) -> click.Command:
     return run_apply
 
 
-_APPLICABLE = {api.name: (api, api.apply) for api in policy_apis.values() if api.apply is not None}
+_APPLICABLE = {api.name: (api, api.commands.apply) for api in policy_apis.values() if api.commands.apply is not None}
 
 
 class AppliedApiGroup(click.Group):

@@ -7,7 +7,7 @@ import click
 from gitsched.cli import LazyCommand, options
 from gitsched.decide.registry import policy_apis
 
-_SHAPES = {api.name: api.native_explanation for api in policy_apis.values() if api.native_explanation}
+_SHAPES = {api.name: api.commands.native_explanation for api in policy_apis.values() if api.commands.native_explanation}
 
 
 @click.command(

@@ -4,7 +4,6 @@ server."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -13,10 +12,6 @@ from gitsched.apis.policy_api import PolicyAPI
 from gitsched.cli import LazyCommand, options
 from gitsched.cli.export_tenants import tenants
 from gitsched.decide.registry import policy_apis
-
-if TYPE_CHECKING:
-    pass
-
 
 URL_OPTION = click.option(
     "--url", metavar="URL", help="URL under which delivery tools reach the output repository; the URL of its remote by default."
@@ -175,7 +170,7 @@ def name_parameter(option: ExportOption) -> str:
     return f"export_{option.name.replace('-', '_')}"
 
 
-_EXPORTS = {api.name: (api, api.export) for api in policy_apis.values() if api.export is not None}
+_EXPORTS = {api.name: (api, api.commands.export) for api in policy_apis.values() if api.commands.export is not None}
 CONSUMERS = {
     "flux": "Print the Flux objects that deliver the directory of a cluster.",
     "argocd": "Print the Argo CD ApplicationSets that deliver all directories and Bundles.",

@@ -16,7 +16,7 @@ from gitsched.layouts.overlay_names import is_cluster_name
 
 def list_starters() -> dict[str, Callable[[], StarterFiles]]:
     """Return the policy APIs that have starter files, by name."""
-    return {api.name: api.load_starter for api in policy_apis.values() if api.load_starter is not None}
+    return {api.name: api.commands.load_starter for api in policy_apis.values() if api.commands.load_starter is not None}
 
 
 def read_directories(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:

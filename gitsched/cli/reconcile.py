@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from gitsched.cli import LazyCommand, options, output
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.command(

@@ -38,7 +38,7 @@ def list_review_writers(rendered: ReviewRenderer, *, only_new: bool = False) -> 
     def render(form: str) -> str:
         def write(review: Review) -> str:
             findings = review.new_findings if only_new else review.findings
-            return list_report_writers(findings, review.outcomes, review.changed_paths)[form]()
+            return list_report_writers(findings, review.outcomes, review.comparison.changed_paths)[form]()
 
         return rendered.render(write)
 

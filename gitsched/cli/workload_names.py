@@ -28,7 +28,7 @@ SHORT_NAMES = {
 KINDS = (
     *SHORT_NAMES.values(),
     *("Job", "Secret", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"),
-    *(kind for api in policy_apis.values() for kind in api.explained_kinds),
+    *(kind for api in policy_apis.values() for kind in api.commands.explained_kinds),
 )
 
 
@@ -53,7 +53,9 @@ def parse_kind(text: str) -> str:
 
 
 def _find_short_name(name: str) -> str | None:
-    return SHORT_NAMES.get(name) or next((api.short_names[name] for api in policy_apis.values() if name in api.short_names), None)
+    return SHORT_NAMES.get(name) or next(
+        (api.commands.short_names[name] for api in policy_apis.values() if name in api.commands.short_names), None
+    )
 
 
 def _list_spellings(kind: str) -> tuple[str, str]:

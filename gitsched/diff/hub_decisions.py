@@ -25,7 +25,7 @@ DecisionsBySubject = Mapping[Key, ApiDecision]
 
 def load_comparisons() -> dict[str, HubComparison]:
     """Return how the hubs of the policy APIs that have one are compared, by API."""
-    hubs = {name: api.load_hub_objects() for name, api in policy_apis.items() if api.load_hub_objects is not None}
+    hubs = {name: api.commands.load_hub_objects() for name, api in policy_apis.items() if api.commands.load_hub_objects is not None}
     return {name: hub.load_comparison() for name, hub in hubs.items() if hub.load_comparison is not None}
 
 

@@ -248,7 +248,7 @@ def make_reviewed_plan(review: Review) -> ReviewedPlan:
     moves = {move.key: (move.before, move.after) for move in review.moves}
     records = _format_record_changes(review.record_changes)
     allowance = review.withheld.allowance if review.withheld.moves else ""
-    return ReviewedPlan(review.digest, review.before or "", moves, records, True, review.source, allowance)
+    return ReviewedPlan(review.comparison.digest, review.before or "", moves, records, True, review.source, allowance)
 
 
 def find_reviewed_digest(source: Commit) -> ReviewedPlan | None:

@@ -338,7 +338,7 @@ def read_plan_input(context: RunContext, fetched: Fetched, now: datetime, *, wit
     times = compute_plan_times(time, fetched.record.time if fetched.record else None, now)
     allowed = partial(list_allowed_changes, context, fetched)
     releases = read_releases(context, fetched) if fetched.record is not None else None
-    is_first = fetched.record is None and not (context.settings.guard_limits or context.settings.allowed)
+    is_first = fetched.record is None and not (context.settings.choices.guard_limits or context.settings.choices.allowed)
     guard = NO_GUARD_INPUT if is_first else make_guard_input(context, fetched)
     guard = guard._replace(unverified=source.unverified) if source.unverified else guard
     if source.tenancy is not None and fetched.record is not None:

@@ -16,7 +16,7 @@ from gitsched.model.time import EPOCH
 from gitsched.reconcile.cache.caches import Caches, ParseCache
 from gitsched.render.format_versions import describe_upgrade
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord, RunMetadata
-from gitsched.report.review import WORKLOAD_STATES, Review
+from gitsched.report.review import WORKLOAD_STATES, OutputComparison, Review
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -168,9 +168,9 @@ class Fetched(NamedTuple):
         A run that changes nothing is only compared with a saved plan.
         """
         if not changed:
-            return settings.reviewed is not None and settings.reviewed.saved
+            return settings.choices.reviewed is not None and settings.choices.reviewed.saved
         several = self.record is not None and self.record.source not in (self.source.oid, *self.source.parents)
-        return settings.require_reviewed or settings.reviewed is not None or bool(self.source.trailers) or several
+        return settings.choices.require_reviewed or settings.choices.reviewed is not None or bool(self.source.trailers) or several
 
 
 class SettingReport(NamedTuple):
@@ -395,5 +395,5 @@ def make_review(run: RunResult) -> Review:
         race=run.race,
         held=totals.held,
         setting_changes=run.setting_changes,
-        comparison_notes=(run.rewrite,) if run.rewrite else (),
+        comparison=OutputComparison(notes=(run.rewrite,) if run.rewrite else ()),
     )

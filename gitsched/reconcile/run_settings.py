@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitsched.apis.gitsched.operator_config import NO_OPERATOR_CONFIG, OperatorConfig
 from gitsched.model.allow_list import AllowList, HostRule, TokenRule
@@ -17,15 +17,36 @@ if TYPE_CHECKING:
     from gitsched.model.progress import Progress
 
 
+class RunChoices(NamedTuple):
+    """What the options of one command allow, release or compare with.
+
+    `allowed` are the digests of withheld changes that are allowed, `released_clusters` the clusters that held workloads may leave,
+    `guard_limits` limits that take precedence over those of gitsched.yaml. With `allow_older`, the source commit may be an older one than
+    that of the last run. `reviewed` is the reviewed plan, where the source commit has no trailer with it; with `require_reviewed` no other
+    plan is written.
+    """
+
+    allowed: tuple[str, ...] = ()
+    released_clusters: tuple[str, ...] = ()
+    guard_limits: tuple[GuardLimit, ...] = ()
+    allow_older: bool = False
+    reviewed: ReviewedPlan | None = None
+    require_reviewed: bool = False
+
+
+def group_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options by name as fields of `RunSettings`, with those of `RunChoices` as `choices`."""
+    chosen = {name: value for name, value in options.items() if name in RunChoices._fields}
+    return {**{name: value for name, value in options.items() if name not in chosen}, "choices": RunChoices(**chosen)}
+
+
 class RunSettings(NamedTuple):
     """Options of a run. None means the value of gitsched.yaml, else the default.
 
     `location` is the path or URL of the source. `revision` and `worktree` (uncommitted files count) are for runs that write nothing.
     `output` is another repository for the output, `push` the name or URL of a remote. `signing` is (ssh or gpg, key).
 
-    `allowed` are the digests of withheld changes that are allowed, `released_clusters` the clusters that held workloads may leave,
-    `guard_limits` limits that take precedence over those of gitsched.yaml. With `allow_older`, the source commit may be an older one than
-    that of the last run.
+    `choices` are what the options of one command allow, release or compare with.
 
     `observations` is live or recorded. `hosts`, `status_hosts`, `remotes` and `tokens` are the allow-list, with an entry for each option:
     the only hosts of metrics providers and of forges that live observations may query, the only other repositories that may be fetched,
@@ -34,7 +55,6 @@ class RunSettings(NamedTuple):
     `operator` is the content of `operator_file`; `open_context` fills in what the other fields leave open. `output_path` is the directory
     in the output branch. `source_keys` are the public keys that must sign source commits, None for those of the trusted branch.
 
-    `reviewed` is the reviewed plan, where the source commit has no trailer with it; with `require_reviewed` no other plan is written.
     `findings_only` says that the caller needs findings only, so that the location of the output does not matter.
     With `strict`, every issue of a schema is an error.
 
@@ -58,10 +78,7 @@ class RunSettings(NamedTuple):
     output_path: str | None = None
     push: str | None = None
     paths: tuple[str, ...] = ()
-    allowed: tuple[str, ...] = ()
-    released_clusters: tuple[str, ...] = ()
-    guard_limits: tuple[GuardLimit, ...] = ()
-    allow_older: bool = False
+    choices: RunChoices = RunChoices()
     author: tuple[str, str] | None = None
     signing: tuple[str, str] | None = None
     observations: str = "live"
@@ -73,8 +90,6 @@ class RunSettings(NamedTuple):
     operator_file: Path | None = None
     source_keys: tuple[str, ...] | None = None
     trusted: bool = True
-    reviewed: ReviewedPlan | None = None
-    require_reviewed: bool = False
     findings_only: bool = False
     strict: bool = False
     facts_repository: str | None = None
@@ -91,14 +106,12 @@ class RunSettings(NamedTuple):
     @property
     def without_choices(self) -> RunSettings:
         """These settings without what the options of one command allow, release or compare with."""
-        return self._replace(
-            allowed=(), released_clusters=(), guard_limits=(), allow_older=False, reviewed=None, require_reviewed=False
-        )
+        return self._replace(choices=RunChoices())
 
     def complete(self, operator: OperatorConfig) -> RunSettings:
         """Return the settings with those of the operator's file where options leave them open."""
-        output, allow = operator.output, operator.allow
-        given = {(limit.scope, limit.effect) for limit in self.guard_limits}
+        output, allow, limits = operator.output, operator.allow, self.choices.guard_limits
+        given = {(limit.scope, limit.effect) for limit in limits}
         return self._replace(
             operator=operator,
             output=self.output or output.repository or None,
@@ -115,8 +128,7 @@ class RunSettings(NamedTuple):
             facts_keys=self.facts_keys or {cluster: (key,) for cluster, key in operator.facts_keys.items()},
             state_keys=self.state_keys or operator.state_keys,
             source_keys=operator.source_keys if self.source_keys is None else self.source_keys,
-            guard_limits=(
-                *self.guard_limits,
-                *(limit for limit in operator.guard_limits if (limit.scope, limit.effect) not in given),
+            choices=self.choices._replace(
+                guard_limits=(*limits, *(limit for limit in operator.guard_limits if (limit.scope, limit.effect) not in given))
             ),
         )

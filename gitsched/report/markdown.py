@@ -35,7 +35,9 @@ def write_markdown(review: Review, limit: int = COMMENT_LIMIT - RESERVED_LENGTH,
         return fits_limit(write(detail), limit)
 
     # A table row has at least 24 characters.
-    most = DetailLevel(len(review.delivery.rendered), 200, True, 200, True, 200, 50, 5, 20, 100, min(len(data.groups), limit // 24))
+    most = DetailLevel(
+        len(review.comparison.delivery.rendered), 200, True, 200, True, 200, 50, 5, 20, 100, min(len(data.groups), limit // 24)
+    )
     if fits(most):
         return write(most)
     levels = list(_list_detail_levels(most))

@@ -272,7 +272,7 @@ def _write_finding(finding: Finding) -> str:
 
 
 def _write_manifests(review: Review, detail: DetailLevel, omitted: list[str]) -> str:
-    rendered, more = review.delivery.rendered, review.delivery.omitted
+    rendered, more = review.comparison.delivery.rendered, review.comparison.delivery.omitted
     if not rendered or (review.before is None and not review.base.commit):
         return ""  # every manifest of a first placement is new
     blocks = [_write_manifest(group, body=True) for group in group_manifests(rendered[: detail.manifests])]
@@ -287,7 +287,7 @@ def _write_manifests(review: Review, detail: DetailLevel, omitted: list[str]) ->
     if unnamed:
         blocks.append(f"… and {unnamed:,} more")
     return write_details(
-        f"Rendered manifests: {len(rendered) + more:,} changed in {format_count(review.delivery.files, 'file')}",
+        f"Rendered manifests: {len(rendered) + more:,} changed in {format_count(review.comparison.delivery.files, 'file')}",
         "\n\n".join(blocks),
     )
 
@@ -304,9 +304,9 @@ def _write_footer(review: Review, omitted: Sequence[str]) -> str:
     lines = []
     if omitted:
         lines.append(f"Omitted to fit the size limit: {', '.join(omitted)}. `gitsched plan -o json` prints everything.")
-    if review.digest:
+    if digest := review.comparison.digest:
         lines.append(
-            f"Plan {format_code(review.digest)}. If the last line of the merge commit's message is `{REVIEWED_TRAILER}: {review.digest}`, "
+            f"Plan {format_code(digest)}. If the last line of the merge commit's message is `{REVIEWED_TRAILER}: {digest}`, "
             "`gitsched reconcile` reports whether it makes exactly the changes reviewed here."
         )
     return "\n\n".join(f"<sub>{line}</sub>" for line in lines)

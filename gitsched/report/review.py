@@ -60,6 +60,21 @@ class DeliveryChanges(NamedTuple):
     files: int = 0
 
 
+class OutputComparison(NamedTuple):
+    """How the output of a plan differs from its base, which only a plan computes.
+
+    `digest` identifies the changes (see `compute_digest`), "" if not computed. `added_clusters` and `removed_clusters` are differences of
+    the fleet, `changed_paths` the source files that differ. `notes` explain how the comparison was made.
+    """
+
+    digest: str = ""
+    delivery: DeliveryChanges = DeliveryChanges()
+    added_clusters: Sequence[str] = ()
+    removed_clusters: Sequence[str] = ()
+    changed_paths: frozenset[str] = frozenset()
+    notes: Sequence[str] = ()
+
+
 class Review(NamedTuple):
     """One run, planned or committed.
 
@@ -68,11 +83,9 @@ class Review(NamedTuple):
     commit, None if nothing was committed. `changed` is true if any file of the output changes, with or without a move. `refused` is
     the reason why nothing was written, or "". `states` are the numbers of placed, pending and stale workloads.
 
-    `base` is what the plan is compared with. `digest` identifies the changes (see `compute_digest`), "" if not computed.
-    `added_clusters` and `removed_clusters` are differences of the fleet, `changed_paths` the source files that differ.
-    `comparison_notes` explain how the comparison was made. `retained` are workloads that the change affects but that keep their
-    placement because of scheduling history. `recorded` are the decisions that only records show, `record_changes` those that are added,
-    changed or removed.
+    `base` is what the plan is compared with, and `comparison` how its output differs. `retained` are workloads that the change affects
+    but that keep their placement because of scheduling history. `recorded` are the decisions that only records show, `record_changes`
+    those that are added, changed or removed.
     `resilience` is the result of --resilience, a comparison if there is a base commit. `review_messages` are the result of the
     comparison with a reviewed plan. `withheld` are the changes over the limits of the guard: a plan shows them among the moves, a run
     leaves them out. `race` is "" unless another run made the new commit; then "same" if it has the content that this run planned, else
@@ -97,12 +110,7 @@ class Review(NamedTuple):
     cluster_count: int | None = None
     source_name: str = ""
     base: ComparisonBase = ComparisonBase()
-    digest: str = ""
-    added_clusters: Sequence[str] = ()
-    removed_clusters: Sequence[str] = ()
-    delivery: DeliveryChanges = DeliveryChanges()
-    changed_paths: frozenset[str] = frozenset()
-    comparison_notes: Sequence[str] = ()
+    comparison: OutputComparison = OutputComparison()
     review_messages: Sequence[str] = ()
     retained: Sequence[RetainedWorkload] = ()
     recorded: Sequence[RecordedDecision] = ()

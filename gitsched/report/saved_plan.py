@@ -28,7 +28,7 @@ from gitsched.model.errors import Permanent
 from gitsched.model.finding import SEVERITIES, Finding, Location
 from gitsched.model.scheduling import UNKNOWN, AtLeast, Outcome, RecordTarget
 from gitsched.model.time import EPOCH, parse_time
-from gitsched.report.review import WORKLOAD_STATES, ComparisonBase, DeliveryChanges, Review, compute_digest
+from gitsched.report.review import WORKLOAD_STATES, ComparisonBase, DeliveryChanges, OutputComparison, Review, compute_digest
 from gitsched.report.serialization import API_VERSION, serialize_review
 
 T = TypeVar("T")
@@ -59,7 +59,7 @@ def serialize_saved_plan(review: Review, delivered: Mapping[str, str | None]) ->
         "kind": KIND,
         "format": FORMAT,
         "delivered": dict(sorted(delivered.items())),
-        "manifestsOmitted": review.delivery.omitted,
+        "manifestsOmitted": review.comparison.delivery.omitted,
         "plan": serialize_review(review),
     }
 
@@ -78,20 +78,19 @@ def parse_saved_plan(text: str) -> SavedPlan:
         raise Permanent(f"a saved plan of format {data.get('format')!r}, this version reads {FORMAT}; make the plan again")
     try:
         plan = _check(data["plan"], dict)
-        review = _read_review(plan)
-        review = review._replace(delivery=review.delivery._replace(omitted=_check(data["manifestsOmitted"], int)))
+        review = _read_review(plan, _check(data["manifestsOmitted"], int))
         delivered = {name: None if blob is None else _check(blob, str) for name, blob in _check(data["delivered"], dict).items()}
         digest = compute_digest(review.moves, delivered, review.record_changes)
     except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise Permanent(f"not a complete saved plan: {type(error).__name__} at {error}; make the plan again") from error
-    if digest != review.digest:
+    if digest != (known := review.comparison.digest):
         raise Permanent(
-            f"the changes in the saved plan have the digest {digest}, not {review.digest!r}: the file was edited; make the plan again"
+            f"the changes in the saved plan have the digest {digest}, not {known!r}: the file was edited; make the plan again"
         )
     return SavedPlan(review, plan)
 
 
-def _read_review(plan: Mapping[str, Any]) -> Review:
+def _read_review(plan: Mapping[str, Any], omitted: int) -> Review:
     output, base, summary = (_check(plan[name], dict) for name in ("output", "base", "summary"))
     workloads, withheld = (_check(plan[name], dict) for name in ("workloads", "withheld"))
     findings = _read_list(plan["findings"], _read_finding)
@@ -120,11 +119,13 @@ def _read_review(plan: Mapping[str, Any]) -> Review:
             states=None if changed is None else {state: _check(changed[state], int) for state in WORKLOAD_STATES},
             findings=known if any(entry["new"] is not None for entry in plan["findings"]) else None,
         ),
-        digest=_check(plan["digest"], str),
-        added_clusters=_read_texts(summary["joined"]),
-        removed_clusters=_read_texts(summary["gone"]),
-        delivery=DeliveryChanges(manifests, 0, _check(summary["files"], int)),
-        comparison_notes=[*_read_texts(plan["notes"]), *notes],
+        comparison=OutputComparison(
+            digest=_check(plan["digest"], str),
+            added_clusters=_read_texts(summary["joined"]),
+            removed_clusters=_read_texts(summary["gone"]),
+            delivery=DeliveryChanges(manifests, omitted, _check(summary["files"], int)),
+            notes=[*_read_texts(plan["notes"]), *notes],
+        ),
         retained=_read_list(plan["stays"], _read_retained),
         record_changes=_read_list(plan["recordChanges"], _read_record_change),
         retained_copies=_read_list(plan["retainedCopies"], _read_copy),

@@ -81,9 +81,9 @@ def serialize_review(review: Review) -> dict[str, Any]:
             if review.base.states is None
             else {state: review.base.states.get(state, 0) for state in WORKLOAD_STATES},
         },
-        "digest": review.digest,
+        "digest": review.comparison.digest,
         "reviewed": list(review.review_messages),
-        "notes": list(review.comparison_notes),
+        "notes": list(review.comparison.notes),
         "settings": [change._asdict() for change in review.setting_changes],
         "summary": _serialize_summary(review),
         "workloads": {"total": len(review.outcomes), **review.states, "unclaimed": review.unclaimed},
@@ -125,7 +125,8 @@ def serialize_review(review: Review) -> dict[str, Any]:
         "rollouts": _serialize_rollouts(review),
         "findings": _serialize_review_findings(review),
         "manifests": [
-            entry._asdict() | {"clusters": list(entry.clusters), "verb": entry.verb} for entry in review.delivery.rendered
+            entry._asdict() | {"clusters": list(entry.clusters), "verb": entry.verb}
+            for entry in review.comparison.delivery.rendered
         ],
         "nextWakeup": format_time(review.next_wakeup) if review.next_wakeup else None,
     }
@@ -201,9 +202,9 @@ def _serialize_summary(review: Review) -> dict[str, Any]:
         ],
         "held": len(review.held),
         "records": len(review.record_changes),
-        "joined": list(review.added_clusters),
-        "gone": list(review.removed_clusters),
-        "files": review.delivery.files,
+        "joined": list(review.comparison.added_clusters),
+        "gone": list(review.comparison.removed_clusters),
+        "files": review.comparison.delivery.files,
         "findings": {"new": len(review.new_findings), "mended": review.fixed_count},
     }
 

@@ -165,9 +165,9 @@ def format_headline(review: Review) -> str:
         return f"No workload moves, {describe_record_changes(review.record_changes)}"
     return (
         "No workload moves, rendered manifests change"
-        if review.delivery.files
+        if review.comparison.delivery.files
         else ("No workload moves, only status records change" if review.changed else "No changes")
-        if review.delivery.files or review.changed or not review.setting_changes
+        if review.comparison.delivery.files or review.changed or not review.setting_changes
         else "No workload moves, settings change"
     )
 
@@ -230,15 +230,15 @@ def list_summary_rows(review: Review, counts: MoveCounts | None = None) -> list[
         SummaryRow("clusters gaining replicas", "", format_cluster_deltas(counts, gaining=True), True),
         SummaryRow("clusters losing replicas", "", format_cluster_deltas(counts, gaining=False), True),
         SummaryRow("recorded decisions changed", "", f"{len(review.record_changes):,}" if review.record_changes else ""),
-        SummaryRow("clusters added to the fleet", "", _join_sorted(review.added_clusters), True),
-        SummaryRow("clusters removed from the fleet", "", _join_sorted(review.removed_clusters), True),
+        SummaryRow("clusters added to the fleet", "", _join_sorted(review.comparison.added_clusters), True),
+        SummaryRow("clusters removed from the fleet", "", _join_sorted(review.comparison.removed_clusters), True),
     ]
     rows = [row for row in rows if row.after]
     for name, state in (("unplaced workloads", "pending"), ("stale workloads", "stale")):
         after, before = review.states[state], previous.get(state, 0) if previous is not None else None
         if after or before:
             rows.append(SummaryRow(name, "" if before is None else f"{before:,}", f"{after:,}"))
-    files = review.delivery.files
+    files = review.comparison.delivery.files
     return [*rows, SummaryRow("changed files", "", f"{files:,}")] if files else rows
 
 
@@ -269,7 +269,7 @@ def describe_setting_changes(review: Review, most: int) -> list[str]:
 
 def list_comparison_notes(review: Review) -> list[str]:
     """Return sentences that explain how the comparison was made."""
-    lines = list(review.comparison_notes)
+    lines = list(review.comparison.notes)
     if review.base.merged:
         lines.insert(
             0,

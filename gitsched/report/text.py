@@ -100,7 +100,7 @@ def write_run(review: Review, width: int, paint: Paint | None = None, *, each: b
     return join_blocks(
         _paint(wrap(_summarize_run(review), width), paint),
         _refusal_lines(review, width, paint),
-        wrap_all((*review.comparison_notes, *review.review_messages), width),
+        wrap_all((*review.comparison.notes, *review.review_messages), width),
         _setting_lines(review, width, paint),
         _held_lines(review, width),
         *_move_blocks(review.moves, width, paint, each=each),
@@ -150,7 +150,7 @@ def _comparison_lines(review: Review, width: int) -> list[str]:
             width,
         )
     lines += wrap_all(list_comparison_notes(review), width)
-    return [*lines, f"Plan {review.digest}"] if review.digest else lines
+    return [*lines, f"Plan {review.comparison.digest}"] if review.comparison.digest else lines
 
 
 def _consequence_lines(review: Review, width: int) -> list[str]:
@@ -218,7 +218,7 @@ def _summarize_run(review: Review) -> str:
 
 
 def _summary_lines(review: Review, width: int) -> list[str]:
-    if not review.digest:
+    if not review.comparison.digest:
         return []
     lines = []
     for row in list_summary_rows(review):
@@ -388,7 +388,7 @@ def _delivery_lines(review: Review, width: int, paint: Paint | None) -> list[str
         return []
     from gitsched.report.manifests import list_manifest_lines  # a reconcile shows none
 
-    return list_manifest_lines(review.delivery, width, paint)
+    return list_manifest_lines(review.comparison.delivery, width, paint)
 
 
 def _paint(lines: list[str], paint: Paint | None, start: str = "", role: Role = "heading") -> list[str]:

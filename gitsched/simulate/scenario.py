@@ -243,7 +243,7 @@ def _clear_blob_id(document: Document) -> Document:
 def _scale_workloads(
     templates: Mapping[Key, Document], scalings: Iterable[Scaling], config: Config
 ) -> tuple[Mapping[Key, Document], int]:
-    declared = {kind: paths for api in policy_apis.values() for kind, paths in api.replica_paths.items()}
+    declared = {kind: paths for api in policy_apis.values() if api.topology for kind, paths in api.topology.replica_paths.items()}
     declared |= list_declared_paths(config)
     changed: dict[Key, Document] = {}
     for scaling in scalings:

@@ -91,7 +91,9 @@ class LivePages:
         if earlier is not None and earlier.version == version and run.update is not None:
             return  # the pages stay the same, so the outcomes need not be read
         # The outcomes of an incremental plan come from a cache file that only the thread of the runs may use.
-        shown = review._replace(delivery=DeliveryChanges(), output_repository="", outcomes=tuple(review.outcomes))
+        shown = review._replace(
+            comparison=review.comparison._replace(delivery=DeliveryChanges()), output_repository="", outcomes=tuple(review.outcomes)
+        )
         # The plan itself is not kept: its memory would be occupied while the next one is made.
         location = _Location(run.branch, run.git_directory, run.prefix)
         self._state = _State(version, location, shown, fleet, fleet_digest)

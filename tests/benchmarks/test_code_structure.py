@@ -13,15 +13,12 @@ ROOT = Path(__file__).parents[2]
 MAX_INNER_IMPORTS = 324
 """An import inside a function is for what few runs need and what takes long to import. A feature is imported in one place: a command by
 its module in cli/commands, a policy API by `gitsched.apis.registered`. A quarter of these are in code that continues plans."""
-MAX_COMPLEX_FUNCTIONS = 137
+MAX_COMPLEX_FUNCTIONS = 131
 """Functions with more than MAX_COMPLEXITY paths. A fifth of them is in code that continues plans."""
 MAX_COMPLEXITY = 20
 MAX_FIELDS = 30
 LARGE_RECORDS = {
-    "apis/policy_api.py PolicyAPI": 37,
     "decide/incremental/plan_state.py Totals": 47,
-    "reconcile/run_settings.py RunSettings": 35,
-    "report/review.py Review": 35,
 }
 """Records with more fields, and how many they have. They do not get more, and no others come."""
 BRANCHES = (ast.If, ast.IfExp, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.Assert, ast.match_case)

@@ -27,7 +27,7 @@ from gitsched.reconcile.review.explanation import explain_workloads
 from gitsched.reconcile.run import make_review
 from gitsched.report.page import FleetView, write_page
 from gitsched.report.page.history import HistoryPage, write_history_page
-from gitsched.report.review import ComparisonBase, DeliveryChanges, Review
+from gitsched.report.review import ComparisonBase, DeliveryChanges, OutputComparison, Review
 from tests.programs import find_program
 
 pytestmark = pytest.mark.needs("browser")
@@ -329,11 +329,10 @@ def test_changed_files_and_retained_workloads_are_shown(show: Open) -> None:
         "c0ffee",
         "placements",
         before="beef",
-        delivery=DeliveryChanges(rendered, 4, 9),
+        comparison=OutputComparison("sha256:1234", DeliveryChanges(rendered, 4, 9)),
         retained=[RetainedWorkload(key, {"ams": 2}, {"fra": 2}, "a WorkloadRebalancer would")],
         base=ComparisonBase(findings=[Finding("info", "old", "it was there before")]),
         findings=[Finding("info", "old", "it was there before"), Finding("warning", "new", "it was not")],
-        digest="sha256:1234",
     )
     page = show(write_page(review, FleetView({}, {})))
     assert page.locator("#files pre span.new").inner_text() == "+replicas: <b>2</b>"

@@ -15,7 +15,7 @@ from gitsched.model.document import Key
 from gitsched.model.finding import Finding, Location
 from gitsched.model.scheduling import Outcome, RecordTarget, TargetCluster
 from gitsched.report.markdown import COMMENT_LIMIT, MIN_COMMENT_LIMIT, fits_limit, write_markdown
-from gitsched.report.review import ComparisonBase, DeliveryChanges, Review
+from gitsched.report.review import ComparisonBase, DeliveryChanges, OutputComparison, Review
 from tests.search_depth import count_examples
 
 THEN = datetime(2026, 1, 12, 9, tzinfo=UTC)
@@ -58,8 +58,7 @@ def review(count: int, *, text: str = "because", diff: int = 20, name: str = "we
         findings=[*findings, *known],
         source_name="feature",
         base=ComparisonBase("d" * 40, "main", False, {"pending": 0, "stale": 0}, known),
-        digest="sha256:" + "e" * 64,
-        delivery=DeliveryChanges(rendered, max(count - 200, 0), count),
+        comparison=OutputComparison("sha256:" + "e" * 64, DeliveryChanges(rendered, max(count - 200, 0), count)),
         retained=[RetainedWorkload(m.key, {"b": 3}, {"a": 3}, "a rebalance") for m in moves[:5]],
         record_changes=[bind(f"{name}-{number}", text) for number in range(min(count, 150))],
     )
@@ -160,7 +159,7 @@ def test_markup_in_text_is_shown_literally(place: str) -> None:
 
 def test_a_code_fence_is_longer_than_any_in_the_manifest() -> None:
     entry = ManifestChange("a.yaml", ("b",), "1", "2", "@@\n ````\n+x\n </details>")
-    text = write_markdown(review(1)._replace(delivery=DeliveryChanges([entry], 0, 1)))
+    text = write_markdown(review(1)._replace(comparison=OutputComparison(delivery=DeliveryChanges([entry], 0, 1))))
     assert "`````diff\n" in text
     check_structure(text)
 

@@ -21,6 +21,7 @@ import yaml
 from gitsched.model.allow_list import HostRule, TokenRule
 from gitsched.reconcile import RunResult, RunSettings, preview, reconcile
 from gitsched.reconcile.incremental import fallback
+from gitsched.reconcile.run_settings import RunChoices, group_options
 from gitsched.render.output_files import relative_path
 from gitsched.render.retained_copies import read_retained_copy
 from tests import fork_server
@@ -88,7 +89,9 @@ class Fleet:
         return pygit2.Repository(str(self.path))
 
     def settings(self, hour: float = 0, **more: Any) -> RunSettings:
-        return RunSettings(now=at_hour(hour), cache=self.cache, location=str(self.path), **LOCAL_SERVERS)._replace(**more)
+        return RunSettings(now=at_hour(hour), cache=self.cache, location=str(self.path), **LOCAL_SERVERS)._replace(
+            **group_options(more)
+        )
 
     def reconcile(self, hour: float = 0, **more: Any) -> RunResult:
         return reconcile(self.settings(hour, **more))
@@ -155,7 +158,7 @@ class Fleet:
 def allow_withheld(settings: RunSettings) -> RunSettings:
     """Return the settings of a run that allows what the guard would withhold."""
     digest = preview(settings).plan.withheld.digest
-    return settings._replace(allowed=(digest,)) if digest else settings
+    return settings._replace(choices=RunChoices(allowed=(digest,))) if digest else settings
 
 
 UNGUARDED = """\

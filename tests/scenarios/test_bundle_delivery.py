@@ -352,11 +352,11 @@ def test_a_review_has_the_digest_of_its_merge(fleet: Fleet) -> None:
     fleet.reconcile()
     fleet.git("checkout", "-q", "-b", "change")
     fleet.commit({"apps/web/base/web.yaml": WEB.replace("web:1", "web:2")}, hour=1)
-    reviewed = compare_plans(fleet.settings(1)).review.digest
+    reviewed = compare_plans(fleet.settings(1)).review.comparison.digest
     fleet.git("checkout", "-q", "main")
     fleet.git("merge", "-q", "--squash", "change")
     fleet.record(2)
-    assert compare_plans(fleet.settings(2)).review.digest == reviewed
+    assert compare_plans(fleet.settings(2)).review.comparison.digest == reviewed
 
 
 @pytest.mark.parametrize("delivery", ["flux", "argocd"])
@@ -405,14 +405,14 @@ def test_the_plan_of_a_branch_shows_only_its_own_changes(fleet: Fleet) -> None:
     fleet.commit({"apps/web/second/kustomization.yaml": "namespace: shop\nresources: [../base]\n"}, hour=2)
     fleet.git("checkout", "-q", "main")
     review = compare_plans(fleet.settings(3, revision="change"), "main").review
-    assert review.delivery is not None
-    assert {(change.path, change.clusters) for change in review.delivery.rendered} == {
+    assert review.comparison.delivery is not None
+    assert {(change.path, change.clusters) for change in review.comparison.delivery.rendered} == {
         ("flux-system/gitrepository.source.toolkit.fluxcd.io-shop.web.yaml", ("second",))
     }
     fleet.git("update-ref", "-d", "refs/heads/placements")
     review = compare_plans(fleet.settings(3, revision="change"), "main").review
-    assert review.delivery is not None
-    assert {change.clusters for change in review.delivery.rendered} == {("second",)}
+    assert review.comparison.delivery is not None
+    assert {change.clusters for change in review.comparison.delivery.rendered} == {("second",)}
 
 
 SECRET = """\

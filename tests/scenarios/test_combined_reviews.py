@@ -33,7 +33,7 @@ def review(shop: Fleet, branch: str, files: dict[str, str], base: str = "main", 
     """Commit files to a branch from `base`, and return the digest of its review."""
     shop.git("checkout", "-q", "-b", branch, base)
     shop.commit(files, hour=1, message=message)
-    digest = compare_plans(shop.settings(1, revision=branch), base).review.digest
+    digest = compare_plans(shop.settings(1, revision=branch), base).review.comparison.digest
     shop.git("checkout", "-q", "main")
     return digest
 

@@ -79,15 +79,15 @@ def test_a_merge_does_what_the_review_of_the_branch_shows(placed: Fleet) -> None
         "web": ({"first": 2}, {"second": 2}),
     }
     placed.git("merge", "-q", "--no-edit", "change")
-    assert compared(placed, None, hour=2).digest == review.digest
-    run = placed.reconcile(2, reviewed=ReviewedPlan(review.digest), require_reviewed=True)
+    assert compared(placed, None, hour=2).comparison.digest == review.comparison.digest
+    run = placed.reconcile(2, reviewed=ReviewedPlan(review.comparison.digest), require_reviewed=True)
     assert run.after is not None
-    assert run.reviewed == (f"As reviewed: plan {review.digest}.",)
+    assert run.reviewed == (f"As reviewed: plan {review.comparison.digest}.",)
 
 
 def test_a_trailer_of_the_merge_commit_names_the_reviewed_plan(placed: Fleet) -> None:
     placed.commit({"clusters/first.yaml": TAINTED}, hour=1)
-    digest = compared(placed).digest
+    digest = compared(placed).comparison.digest
     placed.git("checkout", "-q", "main")
     placed.git("merge", "-q", "--no-ff", "-m", f"Merge\n\nGitsched-Reviewed: {digest}", "change")
     run = placed.reconcile(2, require_reviewed=True)
@@ -100,7 +100,7 @@ def test_a_review_stays_valid_on_an_old_branch_and_in_a_late_job(
 ) -> None:
     """Remaining old copies depend on the time; the new placement does not."""
     placed.commit({"clusters/first.yaml": TAINTED}, hour=1)
-    digest = compared(placed, hour=review_at).digest
+    digest = compared(placed, hour=review_at).comparison.digest
     placed.git("checkout", "-q", "main")
     placed.git("merge", "-q", "--no-ff", "--no-commit", "change")
     placed.record(merge_at, "Merge")
@@ -147,7 +147,7 @@ def test_differences_of_the_output_branch_are_not_part_of_the_change(placed: Fle
     placed.commit({"apps/web.yaml": deployment("web", 3)}, hour=1)
     review = compared(placed)
     assert [move.key.name for move in review.moves] == ["web"]
-    assert any("1 more workload" in note for note in review.comparison_notes)
+    assert any("1 more workload" in note for note in review.comparison.notes)
 
 
 def test_branches_of_a_url_are_compared_without_a_clone(placed: Fleet, tmp_path: Path) -> None:
@@ -157,9 +157,9 @@ def test_branches_of_a_url_are_compared_without_a_clone(placed: Fleet, tmp_path:
     placed.commit({"apps/other.yaml": deployment("other")}, hour=1)
     placed.git("clone", "-q", "--bare", ".", str(tmp_path / "remote.git"))
     review = compared(placed, "main", revision="change", location=(tmp_path / "remote.git").as_uri())
-    assert (review.base.merged, list(review.comparison_notes)[:1]) == (
+    assert (review.base.merged, list(review.comparison.notes)[:1]) == (
         True,
-        [note for note in review.comparison_notes if "1 more workload" in note],
+        [note for note in review.comparison.notes if "1 more workload" in note],
     )
     assert {move.key.name: dict(move.after) for move in review.moves} == {"other": {"second": 2}, "web": {"second": 2}}
 
@@ -170,7 +170,7 @@ def test_conflicting_commits_are_planned_as_they_are_with_a_note(placed: Fleet) 
     placed.commit({"apps/web.yaml": deployment("web", 4)}, hour=1)
     review = compared(placed, "main", revision="change")
     assert not review.base.merged
-    assert any("cannot be merged automatically" in note for note in review.comparison_notes)
+    assert any("cannot be merged automatically" in note for note in review.comparison.notes)
     assert [dict(move.after) for move in review.moves] == [{"first": 3}]
 
 
@@ -224,5 +224,5 @@ def test_a_changed_secret_is_listed_and_its_content_is_not_shown(placed: Fleet) 
 
 def test_a_new_copy_is_compared_with_the_existing_one(placed: Fleet) -> None:
     placed.commit({"policies/all.yaml": policy("first,second")}, hour=1)
-    (entry,) = compared(placed).delivery.rendered
+    (entry,) = compared(placed).comparison.delivery.rendered
     assert (entry.clusters, entry.copied, entry.diff, entry.verb) == (("second",), "first", "", "added")

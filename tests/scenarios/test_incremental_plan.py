@@ -192,7 +192,7 @@ def play(fleet: Fleet, where: Path, seed: int, apis: tuple[str, ...], steps: int
         now, allow = hour + dice.choice((0, 0, 0.3, 0.7)), dice.random() < 0.7
         forgetful = ReconcilerVariant(fleet, "forgetful", where / f"none-{step}")
         # What is withheld is the same for all of them, as is their state.
-        allowed = allow_withheld(forgetful.settings(now, cache=where / f"allow-{step}")).allowed if allow else ()
+        allowed = allow_withheld(forgetful.settings(now, cache=where / f"allow-{step}")).choices.allowed if allow else ()
         if dice.random() < 0.2:
             either.run(now, fresh=dice.random() < 0.5, allowed=allowed, preview=True)
         runs = [

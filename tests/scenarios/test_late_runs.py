@@ -10,6 +10,7 @@ from random import Random
 import pytest
 
 from gitsched.reconcile import Reconciler, RunResult
+from gitsched.reconcile.run_settings import RunChoices
 from tests.scenarios.conftest import START, Fleet, cluster
 from tests.scenarios.histories import Files, History
 from tests.search_depth import count_examples
@@ -32,7 +33,7 @@ def run(fleet: Fleet, branch: str, hour: float, cache: Path) -> RunResult:
     session = Reconciler(fleet.settings(hour, output_branch=branch, cache=cache / branch))
     now = session.settings.now
     withheld = session.run(now, preview=True).plan.withheld.digest
-    session.settings = session.settings._replace(allowed=(withheld,) if withheld else ())
+    session.settings = session.settings._replace(choices=RunChoices(allowed=(withheld,) if withheld else ()))
     return session.run(now)
 
 

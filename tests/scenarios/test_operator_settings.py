@@ -52,7 +52,7 @@ def test_options_take_precedence_over_the_file(pair: Fleet, tmp_path: Path) -> N
     assert settings.allow.metrics == (option,)
     assert [rule.host for rule in settings.allow.statuses] == ["b.example.com"]
     assert [rule.name for rule in settings.allow.tokens] == ["TOKEN"]
-    assert [(limit.effect, limit.percent) for limit in settings.guard_limits] == [("removed", 5), ("moved", 6)]
+    assert [(limit.effect, limit.percent) for limit in settings.choices.guard_limits] == [("removed", 5), ("moved", 6)]
 
 
 REFUSED = {

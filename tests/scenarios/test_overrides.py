@@ -85,7 +85,7 @@ def test_plan_and_explain_say_why_a_text_cannot_be_edited(fleet: Fleet) -> None:
         "written as new YAML without comments, because the text of web.yaml:2 cannot be edited in place: "
         "an anchor shares the value with other places"
     )
-    changes = compare_plans(fleet.settings(1)).review.delivery.rendered
+    changes = compare_plans(fleet.settings(1)).review.comparison.delivery.rendered
     assert {entry.clusters: entry.note for entry in changes} == {("first", "third"): "", ("second",): why}
     explanation = explain_resource(fleet.settings(1), "Deployment", "default", "web")
     assert isinstance(explanation, Explanation)

@@ -124,7 +124,7 @@ def test_a_forged_plan_is_refused_because_the_source_is_planned_again(fleet: Fle
     assert found is not None
     forged = data["plan"]["digest"] = found[1]
     saved.write_text(json.dumps(data))
-    assert parse_saved_plan(saved.read_text()).review.digest == forged
+    assert parse_saved_plan(saved.read_text()).review.comparison.digest == forged
     code, text, _ = run("reconcile", "--plan", str(saved))
     assert (code, fleet.where("shop/deployment-web")) == (1, ["one"])
     assert "no branch has moved, but the time, observed values or options of the run differ" in " ".join(text.split())
@@ -144,7 +144,7 @@ def test_any_damaged_file_is_a_message(saved: Path) -> None:
             review = parse_saved_plan(json.dumps(damaged)).review
         except Permanent:
             continue
-        assert review.digest == data["plan"]["digest"]
+        assert review.comparison.digest == data["plan"]["digest"]
 
 
 def damage(data: dict[str, Any]) -> list[dict[str, Any]]:

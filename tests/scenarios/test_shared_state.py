@@ -26,7 +26,7 @@ from gitsched.reconcile import Reconciler, RunResult, pipeline
 from gitsched.reconcile.cache import plan_tree
 from gitsched.reconcile.cache.plan_file import PlanFile
 from gitsched.reconcile.cache.row_format import CorruptCacheError, deserialize
-from gitsched.reconcile.run_settings import RunSettings
+from gitsched.reconcile.run_settings import RunSettings, group_options
 from tests.scenarios.conftest import LOCAL_SERVERS, Fleet, at_hour, cluster, deployment, policy
 
 PLAN, ROWS = list_state_refs("placements", "")
@@ -62,7 +62,7 @@ class Machines:
         git(self.where, "clone", "-q", *clone_options, f"file://{self.server}", str(clone))
         cache = self.where / f"cache{self.count}"
         settings = RunSettings(now=at_hour(hour), cache=cache, location=str(clone), push="origin", state="on", **LOCAL_SERVERS)
-        return settings._replace(**more)
+        return settings._replace(**group_options(more))
 
     def run(self, hour: float, *, preview: bool = False, **more: Any) -> RunResult:
         settings = self.settings(hour, **more)

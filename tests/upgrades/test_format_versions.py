@@ -186,8 +186,8 @@ def test_a_plan_shows_the_moves_of_the_commit_and_one_line_about_the_rewrite(old
     for base in ("main", None):
         review = compare_plans(old.settings(1, revision="change"), base).review
         assert [str(move.key) for move in review.moves] == ["Deployment.apps/default/web"]
-        assert list(review.comparison_notes) == [NOTE]
-        assert review.delivery.files == 2
+        assert list(review.comparison.notes) == [NOTE]
+        assert review.comparison.delivery.files == 2
     assert old.head == before
 
 

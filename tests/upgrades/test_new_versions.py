@@ -100,19 +100,19 @@ def test_a_plan_shows_the_moves_and_one_line_about_the_rewrite(placed: Fleet, up
     upgrade(placed)
     placed.commit(MORE, hour=1)
     compared = compare_plans(placed.settings(1))
-    assert compared.review.comparison_notes == (
+    assert compared.review.comparison.notes == (
         f"The output is rewritten for {CHANGE}, in a commit of its own, with which no workload moves.",
     )
     assert {Path(path).name for path in compared.delivered} == {"deployment-more.yaml"}
     with_base = compare_plans(placed.settings(1, revision="main"), "main^")
     assert {Path(path).name for path in with_base.delivered} == {"deployment-more.yaml"}
-    assert with_base.review.comparison_notes == ()
+    assert with_base.review.comparison.notes == ()
 
 
 def test_the_reviewed_plan_of_a_new_version_is_carried_out(placed: Fleet, upgrade: Upgrade) -> None:
     upgrade(placed)
     placed.commit(MORE, hour=1)
-    digest = compare_plans(placed.settings(1)).review.digest
+    digest = compare_plans(placed.settings(1)).review.comparison.digest
     placed.commit(hour=1, message=f"Merge\n\n{REVIEWED_TRAILER}: {digest}")
     run = placed.reconcile(1, require_reviewed=True)
     assert (run.refused, run.reviewed[0]) == ("", f"As reviewed: plan {digest}.")

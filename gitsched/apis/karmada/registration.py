@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from gitsched.apis.karmada.names import (
     APPS_GROUP,
@@ -22,12 +21,9 @@ from gitsched.apis.karmada.names import (
 )
 from gitsched.apis.karmada.settings import SETTINGS
 from gitsched.apis.karmada.topology import TOPOLOGY
-from gitsched.apis.policy_api import PolicyAPI, WorkloadSelector
+from gitsched.apis.policy_api import CommandSupport, PolicyAPI, WorkloadSelector
 from gitsched.apis.registered import Registered
 from gitsched.model.document import ApiKinds, Body, as_object, list_objects, parse_api_group
-
-if TYPE_CHECKING:
-    pass
 
 _PROXY_FIELDS = frozenset(("proxyHeader", "proxyURL"))
 
@@ -80,10 +76,12 @@ API = PolicyAPI(
     list_selectors=_list_selectors,
     load_cluster_format=Registered("gitsched.apis.karmada.cluster.facts", "CLUSTER_FORMAT").load,
     topology=TOPOLOGY,
-    load_starter=Registered("gitsched.apis.karmada.starter", "STARTER").load,
-    load_hub_objects=Registered("gitsched.apis.karmada.adoption", "HUB_OBJECTS").load,
-    explained_kinds=("Cluster", "WorkloadRebalancer"),
     absence_codes=frozenset({"karmada-selects-nothing", "karmada-cluster-unknown"}),
     serializable=True,
     preferred_targets="workload",
+    commands=CommandSupport(
+        load_starter=Registered("gitsched.apis.karmada.starter", "STARTER").load,
+        load_hub_objects=Registered("gitsched.apis.karmada.adoption", "HUB_OBJECTS").load,
+        explained_kinds=("Cluster", "WorkloadRebalancer"),
+    ),
 )

@@ -6,7 +6,6 @@ Its documents are ordinary ones, which other APIs may place as well, so it has n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from gitsched.apis.export import Export
 from gitsched.apis.knative import names
@@ -14,6 +13,7 @@ from gitsched.apis.knative.settings import SETTINGS
 from gitsched.apis.knative.topology import TOPOLOGY
 from gitsched.apis.live_apply import LiveApply
 from gitsched.apis.policy_api import (
+    CommandSupport,
     DocumentValidator,
     PolicyAPI,
     RecordDescription,
@@ -21,10 +21,6 @@ from gitsched.apis.policy_api import (
 )
 from gitsched.apis.registered import Registered
 from gitsched.model.document import ApiKinds
-
-if TYPE_CHECKING:
-    pass
-
 
 _VALIDATORS: Mapping[str, DocumentValidator] = {
     names.KAFKA: Registered("gitsched.apis.knative.vpods", "validate_kafka_source"),
@@ -64,17 +60,18 @@ API = PolicyAPI(
         Registered("gitsched.apis.knative.shared_sources", "list_shared_kinds"),
         Registered("gitsched.apis.knative.shared_sources", "count_vreplicas"),
     ),
-    load_starter=Registered("gitsched.apis.knative.starter", "STARTER").load,
-    export=Export(
-        "Print what only an API server can take, as patches.",
-        _EXPORT_HELP,
-        Registered("gitsched.apis.knative.patches", "export_patches"),
+    commands=CommandSupport(
+        load_starter=Registered("gitsched.apis.knative.starter", "STARTER").load,
+        export=Export(
+            "Print what only an API server can take, as patches.",
+            _EXPORT_HELP,
+            Registered("gitsched.apis.knative.patches", "export_patches"),
+        ),
+        apply=LiveApply(
+            "Set placements of event sources in a cluster.",
+            _APPLY_HELP,
+            frozenset({names.DOMAIN, f"*.{names.DOMAIN}", "apps"}),
+            Registered("gitsched.apis.knative.live_patches", "list_live_patches"),
+        ),
     ),
-    apply=LiveApply(
-        "Set placements of event sources in a cluster.",
-        _APPLY_HELP,
-        frozenset({names.DOMAIN, f"*.{names.DOMAIN}", "apps"}),
-        Registered("gitsched.apis.knative.live_patches", "list_live_patches"),
-    ),
-    replica_paths={(names.GROUP, names.KAFKA): (("spec", "consumers"),)},
 )

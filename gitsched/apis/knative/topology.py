@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from gitsched.apis.knative.names import UNREACHABLE, ZONE_LABEL
+from gitsched.apis.knative.names import GROUP, KAFKA, UNREACHABLE, ZONE_LABEL
 from gitsched.apis.topology import NODE, ClusterLocation, Topology, add_taint, copy_as
 from gitsched.model.document import Body, Document, read_labels
 from gitsched.model.taints import NO_EXECUTE
@@ -23,4 +23,8 @@ def _mark_unreachable(body: Body, time: datetime) -> Body:
     return add_taint(body, UNREACHABLE, NO_EXECUTE, format_time(time))
 
 
-TOPOLOGY = Topology("", "Node", _read_location, _mark_unreachable, _mark_unreachable, None, copy_as, level=NODE)
+_REPLICAS = {(GROUP, KAFKA): (("spec", "consumers"),)}
+
+TOPOLOGY = Topology(
+    "", "Node", _read_location, _mark_unreachable, _mark_unreachable, None, copy_as, level=NODE, replica_paths=_REPLICAS
+)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gitsched.apis.export import Export, ExportOption
 from gitsched.apis.krake.names import (
     APPLICATION,
@@ -20,15 +18,13 @@ from gitsched.apis.krake.secrets import SECRET_FIELDS
 from gitsched.apis.krake.settings import SETTINGS
 from gitsched.apis.krake.topology import TOPOLOGY
 from gitsched.apis.policy_api import (
+    CommandSupport,
     MetricSource,
     PolicyAPI,
     RecordDescription,
 )
 from gitsched.apis.registered import Registered
 from gitsched.model.document import ApiKinds, Body
-
-if TYPE_CHECKING:
-    pass
 
 _CONSTRAINT_TARGETS = {"Application": "cluster", "Cluster": "cloud"}
 
@@ -89,14 +85,16 @@ API = PolicyAPI(
         frozenset({APPLICATION, CLUSTER, MAGNUM_CLUSTER}), Registered("gitsched.apis.krake.recorded_decisions", "describe_record")
     ),
     preferred_targets="workload",
-    load_starter=Registered("gitsched.apis.krake.starter", "STARTER").load,
-    load_hub_objects=Registered("gitsched.apis.krake.adoption", "HUB_OBJECTS").load,
-    export=Export(
-        "Print the bindings to clouds and projects for Krake's API or Magnum.",
-        _EXPORT_HELP,
-        Registered("gitsched.apis.krake.api_requests", "make_export"),
-        _EXPORT_OPTIONS,
+    commands=CommandSupport(
+        load_starter=Registered("gitsched.apis.krake.starter", "STARTER").load,
+        load_hub_objects=Registered("gitsched.apis.krake.adoption", "HUB_OBJECTS").load,
+        export=Export(
+            "Print the bindings to clouds and projects for Krake's API or Magnum.",
+            _EXPORT_HELP,
+            Registered("gitsched.apis.krake.api_requests", "make_export"),
+            _EXPORT_OPTIONS,
+        ),
+        explained_kinds=("Application", "Cluster", "MagnumCluster"),
+        short_names={"app": "Application"},
     ),
-    explained_kinds=("Application", "Cluster", "MagnumCluster"),
-    short_names={"app": "Application"},
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from gitsched.apis.export import Export, ExportOption
 from gitsched.apis.ocm.names import (
@@ -26,6 +25,7 @@ from gitsched.apis.ocm.names import (
 from gitsched.apis.ocm.topology import TOPOLOGY
 from gitsched.apis.policy_api import (
     ClusterScoring,
+    CommandSupport,
     DeliveryReports,
     PolicyAPI,
     RecordDescription,
@@ -33,10 +33,6 @@ from gitsched.apis.policy_api import (
 )
 from gitsched.apis.registered import Registered
 from gitsched.model.document import ApiKinds, Body
-
-if TYPE_CHECKING:
-    pass
-
 
 _EXPORT_HELP = """Print Placements, PlacementDecisions and workloads as objects for a hub, or for Argo CD.
 
@@ -102,19 +98,21 @@ API = PolicyAPI(
     ),
     load_cluster_format=Registered("gitsched.apis.ocm.cluster_facts", "CLUSTER_FORMAT").load,
     topology=TOPOLOGY,
-    load_starter=Registered("gitsched.apis.ocm.starter", "STARTER").load,
-    load_hub_objects=Registered("gitsched.apis.ocm.adoption", "HUB_OBJECTS").load,
-    export=Export(
-        "Print the objects for an OCM hub or for Argo CD's clusterDecisionResource.",
-        _EXPORT_HELP,
-        Registered("gitsched.apis.ocm.export", "make_export"),
-        _EXPORT_OPTIONS,
-    ),
-    native_explanation="Open Cluster Management's debug endpoint",
-    explained_kinds=("Placement",),
     serializable=True,
     recorded_decisions=RecordDescription(
         frozenset({(GROUP, PLACEMENT_DECISION)}), Registered("gitsched.apis.ocm.previous_decisions", "describe_decision")
     ),
     preferred_targets="cluster",
+    commands=CommandSupport(
+        load_starter=Registered("gitsched.apis.ocm.starter", "STARTER").load,
+        load_hub_objects=Registered("gitsched.apis.ocm.adoption", "HUB_OBJECTS").load,
+        export=Export(
+            "Print the objects for an OCM hub or for Argo CD's clusterDecisionResource.",
+            _EXPORT_HELP,
+            Registered("gitsched.apis.ocm.export", "make_export"),
+            _EXPORT_OPTIONS,
+        ),
+        native_explanation="Open Cluster Management's debug endpoint",
+        explained_kinds=("Placement",),
+    ),
 )

@@ -12,6 +12,7 @@ from gitsched.cli import exit_codes, formats, output, reports, saved_plan, scena
 from gitsched.cli.worktree import NOT_PLANNED, note_uncommitted
 from gitsched.reconcile import RunSettings
 from gitsched.reconcile.review.comparison import compare_plans
+from gitsched.reconcile.run_settings import group_options
 from gitsched.report.consequences import loses_placements
 from gitsched.report.markdown import write_markdown
 from gitsched.report.serialization import serialize_review
@@ -61,7 +62,7 @@ def run(
         worktree=worktree,
         output=output_repository,
         trusted=False,
-        **chosen,
+        **group_options(chosen),
     )
     if not worktree and head is None and revision is None and chosen["branch"] is None:
         note_uncommitted(location, log_format, NOT_PLANNED)

@@ -10,7 +10,7 @@ from gitsched.cli import exit_codes, formats, output, reports
 from gitsched.reconcile.cache.idle_answers import IdleAnswers
 from gitsched.reconcile.reconciler import reconcile
 from gitsched.reconcile.run import make_review
-from gitsched.reconcile.run_settings import RunSettings
+from gitsched.reconcile.run_settings import RunSettings, group_options
 from gitsched.report.serialization import serialize_review
 from gitsched.report.text import write_run
 
@@ -33,7 +33,7 @@ def reconcile_and_show(
     write it again."""
     logged = shown.count_lines()
     with output.show_progress("Reconciling") as progress:
-        run = reconcile(RunSettings(location=location, output=output_repository, progress=progress, **chosen))
+        run = reconcile(RunSettings(location=location, output=output_repository, progress=progress, **group_options(chosen)))
     found = make_review(run)
     rendered = formats.ReviewRenderer(found)
     write = partial(write_run, paint=output.choose_paint(shown.color), each=shown.each)

@@ -9,6 +9,7 @@ from gitsched.cli import exit_codes, output, service_options
 from gitsched.cli.run_log import RunLog
 from gitsched.reconcile import Reconciler, RunSettings
 from gitsched.reconcile.run import make_review
+from gitsched.reconcile.run_settings import group_options
 
 
 def run(
@@ -26,7 +27,7 @@ def run(
     """Carry out the command, and return its exit code."""
     output.configure_logging(log_format)
     service = service_options.ServiceOptions(*(chosen.pop(name) for name in service_options.ServiceOptions._fields))
-    settings = RunSettings(location=location, output=output_repository, now=now, **chosen)
+    settings = RunSettings(location=location, output=output_repository, now=now, **group_options(chosen))
     if once:
         return _run_once(settings, fail_on)
     from gitsched.cli.watch_process import watch_until_signal  # not with --once

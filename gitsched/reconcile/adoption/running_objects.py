@@ -57,7 +57,11 @@ class RunningObjectReader:
         self._config = config
         self._records: dict[Key, Body] = {}
         self._clusters: dict[Key, dict[str, int | None]] = {}
-        self._hubs = [_Hub(api.name, api.load_hub_objects()) for api in policy_apis.values() if api.load_hub_objects is not None]
+        self._hubs = [
+            _Hub(api.name, api.commands.load_hub_objects())
+            for api in policy_apis.values()
+            if api.commands.load_hub_objects is not None
+        ]
         self._complete: set[tuple[str, str]] = set()
         self._observed: set[str] = set()
         self._not_running = frozenset(not_running)

@@ -117,7 +117,7 @@ def _has_known_guard(context: RunContext, fetched: Fetched, totals: Totals, *, w
         return True
     record, own = read_guard_record(fetched.record.guard), totals.config.guard
     if not withholds:  # a complete plan reports what is withheld
-        is_plain = not (fetched.frozen or context.settings.allowed or totals.withheld.kept)
+        is_plain = not (fetched.frozen or context.settings.choices.allowed or totals.withheld.kept)
         return is_plain and not (fetched.record.guard and record.has_changed(GuardRecord(own)))
     held = {own.hold_stateful, record.settings.hold_stateful, (record.planned if record.digest else own).hold_stateful}
     return record.digest == totals.withheld.digest and len(held) == 1 and not (record.keeps_holds or record.unverified)

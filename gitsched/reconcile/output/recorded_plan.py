@@ -157,8 +157,8 @@ def _has_plain_options(context: RunContext, fetched: Fetched, tenants: tuple[Map
     settings, required = context.settings, context.settings.operator.required_tenants
     if required and list_missing(required, [str(tenant.get("name")) for tenant in tenants]):
         return False
-    chosen = (settings.allowed, settings.released_clusters, settings.guard_limits)
-    compared = settings.reviewed is not None or settings.require_reviewed or settings.findings_only
+    chosen = (settings.choices.allowed, settings.choices.released_clusters, settings.choices.guard_limits)
+    compared = settings.choices.reviewed is not None or settings.choices.require_reviewed or settings.findings_only
     return not (any(chosen) or compared or fetched.frozen or fetched.facts != Facts())
 
 

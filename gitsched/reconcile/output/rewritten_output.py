@@ -30,7 +30,8 @@ def render_again(
     last = _find_last_input(context, fetched, record)
     if last is None:
         return None
-    settings = context.settings._replace(observations="recorded", allowed=(), released_clusters=(), reviewed=None)
+    choices = context.settings.choices._replace(allowed=(), released_clusters=(), reviewed=None)
+    settings = context.settings._replace(observations="recorded", choices=choices)
     # What is known of the planned commit must not be known of the last one.
     caches = Caches(settings.cache, context.caches.files, context.caches.record_bodies)
     replay = context._replace(settings=settings, caches=caches)

@@ -29,14 +29,14 @@ def list_allowed_changes(context: RunContext, fetched: Fetched) -> frozenset[str
     its time count.
     """
     (allowed,) = _list_trailers(context, fetched, ALLOW_TRAILER)
-    return frozenset((*context.settings.allowed, *allowed))
+    return frozenset((*context.settings.choices.allowed, *allowed))
 
 
 def read_releases(context: RunContext, fetched: Fetched) -> Releases | None:
     """Return what the options and the source commits since the last run release, and earlier ones of which the moves are withheld; None if
     it is nothing."""
     workloads, written = _list_trailers(context, fetched, RELEASE_TRAILER, RELEASE_CLUSTER_TRAILER)
-    clusters = [*context.settings.released_clusters, *written]
+    clusters = [*context.settings.choices.released_clusters, *written]
     if fetched.record is not None and fetched.record.guard:
         workloads = [*workloads, *read_guard_record(fetched.record.guard).released]
     if not (workloads or clusters):

@@ -44,7 +44,7 @@ def combine_reviews(
     """
     chain = _list_chain(context, fetched)
     named = {commit.oid: plan.digest for commit in chain[1:] if (plan := find_reviewed_digest(commit)) is not None}
-    given = context.settings.reviewed
+    given = context.settings.choices.reviewed
     if given is not None and len(chain) > 1:
         named[fetched.source.oid] = given.digest
     if not named:

@@ -28,7 +28,7 @@ from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_causes
 from gitsched.render.output_files import CLUSTERS, escape_segment
 from gitsched.render.run_metadata import RunMetadata
-from gitsched.report.review import ComparisonBase, Review
+from gitsched.report.review import ComparisonBase, OutputComparison, Review
 
 if TYPE_CHECKING:
     from gitsched.report.page import FleetView
@@ -135,11 +135,14 @@ def _compare_with_output(context: RunContext, fetched: Fetched, comparer: Commit
                 findings=record.findings if record else None,
             ),
             moves=moves,
-            digest=compute_plan_digest(moves, files, records),
-            delivery=describe_manifest_changes(context, fetched, fetched.output_tree, files, run.plan),
-            added_clusters=sorted(name for name in clusters if escape_segment(name) not in directories) if directories else (),
-            removed_clusters=sorted(retiring - (record.retiring.keys() if record else set())),
-            changed_paths=_list_changed_paths(context.source.repository, earlier, fetched.source),
+            comparison=OutputComparison(
+                digest=compute_plan_digest(moves, files, records),
+                delivery=describe_manifest_changes(context, fetched, fetched.output_tree, files, run.plan),
+                added_clusters=sorted(name for name in clusters if escape_segment(name) not in directories) if directories else (),
+                removed_clusters=sorted(retiring - (record.retiring.keys() if record else set())),
+                changed_paths=_list_changed_paths(context.source.repository, earlier, fetched.source),
+                notes=(run.rewrite,) if run.rewrite else (),
+            ),
             retained=retained,
             record_changes=records,
             findings=(*fetched.output.unfetched, *run.plan.findings, *search.faults),
@@ -154,7 +157,8 @@ def _compare_with_output(context: RunContext, fetched: Fetched, comparer: Commit
 
 def _omit_releases(context: RunContext) -> RunContext:
     """Return the context in which the base of a comparison is planned: what the command releases concerns the other commit."""
-    return context._replace(settings=context.settings._replace(released_clusters=()))
+    choices = context.settings.choices._replace(released_clusters=())
+    return context._replace(settings=context.settings._replace(choices=choices))
 
 
 def _compare_with_base(
@@ -198,12 +202,14 @@ def _compare_with_base(
             changed=before.tree != run.tree,
             base=ComparisonBase(base.oid, name, planned is not head, before.plan.state_counts, before.plan.findings),
             moves=moves,
-            digest=compute_plan_digest(moves, files, records),
-            delivery=describe_manifest_changes(context, fetched, before.tree, files, run.plan),
-            added_clusters=sorted(clusters[1] - clusters[0]),
-            removed_clusters=sorted(clusters[0] - clusters[1]),
-            changed_paths=_list_changed_paths(repository, base, planned),
-            comparison_notes=(*filter(None, (run.rewrite,)), *notes),
+            comparison=OutputComparison(
+                digest=compute_plan_digest(moves, files, records),
+                delivery=describe_manifest_changes(context, fetched, before.tree, files, run.plan),
+                added_clusters=sorted(clusters[1] - clusters[0]),
+                removed_clusters=sorted(clusters[0] - clusters[1]),
+                changed_paths=_list_changed_paths(repository, base, planned),
+                notes=(*filter(None, (run.rewrite,)), *notes),
+            ),
             retained=retained,
             record_changes=records,
             findings=(*run.plan.findings, *search.faults),

@@ -31,8 +31,8 @@ def make_guard_input(context: RunContext, fetched: Fetched) -> GuardInput:
         trusted,
         recorded,
         fetched.frozen,
-        settings.guard_limits,
-        settings.allowed,
+        settings.choices.guard_limits,
+        settings.choices.allowed,
         find_base=find_base,
         list_edits=cache(partial(_list_edits, context, fetched, find_base)),
     )

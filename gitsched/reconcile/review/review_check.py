@@ -23,11 +23,11 @@ def check_review(context: RunContext, fetched: Fetched, planned: Planned, writte
     commits: what time or metrics change after a run has planned the commit needs no review.
     """
     source, settings = fetched.source, context.settings
-    if settings.reviewed is not None and settings.reviewed.saved:
-        return _check_saved_plan(settings.reviewed, fetched, planned, written)
-    if not written.changed or (settings.reviewed is None and has_planned_source(fetched)):
+    if settings.choices.reviewed is not None and settings.choices.reviewed.saved:
+        return _check_saved_plan(settings.choices.reviewed, fetched, planned, written)
+    if not written.changed or (settings.choices.reviewed is None and has_planned_source(fetched)):
         return written
-    reviewed = settings.reviewed or find_reviewed_digest(source)
+    reviewed = settings.choices.reviewed or find_reviewed_digest(source)
     plan, records = planned.plan, written.record_changes
     changes = find_manifest_changes(fetched.output.repository, fetched.prefix, fetched.output_tree, written.tree, source.oid)
     compared = None
@@ -40,8 +40,8 @@ def check_review(context: RunContext, fetched: Fetched, planned: Planned, writte
         compared = combine_reviews(context, fetched, total, compared, plan_commit) or compared
     if compared is None:
         missing = f"commit {source.oid} names no reviewed plan: it has no trailer {REVIEWED_TRAILER}, and --reviewed is not given"
-        return written._replace(refused=missing if settings.require_reviewed else "")
-    refused = "" if compared.same or not settings.require_reviewed else "the plan differs from the reviewed plan"
+        return written._replace(refused=missing if settings.choices.require_reviewed else "")
+    refused = "" if compared.same or not settings.choices.require_reviewed else "the plan differs from the reviewed plan"
     return written._replace(refused=refused, reviewed=compared.lines)
 
 

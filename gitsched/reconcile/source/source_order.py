@@ -34,7 +34,7 @@ def check_source_order(context: RunContext, fetched: Fetched) -> tuple[Finding, 
     newest = f"commit {abbreviate_oid(last.source)}, which was reconciled last{recorded}"
     if order == "earlier" or (order == "unknown" and _is_dated_earlier(source, planned.oid, last.source)):
         how = "is older than" if order == "earlier" else "is dated before, and may not have,"
-        if not settings.allow_older:
+        if not settings.choices.allow_older:
             raise Permanent(
                 f"{subject} {how} {newest}: a run would take back what came since. If this job was started again, or a later one was "
                 "faster, nothing is to be done; to go back, revert with a new commit, or pass --allow-older"
@@ -42,7 +42,7 @@ def check_source_order(context: RunContext, fetched: Fetched) -> tuple[Finding, 
         return (Finding("warning", "source-older", f"{subject} {how} {newest}: what came since is taken back"),)
     why, verb = _find_conflict(source, fetched), "does not have" if order == "diverged" else "may not have"
     is_other = fetched.branch != last.branch
-    if why and not (settings.allow_older or (settings.branch is not None and is_other)):
+    if why and not (settings.choices.allow_older or (settings.branch is not None and is_other)):
         choice = f"--branch {fetched.branch or 'NAME'} to reconcile this branch from now on" if is_other else "--allow-older"
         raise Permanent(f"{subject} {verb} {newest} ({why}): a run would take it back. Merge that commit, or pass {choice}")
     if order == "unknown":

@@ -86,8 +86,8 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
     places = build_place_rows(matrix["clusters"], review.outcomes, review.moves)
     style, script = read_resource("page.css"), read_script("topology.js", "page.js", live=live)
     new = {id(finding) for finding in review.new_findings} if review.base.findings is not None else set()
-    shown = review.delivery.rendered[:MANIFESTS_SHOWN]
-    more = len(review.delivery.rendered) - len(shown) + review.delivery.omitted
+    shown = review.comparison.delivery.rendered[:MANIFESTS_SHOWN]
+    more = len(review.comparison.delivery.rendered) - len(shown) + review.comparison.delivery.omitted
     losses = build_loss_table(review)
     sections = [
         ("changes", "Changes", len(review.moves) + len(review.record_changes)),
@@ -104,7 +104,7 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
         pages=PAGES,
         verdict=escape_unprintable(summarize_plan(review) if live is None else _summarize_fleet(review, len(matrix["clusters"]))),
         provenance=[escape_unprintable(line) for line in list_comparison_notes(review)],
-        digest=review.digest,
+        digest=review.comparison.digest,
         time=format_time(review.time),
         wakeup=format_time(review.next_wakeup) if review.next_wakeup else "",
         consequences=[escape_unprintable(line) for line in list_consequence_lines(list_consequences(review))],

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from gitsched.apis.gitsched.config_section import SettingsSection
-from gitsched.apis.policy_api import PolicyAPI, PolicyEngine, RecordDescription, StarterFiles
+from gitsched.apis.policy_api import CommandSupport, PolicyAPI, PolicyEngine, RecordDescription, StarterFiles
 from gitsched.apis.replicas import count_copy_replicas
 from gitsched.apis.snapshot import Snapshot
 from gitsched.apis.topology import ClusterLocation, Topology, copy_as
@@ -137,14 +137,16 @@ API = PolicyAPI(
     settings=SETTINGS,
     schemas={(GROUP, VERSION, KIND): SCHEMA, (GROUP, VERSION, QUOTA): QUOTA_SCHEMA},
     recorded_decisions=RecordDescription(frozenset({(GROUP, QUOTA)}), _describe_record),
-    load_starter=lambda: StarterFiles(
-        settings="  sites:\n    limit: 3\n",
-        clusters="",
-        policies="",
-        workloads={"sites/example.yaml": EXAMPLE},
-        policy_kinds=frozenset(),
-        fleet_hint="kind: Site",
-        docs_page="docs/sites.md",
+    commands=CommandSupport(
+        load_starter=lambda: StarterFiles(
+            settings="  sites:\n    limit: 3\n",
+            clusters="",
+            policies="",
+            workloads={"sites/example.yaml": EXAMPLE},
+            policy_kinds=frozenset(),
+            fleet_hint="kind: Site",
+            docs_page="docs/sites.md",
+        ),
     ),
     topology=Topology(GROUP, KIND, _read_location, _mark_unreachable, _mark_unreachable, None, copy_as),
 )
