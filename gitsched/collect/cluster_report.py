@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
@@ -35,6 +35,15 @@ class _Applied(NamedTuple):
     unhealthy: tuple[UnhealthyWorkload, ...] = ()
 
 
+def _find_hidden_health(found: Sequence[_Applied], unhealthy: Sequence[UnhealthyWorkload]) -> Health:
+    """Return the health of a cluster whose tools all report that what they applied is healthy."""
+    if len({one.commit for one in found}) > 1:
+        return "Progressing"
+    if any(one.health == "Degraded" for one in unhealthy):
+        return "Degraded"
+    return "Progressing" if unhealthy else "Healthy"
+
+
 def read_report(
     reader: ClusterReader,
     cluster: str,
@@ -63,13 +72,11 @@ def read_report(
     if not found or not (is_complete or health == "Degraded"):
         return None
     commit = next(one.commit for one in found if one.health == health)
-    if len({one.commit for one in found}) > 1 and health == "Healthy":
-        health = "Progressing"
     unhealthy = sorted({workload for one in found for workload in one.unhealthy})
     if len(unhealthy) > MAX_UNHEALTHY:
         note(f"the report lists {format_part(MAX_UNHEALTHY, len(unhealthy), 'workload')} that are not healthy")
-    if unhealthy and health == "Healthy":
-        health = "Degraded" if any(one.health == "Degraded" for one in unhealthy) else "Progressing"
+    if health == "Healthy":
+        health = _find_hidden_health(found, unhealthy)
     is_same = before is not None and (before.commit, before.health) == (commit, health)
     since = before.since if before is not None and is_same else observed
     return ClusterReport(cluster, commit, health, since, tuple(unhealthy[:MAX_UNHEALTHY]))

@@ -121,6 +121,23 @@ class _InvalidAmountError(ValueError):
     """An amount is no quantity, negative or too large."""
 
 
+def _read_version(reader: ClusterReader, before: ClusterFacts | None, notes: _Notes) -> str:
+    version = reader.get("/version").get("gitVersion")
+    if isinstance(version, str) and _VERSION.fullmatch(version):
+        return version
+    notes.add(f"the version is ignored: {version!r:.60} is not a version such as v1.34.1")
+    return before.version if before is not None else ""
+
+
+def _read_nodes(reader: ClusterReader, notes: _Notes) -> _Nodes:
+    nodes = _Nodes()
+    for node in reader.list_objects("/api/v1/nodes", limit=MAX_NODES):
+        nodes.add(node, notes)
+    if nodes.has_more_resources:
+        notes.add(f"the nodes have more than {_MAX_RESOURCES} resources: the facts have only {_MAX_RESOURCES} of them")
+    return nodes
+
+
 def observe_cluster(
     reader: ClusterReader, name: str, before: ClusterFacts | None, observed: datetime, *, own: CollectedCluster | None = None
 ) -> Observation:
@@ -129,16 +146,9 @@ def observe_cluster(
     Raises Permanent or Temporary if a part cannot be read: facts without their allocated resources would promise too much room.
     """
     notes = _Notes()
-    version = reader.get("/version").get("gitVersion")
-    if not (isinstance(version, str) and _VERSION.fullmatch(version)):
-        notes.add(f"the version is ignored: {version!r:.60} is not a version such as v1.34.1")
-        version = before.version if before is not None else ""
+    version = _read_version(reader, before, notes)
     is_serving = reader.request("/readyz", "text/plain").status
-    nodes = _Nodes()
-    for node in reader.list_objects("/api/v1/nodes", limit=MAX_NODES):
-        nodes.add(node, notes)
-    if nodes.has_more_resources:
-        notes.add(f"the nodes have more than {_MAX_RESOURCES} resources: the facts have only {_MAX_RESOURCES} of them")
+    nodes = _read_nodes(reader, notes)
     if len(nodes.zones) > _MAX_ZONES and not (own and own.zones):
         notes.add(f"the nodes are in {len(nodes.zones)} zones: the facts have only the first {_MAX_ZONES} by name")
     wanted = _RESOURCES | nodes.allocatable.keys()

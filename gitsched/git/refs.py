@@ -87,6 +87,19 @@ class _Locked(Temporary):
     """Another process holds the lock of a ref, or has left it behind."""
 
 
+def _find_obstacle(repository: Repository, refs: Sequence[str]) -> str:
+    """Return why one of some refs that do not exist cannot be created: another ref or a damaged file; "" if nothing is in the way."""
+    existing = [name for name, _ in repository.list_refs("refs/")]
+    for ref in refs:
+        blocking = find_blocking_ref(ref, existing)
+        if blocking is not None:
+            return describe_blocking_ref(blocking, ref, repository.root)
+        file = Path(repository.common_dir, ref)
+        if file.is_file():
+            return f"the file {file} is damaged: it names no commit; remove it"
+    return ""
+
+
 def _explain_failure(repository: Repository, moves: Sequence[RefMove], output: str) -> GitschedError:
     """Return why git did not move refs: because of what the refs are now, of a lock, of a directory, or else for git's own reason."""
     refs = " and ".join(move.ref for move in moves)
@@ -97,13 +110,9 @@ def _explain_failure(repository: Repository, moves: Sequence[RefMove], output: s
     lock = next((path for path in locks if path.exists()), None)
     if lock is not None:
         return _Locked(f"{refs} is locked by {lock}; remove that file if no other Git process is running")
-    existing = [name for name, _ in repository.list_refs("refs/")]
-    for ref in (move.ref for move in moves if move.old is None):
-        blocking = find_blocking_ref(ref, existing)
-        if blocking is not None:
-            return Permanent(describe_blocking_ref(blocking, ref, repository.root))
-        if Path(common, ref).is_file():
-            return Permanent(f"the file {common / ref} is damaged: it names no commit; remove it")
+    obstacle = _find_obstacle(repository, [move.ref for move in moves if move.old is None])
+    if obstacle:
+        return Permanent(obstacle)
     action = f"cannot move {' and '.join(f'{move.ref} to {move.new}' for move in moves)}"
     if is_aborted_by_hook(output) and (refusal := explain_refusal(repository, "reference-transaction", action, output, ref=refs)):
         return refusal

@@ -58,7 +58,7 @@ def check_url(url: str) -> str:
     if name == "file":
         if host or not parts.path:
             raise Permanent(f"not the URL of a repository: '{shown}': file needs an absolute path after file://")
-    elif not host or host.startswith("-") or user.startswith("-") or parts.path.startswith("/-"):
+    elif not host or any(part.startswith("-") for part in (host, user, parts.path.removeprefix("/"))):
         raise Permanent(f"refusing the URL '{shown}': its host, user or path is empty or looks like an option")
     return url
 

@@ -28,7 +28,6 @@ from gitsched.reconcile.facts.facts_branches import fetch_facts
 from gitsched.reconcile.output.output_records import open_records
 from gitsched.reconcile.run import Fetched, OutputLocation, ReconciledSource, RunContext, TrustedConfig
 from gitsched.reconcile.source.config_file import read_config
-from gitsched.reconcile.source.source_notes import read_reconciled
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
 from gitsched.render.format_versions import FORMAT_VERSION
 from gitsched.render.output_files import (
@@ -61,50 +60,22 @@ def fetch(context: RunContext, base: Commit | None = None, *, publishes: bool = 
     source can keep the output from being pushed. The output of an earlier format version is returned in the present form.
     """
     settings, source, _ = context
-    head = _read_head_config(context) if settings.branch is None else None
-    branch = settings.branch or (head.config.source.branch if head is not None else "") or None
-    if settings.progress is not None:
-        settings.progress("fetching", 0, 0)
-    source.fetch(branch)
-    commit, name = _read_source_commit(context, branch, head)
-    tree = (base or commit).tree
-    settled = head.config if head is not None and head.commit.tree == tree else read_config_or_defaults(context, tree)
+    commit, name, settled = _read_planned(context, base)
     config = settled.output
     if publishes and config.push is False and settings.push:
         context = context._replace(settings=settings._replace(push=None))
     open_location = partial(_open_location, context, publishes)
     location = open_location(config)
     trusted, reconciled = TrustedConfig(settled, base, base is not None), ReconciledSource()
+    chosen = None
     if location.record is not None or location.has_notes:
-        from gitsched.reconcile.output.recorded_output import (
-            find_last_reconciled,
-            find_later_location,
-            find_moved_location,
-            find_recorded_location,
-            is_chosen_by_operator,
-        )  # only if there was an earlier run
+        from gitsched.reconcile.output.recorded_output import follow_output  # only if there was an earlier run
 
-        location = find_recorded_location(context, location, config, open_location)
-        if base is None:
-            last = find_last_reconciled(source, location)
-            if last is not None:
-                trusted = TrustedConfig(settled if last.tree == tree else read_config_or_defaults(context, last.tree), last)
-            other_named = trusted.config.output.branch.removeprefix("refs/heads/") != location.output.branch
-            followed = last is not None and last.oid in (commit.oid, *commit.parents)
-            if settings.output_branch is None and (other_named or not followed):
-                later = find_moved_location(context, location, config, open_location)
-                if later is None and last is not None:
-                    later = find_later_location(context, location, trusted, commit, open_location)
-                if later is not None:
-                    location, last = later, find_last_reconciled(source, later)
-                    if last is not None:
-                        trusted = TrustedConfig(read_config_or_defaults(context, last.tree), last)
-        config = trusted.config.output._replace(branch=location.output.branch, path=location.prefix.rstrip("/"))
-        reconciled = read_reconciled(location)
+        read_settings = partial(read_config_or_defaults, context)
+        location, trusted, reconciled, chosen = follow_output(context, location, trusted, commit, open_location, read_settings)
     output, output_head, output_tree, prefix, record, _, is_edited = location
-    by_operator = (output.branch, prefix.rstrip("/")) != (settled.output.branch.removeprefix("refs/heads/"), settled.output.path)
-    if record is not None:
-        by_operator = is_chosen_by_operator(location)
+    if chosen is None:
+        chosen = (output.branch, prefix.rstrip("/")) != (settled.output.branch.removeprefix("refs/heads/"), settled.output.path)
     named = bool(settings.output_branch) or settled.output.branch == OutputConfig().branch
     options = (*settings.paths, "--strict") if settings.strict else settings.paths
     key = make_cache_key(source.repository.common_dir, output, prefix, options)
@@ -119,7 +90,7 @@ def fetch(context: RunContext, base: Commit | None = None, *, publishes: bool = 
         is_trusted,
         key,
         trusted,
-        chosen_by_operator=by_operator,
+        chosen_by_operator=chosen,
         is_edited=is_edited,
         reconciled=reconciled,
         branch=name or "",
@@ -134,6 +105,18 @@ def fetch(context: RunContext, base: Commit | None = None, *, publishes: bool = 
     from gitsched.reconcile.output.upgraded_output import upgrade_output  # only after an upgrade
 
     return upgrade_output(context, fetched, record)
+
+
+def _read_planned(context: RunContext, base: Commit | None) -> tuple[Commit, str | None, Config]:
+    """Fetch the source, and return the commit to plan, its branch, and the settings of `base`, else of that commit."""
+    head = _read_head_config(context) if context.settings.branch is None else None
+    branch = context.settings.branch or (head.config.source.branch if head is not None else "") or None
+    context.report_step("fetching")
+    context.source.fetch(branch)
+    commit, name = _read_source_commit(context, branch, head)
+    tree = (base or commit).tree
+    settled = head.config if head is not None and head.commit.tree == tree else read_config_or_defaults(context, tree)
+    return commit, name, settled
 
 
 def _find_tracking_branch(repository: Repository, commit: str) -> str:

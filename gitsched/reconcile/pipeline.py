@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from gitsched import __version__
 from gitsched.decide.garbage_collection import gc_paused
-from gitsched.decide.guard.guard_settings import NO_GUARD_INPUT
+from gitsched.decide.guard.guard_settings import NO_GUARD_INPUT, GuardInput
 from gitsched.decide.incremental.plan_state import compute_plan_times
 from gitsched.decide.plan import InMemoryCaches, make_plan
 from gitsched.decide.plan_input import PlanInput, SourceTree
@@ -40,6 +40,7 @@ from gitsched.reconcile.run import (
     RunContext,
     RunInput,
     RunResult,
+    SettingReport,
     StateUpdate,
     Written,
     make_result,
@@ -77,35 +78,17 @@ def run(
     """
     with gc_paused():
         fetched = fetch(context, publishes=not preview)
-        if not preview and (context.settings.source_keys or fetched.trusted.config.source.verify_keys):
-            from gitsched.reconcile.review.setting_findings import check_signature  # few sources require signatures
-
-            check_signature(context, fetched)
-        order = fetched.output.unfetched
-        if not preview and fetched.reconciled.source not in ("", fetched.source.oid, *fetched.source.parents):
-            from gitsched.reconcile.source.source_order import check_source_order  # most commits follow the last one
-
-            order = check_source_order(context, fetched)
+        order = fetched.output.unfetched if preview else _check_source(context, fetched)
         cached = None if complete else take_plan(context, fetched)
         planned = None
         if cached is not None:
             planned = plan_incrementally(context, fetched, cached, now, plan_source, reads_trees=True, withholds=not preview)
-        if cached is None and reads_record and not complete:
+        elif reads_record and not complete:
             planned = _find_recorded_plan(context, fetched, now)
 
         def write_checked(planned: Planned) -> tuple[Written, NewCommit | None]:
-            if context.settings.progress is not None:
-                context.settings.progress("writing the output tree", 0, 0)
-            written = write(context, fetched, planned)
-            if fetched.may_be_reviewed(context.settings, changed=written.changed):
-                from gitsched.reconcile.review.review_check import check_review  # few sources name reviewed plans
-
-                reviewing = context._replace(settings=context.settings._replace(now=now.replace(microsecond=0)))
-                written = check_review(reviewing, fetched, planned, written, partial(plan_source, now=now))
-            commit = None if preview or written.refused else prepare_commit(context, fetched, planned, written)
-            if order or (commit is not None and commit.findings):
-                written = written._replace(findings=(*order, *written.findings, *(commit.findings if commit is not None else ())))
-            return written, commit
+            context.report_step("writing the output tree")
+            return _write_checked(context, fetched, planned, order, now, prepares=not preview)
 
         has_content = not context.settings.findings_only
         planned, (written, commit) = use_plan(
@@ -117,8 +100,7 @@ def run(
             planned, (written, commit) = use_plan(context, fetched, now, write_checked, withholds=not preview)
         published = None
         if not (preview or written.refused):
-            if context.settings.progress is not None:
-                context.settings.progress(PUBLISHING, 0, 0)
+            context.report_step(PUBLISHING)
             try:
                 published = publish(context, fetched, planned, written, commit)
             except Conflict as conflict:
@@ -153,6 +135,35 @@ def take_plan(context: RunContext, fetched: Fetched) -> PlanCache | None:
     return context.caches.take_plan(fetched.cache_key, fetched.output_tree, open_shared, continue_earlier)
 
 
+def _check_source(context: RunContext, fetched: Fetched) -> tuple[Finding, ...]:
+    """Return the findings about the place of the source commit after the last one. Raise Permanent if a run may not plan it."""
+    if context.settings.source_keys or fetched.trusted.config.source.verify_keys:
+        from gitsched.reconcile.review.setting_findings import check_signature  # few sources require signatures
+
+        check_signature(context, fetched)
+    if fetched.reconciled.source in ("", fetched.source.oid, *fetched.source.parents):
+        return fetched.output.unfetched
+    from gitsched.reconcile.source.source_order import check_source_order  # most commits follow the last one
+
+    return check_source_order(context, fetched)
+
+
+def _write_checked(
+    context: RunContext, fetched: Fetched, planned: Planned, order: tuple[Finding, ...], now: datetime, *, prepares: bool
+) -> tuple[Written, NewCommit | None]:
+    """Write the output tree, compare its plan with the reviewed one, and prepare the commit unless it is refused."""
+    written = write(context, fetched, planned)
+    if fetched.may_be_reviewed(context.settings, changed=written.changed):
+        from gitsched.reconcile.review.review_check import check_review  # few sources name reviewed plans
+
+        reviewing = context._replace(settings=context.settings._replace(now=now.replace(microsecond=0)))
+        written = check_review(reviewing, fetched, planned, written, partial(plan_source, now=now))
+    commit = prepare_commit(context, fetched, planned, written) if prepares and not written.refused else None
+    if order or (commit is not None and commit.findings):
+        written = written._replace(findings=(*order, *written.findings, *(commit.findings if commit is not None else ())))
+    return written, commit
+
+
 def rewrite_output(context: RunContext, fetched: Fetched, plan: Plan, now: datetime) -> Fetched | None:
     """Return the output with what this version writes otherwise than the one before; None where that is nothing, where this version has
     written the output before, and where the plan delivers changes in waves."""
@@ -173,11 +184,9 @@ def _find_recorded_plan(context: RunContext, fetched: Fetched, now: datetime) ->
     from gitsched.reconcile.output.recorded_plan import find_recorded_plan  # most machines have a cache
 
     found = find_recorded_plan(context, fetched, now, plan_source)
-    if found is None or not needs_setting_report(context, fetched, found.config):
-        return found
-    from gitsched.reconcile.review.setting_findings import report_settings  # few sources have settings to report
-
-    return found if report_settings(context, fetched, found.config, refuses=True) == NO_SETTING_REPORT else None
+    if found is None:
+        return None
+    return found if _report_settings(context, fetched, found.config, refuses=True) == NO_SETTING_REPORT else None
 
 
 def _is_shared(context: RunContext, cache: PlanCache) -> bool:
@@ -300,68 +309,91 @@ def _plan_source(
 
 def read_plan_input(context: RunContext, fetched: Fetched, now: datetime, *, withholds: bool = False) -> RunInput:
     """Load and observe everything that a plan of the fetched source commit is made from."""
-    source = load(context, fetched)
+    source, record = load(context, fetched), fetched.record
     own = source.config
     if own.source.facts != fetched.trusted.config.source.facts:  # a commit does not choose whose facts count for it
         source = source._replace(config=own._replace(source=own.source._replace(facts=fetched.trusted.config.source.facts)))
-    required, lacks_tenants = context.settings.operator.required_tenants, False
-    if required or any(finding.code == "tenant-unreadable" for finding in source.other_findings):
-        from gitsched.reconcile.tenants.required_tenants import check_required_tenants  # few operators require Tenants
-
-        checked = check_required_tenants(source, required, refuses=withholds)
-        source, lacks_tenants = checked, checked is not source
+    complete = source
+    source = _check_tenants(context, source, refuses=withholds)
+    lacks_tenants = source is not complete
     facts = NO_FACTS
     if fetched.facts != Facts():
         from gitsched.reconcile.facts.cluster_facts import add_all_facts  # few sources have facts branches
 
-        source, facts = add_all_facts(context, fetched.facts, source, now, fetched.record.facts if fetched.record else {})
-    reported = NO_SETTING_REPORT
-    if needs_setting_report(context, fetched, own):
-        from gitsched.reconcile.review.setting_findings import report_settings  # few commits change settings
-
-        reported = report_settings(context, fetched, own, refuses=withholds)
+        source, facts = add_all_facts(context, fetched.facts, source, now, record.facts if record else {})
+    reported = _report_settings(context, fetched, own, refuses=withholds)
     contacts: tuple[Finding, ...] = ()
     if contact_documents := _list_contact_documents(fetched, source):
         from gitsched.reconcile.review.contact_changes import find_contact_changes  # few sources query metrics
 
         contacts = find_contact_changes(context, fetched, contact_documents)
-    if context.settings.progress is not None:
-        context.settings.progress("observing", 0, 0)
+    context.report_step("observing")
     observed = observe(context, fetched, source, now)
     source = source._replace(other_findings=(*source.other_findings, *observed.findings, *reported.findings, *contacts))
     previous = read_previous_output(context, fetched)
-    time = max(fetched.time, facts.stale_since)
     if source.variants:
         from gitsched.reconcile.bundles.source_commits import add_source_commits  # few sources have Bundles
 
         source = add_source_commits(source, fetched, previous.records, context)
-    times = compute_plan_times(time, fetched.record.time if fetched.record else None, now)
+    times = compute_plan_times(max(fetched.time, facts.stale_since), record.time if record else None, now)
     allowed = partial(list_allowed_changes, context, fetched)
-    releases = read_releases(context, fetched) if fetched.record is not None else None
-    is_first = fetched.record is None and not (context.settings.choices.guard_limits or context.settings.choices.allowed)
-    guard = NO_GUARD_INPUT if is_first else make_guard_input(context, fetched)
-    guard = guard._replace(unverified=source.unverified) if source.unverified else guard
-    if source.tenancy is not None and fetched.record is not None:
-        from gitsched.reconcile.tenants.former_owners import make_owner_finder  # few sources have tenants
-
-        guard = guard._replace(find_former_owner=make_owner_finder(context, fetched))
-    wakeups = (facts.wakeup,) if facts.wakeup is not None else ()
-    made_from = PlanInput(source, previous, times, observed.observations, allowed, withholds, releases, guard, wakeups)
-    if context.settings.progress is not None:
-        made_from = made_from._replace(progress=context.settings.progress)
-    if fetched.record is not None and fetched.record.adopted:
-        made_from = made_from._replace(adopted=fetched.record.adopted)
-    if has_rollout(source) or (fetched.record is not None and fetched.record.rollouts):
+    guard = _read_guard_input(context, fetched, source)
+    rollouts = None
+    if has_rollout(source) or (record is not None and record.rollouts):
         from gitsched.reconcile.rollout_input import read_rollout_input  # most sources have no Rollout
 
-        made_from = made_from._replace(rollouts=read_rollout_input(context, fetched))
+        rollouts = read_rollout_input(context, fetched)
+    made_from = PlanInput(
+        source,
+        previous,
+        times,
+        observed.observations,
+        allowed,
+        withholds,
+        read_releases(context, fetched) if record is not None else None,
+        guard,
+        (facts.wakeup,) if facts.wakeup is not None else (),
+        rollouts=rollouts,
+        adopted=record.adopted if record is not None else {},
+        progress=context.settings.progress,
+    )
     # Reports of clusters may change anything: a plan with them is never the start of the next one, nor is one with findings about settings
     # or metrics.
-    has_reports = not observed.empty and (made_from.rollouts is not None or has_delivery_reports(source))
-    awaits_statuses = made_from.rollouts is not None and own.observations.statuses is not None
+    has_reports = not observed.empty and (rollouts is not None or has_delivery_reports(source))
+    awaits_statuses = rollouts is not None and own.observations.statuses is not None
     can_continue = not (has_reports or awaits_statuses or observed.findings or reported.findings)
     can_continue = can_continue and source.config is own and not lacks_tenants and not contacts
     return RunInput(made_from, can_continue, reported.changes, facts)
+
+
+def _check_tenants(context: RunContext, source: SourceTree, *, refuses: bool) -> SourceTree:
+    """Return the source without what may not count because Tenants are missing that the operator requires; the same one if none are."""
+    required = context.settings.operator.required_tenants
+    if not required and all(finding.code != "tenant-unreadable" for finding in source.other_findings):
+        return source
+    from gitsched.reconcile.tenants.required_tenants import check_required_tenants  # few operators require Tenants
+
+    return check_required_tenants(source, required, refuses=refuses)
+
+
+def _report_settings(context: RunContext, fetched: Fetched, config: Config, *, refuses: bool) -> SettingReport:
+    if not needs_setting_report(context, fetched, config):
+        return NO_SETTING_REPORT
+    from gitsched.reconcile.review.setting_findings import report_settings  # few commits change settings
+
+    return report_settings(context, fetched, config, refuses=refuses)
+
+
+def _read_guard_input(context: RunContext, fetched: Fetched, source: SourceTree) -> GuardInput:
+    choices = context.settings.choices
+    is_first = fetched.record is None and not (choices.guard_limits or choices.allowed)
+    guard = NO_GUARD_INPUT if is_first else make_guard_input(context, fetched)
+    guard = guard._replace(unverified=source.unverified) if source.unverified else guard
+    if source.tenancy is None or fetched.record is None:
+        return guard
+    from gitsched.reconcile.tenants.former_owners import make_owner_finder  # few sources have tenants
+
+    return guard._replace(find_former_owner=make_owner_finder(context, fetched))
 
 
 def needs_setting_report(context: RunContext, fetched: Fetched, config: Config) -> bool:

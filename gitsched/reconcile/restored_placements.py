@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from gitsched.apis.capabilities import SharedDecisions
+from gitsched.apis.capabilities import Rescheduling, SharedDecisions
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.registry import policy_apis
 from gitsched.edits.manifest_edits import edit_document
@@ -121,22 +121,18 @@ def _make_files(
     named = list(_find_named(decisions, then_and_now, selection.named))
     chosen = {key: goal for key, goal in then_and_now.items() if _is_selected(goal, selection, named)}
     if named and with_companions:
-        for engine in engines.values():
-            own = [decisions.templates[key] for key in named if key in decisions.templates]
-            companions = {template.key for template in engine.list_companions(own).own}
-            chosen |= {key: goal for key, goal in then_and_now.items() if key in companions}
+        companions = _list_companions(decisions, engines.values(), named)
+        chosen |= {key: goal for key, goal in then_and_now.items() if key in companions}
     moving = [goal for goal in chosen.values() if is_elsewhere(goal.wanted, goal.before)]
     restoration = plan_restoration(baseline, moving, ttl, frozenset(named))
     directory = choose_directory(planned.config)
-    requests = [
-        FileEdit(f"{directory}{document.key.name}.yaml", "", HEADER + dump(document.body)) for document in restoration.requests
-    ]
+    requests = tuple(FileEdit(f"{directory}{one.key.name}.yaml", "", HEADER + dump(one.body)) for one in restoration.requests)
     skipped = [(key, "it is where it was") for key in named if key in chosen and chosen[key] not in moving]
     skipped += [(key, "it was not placed then") for key in named if key not in then_and_now]
     return RestorationFiles(
         past,
         restoration,
-        tuple(requests),
+        requests,
         tuple(_edit_files(files, [one.goal for one in restoration.restored if one.goal.preferred])),
         tuple(_list_removed(decisions, past)),
         tuple(skipped),
@@ -145,23 +141,39 @@ def _make_files(
 
 def _list_goals(decisions: DecisionSet, past: PastPlacements, engines: Collection[str], files: _SourceFiles) -> Iterator[Goal]:
     """Yield every workload and recorded decision of the earlier run that an annotation or a request can bring back."""
-    clusters = decisions.cluster_facts
+    yield from _list_workload_goals(decisions, past, engines, files)
+    yield from _list_recorded_goals(decisions, past, files)
+
+
+def _list_companions(decisions: DecisionSet, engines: Iterable[Rescheduling], named: Iterable[Key]) -> set[Key]:
+    """Return the objects that belong to named workloads alone."""
+    own = [decisions.templates[key] for key in named if key in decisions.templates]
+    return {template.key for engine in engines for template in engine.list_companions(own).own}
+
+
+def _list_workload_goals(
+    decisions: DecisionSet, past: PastPlacements, engines: Collection[str], files: _SourceFiles
+) -> Iterator[Goal]:
     for key, outcome in decisions.outcomes.items():
         api, requests = policy_apis.get(outcome.api), outcome.api if outcome.api in engines else ""
         if api is None or api.preferred_targets != WORKLOAD or (requests and not outcome.policy):
             continue
         record, document = past.find(key), decisions.templates.get(key) or decisions.catalog.broken.get(key)
         if record is not None and record.clusters and document is not None:
-            gone = tuple(name for name in record.clusters if name not in clusters)
+            gone = tuple(name for name in record.clusters if name not in decisions.cluster_facts)
             goal = Goal(key, document, WORKLOAD, record.clusters, outcome.replicas_by_cluster, requests, gone)
             # What keeps its placement until it is valid is neither annotated nor requested.
             yield goal._replace(requests="") if outcome.state == "stale" else _prefer(goal, files)
+
+
+def _list_recorded_goals(decisions: DecisionSet, past: PastPlacements, files: _SourceFiles) -> Iterator[Goal]:
+    catalog, clusters = decisions.catalog, decisions.cluster_facts
     present = {(one.subject, one.target_kind): one for one in decisions.recorded}
     for earlier in past.recorded:
         api, now = policy_apis.get(earlier.api), present.get((earlier.subject, earlier.target_kind))
         if api is None or api.preferred_targets != earlier.target_kind or now is None:
             continue
-        document = decisions.catalog.templates.get(earlier.subject) or decisions.catalog.api_documents_by_key.get(earlier.subject)
+        document = catalog.templates.get(earlier.subject) or catalog.api_documents_by_key.get(earlier.subject)
         if document is not None and earlier.targets:
             wanted, before = ({target.name: target.amount for target in each.targets} for each in (earlier, now))
             gone = tuple(name for name in wanted if earlier.target_kind == "cluster" and name not in clusters)

@@ -57,6 +57,11 @@ class RunContext(NamedTuple):
     source: SourceRepository
     caches: Caches
 
+    def report_step(self, step: str) -> None:
+        """Report to the caller which step of a run begins."""
+        if self.settings.progress is not None:
+            self.settings.progress(step, 0, 0)
+
 
 def open_context(settings: RunSettings) -> RunContext:
     """Open the source repository and the caches that the settings name."""

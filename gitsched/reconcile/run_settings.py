@@ -112,23 +112,26 @@ class RunSettings(NamedTuple):
         """Return the settings with those of the operator's file where options leave them open."""
         output, allow, limits = operator.output, operator.allow, self.choices.guard_limits
         given = {(limit.scope, limit.effect) for limit in limits}
+        own: dict[str, Any] = {
+            "output": output.repository or None,
+            "output_branch": output.branch or None,
+            "push": output.push or None,
+            "author": output.author,
+            "signing": output.signing,
+            "hosts": (allow.metrics,),
+            "status_hosts": (allow.statuses,),
+            "remotes": (allow.remotes,),
+            "tokens": (allow.tokens,),
+            "facts_repository": operator.facts_repository or None,
+            "facts_keys": {cluster: (key,) for cluster, key in operator.facts_keys.items()},
+            "state_keys": operator.state_keys,
+        }
         return self._replace(
             operator=operator,
-            output=self.output or output.repository or None,
-            output_branch=self.output_branch or output.branch or None,
             output_path=output.path if self.output_path is None else self.output_path,
-            push=self.push or output.push or None,
-            author=self.author or output.author,
-            signing=self.signing or output.signing,
-            hosts=self.hosts or (allow.metrics,),
-            status_hosts=self.status_hosts or (allow.statuses,),
-            remotes=self.remotes or (allow.remotes,),
-            tokens=self.tokens or (allow.tokens,),
-            facts_repository=self.facts_repository or operator.facts_repository or None,
-            facts_keys=self.facts_keys or {cluster: (key,) for cluster, key in operator.facts_keys.items()},
-            state_keys=self.state_keys or operator.state_keys,
             source_keys=operator.source_keys if self.source_keys is None else self.source_keys,
             choices=self.choices._replace(
                 guard_limits=(*limits, *(limit for limit in operator.guard_limits if (limit.scope, limit.effect) not in given))
             ),
+            **{name: value for name, value in own.items() if not getattr(self, name)},
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from gitsched.model.document import as_object, list_objects
 from gitsched.model.errors import Permanent
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from gitsched.model.changes import RetainedCopy
     from gitsched.model.document import Key
     from gitsched.model.rollouts import RolloutRecord
+
+T = TypeVar("T")
 
 GITATTRIBUTES: Final = NewBlob(b"* linguist-generated=true gitlab-generated\n")
 """.gitattributes: GitHub and GitLab collapse the diffs of generated files and exclude them from statistics."""
@@ -94,20 +96,20 @@ def write_run_metadata(value: RunMetadata) -> NewBlob:
         "time": format_time(value.time),
         "version": value.version,
     }
-    if value.facts:
-        members["facts"] = dict(value.facts)
-    if value.builds.builder:
-        members["builder"] = value.builds.builder
-    if value.builds.helm:
-        members["helm"] = value.builds.helm
-    if value.builds.kept:
-        members["keptRoots"] = dict(value.builds.kept)
-    if value.kept_files:
-        members["keptFiles"] = dict(value.kept_files)
+    optional = {
+        "adopted": dict(value.adopted),
+        "builder": value.builds.builder,
+        "facts": dict(value.facts),
+        "guard": dict(value.guard),
+        "helm": value.builds.helm,
+        "keptFiles": dict(value.kept_files),
+        "keptRoots": dict(value.builds.kept),
+        "tenants": [dict(tenant) for tenant in value.tenants],
+        "unclaimed": value.unclaimed,
+    }
+    members |= {name: member for name, member in optional.items() if member}
     if value.workloads is not None:
         members["workloads"] = dict(value.workloads)
-    if value.unclaimed:
-        members["unclaimed"] = value.unclaimed
     if value.retained:
         from gitsched.render.retained_copies import write_retained_copy  # most outputs have none
 
@@ -120,12 +122,6 @@ def write_run_metadata(value: RunMetadata) -> NewBlob:
         from gitsched.render.rollout_records import write_rollouts  # as above
 
         members["rollouts"] = write_rollouts(value.rollouts)
-    if value.adopted:
-        members["adopted"] = dict(value.adopted)
-    if value.guard:
-        members["guard"] = dict(value.guard)
-    if value.tenants:
-        members["tenants"] = [dict(tenant) for tenant in value.tenants]
     return _write_members(members)
 
 
@@ -149,7 +145,6 @@ def parse_run_metadata(data: bytes, reader: str = "") -> RunMetadata:
     value, version = _read_members(data, reader)
     if version != FORMAT_VERSION:
         value = upgrade_metadata(value, version)
-    findings = value.get("findings")
     retained: tuple[RetainedCopy, ...] = ()
     if value.get("retainedCopies"):
         from gitsched.render.retained_copies import read_retained_copies  # most outputs have none
@@ -173,26 +168,24 @@ def parse_run_metadata(data: bytes, reader: str = "") -> RunMetadata:
         source_tree=_as_text(value.get("sourceTree")),
         observations=as_object(value.get("observations")),
         observed_at=parse_time(value.get("observedAt")),
-        findings=tuple(_read_finding(entry) for entry in findings if isinstance(entry, dict)) if isinstance(findings, list) else (),
+        findings=tuple(map(_read_finding, list_objects(value.get("findings")))),
         next_wakeup=parse_time(value.get("nextWakeup")),
         input_digest=_as_text(value.get("inputDigest")),
         retiring={name: since for name, text in retiring.items() if (since := parse_time(text))},
-        facts={name: oid for name, oid in as_object(value.get("facts")).items() if isinstance(oid, str)},
+        facts=_keep_values(value.get("facts"), str),
         builds=BuildRecord(
             _as_text(value.get("builder")),
-            {root: oid for root, oid in as_object(value.get("keptRoots")).items() if isinstance(oid, str)},
+            _keep_values(value.get("keptRoots"), str),
             _as_text(value.get("helm")),
         ),
-        kept_files={path: oid for path, oid in as_object(value.get("keptFiles")).items() if isinstance(oid, str)},
-        workloads={state: count for state, count in workloads.items() if isinstance(count, int)}
-        if isinstance(workloads, dict)
-        else None,
+        kept_files=_keep_values(value.get("keptFiles"), str),
+        workloads=_keep_values(workloads, int) if isinstance(workloads, dict) else None,
         unclaimed=unclaimed if isinstance(unclaimed, int) else 0,
         retained=retained,
         undelivered=undelivered,
         guard=as_object(value.get("guard")),
         rollouts=rollouts,
-        adopted={name: why for name, why in as_object(value.get("adopted")).items() if isinstance(why, str)},
+        adopted=_keep_values(value.get("adopted"), str),
         tenants=tuple(list_objects(value.get("tenants"))),
         format_version=version,
     )
@@ -265,3 +258,8 @@ _write_compact = json.JSONEncoder(sort_keys=True).encode
 
 def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else ""
+
+
+def _keep_values(value: Any, kind: type[T]) -> dict[str, T]:
+    """Return the members of an object whose values are of a kind; {} for anything else."""
+    return {name: member for name, member in as_object(value).items() if isinstance(member, kind)}

@@ -243,7 +243,7 @@ def _decide_at(
     broken = frozenset((*catalog.broken, *catalog.duplicate_templates))
     variants = add_variants(baseline.decisions.variants, catalog, baseline.config)
     holds_data = baseline.config.guard.hold_stateful
-    adopted = baseline.adopted if baseline.adopted and any(True for _ in records) else {}
+    adopted = baseline.adopted if any(True for _ in records) else {}
     snapshot = Snapshot(
         catalog.api_documents,
         catalog.templates,

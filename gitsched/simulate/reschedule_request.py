@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -103,30 +103,19 @@ def make_reschedule_request(
     selected = list(dict.fromkeys(keys))
     templates, outcomes = baseline.decisions.templates, baseline.decisions.outcomes
     engine = list_rescheduling_engines(baseline)[outcomes[selected[0]].api]
-    companions: list[Key] = []
-    shared: tuple[Key, ...] = ()
+    companions, shared = list[Key](), tuple[Key, ...]()
     if with_companions:
         found = engine.list_companions([templates[key] for key in selected], among)
         shared = tuple(template.key for template in found.shared)
-        candidates = [template.key for template in found.own if template.key in outcomes]
-        if candidates:
-            tried = [*selected, *candidates]
-            after = _simulate(baseline, engine.make_rescheduling_document(templates[key] for key in tried), tried).outcomes
-            companions = [key for key in candidates if key in after and _is_moved(outcomes[key], after[key])]
-            held = find_left_data(baseline, after, [key for key in companions if not is_claim(key)])
-            companions = [key for key in companions if key not in held or not held[key].is_held]
+        companions = _select_moving(baseline, engine, selected, [one.key for one in found.own if one.key in outcomes])
     chosen = [*selected, *companions]
     document = engine.make_reschedule_request([templates[key] for key in chosen], ttl)
     result = _simulate(baseline, document, None)
     roles = dict.fromkeys(selected, "selected") | dict.fromkeys(companions, "companion")
-    others = [
-        key
-        for key, outcome in result.outcomes.items()
-        if key not in roles and key in outcomes and _is_moved(outcomes[key], outcome)
-    ]
+    others = _list_moved(outcomes, result.outcomes, outcomes.keys() - roles.keys())
     if others:  # timers of other workloads may end during the simulation
         unrequested = decide_changed_catalog(_after_plan(baseline), baseline.decisions.catalog, set(others)).outcomes
-        others = [key for key in others if key in unrequested and _is_moved(unrequested[key], result.outcomes[key])]
+        others = _list_moved(unrequested, result.outcomes, set(others))
     roles |= dict.fromkeys(others, "dependency")
     left = find_left_data(baseline, result.outcomes, roles)
     rows = [
@@ -134,17 +123,31 @@ def make_reschedule_request(
         for key, role in roles.items()
         if key in result.outcomes
     ]
+    findings = (finding for result_engine in result.engines for finding in result_engine.findings)
     return RescheduleRequest(
         document,
         tuple(row for row in rows if row.role == "selected" or row.moves),
         shared,
-        tuple(
-            finding.message
-            for result_engine in result.engines
-            for finding in result_engine.findings
-            if finding.resource == document.key.resource
-        ),
+        tuple(finding.message for finding in findings if finding.resource == document.key.resource),
     )
+
+
+def _select_moving(baseline: Baseline, engine: Rescheduling, selected: Sequence[Key], companions: Sequence[Key]) -> list[Key]:
+    """Return the companions that a request for them and the selected workloads moves, without those that are held for their data."""
+    if not companions:
+        return []
+    tried = [*selected, *companions]
+    document = engine.make_rescheduling_document(baseline.decisions.templates[key] for key in tried)
+    after = _simulate(baseline, document, tried).outcomes
+    outcomes = baseline.decisions.outcomes
+    moving = [key for key in companions if key in after and _is_moved(outcomes[key], after[key])]
+    held = find_left_data(baseline, after, [key for key in moving if not is_claim(key)])
+    return [key for key in moving if key not in held or not held[key].is_held]
+
+
+def _list_moved(before: Mapping[Key, Outcome], after: Mapping[Key, Outcome], among: Collection[Key]) -> list[Key]:
+    """Return the workloads among some whose clusters differ, in the order of the outcomes after."""
+    return [key for key, outcome in after.items() if key in among and key in before and _is_moved(before[key], outcome)]
 
 
 def list_rescheduling_engines(baseline: Baseline) -> dict[str, Rescheduling]:

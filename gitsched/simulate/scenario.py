@@ -216,22 +216,17 @@ def _check_new_cluster(kind: Topology, document: Document, clusters: Mapping[str
 
 def edit_catalog(catalog: Catalog, changes: Mapping[Key, Document | None], new: Sequence[Document] = ()) -> Catalog:
     """Return a catalog with changed, removed (None) and new documents; changed documents are no longer broken."""
-    changes = {key: None if document is None else _clear_blob_id(document) for key, document in changes.items()}
-    settings = {kind: list(documents) for kind, documents in catalog.api_documents.items()}
-    for kind in {(key.group, key.kind) for key in changes} & settings.keys():
-        kept = (changes.get(document.key, document) for document in settings[kind])
-        settings[kind] = [document for document in kept if document is not None]
-    broken = {key: document for key, document in catalog.broken.items() if key not in changes}
-    changed = (*(document for document in changes.values() if document is not None), *new)
+    changed = [*(_clear_blob_id(document) for document in changes.values() if document is not None), *new]
     templates = {document.key: document for document in changed if is_template(*document.key[:2], reserved_groups)}
-    known = {document.key for documents in settings.values() for document in documents}
-    for document in (document for document in changed if document.key not in known | templates.keys()):
-        settings.setdefault((document.key.group, document.key.kind), []).append(document)
-    ordered = {kind: tuple(sorted(documents, key=lambda d: d.key)) for kind, documents in settings.items() if documents}
+    documents = {document.key: document for document in reversed(changed) if document.key not in templates}
+    documents |= {one.key: one for kind in catalog.api_documents.values() for one in kind if one.key not in changes}
+    ordered: dict[tuple[str, str], list[Document]] = {kind: [] for kind in catalog.api_documents}
+    for key in sorted(documents):
+        ordered.setdefault((key.group, key.kind), []).append(documents[key])
     return catalog._replace(
-        api_documents=ordered,
+        api_documents={kind: tuple(found) for kind, found in ordered.items() if found},
         templates=change_templates(catalog.templates, templates) if templates else catalog.templates,
-        broken=broken,
+        broken={key: document for key, document in catalog.broken.items() if key not in changes},
     )
 
 

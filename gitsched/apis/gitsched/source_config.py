@@ -127,6 +127,12 @@ def _parse_kustomize(kustomize: ConfigSection) -> KustomizeConfig:
     return KustomizeConfig(roots, kustomize.get_strings("ignore"), remotes)
 
 
+def _can_be_cluster_branch(name: str, pattern: str) -> bool:
+    """Return whether a branch has the name of one for some cluster."""
+    prefix, _, suffix = pattern.partition(CLUSTER_PLACEHOLDER)
+    return name.startswith(prefix) and name.endswith(suffix) and "/" not in name[len(prefix) :]
+
+
 def _parse_facts(facts: ConfigSection, other_branches: set[str]) -> FactsConfig:
     branch, pattern = facts.get_string("branch"), facts.get_string("clusterBranches")
     if branch and (check_branch_name(branch) or branch in other_branches):
@@ -134,15 +140,11 @@ def _parse_facts(facts: ConfigSection, other_branches: set[str]) -> FactsConfig:
     if pattern and (pattern.count(CLUSTER_PLACEHOLDER) != 1 or check_branch_name(pattern.replace(CLUSTER_PLACEHOLDER, "cluster"))):
         facts.reject("clusterBranches", "the name of a branch with {cluster} in it, once, such as cluster-facts/{cluster}")
     short, others = pattern.removeprefix("refs/heads/"), {name.removeprefix("refs/heads/") for name in (branch, *other_branches)}
-    prefix, _, suffix = short.partition(CLUSTER_PLACEHOLDER)
-    if short == CLUSTER_PLACEHOLDER or (
-        short
-        and any(name.startswith(prefix) and name.endswith(suffix) and "/" not in name[len(prefix) :] for name in others if name)
-    ):
+    others.discard("")
+    if short == CLUSTER_PLACEHOLDER or (short and any(_can_be_cluster_branch(name, short) for name in others)):
         # A cluster of that name could write the other branch.
         facts.reject("clusterBranches", "a name that no other branch can have, such as cluster-facts/{cluster}")
-    directories = {name for other in (branch, *other_branches) if (name := other.removeprefix("refs/heads/"))}
-    if any(pattern.startswith(f"{name}/") for name in directories):
+    if any(pattern.startswith(f"{name}/") for name in others):
         # Git cannot have the branches facts and facts/ash at the same time.
         facts.reject("clusterBranches", "a name that does not begin with the name of another branch and a slash")
     history = facts.get_integer("history", FactsConfig().history, 1)

@@ -33,31 +33,21 @@ def list_companions(state: KarmadaState, templates: Iterable[Document], among: M
     namespaces = {key.namespace for key in chosen}
     index = CompanionFollowers(among, state.snapshot.config)
     related = {companion for key in chosen for companion in index.list_companions(key)}
-    workloads: dict[Key, Key | None] = {}
-    objects: dict[Key, Key] = {}
-    for key, template in among.items():
-        if key.namespace not in namespaces and key not in related:
-            continue
-        policy = _find_policy(state, template)
-        if state.read_requirements(template).is_workload:
-            workloads[key] = policy
-        elif policy is not None and key not in chosen:
-            objects[key] = policy
-    users = _list_referring(state, workloads, objects, among)
-    policies = {workloads.get(key) for key in chosen}
+    wanted = [key for key in among if key.namespace in namespaces or key in related]
+    policy_of = {key: _find_policy(state, among[key]) for key in wanted}
+    workloads = {key: policy_of[key] for key in wanted if state.read_requirements(among[key]).is_workload}
+    objects = {key: policy for key, policy in policy_of.items() if policy and key not in workloads and key not in chosen}
+    users = _list_users(state, workloads, objects, among, index)
     own: list[Document] = []
     shared: list[Document] = []
     for key, policy in objects.items():
         belonging = users.get(key, set())
-        if key[:2] in COMPANION_KINDS:
-            belonging = belonging | set(index.list_workloads(key))
-        known = bool(belonging)
-        if not known and policy in policies:
-            belonging = {one for one, other in workloads.items() if other == policy and one.namespace == key.namespace}
-        if belonging and belonging <= chosen:
-            own.append(among[key])
-        elif known and belonging & chosen:
-            shared.append(among[key])
+        if belonging & chosen:
+            (own if belonging <= chosen else shared).append(among[key])
+        elif not belonging:
+            alike = {one for one, other in workloads.items() if (other, one.namespace) == (policy, key.namespace)}
+            if alike and alike <= chosen:
+                own.append(among[key])
     return Companions(tuple(own), tuple(shared))
 
 
@@ -86,13 +76,17 @@ def _find_policy(state: KarmadaState, template: Document) -> Key | None:
     return policy.key if policy is not None else None
 
 
-def _list_referring(
-    state: KarmadaState, workloads: Iterable[Key], objects: Mapping[Key, Key], templates: Mapping[Key, Document]
+def _list_users(
+    state: KarmadaState,
+    workloads: Iterable[Key],
+    objects: Mapping[Key, Key],
+    templates: Mapping[Key, Document],
+    followers: CompanionFollowers,
 ) -> dict[Key, set[Key]]:
-    """Return the workloads that refer to each of some objects, or to the Secret that its controller writes."""
+    """Return the workloads that refer to each of some objects, or to the Secret that its controller writes, and those that it is for."""
+    found = {key: set(followers.list_workloads(key)) for key in objects if key[:2] in COMPANION_KINDS}
     named = {key: key for key in objects}
     named |= {secret: key for key in objects if (secret := find_written_secret_key(templates[key])) is not None}
-    found: dict[Key, set[Key]] = {}
     for workload in workloads:
         template = templates[workload]
         paths = state.declared_paths.get((template.api_version, workload.kind))

@@ -28,32 +28,27 @@ def normalize_object(body: Body, shape: ObjectShape, *, typed: bool) -> Body:
 
     Returns the same object when nothing changes.
     """
-    defaults, zero, keep, parts = shape
+    defaults, zero, _, parts = shape
     changes: dict[str, Any] = {}
     if parts:
         for name, value in body.items():
             if name in parts and value is not None and (changed := _normalize_member(value, parts[name], typed=typed)) is not value:
                 changes[name] = changed
-    removed: Collection[str] = ()
-    if not all(body.values()):
-        removed = {
-            name
-            for name, value in body.items()
-            if not value and (value is None or (typed and value in ("", []) and name not in zero and name not in keep))
-        }
-    missing: dict[str, Any] = {}
-    for name, value in defaults.items():
-        if body.get(name) is None or name in removed:
-            missing[name] = value
+    removed = _find_removed(body, shape, typed=typed) if not all(body.values()) else frozenset[str]()
+    missing = {name: value for name, value in defaults.items() if body.get(name) is None or name in removed}
     if typed and zero:
-        for name, value in zero.items():
-            if body.get(name) is None:
-                missing[name] = value
+        missing |= {name: value for name, value in zero.items() if body.get(name) is None}
     if not (changes or removed or missing):
         return body
     if removed:
         body = {name: value for name, value in body.items() if name not in removed}
     return {**body, **changes, **missing}
+
+
+def _find_removed(body: Body, shape: ObjectShape, *, typed: bool) -> Collection[str]:
+    """Return the members that are not written: null, and with a round trip empty texts and lists."""
+    names = {name for name, value in body.items() if value is None or (typed and not value and value in ("", []))}
+    return {name for name in names if body[name] is None or not (name in shape.zero or name in shape.keep)}
 
 
 def _normalize_member(value: Any, shape: ObjectShape, *, typed: bool) -> Any:

@@ -19,7 +19,7 @@ from gitsched.apis.karmada.binding.resource_binding import (
     read_previous,
 )
 from gitsched.apis.karmada.cluster.candidates import ClusterReadings, read_clusters
-from gitsched.apis.karmada.cluster.taints import NO_TAINT_POLICIES, find_unready_clusters, read_taint_policies
+from gitsched.apis.karmada.cluster.taints import NO_TAINT_POLICIES, ClusterTaintPolicies, find_unready_clusters, read_taint_policies
 from gitsched.apis.karmada.components import make_sets, read_bound_requirements, read_workload_components
 from gitsched.apis.karmada.failover.failover import Failover
 from gitsched.apis.karmada.failover.state_preservation import PRESERVED_STATE
@@ -53,11 +53,34 @@ if TYPE_CHECKING:
     from gitsched.apis.karmada.variant_requirements import VariantRequirements
 
 
+_POLICY_KINDS = ((names.POLICY_GROUP, names.POLICY), (names.POLICY_GROUP, names.CLUSTER_POLICY))
+_TAINT_POLICIES = (names.POLICY_GROUP, names.TAINT_POLICY)
+
+
 class _RequirementCache(dict[Key, "tuple[WorkloadVariants, Document, VariantRequirements]"]):
     """Requirements of workloads with variants, with the input that they were read from. They are not stored with the engine."""
 
     def __reduce__(self) -> tuple[type[_RequirementCache], tuple[()]]:
         return type(self), ()
+
+
+def _read_taint_policies(snapshot: Snapshot) -> ClusterTaintPolicies:
+    documents = snapshot.documents.get(_TAINT_POLICIES, ())
+    quarantined = [key for key in snapshot.quarantined if key[:2] == _TAINT_POLICIES]
+    if not (documents or quarantined):
+        return NO_TAINT_POLICIES
+    return read_taint_policies(documents, quarantined, snapshot.previous, snapshot.at)
+
+
+def _read_policies(snapshot: Snapshot) -> PolicyIndex:
+    placements: KnownPlacements = {}
+    return PolicyIndex([parse_policy(one, placements) for kind in _POLICY_KINDS for one in snapshot.documents.get(kind, ())])
+
+
+def _read_broken_policies(snapshot: Snapshot) -> BrokenPolicies | None:
+    broken = snapshot.broken or {}
+    found = [one for key, one in broken.items() if key[:2] in _POLICY_KINDS and key in snapshot.quarantined]
+    return BrokenPolicies(found) if found else None
 
 
 class KarmadaState:
@@ -107,67 +130,21 @@ class KarmadaState:
         *,
         keeps_policies: bool = False,
     ) -> None:
-        settings = snapshot.config.settings_of(SETTINGS)
+        self.settings = settings = snapshot.config.settings_of(SETTINGS)
         self.parts = SharedParts()
         self.queue: BindingQueue | None = None
         self.replace_snapshot(snapshot)
-        self.settings = settings
-        taint_policy = (names.POLICY_GROUP, names.TAINT_POLICY)
-        documents, quarantined = (
-            snapshot.documents.get(taint_policy, ()),
-            [key for key in snapshot.quarantined if (key.group, key.kind) == taint_policy],
-        )
-        self.taint_policies = (
-            read_taint_policies(documents, quarantined, snapshot.previous, snapshot.at)
-            if documents or quarantined
-            else NO_TAINT_POLICIES
-        )
-        self.readings: ClusterReadings = before.readings if before is not None else ClusterReadings()
-        self.inventory = read_clusters(
-            snapshot.documents.get((names.CLUSTER_GROUP, names.CLUSTER), ()),
-            snapshot.quarantined,
-            snapshot.previous,
-            settings.missing_facts == "assume",
-            snapshot.at,
-            self.taint_policies,
-            settings.failover == "cluster",
-            self.readings,
-        )
-        self.fleet = self.inventory.fleet
-        self.other_clusters = _count_other_clusters(snapshot) if not self.fleet.names else {}
-        self.added_taints = self.inventory.added_taints
-        unready = self.inventory.unready
-        self.unready_clusters = find_unready_clusters(unready, self.fleet, settings) if unready else {}
-        self.inventory = self.inventory._replace(unready=())  # their documents belong to a snapshot
-        self.leaving_clusters = frozenset(candidate.name for candidate in self.fleet.candidates if candidate.deleting)
-        self._reported_bindings = [document for kind in BINDING_KINDS for document in snapshot.documents.get(kind, ())]
-        taints = (taint for candidate in self.fleet.candidates for taint in candidate.taints)
-        self._may_evict = bool(self._reported_bindings) or any(taint.effect == NO_EXECUTE for taint in taints)
+        self._read_fleet(snapshot, before.readings if before is not None else ClusterReadings())
         self._failover: Failover | None = None
-        kinds = (names.POLICY, names.CLUSTER_POLICY)
-        placements: KnownPlacements = {}
-        self.policies: PolicyIndex = (
-            before.policies
-            if before is not None and keeps_policies
-            else PolicyIndex(
-                [
-                    parse_policy(document, placements)
-                    for kind in kinds
-                    for document in snapshot.documents.get((names.POLICY_GROUP, kind), ())
-                ]
-            )
-        )
+        self.policies: PolicyIndex = before.policies if before is not None and keeps_policies else _read_policies(snapshot)
         policies = self.policies.policies.values()
-        self.has_dependencies = any(
-            policy.is_lazy or policy.spec.get("propagateDeps") or policy.spec.get("schedulePriority") for policy in policies
-        ) or any(key.group == names.POLICY_GROUP for key in snapshot.quarantined)
-        broken = [
-            document
-            for key, document in (snapshot.broken.items() if snapshot.broken else ())
-            if (key.group, key.kind) in [(names.POLICY_GROUP, kind) for kind in kinds] and key in snapshot.quarantined
-        ]
-        self.broken_policies = BrokenPolicies(broken) if broken else None
         self.brings_dependencies = any(policy.is_lazy or policy.spec.get("propagateDeps") for policy in policies)
+        self.has_dependencies = (
+            self.brings_dependencies
+            or any(policy.spec.get("schedulePriority") for policy in policies)
+            or any(key.group == names.POLICY_GROUP for key in snapshot.quarantined)
+        )
+        self.broken_policies = _read_broken_policies(snapshot)
         self.has_followers: bool = (
             _has_followers(snapshot, [policy.document for policy in policies]) if before is None else before.has_followers
         )
@@ -178,6 +155,28 @@ class KarmadaState:
         self.definitions: Mapping[tuple[str, str], Key] = before.definitions if before is not None else {}
         if before is None and any(key[:2] == DEFINITION_KIND for key in snapshot.templates):
             self.definitions = list_definitions(snapshot)
+
+    def _read_fleet(self, snapshot: Snapshot, readings: ClusterReadings) -> None:
+        """Read the Clusters, their taints, and what can evict workloads from them."""
+        self.taint_policies, self.readings = _read_taint_policies(snapshot), readings
+        inventory = read_clusters(
+            snapshot.documents.get((names.CLUSTER_GROUP, names.CLUSTER), ()),
+            snapshot.quarantined,
+            snapshot.previous,
+            self.settings.missing_facts == "assume",
+            snapshot.at,
+            self.taint_policies,
+            self.settings.failover == "cluster",
+            readings,
+        )
+        self.inventory = inventory._replace(unready=())  # their documents belong to a snapshot
+        self.fleet, self.added_taints = inventory.fleet, inventory.added_taints
+        self.other_clusters = _count_other_clusters(snapshot) if not self.fleet.names else {}
+        self.unready_clusters = find_unready_clusters(inventory.unready, self.fleet, self.settings) if inventory.unready else {}
+        self.leaving_clusters = frozenset(candidate.name for candidate in self.fleet.candidates if candidate.deleting)
+        self._reported_bindings = [document for kind in BINDING_KINDS for document in snapshot.documents.get(kind, ())]
+        taints = (taint for candidate in self.fleet.candidates for taint in candidate.taints)
+        self._may_evict = bool(self._reported_bindings) or any(taint.effect == NO_EXECUTE for taint in taints)
 
     def has_settings_of(self, config: Config) -> bool:
         """Return whether the settings of Karmada, and the kinds of workloads that gitsched.yaml declares, are those of this state."""

@@ -262,6 +262,19 @@ def read_inputs(snapshot: Snapshot, settings: KnativeConfig, sources: EventSourc
     )
 
 
+def _list_adapter_candidates(snapshot: Snapshot, sets: Mapping[Key, Document], named: str) -> list[list[Document]]:
+    """Return StatefulSets, the ones to choose first before others, of which the only one of a list counts."""
+    if named:
+        return [[document for key, document in sets.items() if is_named(key, named)]]
+    policies = (key for key in snapshot.templates if (key.group, key.kind, key.name) == ("", "ConfigMap", SCHEDULER))
+    namespaces = {key.namespace for key in policies}
+    return [
+        [document for key, document in sets.items() if key.name == ADAPTER],
+        [document for key, document in sets.items() if key.namespace in namespaces],
+        list(sets.values()),
+    ]
+
+
 def find_adapter(snapshot: Snapshot, settings: KnativeConfig, taken: frozenset[Key] = frozenset()) -> Document:
     """Return the StatefulSet whose pods run the vreplicas; `taken` are those of other sources. Raises VpodSchedulingError.
 
@@ -273,17 +286,7 @@ def find_adapter(snapshot: Snapshot, settings: KnativeConfig, taken: frozenset[K
         raise VpodSchedulingError(Finding("warning", "stale-decision", message, None, previous[0].resource))
     named = settings.stateful_set
     sets = {key: d for key, d in snapshot.templates.items() if key[:2] == ("apps", "StatefulSet") and key not in taken}
-    if named:
-        candidate_sets = [[d for key, d in sets.items() if is_named(key, named)]]
-    else:
-        policy_namespaces = {
-            key.namespace for key in snapshot.templates if (key.group, key.kind, key.name) == ("", "ConfigMap", SCHEDULER)
-        }
-        candidate_sets = [
-            [document for key, document in sets.items() if key.name == ADAPTER],
-            [document for key, document in sets.items() if key.namespace in policy_namespaces],
-            list(sets.values()),
-        ]
+    candidate_sets = _list_adapter_candidates(snapshot, sets, named)
     for found in candidate_sets:
         if len(found) == 1:
             return found[0]

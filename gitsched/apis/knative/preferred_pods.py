@@ -35,12 +35,13 @@ def find_preference_findings(inputs: KnativeInputs, result: VpodSchedulingResult
         preferred = {pod: ordinal for pod, ordinal in ordinals.items() if ordinal in pods and ordinal is not None}
         if not preferred or all(ordinal in preferred.values() for ordinal in placements):
             continue
-        excluded = {}
-        for pod, ordinal in preferred.items():
-            if ordinal not in result.adapter.pods:
-                excluded[pod] = "not allowed: it takes no new vreplicas"
-            elif ordinal < len(result.state.free) and result.state.free[ordinal] <= 0:
-                excluded[pod] = "full"
-            else:
-                excluded[pod] = "rejected for further vreplicas by the predicates"
+        excluded = {pod: _explain_exclusion(result, ordinal) for pod, ordinal in preferred.items()}
         yield make_unused_finding(document, describe_unused(document, excluded, (), ()))
+
+
+def _explain_exclusion(result: VpodSchedulingResult, ordinal: int) -> str:
+    """Return why a pod that exists gets no further vreplicas."""
+    if ordinal not in result.adapter.pods:
+        return "not allowed: it takes no new vreplicas"
+    free = result.state.free
+    return "full" if ordinal < len(free) and free[ordinal] <= 0 else "rejected for further vreplicas by the predicates"

@@ -276,23 +276,17 @@ def _check_deletion(document: Document) -> tuple[bool, str]:
 
 
 def _make_cluster_candidate(document: Document, labels: Mapping[str, str], results: MetricResults) -> ResourceCandidate:
-    state, observation = read_cluster_state(document.body)
-    reported_state = state
-    if results.reasons and (reported_state in (ONLINE, FAILING_METRICS) or get_field(document.body, "spec", "kubeconfig")):
+    reported_state, observation = read_cluster_state(document.body)
+    is_failing, is_serving = bool(results.reasons), reported_state in (ONLINE, FAILING_METRICS)
+    state = reported_state
+    if is_failing and (is_serving or get_field(document.body, "spec", "kubeconfig")):
         state = FAILING_METRICS
-    elif results.declared and reported_state == FAILING_METRICS:
+    elif results.declared and is_serving:
         state = ONLINE
     exists, reason = _check_deletion(document)
-    if exists and results.reasons:
-        metric, failure = results.reasons[0]
-        reason = f"its metric {metric} cannot be used: {failure.description or failure.message}"
-    elif exists and state != ONLINE:
-        reason = f"its state is {state}, not {ONLINE}" + (f": {observation}" if observation else "")
-    # Each run reads the metrics again, so the document of an online cluster may report either of the two states.
-    online = exists and (state == ONLINE or (bool(results.reasons) and reported_state in (ONLINE, FAILING_METRICS)))
     stale = exists and has_stale_facts(document.body)
-    if stale:
-        reason = reason or "its facts are stale"
+    if exists:
+        reason = _explain_ineligibility(state, observation, results) or ("its facts are stale" if stale else reason)
     resources = document.body["spec"].get("custom_resources")
     return ResourceCandidate(
         document.key.name,
@@ -303,6 +297,17 @@ def _make_cluster_candidate(document: Document, labels: Mapping[str, str], resul
         reason=reason,
         custom_resources=tuple(map(str, resources)) if resources else (),
         state=state,
-        online=online,
+        # Each run reads the metrics again, so the document of an online cluster may report either of the two states.
+        online=exists and (state == ONLINE or (is_failing and is_serving)),
         reported_state=reported_state,
     )
+
+
+def _explain_ineligibility(state: str, observation: str, results: MetricResults) -> str:
+    """Return why a Cluster in a state takes no applications; "" if it does."""
+    if results.reasons:
+        metric, failure = results.reasons[0]
+        return f"its metric {metric} cannot be used: {failure.description or failure.message}"
+    if state == ONLINE:
+        return ""
+    return f"its state is {state}, not {ONLINE}" + (f": {observation}" if observation else "")

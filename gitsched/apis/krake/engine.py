@@ -211,7 +211,7 @@ class KrakeEngine(PolicyEngine):
         document, attempt = decision.app.document, decision.attempts[-1]
         key, status = document.key, attempt.status
         targets = () if is_deleted(document.body) else self._list_targets(status.target)
-        missing = status.target is not None and not targets and not is_deleted(document.body)
+        missing = None if targets or is_deleted(document.body) else status.target
         was_deleted = is_deleted(self.snapshot.previous.get(key, {}))
         previous = None if was_deleted else decision.previous.target  # the objects of a deleted application have left its cluster
         last, manifests = decision.decisive_attempt, _index_manifests(document)
@@ -227,13 +227,17 @@ class KrakeEngine(PolicyEngine):
             reason=PLACED_REASON if targets else attempt.reason or "it has no cluster",
             time=last.time if last.changes_status else self.snapshot.at,
             wakeup=attempt.next_change,
-            findings=tuple(report_application(decision, Key(*status.target) if missing and status.target else None, bool(targets))),
+            findings=tuple(report_application(decision, Key(*missing) if missing else None, bool(targets))),
             previous_targets=tuple(TargetCluster(cluster_directory(ref.namespace, ref.name)) for ref in (previous,) if ref),
             manifests=manifests,
             trigger=_describe_move(decision) if targets else "",
         )
-        before, after = ({target.cluster for target in each} for each in (outcome.previous_targets, targets))
-        if before <= after or is_deleted(document.body) or (self.snapshot.load_holds is None and not self.snapshot.fixed):
+        return outcome if is_deleted(document.body) else self._keep_clusters(decision, outcome)
+
+    def _keep_clusters(self, decision: ApplicationDecision, outcome: Outcome) -> Outcome:
+        """Return the outcome of an application that stays in its clusters where everything is fixed, or it is held for its data."""
+        before, after = ({target.cluster for target in each} for each in (outcome.previous_targets, outcome.targets))
+        if before <= after or (self.snapshot.load_holds is None and not self.snapshot.fixed):
             return outcome
         if self.snapshot.fixed:
             return fix_application(self.snapshot, decision, outcome)

@@ -115,14 +115,19 @@ def propose_change(decision: ApplicationDecision, documents: DocumentsByKind, cl
         return propose_edit("migration were allowed", app.document, ("spec", "constraints", "migration"), True)
     if not attempt.scores_compared:
         return ChangeProposal(describe_change(f"this were not so: {attempt.reason}", app.document)) if attempt.reason else None
-    best_score = (
-        scored.ranking.score_among(attempt.current, attempt.matching, attempt.current) if attempt.current is not None else None
-    )
-    total = scored.ranking.score_among(index, attempt.matching, attempt.current)
+    return _propose_score(attempt, scored, index, document)
+
+
+def _propose_score(attempt: ApplicationAttempt, scored: ScoredCandidates, index: int, document: Document) -> ChangeProposal | None:
+    """Propose that a cluster has a higher score than the current one; None if one of them has no score."""
+    current = attempt.current
+    if current is None:
+        return None
+    best_score = scored.ranking.score_among(current, attempt.matching, current)
+    total = scored.ranking.score_among(index, attempt.matching, current)
     if best_score is None or total is None:
         return None
-    thresholds = find_metric_thresholds(scored, index, attempt.current) if attempt.current is not None else ()
-    example = next((f", for example with {threshold}" for threshold in thresholds), "")
+    example = next((f", for example with {threshold}" for threshold in find_metric_thresholds(scored, index, current)), "")
     return ChangeProposal(
         describe_change(f"its score were more than {best_score:.6g} instead of {total:.6g}{example}", document, ("spec", "metrics"))
     )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from datetime import datetime
 from hashlib import sha256
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from gitsched.apis.krake.names import NO_SUITABLE_RESOURCE, ResourceRef, read_ref
-from gitsched.model.document import Body, Document, as_object, get_field
+from gitsched.model.document import Body, Document, as_object, get_field, list_objects
 from gitsched.model.time import format_time, parse_time
 
 SPEC_DIGEST_ANNOTATION: Final = "gitsched.io/spec-digest"
@@ -17,6 +17,8 @@ VERSIONED_METADATA: Final = ("annotations", "inherit_labels", "labels")
 """Metadata fields that belong to a document version, together with the spec."""
 DELETION_STATES: Final = frozenset(("DELETING", "DELETED"))
 """States of a resource that is being deleted or has been deleted."""
+T = TypeVar("T")
+_WAITING: Final = "WAITING_FOR_CLUSTER_CREATION"
 _STATE_FIELD: Final = frozenset(("state",))
 _HISTORY_FIELDS: Final = frozenset(("created", "modified", "owners"))
 
@@ -64,6 +66,53 @@ class SchedulingStatus(NamedTuple):
         return self._replace(state=self.source_state, reason=self.source_reason, retries=None, next_retry=None, failed_before=False)
 
 
+class _Record(NamedTuple):
+    """What an earlier run has recorded of a resource. Users can edit the output branch, so that a record may have any shape.
+
+    `digest` identifies the present version of the document, "" without a record. `unchanged` and `changed` compare it with the recorded
+    version; both are false if there is none.
+    """
+
+    status: Body = {}
+    metadata: Body = {}
+    digest: str = ""
+    unchanged: bool = False
+    changed: bool = False
+
+    @property
+    def state(self) -> str | None:
+        state = self.status.get("state")
+        return state if isinstance(state, str) else None
+
+    def has_own_failure(self, final: tuple[str, ...]) -> bool:
+        """Return whether the scheduler set the recorded failure, or the wait for a cluster."""
+        is_own = self.state == _WAITING or get_field(self.status, "reason", "code") == NO_SUITABLE_RESOURCE
+        return is_own and self.state in final
+
+    def find_state(self, source_state: str, given: object, final: tuple[str, ...]) -> str:
+        """Return the state of the resource, `given` that of its document if that says one, which is then `source_state`."""
+        if self.has_own_failure(final):
+            return source_state if self.changed else str(self.state)
+        if self.state in DELETION_STATES or self.state in final:
+            return source_state  # a deletion, or a failure that another controller set, ends when the document stops saying so
+        state = str(given or self.state or "PENDING")
+        return source_state if self.changed and state in final else state
+
+
+def _read_record(document: Document, previous: Body | None) -> _Record:
+    if previous is None:
+        return _Record()
+    metadata, digest = as_object(previous.get("metadata")), digest_version(document.body)
+    recorded = get_field(metadata, "annotations", SPEC_DIGEST_ANNOTATION)
+    return _Record(
+        as_object(previous.get("status")),
+        metadata,
+        digest,
+        unchanged=recorded == digest,
+        changed=recorded is not None and recorded != digest,
+    )
+
+
 def read_previous(document: Document, previous: Body | None, time: datetime, final: tuple[str, ...]) -> SchedulingStatus:
     """Read the status of a document from its previous record and the document itself.
 
@@ -71,67 +120,47 @@ def read_previous(document: Document, previous: Body | None, time: datetime, fin
     in Git, users correct a document instead of deleting the resource and creating it again.
     """
     source, metadata = as_object(document.body.get("status")), as_object(document.body.get("metadata"))
-    if previous is None and source.keys() <= _STATE_FIELD and _HISTORY_FIELDS.isdisjoint(metadata):  # fast path: most clusters
-        state = str(source.get("state") or "PENDING")
-        return SchedulingStatus(state, time, time, "", recorded=False, source_state=state)
-    # Users can edit the output branch, so a record may have any shape.
-    record, previous_metadata = (
-        part if isinstance(part, dict) else {} for part in map((previous or {}).get, ("status", "metadata"))
-    )
-    if not isinstance(record.get("state"), str):
-        record = {**record, "state": None}
-    # The digest is only compared with a previous record, which most clusters do not have.
-    digest = digest_version(document.body) if previous is not None else ""
-    recorded = get_field(previous_metadata, "annotations", SPEC_DIGEST_ANNOTATION)
-    unchanged, changed = recorded is not None and recorded == digest, recorded is not None and recorded != digest
-
-    def read(name: str) -> Any:
-        value = record.get(name)
-        return source.get(name) if value is None else value
-
-    created = parse_time(metadata.get("created")) or parse_time(previous_metadata.get("created")) or time
-    modified = parse_time(metadata.get("modified")) or parse_time(previous_metadata.get("modified"))
     source_state = str(source.get("state") or "PENDING")
-    # A deletion, or a failure that another controller set, ends when the document stops saying so.
-    own_failure = record.get("state") in final and _is_own_failure(record)
-    from_document = record.get("state") in DELETION_STATES or (record.get("state") in final and not own_failure)
-    state = source_state if from_document else str(source.get("state") or record.get("state") or "PENDING")
-    if own_failure:
-        state = str(record["state"])
-    if changed and state in final:
-        state = source_state
-    source_reason = source.get("reason")
-    retries, owners, reason = (
-        read("retries"),
-        previous_metadata.get("owners") or metadata.get("owners"),
-        record.get("reason") if own_failure else source_reason,
-    )
-    migration_timeout = source.get("migration_timeout")
+    if previous is None and source.keys() <= _STATE_FIELD and _HISTORY_FIELDS.isdisjoint(metadata):  # fast path: most clusters
+        return SchedulingStatus(source_state, time, time, "", recorded=False, source_state=source_state)
+    record = _read_record(document, previous)
+
+    created, modified, owners = _read_history(metadata, record.metadata)
+    state = record.find_state(source_state, source.get("state"), final)
+    status = {**source, **{name: value for name, value in record.status.items() if value is not None}}
+    retries, next_retry = (None, None) if record.changed else (status.get("retries"), status.get("scheduled_retry"))
+    awaiting = record.status if record.unchanged or record.changed else {**source, **record.status}
+    source_reason = _keep_type(source.get("reason"), dict)
+    own_reason = None if record.changed else _keep_type(record.status.get("reason"), dict)
     return SchedulingStatus(
         state=state,
-        modified=time if changed else modified or created,
-        created=created,
-        digest=digest,
-        recorded=unchanged,
-        target=read_ref(read("project" if document.key.kind == "MagnumCluster" else "scheduled_to")),
-        scheduled=parse_time(read("scheduled")),
-        triggered=parse_time(read("kube_controller_triggered")),
-        retries=retries if isinstance(retries, int) and not changed else None,
-        next_retry=None if changed else parse_time(read("scheduled_retry")),
-        reason=reason if isinstance(reason, dict) and not (changed and reason is not source.get("reason")) else None,
-        owners=tuple(owner for owner in owners if isinstance(owner, dict)) if isinstance(owners, list) else (),
-        awaited_cluster=str((record if recorded is not None else {**source, **record}).get("auto_cluster_create_started") or ""),
-        migration_timeout=migration_timeout if isinstance(migration_timeout, int) else 0,
-        failed_before=unchanged and state in final and source_state != state,
+        modified=time if record.changed else modified or created or time,
+        created=created or time,
+        digest=record.digest,
+        recorded=record.unchanged,
+        target=read_ref(status.get("project" if document.key.kind == "MagnumCluster" else "scheduled_to")),
+        scheduled=parse_time(status.get("scheduled")),
+        triggered=parse_time(status.get("kube_controller_triggered")),
+        retries=_keep_type(retries, int),
+        next_retry=parse_time(next_retry),
+        reason=own_reason if record.has_own_failure(final) else source_reason,
+        owners=owners,
+        awaited_cluster=str(awaiting.get("auto_cluster_create_started") or ""),
+        migration_timeout=_keep_type(source.get("migration_timeout"), int) or 0,
+        failed_before=record.unchanged and state in final and source_state != state,
         source_state=source_state,
-        source_reason=source_reason if isinstance(source_reason, dict) else None,
+        source_reason=source_reason,
     )
 
 
-def _is_own_failure(record: Body) -> bool:
-    """Return whether the scheduler set the failure, or the wait for a cluster, in a recorded status."""
-    waits = record.get("state") == "WAITING_FOR_CLUSTER_CREATION"
-    return waits or get_field(record, "reason", "code") == NO_SUITABLE_RESOURCE
+def _read_history(source: Body, recorded: Body) -> tuple[datetime | None, datetime | None, tuple[Body, ...]]:
+    """Return when a resource was created and modified, and its owners, given the metadata of the document and of the record."""
+    created, modified = (parse_time(source.get(name)) or parse_time(recorded.get(name)) for name in ("created", "modified"))
+    return created, modified, tuple(list_objects(recorded.get("owners") or source.get("owners")))
+
+
+def _keep_type(value: Any, kind: type[T]) -> T | None:
+    return value if isinstance(value, kind) else None
 
 
 def digest_version(body: Body) -> str:

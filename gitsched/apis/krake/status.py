@@ -146,6 +146,31 @@ _MAX_NAMED = 3
 """Maximum number of resources that one finding names."""
 
 
+def _describe_missing_cloud(scheduler: KrakeScheduler, cloud: ResourceRef, *, is_invalid: bool) -> str:
+    if is_invalid:
+        return f"{cloud.kind} {cloud.name} has an invalid document"
+    known = index_clouds_and_projects(scheduler.snapshot.documents)
+    near = find_near(cloud.name, [ref.name for ref in known if ref.kind == cloud.kind])
+    return f"{cloud.kind} {cloud.name} does not exist" + (f"; did you mean {near}?" if near else "")
+
+
+def _report_state(document: Document) -> Iterator[Finding]:
+    """Yield the finding about the state of a Cluster in which nothing is scheduled there."""
+    state, observation = read_cluster_state(document.body)
+    if state == ONLINE:
+        return
+    if state in FAILURE_STATES:
+        message = f"{document.key} is {state}, so nothing is scheduled there: {observation or FAILURE_STATES[state]}"
+        yield _warn("krake-cluster-unavailable", message, document)
+    elif get_field(document.body, "status", "state") is None and get_field(document.body, "spec", "kubeconfig"):
+        message = f"the state of {document.key} is not set, so nothing is scheduled there: set status.state, for example to ONLINE"
+        yield _warn("krake-cluster-state", message, document)
+    elif state not in CLUSTER_STATES:
+        message = f"{document.key} is {state[:60]!r}, which is not a state of a cluster, so nothing is scheduled there"
+        hint = "; did you mean ONLINE?" if state.upper() == ONLINE else ""
+        yield _warn("krake-cluster-state", message + hint, document)
+
+
 def report_resources(scheduler: KrakeScheduler) -> Iterator[Finding]:
     """Yield the findings about Clusters, clouds, Projects and MagnumClusters."""
     failed_providers: dict[MetricReason, list[tuple[str, Document]]] = {}
@@ -154,27 +179,9 @@ def report_resources(scheduler: KrakeScheduler) -> Iterator[Finding]:
         if metrics.declared:
             yield from _report_metrics(document, metrics, failed_providers)
         if cluster.cloud_missing and cluster.cloud is not None:
-            what = "has an invalid document" if cluster.cloud_quarantined else "does not exist"
-            known = {} if cluster.cloud_quarantined else index_clouds_and_projects(scheduler.snapshot.documents)
-            near = find_near(cluster.cloud.name, [ref.name for ref in known if ref.kind == cluster.cloud.kind])
-            what += f"; did you mean {near}?" if near else ""
-            message = f"{document.key} inherits nothing: its {cluster.cloud.kind} {cluster.cloud.name} {what}"
-            yield _warn("krake-cloud-missing", message, document)
-        state, observation = read_cluster_state(document.body)
-        if state == ONLINE:
-            continue
-        if state in FAILURE_STATES:
-            message = f"{document.key} is {state}, so nothing is scheduled there: {observation or FAILURE_STATES[state]}"
-            yield _warn("krake-cluster-unavailable", message, document)
-        elif get_field(document.body, "status", "state") is None and get_field(document.body, "spec", "kubeconfig"):
-            message = (
-                f"the state of {document.key} is not set, so nothing is scheduled there: set status.state, for example to ONLINE"
-            )
-            yield _warn("krake-cluster-state", message, document)
-        elif state not in CLUSTER_STATES:
-            message = f"{document.key} is {state[:60]!r}, which is not a state of a cluster, so nothing is scheduled there"
-            hint = "; did you mean ONLINE?" if state.upper() == ONLINE else ""
-            yield _warn("krake-cluster-state", message + hint, document)
+            what = _describe_missing_cloud(scheduler, cluster.cloud, is_invalid=cluster.cloud_quarantined)
+            yield _warn("krake-cloud-missing", f"{document.key} inherits nothing: its {what}", document)
+        yield from _report_state(document)
     yield from report_unused_clusters(scheduler)
     owners = index_clouds_and_projects(scheduler.snapshot.documents)
     for candidate in scheduler.clouds_and_projects:

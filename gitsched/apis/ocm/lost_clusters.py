@@ -39,6 +39,11 @@ class LostManagedClusters(NamedTuple):
     placements: Mapping[Key, LostByPlacement] = {}
     skipped: tuple[str, ...] = ()
 
+    @property
+    def since(self) -> dict[str, datetime]:
+        """The lost clusters of all Placements, with the time since when."""
+        return {name: time for one in self.placements.values() for name, time in one.since.items()}
+
 
 NOTHING_LOST = LostManagedClusters()
 
@@ -73,12 +78,7 @@ def find_lost(
         strategy = parse_rollout_strategy(body, select.result.placement.clusters_per_group)
         if not workload.revision or strategy.type == "All":
             continue
-        since = {
-            name: at
-            for name, step in previous.revisions.items()
-            if step.revision == workload.revision and not _has_succeeded(strategy, step, name, reports, at)
-        }
-        since |= previous.lost
+        since = {**_list_unfinished(workload, previous, strategy, reports, at), **previous.lost}
         left |= since.keys() - chosen
         taken = chosen.union(*(one.since for one in found.values()))
         lost = {name: time for name, time in sorted(since.items()) if name not in taken and select.may_choose(name)}
@@ -89,6 +89,14 @@ def find_lost(
     is_waiting = bool(previous.lost) or len({step.revision for step in previous.revisions.values()}) > 1
     skipped = left.difference(*(one.since for one in found.values())) if is_waiting else ()
     return LostManagedClusters(found, tuple(sorted(skipped)))
+
+
+def _list_unfinished(
+    workload: OcmWorkload, previous: PreviousRollout, strategy: RolloutStrategy, reports: RolloutReports, at: datetime
+) -> dict[str, datetime]:
+    """Return the clusters that have the revision of the workload without a success, with the present time."""
+    reached = {name: step for name, step in previous.revisions.items() if step.revision == workload.revision}
+    return {name: at for name, step in reached.items() if not _has_succeeded(strategy, step, name, reports, at)}
 
 
 def _has_succeeded(strategy: RolloutStrategy, step: ClusterRevision, name: str, reports: RolloutReports, at: datetime) -> bool:

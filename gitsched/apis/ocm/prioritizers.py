@@ -20,6 +20,13 @@ _MAX_DIGITS, _NANO_EXPONENT = 18, -9
 _MAX_INT64 = (1 << 63) - 1
 
 
+def _round_up_to_nanos(digits: int, scale: int, *, is_binary: bool) -> tuple[int, int]:
+    """Return an integer and its power of ten in nanos; a quantity with a binary suffix is at most the largest int64."""
+    shift = scale - _NANO_EXPONENT
+    nanos = digits * 10**shift if shift >= 0 else -(-digits // 10**-shift)
+    return (_MAX_INT64, 0) if is_binary and nanos > _MAX_INT64 * 10**9 else (nanos, _NANO_EXPONENT)
+
+
 @lru_cache(maxsize=1 << 12)
 def approximate_float64(text: str) -> float | None:
     """Return a quantity as float64 as apimachinery's AsApproximateFloat64 does; None if it is invalid or not finite.
@@ -44,10 +51,7 @@ def approximate_float64(text: str) -> float | None:
         digits <<= binary
         short = not fraction and 15 - len(whole) - int(binary * 3 / 10) - 1 >= 0 and digits <= _MAX_INT64
     if not short and digits:
-        shift = scale - _NANO_EXPONENT
-        digits, scale = (digits * 10**shift if shift >= 0 else -(-digits // 10**-shift)), _NANO_EXPONENT
-        if binary is not None and digits > _MAX_INT64 * 10**9:
-            digits, scale = _MAX_INT64, 0
+        digits, scale = _round_up_to_nanos(digits, scale, is_binary=binary is not None)
     try:
         value = float(digits) * float(f"1e{scale}") if scale else float(digits)
     except OverflowError:

@@ -243,6 +243,18 @@ class SchedulingRun(NamedTuple):
     basis: DecisionBasis | None
 
 
+def _find_eligible(
+    cluster_sets: ClusterSets, placement: OcmPlacement, previous: PreviousDecisions, record: Body | None, *, is_kept: bool
+) -> EligibleClusters | SkippedPlacement:
+    """Return the clusters among which a Placement is scheduled, or why it is not."""
+    eligible = cluster_sets.find_eligible_clusters(placement)
+    if not isinstance(eligible, EligibleClusters) and not placement.skipped:
+        return SkippedPlacement(placement, previous, record, *eligible, is_kept)
+    if is_kept or not isinstance(eligible, EligibleClusters) or placement.skipped:
+        return SkippedPlacement(placement, previous, record, None, "", is_kept)
+    return eligible
+
+
 def schedule_placements(
     placements: Iterable[OcmPlacement],
     cluster_sets: ClusterSets,
@@ -261,10 +273,11 @@ def schedule_placements(
     `keeps_decisions` says of a Placement with its previous clusters whether it is not scheduled.
     """
     basis = read_basis(read_record(BASIS_KEY))
-    unchanged = basis is not None and basis.digest == digest and basis.decided_at <= now
+    unchanged, time_step = False, at
+    if basis is not None and basis.digest == digest and basis.decided_at <= now:
+        unchanged, time_step = True, basis.decided_at
     ordered = sorted(placements, key=lambda placement: (placement.key.namespace, placement.key.name))
     records: dict[Key, Body | None] = {placement.key: read_record(placement.key) for placement in ordered}
-    time_step = basis.decided_at if basis is not None and unchanged else at
     results, skipped = dict[Key, PlacementResult](), dict[Key, SkippedPlacement]()
     time: datetime | None = None
     for _ in range(MAX_DEADLINES):
@@ -273,11 +286,10 @@ def schedule_placements(
             key = placement.key
             placement_name = (key.namespace, key.name)
             previous_decisions = decision_index.find(placement_name)
-            eligible = cluster_sets.find_eligible_clusters(placement)
             is_kept = keeps_decisions(placement.document, previous_decisions.clusters)
-            if is_kept or placement.skipped or not isinstance(eligible, EligibleClusters):
-                invalid_set, reason = (None, "") if isinstance(eligible, EligibleClusters) or placement.skipped else eligible
-                skipped[key] = SkippedPlacement(placement, previous_decisions, records[key], invalid_set, reason, is_kept)
+            eligible = _find_eligible(cluster_sets, placement, previous_decisions, records[key], is_kept=is_kept)
+            if isinstance(eligible, SkippedPlacement):
+                skipped[key] = eligible
                 continue
             result = schedule_placement(
                 placement, eligible, previous_decisions, decision_index.count_other_decisions(placement_name), records[key], context
@@ -290,7 +302,7 @@ def schedule_placements(
                 time = time_step if time_step > at else time
                 decision_index.update(placement_name, result.decisions)
             results[key], records[key] = result, result.record
-        wakeup = min((result.wakeup for result in results.values() if result.wakeup is not None), default=None)
+        wakeup = min(filter(None, (result.wakeup for result in results.values())), default=None)
         if wakeup is None or wakeup > now:
             break
         time_step, unchanged = wakeup, False

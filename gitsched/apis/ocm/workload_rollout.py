@@ -44,6 +44,29 @@ class WorkloadRollout(NamedTuple):
     skipped: tuple[str, ...] = ()
 
 
+_Strategies = list[tuple[RolloutStrategy, tuple[RolloutGroup, ...]]]
+
+
+def _read_strategies(
+    workload: OcmWorkload, placements: Mapping[Key, PlacementState], clusters: Mapping[str, object], lost: LostManagedClusters
+) -> tuple[dict[Key, tuple[RolloutGroup, ...]], _Strategies]:
+    """Return the decision groups of each Placement, and each strategy with its groups, which have the lost clusters as well. A cluster is
+    in one group."""
+    groups: dict[Key, tuple[RolloutGroup, ...]] = {}
+    assigned: set[str] = set()
+    strategies: _Strategies = []
+    for placement, rollout_strategy in workload.references:
+        state = placements.get(placement)
+        if state is None or placement in groups:
+            continue
+        own = lost.placements.get(placement)
+        groups[placement] = tuple(_read_rollout_groups(state.decisions, clusters, assigned))
+        complete = groups[placement] if own is None else tuple(_drop_clusters(own.groups, assigned))
+        assigned.update(name for group in complete for name in group.clusters)
+        strategies.append((parse_rollout_strategy(rollout_strategy, state.clusters_per_group), complete))
+    return groups, strategies
+
+
 def roll_out_workload(
     workload: OcmWorkload,
     placements: Mapping[Key, PlacementState],
@@ -58,19 +81,8 @@ def roll_out_workload(
 
     The time when commit statuses were read counts as a deadline, too. Only `clusters` that exist are used.
     """
-    groups: dict[Key, tuple[RolloutGroup, ...]] = {}
-    assigned: set[str] = set()
-    strategies: list[tuple[RolloutStrategy, tuple[RolloutGroup, ...]]] = []
-    for placement, rollout_strategy in workload.references:
-        state = placements.get(placement)
-        if state is None or placement in groups:
-            continue
-        own = lost.placements.get(placement)
-        groups[placement] = tuple(_read_rollout_groups(state.decisions, clusters, assigned))
-        complete = groups[placement] if own is None else tuple(_drop_clusters(own.groups, assigned))
-        assigned.update(name for group in complete for name in group.clusters)
-        strategies.append((parse_rollout_strategy(rollout_strategy, state.clusters_per_group), complete))
-    since = {name: time for one in lost.placements.values() for name, time in one.since.items()}
+    groups, strategies = _read_strategies(workload, placements, clusters, lost)
+    since = lost.since
     revisions: Mapping[str, ClusterRevision] = {
         **previous_rollout.revisions,
         **dict.fromkeys(since, ClusterRevision(workload.revision, EPOCH)),
@@ -90,8 +102,8 @@ def roll_out_workload(
         time_step = min(deadlines)
     chosen = frozenset(name for found in groups.values() for group in found for name in group.clusters)
     reached = {name: step for name, step in progress.revisions.items() if name not in since}
-    is_waiting = not chosen or any(reached.get(name, NO_REVISION).revision != workload.revision for name in chosen)
-    if progress.is_complete or not is_waiting:  # nothing waits for the clusters that are lost
+    is_reached = bool(chosen) and {reached.get(name, NO_REVISION).revision for name in chosen} == {workload.revision}
+    if progress.is_complete or is_reached:  # nothing waits for the clusters that are lost
         progress, since = progress._replace(failed=progress.failed - since.keys()), {}
     copied = _find_copied(workload, previous_rollout, reached, chosen)
     reached |= {name: previous_rollout.revisions[other] for name, other in copied.items()}

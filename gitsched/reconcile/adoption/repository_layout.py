@@ -22,7 +22,7 @@ from gitsched.manifests.parsed_file import DEFAULT_LIMITS
 from gitsched.manifests.parser import parse_file
 from gitsched.manifests.sourceignore import IGNORE_FILE, SourceIgnore
 from gitsched.model.document import Body, parse_api_group, read_labels
-from gitsched.model.finding import Finding
+from gitsched.model.finding import Finding, Location
 from gitsched.reconcile.fetch import write_worktree
 from gitsched.reconcile.source.source_reader import is_manifest_path
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES, SYMLINK_MODE
@@ -216,6 +216,13 @@ def _leave_out(layout: Layout, reasons: Mapping[str, LeftOut]) -> Layout:
     )
 
 
+def _find_readers(place: Location, closures: Mapping[str, set[str]], documents: Mapping[str, Collection[str]]) -> list[str]:
+    """Return the directories that read the file of a finding, else those that a document of a tool adds what it is about."""
+    file, document = place.path, place.changed_by.rpartition(":")[0]
+    readers = [path for path, files in closures.items() if file in files or (not files and file.startswith(f"{path}/"))]
+    return readers or [path for path in closures if document in documents.get(path, ())]
+
+
 def leave_out_errors(found: RecognizedLayout, written: str, findings: Iterable[Finding]) -> RecognizedLayout:
     """Return a layout without the bundles about which a validation has errors, given the text of the file of Bundles that it read.
 
@@ -234,11 +241,7 @@ def leave_out_errors(found: RecognizedLayout, written: str, findings: Iterable[F
         if finding.location.path == BUNDLES and starts:
             bundle = layout.bundles[max(bisect_right(starts, finding.location.line) - 1, 0)]
             dropped.setdefault(bundle.name, LeftOut(bundle.name, reason, finding.message))
-        place = finding.location.path
-        readers = [path for path, files in closures.items() if place in files or (len(files) == 0 and place.startswith(f"{path}/"))]
-        if not readers:  # such as a component that the document of a tool adds
-            document = finding.location.changed_by.rpartition(":")[0]
-            readers = [path for path in closures if document in documents.get(path, ())]
+        readers = _find_readers(finding.location, closures, documents)
         for path in readers:
             reasons.setdefault(path, LeftOut(path, reason, text))
     kept = layout._replace(bundles=tuple(bundle for bundle in layout.bundles if bundle.name not in dropped))

@@ -70,8 +70,8 @@ def build_bundle_directories(
         for digest, documents in rendered.items():
             namespace = make_chart_request(charts[digest]).namespace
             found[digest] = found[digest]._replace(failed=documents is None, documents=documents or (), namespace=namespace)
-    for digest, listed in files.items():
-        if digest in wanted and listed.plain:
+    for digest in wanted:
+        if (listed := files[digest]).plain:
             texts = tuple(PrintedDocument(commit.read_blob(listed.files[path]), path, listed.files[path]) for path in listed.plain)
             found[digest] = found[digest]._replace(documents=texts)
     return BuiltBundles(found, tuple(findings), record)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import posixpath
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -113,16 +113,11 @@ def _list_plain_files(path: str, prefix: str, commit: CommitTree) -> DirectoryFi
     It is an error if these depend on each other: the directory has a base and its overlays then.
     """
     below = sorted(entry for entry in commit.entries if entry.startswith(prefix))
-    chart = next((entry for entry in below if posixpath.basename(entry) == "Chart.yaml"), None)
-    if chart is not None:
-        return DirectoryFiles("yaml", missing=f"{path} has the chart {chart}: name its directory, and set spec.helm")
     roots = _list_inner_roots(below)
     closures = resolve_closures(roots, commit)
-    for closure in closures:
-        inner = next((root for root in roots if root != closure.root and _reads(closure, root)), None)
-        if inner is not None:
-            reason = f"{path} has no kustomization.yaml, and {closure.root} builds on {inner}: name the directory of an overlay"
-            return DirectoryFiles("yaml", missing=reason)
+    unusable = _explain_unusable(path, below, closures)
+    if unusable:
+        return DirectoryFiles("yaml", missing=unusable)
     inside = tuple(map(_make_prefix, roots))
     regular = (entry for entry in below if is_manifest_path(entry) and commit.entries[entry][1] & 0o170000 == _REGULAR)
     plain = {entry: commit.entries[entry][0] for entry in regular if not entry.startswith(inside)}
@@ -143,6 +138,18 @@ def _list_inner_roots(paths: Iterable[str]) -> tuple[str, ...]:
         if not any(directory.startswith(f"{root}/") for root in roots):
             roots.append(directory)
     return tuple(roots)
+
+
+def _explain_unusable(path: str, below: Iterable[str], closures: Sequence[Closure]) -> str:
+    """Return why the kustomizations below a directory are not built together; "" if they are."""
+    chart = next((entry for entry in below if posixpath.basename(entry) == "Chart.yaml"), None)
+    if chart is not None:
+        return f"{path} has the chart {chart}: name its directory, and set spec.helm"
+    for outer in closures:
+        inner = next((one.root for one in closures if one.root != outer.root and _reads(outer, one.root)), None)
+        if inner is not None:
+            return f"{path} has no kustomization.yaml, and {outer.root} builds on {inner}: name the directory of an overlay"
+    return ""
 
 
 def _reads(closure: Closure, directory: str) -> bool:

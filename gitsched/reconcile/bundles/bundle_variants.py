@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from gitsched.apis.gitsched.bundle import (
@@ -84,46 +84,33 @@ def read_bundles(
     clusters = read_cluster_metadata(documents)
     findings: list[Finding] = []
     chooser = _VariantChooser(clusters, commit, BundleTools(bundled, config.source.variants, commit), findings)
-    choices = {key: chooser.choose(raw) for key, raw in sorted(bundles.items())}
-    requests = {digest: request for choice in choices.values() for digest, request in choice.requests.items()}
-    files = {digest: chooser.list_files(request) for digest, request in requests.items()}
-    for choice in choices.values():
-        findings += find_missing(choice.bundle, choice.spec, files)
-    used = {use.digest for choice in choices.values() for use in choice.uses.values()}
-    paths = {digest: path for digest, path in chooser.paths.items() if digest in used and not files[digest].missing}
-    built = build_bundle_directories({d: r for d, r in requests.items() if d in used}, files, commit, reader, context)
+    chosen = _ChosenVariants.read({key: chooser.choose(raw) for key, raw in sorted(bundles.items())}, chooser)
+    for choice in chosen.choices.values():
+        findings += find_missing(choice.bundle, choice.spec, chosen.files)
+    paths = {digest: path for digest, path in chooser.paths.items() if digest in chosen.used and not chosen.files[digest].missing}
+    built = build_bundle_directories(chosen.list_used(), chosen.files, commit, reader, context)
     tools = ToolBuilds(paths, bundled, commit, reader, context)
     findings += tools.findings
-    substituted = _list_substituted(documents)
-    always = frozenset(digest for digest, request in requests.items() if request.helm is None and request.path in substituted)
-    assembler = _Assembler(built, DirectoryReader(commit, reader), commit, findings, tools, always)
-    uses = dict.fromkeys(use for choice in choices.values() for use in choice.uses.values())
-    printed = {use: assembler.read(use) for use in uses}
-    scopes = KindScopes([*documents, *(raw for raws in printed.values() for raw in raws or ())], config.kinds)
-    variants = {key: assembler.assemble(choice, printed, scopes, context.commit) for key, choice in choices.items()}
+    assembler = _Assembler(
+        built, DirectoryReader(commit, reader), commit, findings, tools, chosen.list_substituted(_list_substituted(documents))
+    )
+    printed = {use: assembler.read(use) for use in dict.fromkeys(chosen.list_uses())}
+    parts = [raw for raws in printed.values() for raw in raws or ()]
+    scopes = KindScopes([*documents, *parts], config.kinds)
+    variants = {key: assembler.assemble(choice, printed, scopes, context.commit) for key, choice in chosen.choices.items()}
     findings = [*built.findings, *findings]
     return BundleParts(
         variants,
         tuple(dict.fromkeys(findings)),
-        frozenset(path for listed in files.values() for path in listed.resources),
-        frozenset(path for listed in files.values() for path in listed.inputs),
-        tuple(kind for raws in printed.values() for raw in raws or () for kind in read_declared_scopes(raw)),
+        frozenset().union(*(listed.resources for listed in chosen.files.values())),
+        frozenset().union(*(listed.inputs for listed in chosen.files.values())),
+        tuple(kind for raw in parts for kind in read_declared_scopes(raw)),
         built.record._replace(builder=built.record.builder or tools.record.builder, helm=built.record.helm or tools.record.helm),
         any(finding.severity == "error" for finding in findings),
         frozenset(tools.inputs),
         frozenset(chooser.used_rules),
-        _list_owners(choices, files),
+        chosen.list_owners(),
     )
-
-
-def _list_owners(choices: Mapping[Key, _Choice], files: Mapping[str, DirectoryFiles]) -> dict[str, Key]:
-    """Return the first Bundle that reads each file."""
-    owners: dict[str, Key] = {}
-    for key, choice in choices.items():
-        for digest in choice.requests:
-            for path in (*files[digest].resources, *files[digest].inputs):
-                owners.setdefault(path, key)
-    return owners
 
 
 def _list_substituted(documents: Iterable[RawDocument]) -> frozenset[str]:
@@ -234,6 +221,42 @@ def _add_values(body: Body, helm: HelmOptions | None, values: Mapping[str, str])
             inner[last] = text if isinstance(written, str) else written
         merged = merge_values(merged, {parents[0] if parents else name: value})
     return helm._replace(values=merged)
+
+
+class _ChosenVariants(NamedTuple):
+    """The choices of all Bundles; their requests and the files that these read, by digest; and the digests that clusters use."""
+
+    choices: Mapping[Key, _Choice]
+    requests: Mapping[str, DirectoryRequest]
+    files: Mapping[str, DirectoryFiles]
+    used: frozenset[str]
+
+    @classmethod
+    def read(cls, choices: Mapping[Key, _Choice], chooser: _VariantChooser) -> _ChosenVariants:
+        requests = {digest: request for choice in choices.values() for digest, request in choice.requests.items()}
+        files = {digest: chooser.list_files(request) for digest, request in requests.items()}
+        return cls(choices, requests, files, frozenset(use.digest for one in choices.values() for use in one.uses.values()))
+
+    def list_uses(self) -> Iterator[_Use]:
+        """Yield what each cluster uses."""
+        return (use for choice in self.choices.values() for use in choice.uses.values())
+
+    def list_used(self) -> dict[str, DirectoryRequest]:
+        """Return the requests of the directories that clusters use."""
+        return {digest: request for digest, request in self.requests.items() if digest in self.used}
+
+    def list_substituted(self, paths: Container[str]) -> frozenset[str]:
+        """Return the digests of the directories without charts that have these paths."""
+        return frozenset(digest for digest, one in self.requests.items() if one.helm is None and one.path in paths)
+
+    def list_owners(self) -> dict[str, Key]:
+        """Return the first Bundle that reads each file."""
+        owners: dict[str, Key] = {}
+        for key, choice in self.choices.items():
+            for digest in choice.requests:
+                for path in (*self.files[digest].resources, *self.files[digest].inputs):
+                    owners.setdefault(path, key)
+        return owners
 
 
 class _Assembler:

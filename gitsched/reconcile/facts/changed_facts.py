@@ -21,6 +21,7 @@ from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
 
 if TYPE_CHECKING:
     from gitsched.apis.capabilities import DocumentPair
+    from gitsched.apis.gitsched.config import Config
     from gitsched.decide.catalog import RawDocument
     from gitsched.decide.incremental.plan_state import Totals
     from gitsched.reconcile.cache.plan_cache import PlanCache
@@ -98,28 +99,36 @@ def _add_facts(context: RunContext, cache: PlanCache, source: OtherSource) -> tu
     return (pair_documents(before, after), new) if after is not None else None
 
 
+def _read_files(context: RunContext, config: Config, tree: str, paths: Iterable[str]) -> list[RawDocument] | None:
+    """Return the documents of some files of a tree; None if one of them is no file there."""
+    repository = context.source.repository
+    reader = SourceReader(repository, context.caches.files, config, strict=config.source.strict)
+    entries = []
+    for path in paths:
+        entry = repository.find_entry(tree, path)
+        if entry is None or entry[1] not in REGULAR_FILE_MODES:
+            return None
+        entries.append(TreeEntry(path, *entry))
+    reader.prefetch(entries)
+    return [one for entry in entries for one in read_source_file(entry.path, entry.blob, reader).documents]
+
+
 def _read_source(
     context: RunContext, cache: PlanCache, source: OtherSource, before: Mapping[Key, Document]
 ) -> list[RawDocument] | None:
     """Return the documents of the kinds that facts complete as files have them, in the order of these; None if they are not those of the
     last plan and the changes. A document of a facts branch has the path BRANCH:FILE."""
     kinds, changes, totals = list_completed_kinds(), source.changes, cache.header.totals
-    known = {key: document.origin for key, document in before.items() if key not in changes}
-    known |= {key: after.origin for key, (_, after) in changes.items() if after is not None and key[:2] in kinds}
-    changed = {after.origin.path for _, after in changes.values() if after is not None and after.origin is not None}
-    paths = {key: origin.path for key, origin in known.items() if origin is not None}
+    after = {key: document for key, (_, document) in changes.items() if document is not None}
+    changed = {document.origin.path for document in after.values() if document.origin is not None}
+    known = {key: document for key, document in before.items() if key not in changes}
+    known |= {key: document for key, document in after.items() if key[:2] in kinds}
+    paths = {key: document.origin.path for key, document in known.items() if document.origin is not None}
     own = {key: path for key, path in paths.items() if ":" not in path or path in changed or cache.has_source_file(path)}
-    repository, config = context.source.repository, totals.config
-    reader = SourceReader(repository, context.caches.files, config, strict=config.source.strict)
-    entries = []
-    for path in sorted(set(own.values())):
-        entry = repository.find_entry(source.tree, path)
-        if entry is None or entry[1] not in REGULAR_FILE_MODES:
-            return None
-        entries.append(TreeEntry(path, *entry))
-    reader.prefetch(entries)
-    files = (read_source_file(entry.path, entry.blob, reader) for entry in entries)
-    documents = [one for file in files for one in file.documents if (one.group, one.kind) in kinds]
+    documents = _read_files(context, totals.config, source.tree, sorted(set(own.values())))
+    if documents is None:
+        return None
+    documents = [one for one in documents if (one.group, one.kind) in kinds]
     found = _identify(documents, totals)
     return documents if found is not None and found.keys() == own.keys() else None
 

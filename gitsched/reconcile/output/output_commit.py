@@ -236,6 +236,15 @@ def make_plan_cache(caches: Caches, fetched: Fetched, planned: Planned, output_t
     )
 
 
+def _list_settled(fetched: Fetched, output_tree: str, state: CompleteState) -> Mapping[str, str | None] | None:
+    """Return the broken files that the next plan need not read again; None if it has to be complete."""
+    if not state.used_versions:
+        return {}
+    from gitsched.reconcile.source.settled_files import list_settled  # most sources are valid
+
+    return list_settled(fetched, output_tree, state.used_versions)
+
+
 def make_complete_state(
     fetched: Fetched, planned: Planned, output_tree: str, open_store: Callable[[], RowStore], *, is_settled: bool = False
 ) -> PlanCache | None:
@@ -271,11 +280,7 @@ def make_complete_state(
         if unstable is None:
             return None
         totals = totals._replace(unstable=unstable)
-    settled: Mapping[str, str | None] | None = {}
-    if state.used_versions:
-        from gitsched.reconcile.source.settled_files import list_settled  # most sources are valid
-
-        settled = list_settled(fetched, output_tree, state.used_versions)
+    settled = _list_settled(fetched, output_tree, state)
     if settled is None:
         return None
     header = PlanCacheHeader(

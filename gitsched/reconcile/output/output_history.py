@@ -177,17 +177,7 @@ class OutputHistory:
         if record is None:
             yield f"{RUN_METADATA} cannot be read{self._describe_damage(commit)}"
             return
-        digest = read_guard_record(record.guard).digest
-        if digest != (read_guard_record(earlier.guard).digest if earlier is not None else ""):
-            yield f"the guard withholds changes: {digest}" if digest else "the guard withholds nothing any more"
-        copies, copies_before = record.retained, earlier.retained if earlier is not None else ()
-        known, kept = {_identify(copy) for copy in copies_before}, {_identify(copy) for copy in copies}
-        chosen = self._filter.selects_key
-        begun = [copy for copy in copies if _identify(copy) not in known and chosen(copy.workload)]
-        ended = [copy for copy in copies_before if _identify(copy) not in kept and chosen(copy.workload)]
-        yield from (*describe_retained_copies(begun, MAX_COPIES), *describe_ended_copies(ended, MAX_COPIES))
-        retiring, retired = record.retiring.keys(), earlier.retiring.keys() if earlier is not None else set()
-        yield from (f"cluster {name} has no document any more" for name in sorted(retiring - retired))
+        yield from self._compare_records(record, earlier)
         if earlier is not None and parent is not None:
             added, removed = self._compare_clusters(commit, parent)
             yield from (f"cluster {name} is new" for name in added[:MAX_FILES])
@@ -196,6 +186,19 @@ class OutputHistory:
             yield from (f"the directory of cluster {name} is removed" for name in removed[:MAX_FILES])
             if len(removed) > MAX_FILES:
                 yield f"as are those of {len(removed) - MAX_FILES} more"
+
+    def _compare_records(self, record: RunMetadata, earlier: RunMetadata | None) -> Iterator[str]:
+        """Yield how what a run records differs from what the run before recorded: the guard, overlaps, and clusters that are removed."""
+        guard, copies_before, retired = ({}, (), {}) if earlier is None else (earlier.guard, earlier.retained, earlier.retiring)
+        digest = read_guard_record(record.guard).digest
+        if digest != read_guard_record(guard).digest:
+            yield f"the guard withholds changes: {digest}" if digest else "the guard withholds nothing any more"
+        known, kept = (set(map(_identify, copies)) for copies in (copies_before, record.retained))
+        chosen = self._filter.selects_key
+        begun = [copy for copy in record.retained if _identify(copy) not in known and chosen(copy.workload)]
+        ended = [copy for copy in copies_before if _identify(copy) not in kept and chosen(copy.workload)]
+        yield from (*describe_retained_copies(begun, MAX_COPIES), *describe_ended_copies(ended, MAX_COPIES))
+        yield from (f"cluster {name} has no document any more" for name in sorted(record.retiring.keys() - retired.keys()))
 
     def _compare_clusters(self, commit: Commit, parent: Commit) -> tuple[list[str], list[str]]:
         directory = f"{self._output.prefix}{CLUSTERS}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.gitsched.output_config import OutputConfig
 from gitsched.git.remote_refs import list_remote_refs
@@ -19,6 +19,7 @@ from gitsched.reconcile.source.source_notes import (
 from gitsched.render.output_files import CLUSTERS, PLACEMENTS, RUN_METADATA, STATUS
 
 if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config import Config
     from gitsched.git import OutputRepository, Repository, SourceRepository
     from gitsched.model.commit import Commit
 
@@ -31,6 +32,46 @@ _OUTPUT_DIRECTORIES = frozenset((CLUSTERS, STATUS, PLACEMENTS))
 
 
 OpenLocation = Callable[[OutputConfig], OutputLocation]
+
+
+class FollowedOutput(NamedTuple):
+    """Where earlier runs have decided, the settings that count there, what they have reconciled, and whether options chose the location,
+    None if no run is recorded there."""
+
+    location: OutputLocation
+    trusted: TrustedConfig
+    reconciled: ReconciledSource
+    chosen_by_operator: bool | None
+
+
+def follow_output(
+    context: RunContext,
+    found: OutputLocation,
+    settled: TrustedConfig,
+    planned: Commit,
+    open_location: OpenLocation,
+    read_settings: Callable[[str], Config],
+) -> FollowedOutput:
+    """Follow the earlier runs of this source from the location that settings name. The settings of the last source commit that they have
+    planned count, unless `settled` are those of a given commit. `read_settings` returns those of a tree."""
+    config, trusted = settled.config.output, settled
+    location = find_recorded_location(context, found, config, open_location)
+    if settled.commit is None:
+        last = find_last_reconciled(context.source, location)
+        if last is not None:
+            trusted = TrustedConfig(settled.config if last.tree == planned.tree else read_settings(last.tree), last)
+        other_named = trusted.config.output.branch.removeprefix(_HEADS) != location.output.branch
+        is_next = last is not None and last.oid in (planned.oid, *planned.parents)
+        if context.settings.output_branch is None and (other_named or not is_next):
+            later = find_moved_location(context, location, config, open_location)
+            if later is None and last is not None:
+                later = find_later_location(context, location, trusted, planned, open_location)
+            location = later or location
+            last = find_last_reconciled(context.source, later) if later is not None else None
+            if last is not None:
+                trusted = TrustedConfig(read_settings(last.tree), last)
+    chosen = is_chosen_by_operator(location) if location.record is not None else None
+    return FollowedOutput(location, trusted, read_reconciled(location), chosen)
 
 
 def find_recorded_location(

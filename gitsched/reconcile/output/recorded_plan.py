@@ -85,29 +85,16 @@ def find_recorded_plan(
 def find_plan_key(context: RunContext, fetched: Fetched, planned: Planned, written: Written) -> str:
     """Return the key for the commit of a plan; "" if the next run has to make a plan."""
     plan, totals = planned.plan, planned.plan.totals
-    is_plain = (
-        _has_plain_options(context, fetched, planned.tenants)
-        and bool(fetched.source.oid)
-        and not (planned.kept_files or planned.message)
-        and not (planned.builds.kept or totals.config.source.kustomize.remotes)
-        and not (planned.setting_changes or written.refused or written.findings)
-        and not (
-            totals.held
-            or totals.retained
-            or totals.retiring
-            or totals.varied
-            or totals.hidden_codes
-            or totals.recorded
-            or totals.own
-        )
-        and not (plan.releases or plan.rollouts or plan.rollout_records or plan.adopted or plan.observations.time)
-        and not (plan.withheld.moves or plan.withheld.waiting)
-        and not plan.guard.has_changed(GuardRecord(totals.config.guard))
-        and not plan.freeze
-        and not any(
-            (finding.is_change and finding.code != TENANT_CHANGED) or finding.code in VERSION_CODES for finding in plan.findings
-        )
+    unrecorded = (  # the output branch does not say enough of these to repeat the plan
+        *(planned.kept_files, planned.message, planned.builds.kept, planned.setting_changes),
+        *(totals.config.source.kustomize.remotes, totals.held, totals.retained, totals.retiring, totals.varied),
+        *(totals.hidden_codes, totals.recorded, totals.own),
+        *(plan.releases, plan.rollouts, plan.rollout_records, plan.adopted, plan.observations.time, plan.freeze),
+        *(plan.withheld.moves, plan.withheld.waiting, plan.guard.has_changed(GuardRecord(totals.config.guard))),
+        *(written.refused, written.findings),
+        *(one for one in plan.findings if (one.is_change and one.code != TENANT_CHANGED) or one.code in VERSION_CODES),
     )
+    is_plain = fetched.source.oid and _has_plain_options(context, fetched, planned.tenants) and not any(unrecorded)
     if not is_plain or totals.cluster_count != _count_clusters(fetched, written.tree) or _loses_kind(fetched, planned, written):
         return ""
     if _has_broken_parts(planned) or not _is_settled(planned):
@@ -165,17 +152,19 @@ def _has_plain_options(context: RunContext, fetched: Fetched, tenants: tuple[Map
 def _is_repeated(context: RunContext, fetched: Fetched, record: RunMetadata, now: datetime) -> bool:
     """Return whether a run has what the last one had, and nothing is due."""
     trusted, source, repository = fetched.trusted.commit, fetched.source, context.source.repository
-    times = compute_plan_times(fetched.time, record.time, now)
+    unrepeatable = (
+        *(record.observations, record.observed_at, record.facts, record.retiring, record.retained),
+        *(record.rollouts, record.adopted, record.kept_files, record.builds.kept),
+    )
+    # Some deadlines are counted from the time of the source, which another commit changes.
+    is_same_time = compute_plan_times(fetched.time, record.time, now).source_time == record.time
+    is_due = record.next_wakeup is not None and (record.next_wakeup <= now or not is_same_time)
+    trees = (record.source_tree, *(() if trusted is None else (trusted.tree,)))
     return (
         bool(source.oid)
-        and has_same_documents(repository, record.source_tree, source.tree)
-        and (trusted is None or has_same_documents(repository, trusted.tree, source.tree))
+        and all(has_same_documents(repository, tree, source.tree) for tree in trees)
         and record.time <= now
-        # Some deadlines are counted from the time of the source, which another commit changes.
-        and (times.source_time == record.time or record.next_wakeup is None)
-        and (record.next_wakeup is None or record.next_wakeup > now)
-        and not (record.observations or record.observed_at or record.facts or record.retiring or record.retained)
-        and not (record.rollouts or record.adopted or record.kept_files or record.builds.kept)
+        and not (is_due or any(unrepeatable))
         and _has_plain_options(context, fetched, record.tenants)
         and read_releases(context, fetched) is None
         and not list_allowed_changes(context, fetched)

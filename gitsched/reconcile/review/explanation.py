@@ -26,7 +26,7 @@ from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_
 from gitsched.reconcile.output.patched_manifests import describe_refusal
 from gitsched.reconcile.pipeline import use_plan
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
-from gitsched.reconcile.run import Fetched, Planned, RunContext, open_context
+from gitsched.reconcile.run import Fetched, Planned, RunContext, StateUpdate, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_explanation
 from gitsched.report.held import add_hold, add_waiting, add_withheld
@@ -85,14 +85,8 @@ def _explain_from_state(
     if (key in own and len(found_keys) > 1) or list_faults(workloads.plan.findings):
         return None
     if key is None:
-        totals = workloads.plan.totals
-        if totals.repeated or totals.unused or totals.varied or totals.part_kinds:
-            return None
-        if kind.lower() != "cluster" or why_not or name not in index_clusters(workloads.catalog):
-            if known.update.reading_rules is None:
-                return None  # a file may have it as a part of what is built
-            raise Permanent(describe_missing((*workloads.index, *own), kind, namespace, name))
-        return _describe_from_state(workloads, name)
+        is_cluster = kind.lower() == "cluster" and not why_not
+        return _describe_other(workloads, [*workloads.index, *own], (kind, namespace, name), known.update, is_cluster=is_cluster)
     decisions, baseline = workloads.decide_few([] if key in own else [key])
     document = own[key] if key in own else decisions.templates[key]
     found = explain_workload(decisions, document)
@@ -112,6 +106,20 @@ def _explain_from_state(
         return None
     log_ignored_settings(plan)
     return found
+
+
+def _describe_other(
+    workloads: PlannedWorkloads, known: Iterable[Key], wanted: tuple[str, str, str], update: StateUpdate, *, is_cluster: bool
+) -> ClusterExplanation | None:
+    """Describe a cluster that is no known document; None if only a complete plan can tell what is wanted."""
+    totals = workloads.plan.totals
+    if totals.repeated or totals.unused or totals.varied or totals.part_kinds:
+        return None
+    if is_cluster and wanted[2] in index_clusters(workloads.catalog):
+        return _describe_from_state(workloads, wanted[2])
+    if update.reading_rules is None:
+        return None  # a file may have it as a part of what is built
+    raise Permanent(describe_missing(known, *wanted))
 
 
 def _find_cluster(decisions: DecisionSet, key: Key) -> str | None:
@@ -150,16 +158,7 @@ def _explain(
     baseline = make_baseline(decisions, planned.config, max(settings.now, plan.time), plan.observations)
     key = find_key(known, kind, namespace, name)
     if key is None:
-        skipped = find_key((Key("", *each.resource) for each in list_faults(plan.findings) if each.resource), kind, namespace, name)
-        if skipped is not None:
-            faults = tuple(finding for finding in list_faults(plan.findings) if finding.resource == skipped.resource)
-            return Explanation(
-                str(skipped), policy_reason="a bug of gitsched shows on its document; its files stay", findings=faults
-            )
-        if kind.lower() != "cluster" or why_not or name not in index_clusters(decisions.catalog):
-            unread = "".join(f"\n{finding}" for finding in list_faults(plan.findings)[:MAX_NAMES])
-            raise Permanent(f"{describe_missing(known, kind, namespace, name)}{unread}")
-        return describe_cluster(baseline, name, plan.findings)  # its document may be of any kind
+        return _explain_other(baseline, plan, known, (kind, namespace, name), can_be_cluster=not why_not)
     template = decisions.templates.get(key) or own.get(key)
     if template is None:
         findings = tuple(finding for finding in plan.findings if finding.resource == key.resource)
@@ -172,6 +171,22 @@ def _explain(
         return describe_cluster(baseline, cluster, plan.findings)
     found = found or _explain_unselected(decisions, template)
     return _complete(context, plan, baseline, key, found, why_not)
+
+
+def _explain_other(
+    baseline: Baseline, plan: Plan, known: Iterable[Key], wanted: tuple[str, str, str], *, can_be_cluster: bool
+) -> Explanation | ClusterExplanation:
+    """Explain what is `wanted` by kind, namespace and name, and is no known document: one on which a bug shows, or a cluster."""
+    faults = list_faults(plan.findings)
+    skipped = find_key((Key("", *each.resource) for each in faults if each.resource), *wanted)
+    if skipped is not None:
+        own = tuple(finding for finding in faults if finding.resource == skipped.resource)
+        return Explanation(str(skipped), policy_reason="a bug of gitsched shows on its document; its files stay", findings=own)
+    kind, _, name = wanted
+    if kind.lower() != "cluster" or not can_be_cluster or name not in index_clusters(baseline.decisions.catalog):
+        unread = "".join(f"\n{finding}" for finding in faults[:MAX_NAMES])
+        raise Permanent(f"{describe_missing(known, *wanted)}{unread}")
+    return describe_cluster(baseline, name, plan.findings)  # its document may be of any kind
 
 
 def _complete(

@@ -3,9 +3,10 @@ not confirmed them, and whether the commit is signed."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from gitsched.apis.gitsched.config import FILE, Config
+from gitsched.apis.gitsched.output_config import OutputConfig
 from gitsched.diff.setting_changes import list_setting_changes
 from gitsched.git.signatures import verify_commit
 from gitsched.git.urls import identify_repository, redact
@@ -14,6 +15,7 @@ from gitsched.model.changes import SettingChange
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import FieldOrigin, Finding, Location, Pointer
 from gitsched.reconcile.run import Fetched, RunContext, SettingReport
+from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.config_file import read_config_document
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_finding_rules
 from gitsched.reconcile.source.source_reader import make_origin
@@ -109,51 +111,54 @@ def _find_field(context: RunContext, fetched: Fetched, path: str) -> FieldOrigin
     return FieldOrigin(make_origin(document, FILE, entry[0]), ("spec", *path.split(".")))
 
 
-def _list_ignored(context: RunContext, fetched: Fetched, config: Config, *, refuses: bool) -> Iterator[Finding]:
-    """Yield a finding for each setting that has no effect because only the operator decides about it, or that narrows an option."""
-    settings, named, output = context.settings, config.output, fetched.output
-    where = f"{output.branch}{' in ' + fetched.prefix.rstrip('/') if fetched.prefix else ''}"
-
-    def describe_ignored(member: str, value: str, instead: str, cure: str) -> Finding:
-        message = f"{member} is {value}, and the operator has not confirmed it: {instead}. {cure}"
-        return Finding("warning", "setting-ignored", message, _TOP, None, _find_field(context, fetched, member))
-
-    if named.repository and not _is_same_repository(named.repository, settings.output):
-        shown = redact(named.repository)[:200]
-        instead = (
-            f"decisions go to {redact(settings.output)}"
-            if settings.output
-            else "decisions go to the source repository, if a run has put some there"
-        )
-        yield describe_ignored(
-            "output.repository", shown, instead, _say_how_to_confirm("--output-repository", "output.repository", shown)
-        )
-    if settings.output_branch is None and named.branch.removeprefix("refs/heads/") != output.branch:
-        cure = _say_how_to_confirm("--output-branch", "output.branch", named.branch)
-        yield describe_ignored(
-            "output.branch", named.branch, f"decisions stay on the branch {where}, where earlier runs have put them", cure
-        )
-    if settings.output_path is None and named.path != fetched.prefix.rstrip("/"):
-        cure = f"To confirm it: output.path: '{named.path}' in {OPERATOR_FILE}"
-        yield describe_ignored(
-            "output.path", named.path or "the root", f"decisions stay in {fetched.prefix.rstrip('/') or 'the root'}", cure
-        )
-    if named.push and not settings.push and output.remote is None:
-        instead = "decisions are not pushed to origin"
-        yield describe_ignored("output.push", "true", instead, _say_how_to_confirm("--push", "output.push", "origin"))
-    if named.push is False and output.remote is not None and not settings.push:
+def _list_ignored_pushes(
+    report: Callable[[str, str, str], Finding], settings: RunSettings, named: OutputConfig, *, refuses: bool, is_local: bool
+) -> Iterator[Finding]:
+    """Yield findings where output.push has no effect, or narrows an option."""
+    if named.push and is_local and not settings.push:
+        cure = _say_how_to_confirm("--push", "output.push", "origin")
+        message = f"output.push is true, and the operator has not confirmed it: decisions are not pushed to origin. {cure}"
+        yield report("setting-ignored", "output.push", message)
+    if named.push is False and not (is_local or settings.push):
         message = (
             "output.push is false, which has no effect for a repository at a URL: decisions are always pushed there; remove it"
         )
-        yield Finding("warning", "setting-ignored", message, _TOP, None, _find_field(context, fetched, "output.push"))
-    if refuses and settings.push and output.remote is None:
+        yield report("setting-ignored", "output.push", message)
+    if refuses and is_local and settings.push:
         message = f"output.push is false: decisions stay in this repository, although the operator names {settings.push} to push them to; "
-        message += f"remove output.push from {FILE} to push them"
-        yield Finding("warning", "push-disabled", message, _TOP, None, _find_field(context, fetched, "output.push"))
+        yield report("push-disabled", "output.push", f"{message}remove output.push from {FILE} to push them")
+
+
+def _list_ignored(context: RunContext, fetched: Fetched, config: Config, *, refuses: bool) -> Iterator[Finding]:
+    """Yield a finding for each setting that has no effect because only the operator decides about it, or that narrows an option."""
+    settings, named, output = context.settings, config.output, fetched.output
+    place = fetched.prefix.rstrip("/")
+
+    def report(code: str, member: str, message: str) -> Finding:
+        return Finding("warning", code, message, _TOP, None, _find_field(context, fetched, member))
+
+    def report_unconfirmed(member: str, value: str, instead: str, option: str) -> Finding:
+        cure = _say_how_to_confirm(option, member, value)
+        return report("setting-ignored", member, f"{member} is {value}, and the operator has not confirmed it: {instead}. {cure}")
+
+    if named.repository and not _is_same_repository(named.repository, settings.output):
+        where = redact(settings.output) if settings.output else "the source repository, if a run has put some there"
+        yield report_unconfirmed(
+            "output.repository", redact(named.repository)[:200], f"decisions go to {where}", "--output-repository"
+        )
+    if settings.output_branch is None and named.branch.removeprefix("refs/heads/") != output.branch:
+        where = f"{output.branch}{f' in {place}' if place else ''}"
+        instead = f"decisions stay on the branch {where}, where earlier runs have put them"
+        yield report_unconfirmed("output.branch", named.branch, instead, "--output-branch")
+    if settings.output_path is None and named.path != place:
+        message = f"output.path is {named.path or 'the root'}, and the operator has not confirmed it: decisions stay in "
+        cure = f"To confirm it: output.path: '{named.path}' in {OPERATOR_FILE}"
+        yield report("setting-ignored", "output.path", f"{message}{place or 'the root'}. {cure}")
+    yield from _list_ignored_pushes(report, settings, named, refuses=refuses, is_local=output.remote is None)
     if named.signing is not None and tuple(named.signing) != settings.signing:
         shown = f"{named.signing.format}:{named.signing.key}"[:200]
         instead = "commits are signed with the key of the operator" if settings.signing else "commits are not signed"
-        yield describe_ignored("output.signing", shown, instead, _say_how_to_confirm("--sign", "output.signing", shown))
+        yield report_unconfirmed("output.signing", shown, instead, "--sign")
 
 
 def _is_same_repository(one: str, other: str | None) -> bool:

@@ -48,6 +48,36 @@ def needs_last_valid(file: SourceFile) -> bool:
     return file.broken or file.file.reason == NOT_YAML
 
 
+class _WantedDocuments:
+    """Documents of a file that earlier versions have to replace.
+
+    `broken` are those that cannot be used, by identity. While documents are `hidden`, because a syntax error hides the identities or other
+    content took the place of documents, every document of the newest readable version counts that the file does not have.
+    """
+
+    def __init__(self, path: str, blob: str, file: ParsedFile, *, lost: bool) -> None:
+        self._path = path
+        self._present = {read_identity(parsed) for parsed in file.documents if not parsed.broken}
+        self.broken = {read_identity(parsed): self._keep_broken(parsed, blob) for parsed in file.documents if parsed.broken}
+        self.hidden = file.unreadable or lost or not file.documents
+
+    def take(self, before: ParsedFile, blob: str) -> list[ParsedDocument]:
+        """Return the valid documents of an earlier version that replace broken or hidden ones, which are not wanted any more."""
+        earlier = {read_identity(parsed): parsed for parsed in before.documents if not parsed.broken}
+        hidden = {read_identity(parsed) for parsed in before.documents} - self._present if self.hidden else set[_Identity]()
+        found = {identity: parsed for identity, parsed in earlier.items() if identity in self.broken or identity in hidden}
+        for parsed in before.documents:
+            if parsed.broken and read_identity(parsed) in hidden:
+                self.broken.setdefault(read_identity(parsed), self._keep_broken(parsed, blob))
+        self.hidden = False
+        for identity in found:
+            self.broken.pop(identity, None)
+        return list(found.values())
+
+    def _keep_broken(self, parsed: ParsedDocument, blob: str) -> RawDocument:
+        return make_raw_document(parsed.body, make_origin(parsed, self._path, blob), broken=True)
+
+
 class LastValidDocuments:
     """Restores broken files of a tree, each once. `failed` are those on which a bug shows, so that nobody knows their documents."""
 
@@ -77,47 +107,35 @@ class LastValidDocuments:
         }
 
     def _restore(self, path: str, blob: str, file: ParsedFile, lost: bool) -> RestoredFile:
-        """Replace documents by identity, each with the newest version of it that is valid.
-
-        Where a syntax error hides the identities, or other content took the place of documents, every document of the newest readable
-        version counts that the file does not have.
-        """
-        present = {read_identity(parsed) for parsed in file.documents if not parsed.broken}
-        broken = {read_identity(parsed): make_origin(parsed, path, blob) for parsed in file.documents if parsed.broken}
-        bodies = {read_identity(parsed): parsed.body for parsed in file.documents if parsed.broken}
-        hidden = file.unreadable or lost or not file.documents
-        used: list[_UsedVersion] = []
-        for version in self._find_versions(path):
-            if not broken and not hidden:
-                break
-            if version.blob == blob:
-                continue  # the last run read the same bytes
-            before = self._reader.read(version.blob, path, version.repository)
-            good = {read_identity(parsed): parsed for parsed in before.documents if not parsed.broken}
-            if not good or before.unreadable or (lost and file.documents and len(before.others) >= len(file.others)):
-                continue
-            found = {
-                identity: parsed for identity, parsed in good.items() if identity in broken or (hidden and identity not in present)
-            }
-            if hidden:
-                hidden = False
-                for parsed in before.documents:
-                    identity = read_identity(parsed)
-                    if parsed.broken and identity not in present:
-                        broken.setdefault(identity, make_origin(parsed, path, version.blob))
-                        bodies.setdefault(identity, parsed.body)
-            for identity in found:
-                broken.pop(identity, None)
-            if found or not used:
-                used.append(_UsedVersion(version, before, list(found.values())))
+        """Replace documents by identity, each with the newest version of it that is valid."""
+        wanted = _WantedDocuments(path, blob, file, lost=lost)
+        used = list(self._take_versions(path, blob, wanted, len(file.others) if lost and file.documents else None))
         used = [entry for entry in used if entry.found] or used[:1]
         versions = tuple(entry.version for entry in used)
         if len(used) > 1:
             used = [self._combine(path, used)]
         documents = [make_raw_document(p.body, make_origin(p, path, entry.version.blob)) for entry in used for p in entry.found]
-        documents += [make_raw_document(bodies[identity], origin, broken=True) for identity, origin in broken.items()]
+        documents += wanted.broken.values()
         documents += self._find_hidden_rollouts(path, blob, file, documents) if file.unreadable else ()
         return RestoredFile(tuple(documents), _make_last_valid(used[0]) if used else None, versions)
+
+    def _take_versions(self, path: str, blob: str, wanted: _WantedDocuments, others: int | None) -> Iterator[_UsedVersion]:
+        """Yield the versions that have something of what is wanted, and the first one with valid documents. One with at least as many
+        `others` is left out: it lost its documents as well."""
+        is_first = True
+        for version in self._find_versions(path):
+            if not (wanted.broken or wanted.hidden):
+                return
+            if version.blob == blob:
+                continue  # the last run read the same bytes
+            before = self._reader.read(version.blob, path, version.repository)
+            is_emptied = others is not None and len(before.others) >= others
+            if before.unreadable or is_emptied or all(parsed.broken for parsed in before.documents):
+                continue
+            found = wanted.take(before, version.blob)
+            if found or is_first:
+                yield _UsedVersion(version, before, found)
+            is_first = False
 
     def _find_hidden_rollouts(
         self, path: str, blob: str, file: ParsedFile, documents: Sequence[RawDocument]

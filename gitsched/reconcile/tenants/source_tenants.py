@@ -67,52 +67,19 @@ def read_tenants(
     A Tenant inside of the path of another one is ignored. One inside of its own path allows nothing, because its tenant could change it,
     and neither does one that cannot be used.
     """
-    known = read_trusted_tenants(trusted)
     candidates = [document for document in documents if document.kind == TENANT and document[4:6] == TENANT_KIND]
-    findings: list[Finding] = []
-    own: list[Tenant] = []
-    records: list[Mapping[str, Any]] = []
-    names: set[str] = set()
-    taken: dict[str, Tenant] = {}
     parsed = [
         (document, _parse(document)._replace(fields=locate(document.body, document.origin)))
         for document in candidates[:MAX_TENANTS]
     ]
-    known = _locate_unchanged(known, parsed)
+    known = _locate_unchanged(read_trusted_tenants(trusted), parsed)
+    reading = _TenantReading(known)
     if len(candidates) > MAX_TENANTS:
         text = f"the source has {len(candidates)} Tenants: only the first {MAX_TENANTS} count; remove the others"
-        findings.append(Finding("error", "tenant-invalid", text))
-    known_paths, paths, known_names = _PathIndex(known), _PathIndex(known), {tenant.name: tenant for tenant in reversed(known)}
+        reading.findings.append(Finding("error", "tenant-invalid", text))
     for document, tenant in _order(parsed, known):
-        path = document.origin.path if document.origin is not None else ""
-        outer = paths.find(path, other_than=tenant.name)
-        if outer is not None or known_paths.find(path) is not None:
-            if outer is not None or tenant not in known:
-                whose = outer.title if outer is not None else f"Tenant {tenant.name}"
-                text = f"this Tenant has no effect: it is in a path of {whose}; define Tenants outside of the paths of all tenants"
-                findings.append(_make_finding(document, "tenant-kind", text))
-            continue
-        if tenant.name in names:
-            text = f"Tenant {tenant.name} is defined more than once: only the first one counts; remove the others"
-            findings.append(_make_finding(document, "tenant-invalid", text))
-            continue
-        names.add(tenant.name)
-        if not tenant.closed and _PathIndex([tenant]).find(path) is not None:
-            reason = "it is in one of its own paths, where its tenant could change it"
-            tenant = read_closed_tenant(document.body, tenant.location, reason)._replace(fields=tenant.fields)
-            text = f"{tenant.title} allows nothing: {reason}; move it to another directory"
-            findings.append(_make_finding(document, "tenant-invalid", text))
-        for directory in tenant.paths:
-            folded = fold_path(directory)
-            if folded in taken:
-                text = f"{directory} belongs to {taken[folded].title}: remove it from this Tenant"
-                findings.append(_make_finding(document, "tenant-invalid", text))
-            taken.setdefault(folded, tenant)
-        own.append(tenant)
-        paths.add(tenant)
-        findings += _describe_change(document, tenant, known_names.get(tenant.name))
-        if not tenant.closed:
-            records.append(_write_record(document, tenant))
+        reading.add(document, tenant)
+    own, records, findings = reading.own, reading.records, reading.findings
     kept = {str(record.get("name")): record for record in trusted}
     for tenant in own:
         if not tenant.closed:
@@ -120,6 +87,7 @@ def read_tenants(
         records.append(kept[tenant.name] if tenant.name in kept else _write_closed_record(tenant))
         if not tenant.paths and tenant.name not in kept:
             findings.append(_report_unreadable(tenant))
+    names = {tenant.name for tenant in own}
     for tenant in known:
         if tenant.name not in names:
             text = f"{tenant.title} is removed: its rules still count in this run, because the trusted side has it"
@@ -159,6 +127,51 @@ def _order(parsed: list[tuple[RawDocument, Tenant]], known: Sequence[Tenant]) ->
         return document.origin is not None and paths.find(document.origin.path) is not None
 
     return sorted(parsed, key=lambda entry: (is_inside(entry[0]), entry[1].name))
+
+
+class _TenantReading:
+    """Reads the Tenants of a source one after the other: those that count are `own`, with their `records` unless they allow nothing."""
+
+    def __init__(self, known: Sequence[Tenant]) -> None:
+        self._known, self._known_paths, self._paths = known, _PathIndex(known), _PathIndex(known)
+        self._known_names = {tenant.name: tenant for tenant in reversed(known)}
+        self._names: set[str] = set()
+        self._taken: dict[str, Tenant] = {}
+        self.own: list[Tenant] = []
+        self.records: list[Mapping[str, Any]] = []
+        self.findings: list[Finding] = []
+
+    def add(self, document: RawDocument, tenant: Tenant) -> None:
+        path = document.origin.path if document.origin is not None else ""
+        outer = self._paths.find(path, other_than=tenant.name)
+        if outer is not None or self._known_paths.find(path) is not None:
+            if outer is not None or tenant not in self._known:
+                whose = outer.title if outer is not None else f"Tenant {tenant.name}"
+                text = f"this Tenant has no effect: it is in a path of {whose}; define Tenants outside of the paths of all tenants"
+                self._report(document, text, "tenant-kind")
+            return
+        if tenant.name in self._names:
+            text = f"Tenant {tenant.name} is defined more than once: only the first one counts; remove the others"
+            self._report(document, text)
+            return
+        self._names.add(tenant.name)
+        if not tenant.closed and _PathIndex([tenant]).find(path) is not None:
+            reason = "it is in one of its own paths, where its tenant could change it"
+            tenant = read_closed_tenant(document.body, tenant.location, reason)._replace(fields=tenant.fields)
+            self._report(document, f"{tenant.title} allows nothing: {reason}; move it to another directory")
+        for directory in tenant.paths:
+            folded = fold_path(directory)
+            if folded in self._taken:
+                self._report(document, f"{directory} belongs to {self._taken[folded].title}: remove it from this Tenant")
+            self._taken.setdefault(folded, tenant)
+        self.own.append(tenant)
+        self._paths.add(tenant)
+        self.findings += _describe_change(document, tenant, self._known_names.get(tenant.name))
+        if not tenant.closed:
+            self.records.append(_write_record(document, tenant))
+
+    def _report(self, document: RawDocument, text: str, code: str = "tenant-invalid") -> None:
+        self.findings.append(_make_finding(document, code, text))
 
 
 class _PathIndex:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from gitsched.apis.gitsched.config import FILE, Config, KindScope
 from gitsched.apis.gitsched.tenancy import PLATFORM, Tenancy, TenantPaths
@@ -32,6 +32,7 @@ from gitsched.render.run_metadata import BuildRecord
 if TYPE_CHECKING:
     from gitsched.reconcile.source.last_valid_documents import RestoredFile
 
+T = TypeVar("T")
 _REPEATED_CODES = frozenset(("kustomize-no-root", "variant-unused"))
 """Codes of findings about gitsched.yaml that say that something matches nothing: it may match something of another owner."""
 
@@ -81,26 +82,7 @@ def read_tenant_files(
     tenants = read_tenants(documents, trusted, make_rule_locator(source.repository))
     paths, config, given = tenants.paths, source.config, source
     source = _read_hidden_files(source, paths, reader)
-    files_by_owner: dict[str, dict[str, SourceFile]] = {PLATFORM: {}}
-    for path, file in source.files.items():
-        files_by_owner.setdefault(paths.find_owner(path), {})[path] = file
-    restored_paths: dict[str, list[str]] = {}
-    for path in source.restored:
-        restored_paths.setdefault(paths.find_owner(path), []).append(path)
-    readable = ReadableEntries(source.entries, paths)
-    with_unread = {paths.find_owner(entry.path) for entry in source.manifests if entry.path not in source.files}
-    clusters = _list_clusters(source, paths)
-    made: dict[str, KustomizedTree] = {}
-    for owner, files in sorted(files_by_owner.items()):  # the platform first
-        own = [document for file in files.values() for document in file.documents]
-        restored_files = (source.restored[path] for path in restored_paths.get(owner, ()) if path in files)
-        own += [document for found in restored_files for document in found.documents]
-        entries = readable.list_of(owner)
-        if source.needs_builds(entries, owner in with_unread, files, own):
-            if owner != PLATFORM:  # clusters of tenants have no labels or annotations that choose variants
-                own = [*clusters, *(document for document in own if document[4:6] not in list_cluster_kinds())]
-            restricted = None if builds is None else _restrict(builds, paths, owner)
-            made[owner] = read_kustomized_tree(entries, files, reader, config, restricted, own)
+    made = _build_each_owner(source, paths, reader, builds)
     remaining = _merge_files(source.files, paths, made)
     admitted = _list_documents(source, remaining, paths, made)
     parts = [(part, _list_rules(paths, owner, part.document)) for owner, one in made.items() for part in one.documents]
@@ -122,15 +104,45 @@ def read_tenant_files(
         tenancy=admission.tenancy,
         tenants=tenants.records,
     )
-    restored = {
-        path: file
-        for path, file in source.restored.items()
-        if path in remaining and (remaining[path].broken or not source.files[path].broken)  # else only a part was broken
-    }
     refusals = frozenset(filter(is_about_one_document, admission.findings))
     is_allowed = all(finding.code == TENANT_CHANGED or finding in refusals for finding in findings)
     is_plain = source is given and is_allowed and all(one.is_unchanged for one in made.values())
-    return TenantTree(remaining, restored, tree, is_plain, tuple(made.values()))
+    return TenantTree(remaining, _list_restored(source, remaining), tree, is_plain, tuple(made.values()))
+
+
+def _build_each_owner(
+    source: OwnedFiles, paths: TenantPaths, reader: SourceReader, builds: Callable[[], BuildContext] | None
+) -> dict[str, KustomizedTree]:
+    """Build the kustomizations of each owner from its own files, and from others that it may read. The platform is the first."""
+    files_by_owner = {PLATFORM: dict[str, SourceFile](), **_group_by_owner(source.files, paths)}
+    restored = _group_by_owner(source.restored, paths)
+    readable = ReadableEntries(source.entries, paths)
+    with_unread = {paths.find_owner(entry.path) for entry in source.manifests if entry.path not in source.files}
+    clusters = _list_clusters(source, paths)
+    made: dict[str, KustomizedTree] = {}
+    for owner, files in sorted(files_by_owner.items()):
+        own = [document for file in files.values() for document in file.documents]
+        own += [document for path, found in restored.get(owner, {}).items() if path in files for document in found.documents]
+        entries = readable.list_of(owner)
+        if source.needs_builds(entries, owner in with_unread, files, own):
+            if owner != PLATFORM:  # clusters of tenants have no labels or annotations that choose variants
+                own = [*clusters, *(document for document in own if document[4:6] not in list_cluster_kinds())]
+            restricted = None if builds is None else _restrict(builds, paths, owner)
+            made[owner] = read_kustomized_tree(entries, files, reader, source.config, restricted, own)
+    return made
+
+
+def _group_by_owner(files: Mapping[str, T], paths: TenantPaths) -> dict[str, dict[str, T]]:
+    found: dict[str, dict[str, T]] = {}
+    for path, file in files.items():
+        found.setdefault(paths.find_owner(path), {})[path] = file
+    return found
+
+
+def _list_restored(source: OwnedFiles, remaining: Mapping[str, SourceFile]) -> dict[str, RestoredFile]:
+    """Return the restored files of which more than a part is broken."""
+    files = ((path, file, remaining.get(path)) for path, file in source.restored.items())
+    return {path: file for path, file, kept in files if kept is not None and (kept.broken or not source.files[path].broken)}
 
 
 def _read_hidden_files(source: OwnedFiles, paths: TenantPaths, reader: SourceReader) -> OwnedFiles:

@@ -20,7 +20,7 @@ from gitsched.apis.karmada.policy.policy_options import find_missing_prerequisit
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.karmada.warnings import find_binding_warnings
-from gitsched.model.document import Body, Document
+from gitsched.model.document import Body, Document, Key
 from gitsched.model.scheduling import Outcome
 
 
@@ -34,29 +34,15 @@ def decide_binding(
     """Decide the binding of a workload with the policy that selects it; None without a policy and without dependents."""
     policy, claim = state.find_policy(template, record)
     if policy is None:
-        if claim is not None and claim in state.snapshot.quarantined:
-            kept = keep_previous(state, template, attachment, f"its policy {claim} is broken")
-            if kept is not None or attachment is None:
-                return kept or wait_for_policy(state, template, claim)
-        if record is not None and state.snapshot.load_holds is not None:
-            from gitsched.apis.karmada.binding.held_binding import hold_unselected  # few workloads lose their policy
-
-            held_outcome = hold_unselected(state, template, attachment, record)
-            if held_outcome is not None:
-                return held_outcome
-        attached = decide_attached(state, template, attachment, record) if attachment else None
-        return _report_preference(state, template, attached, None) if attached is not None else None
+        return _decide_unselected(state, template, claim, record, attachment)
     if policy.has_prerequisites:
         missing = find_missing_prerequisite(policy, template, state.overrides, state.snapshot.templates)
         if missing is not None:
             return wait_for_prerequisite(state, template, policy, attachment, missing)
     passes = run_passes(state, dependencies, template, policy, record, attachment)
     before = list_previous_targets(passes[0].previous.clusters, record)
-    if (
-        state.snapshot.load_holds is not None
-        and not state.snapshot.fixed
-        and (_leaves_clusters(passes, state.fleet.index) or state.snapshot.has_adopted)
-    ):
+    snapshot, needs_holds = state.snapshot, state.snapshot.load_holds is not None and not state.snapshot.fixed
+    if needs_holds and (snapshot.has_adopted or _leaves_clusters(passes, state.fleet.index)):
         from gitsched.apis.karmada.binding.held_binding import drop_lost_clusters, find_hold, hold_binding  # few workloads move
 
         scheduled = drop_lost_clusters(state, template, record)
@@ -71,7 +57,8 @@ def decide_binding(
         kept = keep_if_overrides_fail(state, template, attachment, [step.outcome for step in passes], record)
         if kept is not None:
             return kept
-    trigger = next((found for step in reversed(passes) if (found := _find_reschedule_trigger(state, template, step))), "")
+    triggers = (_find_reschedule_trigger(state, template, step) for step in reversed(passes))
+    trigger = next(filter(None, triggers), "")
     outcome = passes[-1].outcome
     warnings = tuple(find_binding_warnings(state, template, passes, attached=attachment is not None))
     more = () if dependencies is None else dependencies.list_findings(template)
@@ -83,6 +70,24 @@ def decide_binding(
             findings=(*outcome.findings, *warnings, *more),
         )
     return outcome if passes[-1].request.preferred is None else _report_preference(state, template, outcome, passes[-1])
+
+
+def _decide_unselected(
+    state: KarmadaState, template: Document, claim: Key | None, record: Body | None, attachment: Attachment | None
+) -> Outcome | None:
+    """Decide the binding of a workload that no policy selects; None without dependents. `claim` is the policy that selected it before."""
+    if claim is not None and claim in state.snapshot.quarantined:
+        kept = keep_previous(state, template, attachment, f"its policy {claim} is broken")
+        if kept is not None or attachment is None:
+            return kept or wait_for_policy(state, template, claim)
+    if record is not None and state.snapshot.load_holds is not None:
+        from gitsched.apis.karmada.binding.held_binding import hold_unselected  # few workloads lose their policy
+
+        held = hold_unselected(state, template, attachment, record)
+        if held is not None:
+            return held
+    attached = decide_attached(state, template, attachment, record) if attachment else None
+    return _report_preference(state, template, attached, None) if attached is not None else None
 
 
 def _report_preference(state: KarmadaState, template: Document, outcome: Outcome, last: SchedulingPass | None) -> Outcome:

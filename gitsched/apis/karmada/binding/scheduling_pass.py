@@ -3,7 +3,7 @@ target cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -32,7 +32,7 @@ from gitsched.apis.karmada.state import KarmadaState
 from gitsched.kinds.run_once_kinds import RUN_ONCE_KINDS
 from gitsched.model.document import Body, Document, get_field, list_objects
 from gitsched.model.finding import Finding, Severity, format_count, format_names, format_part, locate_document
-from gitsched.model.scheduling import Assignment, Decision, Outcome, TargetCluster, make_full_targets
+from gitsched.model.scheduling import Assignment, Decision, Outcome, Request, TargetCluster, make_full_targets
 from gitsched.schedule import pipeline
 
 if TYPE_CHECKING:
@@ -66,14 +66,9 @@ def run_pass(
         current = failover.evict(template, policy, failover.drop_finished_tasks(template, previous, time), time)
     trigger = find_schedule_trigger(policy, requirements, current, current.clusters, state.leaving_clusters)
     request = state.build_request(template, policy, requirements, current, time)
-    if is_fixed or is_scheduling_skipped(policy, current):
-        attempt = failback.SchedulingAttempt(request, trigger, None)
-    elif settings.mode == "Never":
-        decision = pipeline.schedule(request, state.fleet) if trigger is not None else None
-        attempt = failback.SchedulingAttempt(request, trigger, decision)
-    else:
-        timers = failback.read_failback_timers(current.annotations)
-        attempt = failback.schedule_with_failback(settings, request, trigger, timers, state.fleet, time)
+    attempt = failback.SchedulingAttempt(request, trigger, None)
+    if not (is_fixed or is_scheduling_skipped(policy, current)):
+        attempt = _schedule(state, request, trigger, current, time)
     if settings.mode != "Never" and state.failover.read_purge_mode(policy) != "Directly":
         tasks = failback.make_failback_tasks(attempt, current.observed_group, current.clusters, state.fleet.index, time)
         current = current._replace(eviction_tasks=(*current.eviction_tasks, *tasks))
@@ -82,12 +77,10 @@ def run_pass(
     if timers := find_failback_timers(state, template, policy, requirements, current, result, time):
         result = result._replace(failback_timers=timers)
     annotations = failover.write_annotations(template, policy, previous, result, time) if failover is not None else {}
-    uncertain: list[Assignment] = []
-    if state.fleet.has_capacity:
-        allocatable = state.inventory.allocatable
-        uncertain = list_uncertain_fits(state.fleet, request, previous, result.clusters, allocatable)
-        if uncertain:
-            annotations |= annotate_exceeded_capacity(state.fleet, request, previous, uncertain, allocatable)
+    fleet, allocatable = state.fleet, state.inventory.allocatable
+    uncertain = list_uncertain_fits(fleet, request, previous, result.clusters, allocatable) if fleet.has_capacity else []
+    if uncertain:
+        annotations |= annotate_exceeded_capacity(fleet, request, previous, uncertain, allocatable)
     if annotations:
         result = result._replace(annotations=annotations)
     body = write_binding(template, policy, requirements, current, result, state.parts)
@@ -138,6 +131,18 @@ def _follow_queue(
 def find_decisive_pass(passes: Sequence[SchedulingPass]) -> SchedulingPass:
     """Return the last pass that called the scheduler, else the last one."""
     return next((step for step in reversed(passes) if step.decision is not None), passes[-1])
+
+
+def _schedule(
+    state: KarmadaState, request: Request, trigger: str | None, current: PreviousState, time: datetime
+) -> failback.SchedulingAttempt:
+    """Call the scheduler if there is a trigger, or a failback timer has ended."""
+    settings = state.settings.failback
+    if settings.mode != "Never":
+        timers = failback.read_failback_timers(current.annotations)
+        return failback.schedule_with_failback(settings, request, trigger, timers, state.fleet, time)
+    decision = pipeline.schedule(request, state.fleet) if trigger is not None else None
+    return failback.SchedulingAttempt(request, trigger, decision)
 
 
 def is_scheduling_skipped(policy: PropagationPolicy, current: PreviousState) -> bool:
@@ -259,51 +264,73 @@ def find_target_clusters(
     existing = state.fleet.index
     variants = state.read_variant_requirements(template)
     revised = divided and not state.autoscalers.retains_replicas(template)
-    edits: Mapping[str, tuple[tuple[str, int], ...]] = {}
-    if revised:
-        edits = (
-            revise_replicas(template, requirements, assignments)
-            if variants is None
-            else variants.revise_replicas(assignments, read_uid(template))
-        )
-    present: Sequence[Assignment] = assignments
-    if not all(map(existing.__contains__, [pair[0] for pair in assignments])):
-        present = [pair for pair in assignments if pair[0] in existing]
+    present = [pair for pair in assignments if pair[0] in existing]
+    edits = _revise_assigned(template, requirements, variants, assignments) if revised else {}
     targets = (
         [TargetCluster(a.name, a.replicas or None, False, edits.get(a.name, ())) for a in present]
         if edits
         else make_full_targets(present)
     )
-    assigned = {assignment.name for assignment in assignments} if tasks else set()
-    runs_once = bool(tasks and present) and template.key[:2] in RUN_ONCE_KINDS
+    if tasks:
+        kept = _list_kept_copies(template, tasks, requirements, variants, revised=revised, replaced=bool(present))
+        taken = {assignment.name for assignment in assignments}
+        targets += [target for target in kept if target.cluster in existing and target.cluster not in taken]
+    merged = merge_target_clusters(tuple(targets), attachment, existing)
+    overridden, findings = _complete_manifests(state, template, merged, variants)
+    if len(present) < len(assignments):
+        missing = [a for a in assignments if a.name not in existing]
+        gone = _report_missing_clusters(template, missing, requirements if divided else None, state.snapshot.tenant)
+        findings = (*gone, *findings)
+    if divided and not revised:
+        path, templates = requirements.replicas_path, state.snapshot.templates
+        findings = (*findings, *find_scaled_per_cluster(state.autoscalers, template, path, assignments, templates))
+    return overridden, findings
+
+
+def _complete_manifests(
+    state: KarmadaState, template: Document, targets: tuple[TargetCluster, ...], variants: VariantRequirements | None
+) -> RenderedTargets:
+    """Name the workload of each variant, and set what override policies change."""
+    if variants is not None:
+        targets = variants.name_workloads(template, targets)
+    return apply_overrides(state, template, targets, variants) if state.overrides.policies else (targets, ())
+
+
+def _revise_assigned(
+    template: Document,
+    requirements: ReplicaRequirements,
+    variants: VariantRequirements | None,
+    assignments: tuple[Assignment, ...],
+) -> Mapping[str, tuple[tuple[str, int], ...]]:
+    """Return the changes to the manifest of each cluster that give it its part of the replicas."""
+    if variants is None:
+        return revise_replicas(template, requirements, assignments)
+    return variants.revise_replicas(assignments, read_uid(template))
+
+
+def _list_kept_copies(
+    template: Document,
+    tasks: tuple[Body, ...],
+    requirements: ReplicaRequirements,
+    variants: VariantRequirements | None,
+    *,
+    revised: bool,
+    replaced: bool,
+) -> Iterator[TargetCluster]:
+    """Yield the clusters where graceful eviction tasks keep a copy; with its part of the replicas where these are `revised`."""
+    runs_once = replaced and template.key[:2] in RUN_ONCE_KINDS
     for task in tasks:
         source, mode, replicas = str(task.get("fromCluster")), task.get("purgeMode"), task.get("replicas")
-        if source not in existing or source in assigned or mode == "Directly":
-            continue
         part = replicas if revised and isinstance(replicas, int) else None
         is_whole = part is None or part >= (requirements.replicas or 0)
-        if runs_once and is_whole and mode == "Gracefully" and task.get("suppressDeletion") is not True:
-            continue  # its replacement does all of the work again
-        kept: tuple[tuple[str, int], ...] = ()
+        # A replacement that runs once does all of the work again.
+        is_repeated = runs_once and is_whole and mode == "Gracefully" and task.get("suppressDeletion") is not True
+        if mode == "Directly" or is_repeated:
+            continue
+        edits: tuple[tuple[str, int], ...] = ()
         if part is not None:
-            kept = revise_copy(template, requirements, part) if variants is None else variants.revise_copy(source, part)
-        targets.append(TargetCluster(source, replicas, True, kept, keeps_manifest=True))
-    merged = merge_target_clusters(tuple(targets), attachment, existing)
-    if variants is not None:
-        merged = variants.name_workloads(template, merged)
-    overridden, findings = apply_overrides(state, template, merged, variants) if state.overrides.policies else (merged, ())
-    missing = [a for a in assignments if a.name not in existing] if len(present) < len(assignments) else []
-    if divided and not revised:
-        findings = (
-            *findings,
-            *find_scaled_per_cluster(
-                state.autoscalers, template, requirements.replicas_path, assignments, state.snapshot.templates
-            ),
-        )
-    return overridden, (
-        *_report_missing_clusters(template, missing, requirements if divided else None, state.snapshot.tenant),
-        *findings,
-    )
+            edits = revise_copy(template, requirements, part) if variants is None else variants.revise_copy(source, part)
+        yield TargetCluster(source, replicas, True, edits, keeps_manifest=True)
 
 
 def apply_overrides(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -231,6 +231,48 @@ class ClusterInventory(NamedTuple):
     allocatable: Mapping[str, Capacity] = {}
 
 
+def _list_cluster_records(previous: Mapping[Key, Body]) -> Mapping[Key, Body]:
+    """Return the previous records, {} without one of a Cluster: then they are not searched for each one."""
+    by_kind = previous.of_kind(CLUSTER_GROUP, CLUSTER) if isinstance(previous, RecordsByKind) else None
+    return {} if by_kind is not None and next(iter(by_kind), None) is None else previous
+
+
+def _list_quarantined(quarantined: Iterable[Key], known: Container[str]) -> dict[str, Key]:
+    """Return the quarantined Clusters with a valid name that no other document has."""
+    found: dict[str, Key] = {}
+    for key in sorted(quarantined):
+        if key[:2] == (CLUSTER_GROUP, CLUSTER) and key.name not in known and _CLUSTER_NAME.fullmatch(key.name):
+            found.setdefault(key.name, key)
+    return found
+
+
+def _derive_taints(
+    clusters: Sequence[ClusterReading],
+    candidates: Sequence[Candidate],
+    known: Mapping[Key, Body],
+    assume_facts: bool,
+    time: datetime,
+    policies: ClusterTaintPolicies,
+    evict: bool,
+) -> Mapping[str, TaintChanges]:
+    """Return how conditions and policies change the taints of Clusters; {} where no Cluster has any reason for that."""
+    has_reasons = any(one.reports_conditions or one.document.key in known for one in clusters)
+    if assume_facts and not (policies.policies or has_reasons):
+        return {}
+    derived = [(one.document.key, candidate, one.conditions) for one, candidate in zip(clusters, candidates, strict=True)]
+    return derive_cluster_taints(derived, known, assume_facts, time, policies, evict)
+
+
+def _report_missing_facts(clusters: Sequence[ClusterReading]) -> Iterator[Finding]:
+    without_apis, without_capacity = ([one.document for one in clusters if not one.has_facts[part]] for part in (0, 1))
+    yield from _report_assumed_facts("cluster-apis-assumed", "status.apiEnablements", "support for every API", without_apis)
+    yield from _report_assumed_facts("cluster-room-assumed", "status.resourceSummary", "unlimited capacity", without_capacity)
+
+
+def _taint(candidate: Candidate, change: TaintChanges) -> Candidate:
+    return candidate if change == NO_TAINT_CHANGES else candidate._replace(taints=apply_taints(candidate.taints, change))
+
+
 def read_clusters(
     documents: Iterable[Document],
     quarantined: Iterable[Key],
@@ -243,49 +285,24 @@ def read_clusters(
 ) -> ClusterInventory:
     """Read every Cluster. A quarantined one is a candidate that keeps its workloads and gets no new ones. With `evict` a cluster that is
     not ready has a NoExecute taint. `readings` has the Clusters that need not be read again."""
-    candidates: list[Candidate] = []
-    facts: dict[str, ClusterInfo] = {}
-    without_apis: list[Document] = []
-    without_capacity: list[Document] = []
+    clusters, known = readings.read(documents, assume_facts), _list_cluster_records(previous)
+    since = [_read_first_seen(one, known.get(one.document.key), time) if one.undated else {} for one in clusters]
+    candidates = [_add_times(one.candidate, times) if times else one.candidate for one, times in zip(clusters, since, strict=True)]
+    tainted = _derive_taints(clusters, candidates, known, assume_facts, time, policies, evict)
+    candidates = [_taint(candidate, tainted.get(candidate.name, NO_TAINT_CHANGES)) for candidate in candidates]
+    facts = {candidate.name: one.info for one, candidate in zip(clusters, candidates, strict=True)}
     records: list[tuple[Key, Body]] = []
-    clusters = readings.read(documents, assume_facts)
-    by_kind = previous if isinstance(previous, RecordsByKind) else None
-    has_none = by_kind is not None and next(iter(by_kind.of_kind(CLUSTER_GROUP, CLUSTER)), None) is None
-    known: Mapping[Key, Body] = {} if has_none else previous
-    dated = [(one, _read_first_seen(one, known.get(one.document.key), time) if one.undated else {}) for one in clusters]
-    parsed = [_add_times(one.candidate, since) if since else one.candidate for one, since in dated]
-    tainted: Mapping[str, TaintChanges] = {}
-    if (
-        any(one.reports_conditions for one in clusters)
-        or policies.policies
-        or not assume_facts
-        or any(one.document.key in known for one in clusters)
-    ):
-        derived = [(one.document.key, candidate, one.conditions) for one, candidate in zip(clusters, parsed, strict=True)]
-        tainted = derive_cluster_taints(derived, known, assume_facts, time, policies, evict)
-    for (reading, since), candidate in zip(dated, parsed, strict=True):
-        document, change = reading.document, tainted.get(candidate.name, NO_TAINT_CHANGES)
-        candidates.append(
-            candidate._replace(taints=apply_taints(candidate.taints, change)) if change != NO_TAINT_CHANGES else candidate
-        )
-        facts[candidate.name] = reading.info
-        if since or change.added:
-            records.append((document.key, _write_cluster_record(document, since, change.added)))
-        if assume_facts:
-            for documents_without, has_fact in zip((without_apis, without_capacity), reading.has_facts, strict=True):
-                if not has_fact:
-                    documents_without.append(document)
-    for key in sorted(quarantined):
-        if (key.group, key.kind) == (CLUSTER_GROUP, CLUSTER) and key.name not in facts and _CLUSTER_NAME.fullmatch(key.name):
-            candidates.append(Candidate(key.name, {}, {}, frozen=True))
-            facts[key.name] = ClusterInfo(key.name, {})
-            if key in previous:
-                records.append((key, previous[key]))  # keep its timers until it is valid again
-    findings = (
-        *_report_assumed_facts("cluster-apis-assumed", "status.apiEnablements", "support for every API", without_apis),
-        *_report_assumed_facts("cluster-room-assumed", "status.resourceSummary", "unlimited capacity", without_capacity),
-        *(_report_tainted_clusters([one.document for one in clusters], tainted, policies) if tainted else ()),
-    )
+    for one, times, candidate in zip(clusters, since, candidates, strict=True):
+        added = tainted.get(candidate.name, NO_TAINT_CHANGES).added
+        if times or added:
+            records.append((one.document.key, _write_cluster_record(one.document, times, added)))
+    for name, key in _list_quarantined(quarantined, facts).items():
+        candidates.append(Candidate(name, {}, {}, frozen=True))
+        facts[name] = ClusterInfo(name, {})
+        if key in previous:
+            records.append((key, previous[key]))  # keep its timers until it is valid again
+    findings = tuple(_report_missing_facts(clusters)) if assume_facts else ()
+    findings = (*findings, *_report_tainted_clusters([one.document for one in clusters], tainted, policies))
     added_taints = {name: change.added for name, change in tainted.items() if change.added}
     unready = tuple(one.document for one in clusters if one.unready)
     allocatable = {one.document.key.name: one.total for one in clusters if one.total is not None}

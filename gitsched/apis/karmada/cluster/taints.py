@@ -194,6 +194,22 @@ class TaintChanges(NamedTuple):
 NO_TAINT_CHANGES = TaintChanges()
 
 
+def _apply_policies(
+    effective: dict[_TaintIdentity, AddedTaint], policies: Iterable[ClusterTaintPolicy], conditions: Mapping[str, str]
+) -> dict[_TaintIdentity, str]:
+    """Add and remove what policies do under these conditions, and return the policy of each taint of the document that one removes."""
+    removed: dict[_TaintIdentity, str] = {}
+    for policy in policies:
+        if all_match(policy.add_on, conditions):
+            for taint in policy.taints:
+                effective.setdefault(_taint_identity(taint), AddedTaint(taint, f"{_POLICY_PREFIX}{policy.name}"))
+        if all_match(policy.remove_on, conditions):
+            for taint in policy.taints:
+                if (popped := effective.pop(_taint_identity(taint), None)) is not None and not popped.added_by:
+                    removed[_taint_identity(taint)] = policy.name
+    return removed
+
+
 def derive_taints(
     own: Iterable[Taint],
     conditions: Mapping[str, str],
@@ -224,15 +240,7 @@ def derive_taints(
             del effective[_taint_identity(taint)]
     for taint in readiness.add:
         effective.setdefault(_taint_identity(taint), AddedTaint(taint, readiness.reason))
-    removed: dict[_TaintIdentity, str] = {}
-    for policy in policies:
-        if all_match(policy.add_on, conditions):
-            for taint in policy.taints:
-                effective.setdefault(_taint_identity(taint), AddedTaint(taint, f"{_POLICY_PREFIX}{policy.name}"))
-        if all_match(policy.remove_on, conditions):
-            for taint in policy.taints:
-                if (popped := effective.pop(_taint_identity(taint), None)) is not None and not popped.added_by:
-                    removed[_taint_identity(taint)] = policy.name
+    removed = _apply_policies(effective, policies, conditions)
     since = {entry.taint._replace(since=None): entry.taint.since for entry in previously_added}
     added = sorted((entry for entry in effective.values() if entry.added_by), key=lambda entry: _taint_identity(entry.taint))
     return TaintChanges(

@@ -27,15 +27,14 @@ def find_affected_by_policies(before: KarmadaState, after: KarmadaState, changes
     well if an override policy that it depends on comes or goes. One that only moves within its file concerns the workloads for which
     something is reported, perhaps at its line.
     """
-    changed = {key: pair for key, pair in changes.api_documents.items() if key[:2] in POLICY_KINDS}
-    moved = {key.title for key, pair in changed.items() if _only_moves(pair)}
-    changed = {key: pair for key, pair in changed.items() if key.title not in moved}
+    documents = {key: pair for key, pair in changes.api_documents.items() if key[:2] in POLICY_KINDS}
+    moved = {key.title for key, pair in documents.items() if _only_moves(pair)}
+    changed = [pair for key, pair in documents.items() if key.title not in moved]
     waiting = list_waiting_policies(before, after)
-    if not changed and not moved and not waiting:
+    if not documents and not waiting:
         return
-    former = PolicyIndex([*(parse_policy(document) for document, _ in changed.values() if document is not None), *waiting])
-    present = PolicyIndex([*(parse_policy(document) for _, document in changed.values() if document is not None), *waiting])
-    titles = {policy.key.title for index in (former, present) for policy in index.policies.values()}
+    former, present = (index_policies((pair[side] for pair in changed), waiting) for side in (0, 1))
+    titles = {key.title for key in (*former.policies, *present.policies)}
     for key, entry in changes.template_index.items():
         placement = entry.placement
         if placement is not None and placement.policy in titles:
@@ -47,6 +46,11 @@ def find_affected_by_policies(before: KarmadaState, after: KarmadaState, changes
             template = make_selectable(key, entry)
             if former.list_matching_rules(template) or present.list_matching_rules(template):
                 yield key
+
+
+def index_policies(documents: Iterable[Document | None], more: Iterable[PropagationPolicy]) -> PolicyIndex:
+    """Return some policies, given the documents of one side of changes and others."""
+    return PolicyIndex([*(parse_policy(document) for document in documents if document is not None), *more])
 
 
 def is_claimed(placement: PlacementSummary | None) -> bool:

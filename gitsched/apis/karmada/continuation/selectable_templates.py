@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.continuation.fleet_comparison import FleetComparison, WorkloadApi
-from gitsched.apis.karmada.continuation.policy_changes import POLICY_KINDS, list_waiting_policies, make_selectable
+from gitsched.apis.karmada.continuation.policy_changes import POLICY_KINDS, index_policies, list_waiting_policies, make_selectable
 from gitsched.apis.karmada.overrides.override_policy import OVERRIDE_KINDS, OverrideIndex
-from gitsched.apis.karmada.policy.propagation_policy import PolicyIndex, PropagationPolicy, parse_policy
+from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.model.document import Document, Key
 
 if TYPE_CHECKING:
@@ -32,9 +32,7 @@ def find_selectable(before: KarmadaState, after: KarmadaState, changes: Snapshot
         return None
     waiting = list_waiting_policies(before, after)
     changed = [pair for key, pair in own.items() if key[:2] in POLICY_KINDS]
-    indexes = [
-        PolicyIndex([*(parse_policy(one) for pair in changed if (one := pair[side]) is not None), *waiting]) for side in (0, 1)
-    ]
+    indexes = [index_policies((pair[side] for pair in changed), waiting) for side in (0, 1)]
     ranking = _list_policies_with_other_candidates(before, after)
     overrides = [one for key, pair in own.items() if key[:2] in OVERRIDE_KINDS for one in pair if one is not None]
     # A workload that leaves a cluster before now stays where its overrides cannot be applied for the next one.

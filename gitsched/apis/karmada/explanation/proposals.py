@@ -67,9 +67,8 @@ class _ChangeFinder:
             return propose_undelete(document)
         used = self._used_group()
         group = self._entry_group(used)
-        rejected_by = next(
-            (r.filter.name for r in list_rejections(self.request, group, self.fleet) if r.mask >> self.index & 1), ""
-        )
+        rejections = list_rejections(self.request, group, self.fleet)
+        rejected_by = next((one.filter.name for one in rejections if one.mask >> self.index & 1), "")
         match rejected_by:
             case "ClusterAffinity":
                 return self._match_affinity(group)
@@ -82,16 +81,7 @@ class _ChangeFinder:
             case "SpreadConstraint":
                 return self._set_spread_field()
             case "ClusterEviction":
-                rule = find_excluding_rule(rejected_by, candidate, self.request, group, self.policy, document)
-                exclusion = self.state.failover.find_exclusion(
-                    self.template, self.policy, self.scheduling_pass.current, self.cluster, self.scheduling_pass.time
-                )
-                document = self.policy.document if rule and rule.origin == self.policy.document.origin else document
-                return ChangeProposal(
-                    describe_change(
-                        _EXCLUSION_ENDS[exclusion.reason if exclusion else "evicted"], document, rule.pointer if rule else ()
-                    )
-                )
+                return self._end_exclusion(group, document)
         if rejected_by:
             return self._describe_change(f"the filter {rejected_by} let it pass")
         if group != used and self.request.groups.index(group) > self.request.groups.index(used):
@@ -108,6 +98,15 @@ class _ChangeFinder:
             self.scheduling_pass.decision.group if self.scheduling_pass.decision else self.scheduling_pass.current.observed_group
         )
         return next((group for group in self.request.groups if group.name == named), self.request.groups[self.request.first_group])
+
+    def _end_exclusion(self, group: AffinityGroup, document: Document) -> ChangeProposal:
+        """Describe the end of what excludes the cluster."""
+        rule = find_excluding_rule("ClusterEviction", self.candidate, self.request, group, self.policy, document)
+        current, time = self.scheduling_pass.current, self.scheduling_pass.time
+        exclusion = self.state.failover.find_exclusion(self.template, self.policy, current, self.cluster, time)
+        document = self.policy.document if rule and rule.origin == self.policy.document.origin else document
+        end = _EXCLUSION_ENDS[exclusion.reason if exclusion else "evicted"]
+        return ChangeProposal(describe_change(end, document, rule.pointer if rule else ()))
 
     def _entry_group(self, used: AffinityGroup) -> AffinityGroup:
         """Return the used group if it selects the cluster, else another group that does, else the used one."""

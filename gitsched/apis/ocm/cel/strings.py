@@ -197,6 +197,9 @@ def _replace_surrogates(value: Any) -> Any:
     return value
 
 
+_PRECISION = re.compile(r"\.[0-9]{1,2}")
+
+
 @cel_function("string.format(list): string", metered=True)
 def format_string(charge: CostTracker, text: str, values: list[Any]) -> str:
     """Format %s, %d, %f, %e, %x, %X, %o, %b and %%, with a precision for %f and %e."""
@@ -232,25 +235,27 @@ def format_string(charge: CostTracker, text: str, values: list[Any]) -> str:
 
 
 def _format_directive(verb: str, precision: str, value: Any, charge: CostTracker) -> str:
-    if precision and not (precision[0] == "." and precision[1:].isdecimal() and len(precision) < 4 and verb in "fe"):
+    if precision and not (verb in "fe" and _PRECISION.fullmatch(precision)):
         raise EvaluationError(f"invalid precision {precision!r}")
-    if verb == "d" and isinstance(value, float):
-        return format(Decimal(repr(value)).normalize(), "f") if math.isfinite(value) else _format_value(value, charge)
-    if verb in "fe" and isinstance(value, float) and not math.isfinite(value):
+    if verb == "s" or (verb in "def" and isinstance(value, float) and not math.isfinite(value)):
         return _format_value(value, charge)
+    if verb == "d" and isinstance(value, float):
+        return format(Decimal(repr(value)).normalize(), "f")
     if verb in "fe" and is_number(value):
         return f"{float(value):{precision or '.6'}{verb}}"
-    if verb == "s":
-        return _format_value(value, charge)
     if verb in "xX" and isinstance(value, (str, bytes)):
-        digits = (value.encode() if isinstance(value, str) else value).hex()
-        return digits.upper() if verb == "X" else digits
+        return _write_hex(value, is_upper=verb == "X")
     if verb == "b" and isinstance(value, bool):
         return str(int(value))
     writer = _INTEGER_VERBS.get(verb)
     if writer is None or not is_integer(value):
         raise EvaluationError(f"%{verb} does not accept {type_name(value)}")
     return writer(int(value))
+
+
+def _write_hex(value: str | bytes, *, is_upper: bool) -> str:
+    digits = (value.encode() if isinstance(value, str) else value).hex()
+    return digits.upper() if is_upper else digits
 
 
 def _format_collection(value: list[Any] | dict[Any, Any], charge: CostTracker) -> str:
