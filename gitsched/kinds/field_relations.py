@@ -22,11 +22,13 @@ Rule = Literal[
     "needs",
     "needs-unless",
     "not-all-zero",
+    "only-with",
     "refers",
     "schedule",
     "secret-keys",
     "selects",
     "total-size",
+    "trimmed",
     "unique",
 ]
 
@@ -66,6 +68,11 @@ _SOURCES = (
     *("storageos", "vsphereVolume"),
 )
 
+_SELECTED = "meta: ValidateLabelSelector"
+_POD_TERMS = (
+    "requiredDuringSchedulingIgnoredDuringExecution[].labelSelector",
+    "preferredDuringSchedulingIgnoredDuringExecution[].podAffinityTerm.labelSelector",
+)
 _REQUIRED_TERMS = "requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[]"
 
 
@@ -92,8 +99,16 @@ POD_RELATIONS: Final = (
     ),
     FieldRelation("", "needs", ("dnsConfig", "dnsPolicy", "None"), "core: validatePodDNSConfig"),
     FieldRelation("", "labels", ("nodeSelector",), "core: ValidatePodSpec"),
+    FieldRelation("topologySpreadConstraints[].labelSelector", "labels", ("matchLabels",), _SELECTED),
+    *(
+        FieldRelation(f"affinity.{name}.{term}", "labels", ("matchLabels",), _SELECTED)
+        for name in ("podAffinity", "podAntiAffinity")
+        for term in _POD_TERMS
+    ),
     *_make_expressions(f"affinity.nodeAffinity.{_REQUIRED_TERMS}.matchExpressions[]", "core: ValidateNodeSelectorRequirement"),
     FieldRelation("volumes[]", "at-most-one", _SOURCES, "core: validateVolumeSource"),
+    FieldRelation("volumes[].configMap", "needs", ("name",), "core: validateConfigMapVolumeSource", whole=True),
+    FieldRelation("volumes[].secret", "needs", ("secretName",), "core: validateSecretVolumeSource", whole=True),
     FieldRelation("tolerations[]", "forbidden", ("value", "operator", "Exists"), "core: ValidateTolerations"),
     FieldRelation("tolerations[]", "needs", ("key", "operator", "Equal"), "core: ValidateTolerations"),
     FieldRelation("tolerations[]", "allowed", ("effect", "NoExecute", "with tolerationSeconds"), "core: ValidateTolerations"),
@@ -117,6 +132,12 @@ POD_RELATIONS: Final = (
                 "forbidden",
                 ("allowPrivilegeEscalation=false", "privileged", "true"),
                 "core: ValidateSecurityContext",
+            ),
+            FieldRelation(f"{containers}[].envFrom[].configMapRef", "needs", ("name",), "core: validateConfigMapEnvSource"),
+            FieldRelation(f"{containers}[].envFrom[].secretRef", "needs", ("name",), "core: validateSecretEnvSource"),
+            *(
+                FieldRelation(f"{containers}[].{handler}.exec", "needs", ("command",), "core: validateExecAction", whole=True)
+                for handler in (*_PROBES, "lifecycle.postStart", "lifecycle.preStop")
             ),
             FieldRelation(f"{containers}[].envFrom[]", "exactly-one", ("configMapRef", "secretRef"), "core: ValidateEnvFrom"),
             FieldRelation(
@@ -161,6 +182,7 @@ def _make_workload(kind: str, *more: FieldRelation) -> tuple[FieldRelation, ...]
     return (
         FieldRelation("spec", "selects", ("selector", "template.metadata.labels"), f"apps: Validate{kind}Spec"),
         *_make_expressions("spec.selector.matchExpressions[]", "meta: ValidateLabelSelectorRequirement"),
+        FieldRelation("spec.selector", "labels", ("matchLabels",), _SELECTED),
         FieldRelation("spec.template.spec", "allowed", ("restartPolicy", "", "Always"), f"apps: Validate{kind}Spec"),
         *_under("spec.template", template),
         *more,
@@ -188,14 +210,33 @@ def _make_job(path: str) -> tuple[FieldRelation, ...]:
         FieldRelation(f"{path}.template.spec", "allowed", ("restartPolicy", "Never", "OnFailure"), "batch: validateJobSpec"),
         FieldRelation(f"{path}.template.spec", "needs", ("restartPolicy",), "batch: validateJobSpec", whole=True),
         FieldRelation(path, "needs", ("completions", "completionMode", "Indexed"), "batch: validateJobSpec"),
+        FieldRelation(path, "only-with", ("backoffLimitPerIndex", "completionMode=Indexed"), "batch: validateJobSpec", whole=True),
+        FieldRelation(path, "only-with", ("maxFailedIndexes", "backoffLimitPerIndex"), "batch: validateJobSpec", whole=True),
+        FieldRelation(path, "only-with", ("successPolicy", "completionMode=Indexed"), "batch: validateJobSpec", whole=True),
         *_under(f"{path}.template", _TEMPLATE),
     )
 
 
 _ROLLING = ("rollingUpdate", "type")
 _UNAVAILABLE = ("minAvailable", "maxUnavailable")
+_TARGETS = (
+    ("containerResource", ("averageUtilization", "averageValue")),
+    ("external", ("averageValue", "value")),
+    ("pods", ("averageValue",)),
+    ("resource", ("averageUtilization", "averageValue")),
+)
 _AUTOSCALER = (
     FieldRelation("spec", "at-most", ("minReplicas", "maxReplicas"), "autoscaling: validateHorizontalPodAutoscalerSpec"),
+    *(
+        relation
+        for member, values in _TARGETS
+        for relation in (
+            FieldRelation(
+                "spec.metrics[]", "needs", (member, "type", member[0].upper() + member[1:]), "autoscaling: validateMetricSpec"
+            ),
+            FieldRelation(f"spec.metrics[].{member}.target", "exactly-one", values, "autoscaling: validateMetricTarget"),
+        )
+    ),
 )
 _RULES = (
     FieldRelation("rules[]", "exactly-one", ("nonResourceURLs", "resources"), "rbac: validatePolicyRule"),
@@ -207,7 +248,10 @@ _SUBJECTS = (
 )
 
 RELATIONS: Final[Mapping[tuple[str, str], tuple[FieldRelation, ...]]] = {
-    ("", "Pod"): _under("spec", POD_RELATIONS),
+    ("", "Pod"): (
+        *_under("spec", POD_RELATIONS),
+        *(FieldRelation(f"spec.{name}[]", "trimmed", ("image",), "core: ValidatePodCreate") for name in _CONTAINERS),
+    ),
     ("apps", "DaemonSet"): _make_workload("DaemonSet"),
     ("apps", "Deployment"): _make_workload(
         "Deployment",
@@ -240,6 +284,19 @@ RELATIONS: Final[Mapping[tuple[str, str], tuple[FieldRelation, ...]]] = {
         FieldRelation("spec", "forbidden", ("clusterIP=None", "type", "LoadBalancer"), "core: ValidateService"),
         FieldRelation("spec", "forbidden", ("clusterIP=None", "type", "NodePort"), "core: ValidateService"),
         FieldRelation("spec", "labels", ("selector",), "core: ValidateService"),
+        FieldRelation("spec", "forbidden", ("clusterIP", "type", "ExternalName"), "core: ValidateService"),
+        *(
+            FieldRelation("spec", "only-with", (name, *conditions), "core: ValidateService", whole=True)
+            for name, *conditions in (
+                ("allocateLoadBalancerNodePorts", "type=LoadBalancer"),
+                ("externalTrafficPolicy", "type=LoadBalancer", "type=NodePort", "externalIPs"),
+                ("healthCheckNodePort", "externalTrafficPolicy=Local"),
+                ("loadBalancerClass", "type=LoadBalancer"),
+                ("loadBalancerSourceRanges", "type=LoadBalancer"),
+                ("ports[].nodePort", "type=LoadBalancer", "type=NodePort", "type=ExternalName"),
+                ("sessionAffinityConfig", "sessionAffinity=ClientIP"),
+            )
+        ),
     ),
     ("networking.k8s.io", "Ingress"): (
         FieldRelation("spec.defaultBackend", "exactly-one", ("resource", "service"), "networking: validateIngressBackend"),
@@ -255,6 +312,7 @@ RELATIONS: Final[Mapping[tuple[str, str], tuple[FieldRelation, ...]]] = {
         FieldRelation("spec.defaultBackend.service.port", "exactly-one", ("name", "number"), "networking: validateIngressBackend"),
     ),
     ("networking.k8s.io", "NetworkPolicy"): (
+        FieldRelation("spec.podSelector", "labels", ("matchLabels",), _SELECTED),
         *(
             relation
             for direction, peers in (("egress", "to"), ("ingress", "from"))
@@ -274,6 +332,7 @@ RELATIONS: Final[Mapping[tuple[str, str], tuple[FieldRelation, ...]]] = {
     ("autoscaling", "HorizontalPodAutoscaler"): _AUTOSCALER,
     ("policy", "PodDisruptionBudget"): (
         FieldRelation("spec", "at-most-one", _UNAVAILABLE, "policy: ValidatePodDisruptionBudgetSpec"),
+        FieldRelation("spec.selector", "labels", ("matchLabels",), _SELECTED),
     ),
     ("", "ConfigMap"): (FieldRelation("", "total-size", ("data", "binaryData"), "core: ValidateConfigMap"),),
     ("", "PersistentVolumeClaim"): _make_claim("spec"),

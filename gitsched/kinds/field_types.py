@@ -11,9 +11,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
-from gitsched.kinds.field_values import AMOUNT
 from gitsched.kinds.read_fields import READ_FIELDS
 from gitsched.kinds.table import find_kind
+from gitsched.kinds.value_limits import QUANTITY as AMOUNT
 from gitsched.kinds.written_objects import WRITERS
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gitsched.kinds.field_relations import RELATIONS
-from gitsched.kinds.field_values import FIELD_VALUES
+from gitsched.kinds.field_values import FIELD_VALUES, OPTIONAL_FIELDS
 from gitsched.manifests.field_relations import RelationTree
-from gitsched.manifests.object_schema import ObjectSchema, is_whole_object, make_object_schema
+from gitsched.manifests.object_schema import DEFINITIONS, ObjectSchema, is_whole_object, make_object_schema
 from gitsched.model.document import is_encrypted
 from gitsched.model.finding import Issue, Severity
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _SEVERITIES: Mapping[str, Severity] = {"missing-field": "warning"}
 _CHECKED_GROUPS = frozenset(("", "apps", "autoscaling", "batch", "networking.k8s.io", "policy", "rbac.authorization.k8s.io"))
 """Groups for whose kinds a missing field is an error: every API server refuses the object. In other groups it may have a default."""
+_VALIDATED = frozenset(("apps", "autoscaling", "batch", "core", "meta", "networking", "policy", "rbac"))
+"""The first part of the names of the definitions whose required fields every API server demands."""
 _NO_SELECTOR = "'spec' lacks 'selector', which is required"
 """A warning in every group: versions of the API before apps/v1 set a selector, so that many manifests of today's objects have none."""
 _REQUIRED: Mapping[tuple[str, str], tuple[str, ...]] = {
@@ -173,7 +175,7 @@ class BuiltInKinds:
 
 def _limit_values(definitions: Mapping[str, Body]) -> Mapping[str, Body]:
     """Return the definitions with the values that their fields may have."""
-    limited = dict(definitions)
+    limited = {name: _require(name, definition, definitions) for name, definition in definitions.items()}
     for row in FIELD_VALUES:
         known = limited.get(row.definition)
         if known is None:
@@ -188,6 +190,25 @@ def _limit_values(definitions: Mapping[str, Body]) -> Mapping[str, Body]:
             properties[name] = {**own, inner: {**own[inner], **row.limit}} if inner else {**own, **row.limit}
         limited[row.definition] = {**known, "properties": properties}
     return limited
+
+
+def _require(name: str, definition: Body, definitions: Mapping[str, Body]) -> Body:
+    """Return a definition whose required fields are those that a validation demands, where it may not be null either."""
+    optional = OPTIONAL_FIELDS.get(name, ())
+    required = [field for field in definition.get("required", ()) if field not in optional]
+    if not required or name.partition(".")[0] not in _VALIDATED:
+        return definition
+    properties = dict(definition["properties"])
+    for field in required:
+        own = properties[field]
+        types = (
+            own.get("type") or definitions[own["$ref"].removeprefix(DEFINITIONS)].get("type")
+            if "type" in own or "$ref" in own
+            else None
+        )
+        if isinstance(types, list):
+            properties[field] = {**own, "type": [kind for kind in types if kind != "null"]}
+    return {**definition, "required": required, "properties": properties}
 
 
 def _join(group: str, version: str) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from gitsched.kinds.field_relations import ACCEPTED_DATA_SIZE, SECRET_KEYS
-from gitsched.model.document import Body
+from gitsched.model.document import Body, get_field
 from gitsched.model.finding import Pointer
+
+_TOKEN, _ACCOUNT = "kubernetes.io/service-account-token", "kubernetes.io/service-account.name"
 
 Found = Iterator[tuple[Pointer, str, str]]
 """What is wrong: its place below the object, the code and the message."""
@@ -17,10 +19,45 @@ def secret_keys() -> Check:
     """A Secret has the keys of its type."""
 
     def check(value: Body) -> Found:
+        annotations = get_field(value, "metadata", "annotations")
+        if value.get("type") == _TOKEN and not (isinstance(annotations, dict) and annotations.get(_ACCOUNT)):
+            yield (), "missing-field", f"a Secret of the type {_TOKEN} needs the annotation {_ACCOUNT}"
         present = {name for member in ("data", "stringData") for name in value.get(member) or ()}
         for key in SECRET_KEYS.get(str(value.get("type")), ()):
             if key not in present:
                 yield (), "missing-field", f"a Secret of the type {value['type']} needs the key {key}"
+
+    return check
+
+
+def only_with(member: str, *conditions: str) -> Check:
+    """A member, or one of the entries of a list (`ports[].nodePort`), needs another one, or one of some values (`type=NodePort`)."""
+    outer, _, inner = member.rpartition("[].")
+    wanted = [(name, text) for name, _, text in (condition.partition("=") for condition in conditions)]
+    shown = " or ".join(f"{name}: {text}" if text else name for name, text in wanted)
+
+    def check(value: Body) -> Found:
+        if any(value.get(name) and text in ("", str(value[name])) for name, text in wanted):
+            return
+        if any(mark in str(value.get(name)) for name, _ in wanted for mark in "$<{" if isinstance(value.get(name), str)):
+            return
+        entries = value.get(outer) if outer else None
+        for index, entry in enumerate(entries if isinstance(entries, list) else ()):
+            if isinstance(entry, dict) and entry.get(inner):
+                yield (outer, index, inner), "invalid-field", f"'{inner}' is only allowed with {shown}"
+        if not outer and value.get(member) not in (None, "", 0, [], {}):
+            yield (member,), "invalid-field", f"'{member}' is only allowed with {shown}"
+
+    return check
+
+
+def trim(member: str) -> Check:
+    """A text has no blanks around it."""
+
+    def check(value: Body) -> Found:
+        text = value.get(member)
+        if isinstance(text, str) and text != text.strip():
+            yield (member,), "wrong-format", f"'{member}' must not begin or end with a blank"
 
     return check
 

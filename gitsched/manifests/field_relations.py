@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from gitsched.kinds.field_relations import STANDARD_RESOURCES, FieldRelation
-from gitsched.manifests.data_relations import Check, Found, limit_length, limit_size, secret_keys
+from gitsched.manifests.data_relations import Check, Found, limit_length, limit_size, only_with, secret_keys, trim
 from gitsched.model.document import Body, get_field
 from gitsched.model.finding import Issue, Pointer
 from gitsched.model.labels import Requirement, is_label_key, is_label_value
@@ -380,11 +380,13 @@ _RULES: Final[Mapping[str, tuple[Callable[..., Check], Callable[[tuple[str, ...]
     "needs": (_needs, _second),
     "not-all-zero": (_not_all_zero, _first),
     "needs-unless": (_needs_unless, lambda _: ""),
+    "only-with": (only_with, lambda names: names[0].partition("[")[0]),
     "refers": (_refers, lambda _: ""),
     "schedule": (_schedule, _first),
     "secret-keys": (secret_keys, lambda _: "type"),
     "selects": (_selects, _first),
     "total-size": (limit_size, lambda _: ""),
+    "trimmed": (trim, _first),
     "unique": (_unique, _first),
 }
 """A function that makes the check of a rule, and one that returns the member without which nothing has to be checked, "" for none."""

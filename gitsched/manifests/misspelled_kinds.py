@@ -12,6 +12,7 @@ from gitsched.model.finding import Issue
 
 _UNRELATED_KINDS = frozenset(("Role", "RoleBinding", "ManifestWork"))
 """Kinds that are unrelated to placement but have names similar to known kinds of the same group."""
+_CREATED_CLUSTER = ("cluster.x-k8s.io", "Cluster")
 _SEVERAL_WORDS = re.compile(r"[A-Z][a-z]+[A-Z]")
 _GROUP_SIMILARITY, _PROJECT_SIMILARITY, _KIND_SIMILARITY, _UNVERSIONED_SIMILARITY = 0.9, 0.85, 0.8, 0.6
 _MAX_LENGTH = 100
@@ -43,6 +44,13 @@ class KnownKinds:
             message = f"{kind} is read as {self._format_versions(group, kind)}, not as {written[:_MAX_LENGTH]}"
             return (Issue("error", "unknown-version", message, (member,)),)
         if kind in self._groups:
+            if (group, kind) == _CREATED_CLUSTER:
+                known = self._format_versions(self._groups[kind][-1], kind)
+                message = (
+                    "this Cluster of Cluster API says how a cluster is created; gitsched places nothing on it: describe the cluster as "
+                    f"{known}, as `gitsched init --cluster` writes it"
+                )
+                return (Issue("info", "unknown-kind", message, (member,)),)
             similar = self._find_group(group, version, kind, has_api=has_api)
             if similar is None:
                 return ()

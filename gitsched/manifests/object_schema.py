@@ -82,7 +82,11 @@ class ObjectSchema:
             issues += [
                 issue._replace(severity=self._severities.get(issue.code, "error"))
                 for issue in explain_errors(pruned, self._explained, self._compiled)
-                if not (_is_placeholder(pruned, issue.pointer) or (is_fragment and issue.code == "missing-field"))
+                if not (
+                    _is_placeholder(pruned, issue.pointer)
+                    or (is_fragment and issue.code == "missing-field")
+                    or (issue.code == "invalid-field" and _find_value(pruned, issue.pointer) is None)  # of all alternatives
+                )
             ]
         return issues[:MAX_ISSUES]
 

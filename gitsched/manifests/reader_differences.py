@@ -27,7 +27,7 @@ REFUSED: Final = "refused-by-kubernetes"
 _AMBIGUOUS_TEXT: Final = "ambiguous-text"
 
 _SUSPICIOUS = re.compile(r"""\?|\\/|!(?=[\s,\]}]|\Z)|!\S*\s+<<|>[-+0-9]*[ \t]*(?:\#[^\n]*)?[\r\n\x85\u2028\u2029]|"<<"|'<<'""")
-_ANCHOR = re.compile(r"(?<=[\s,\[{])&[\w-]")
+_ANCHOR = re.compile(r"&(?<=[\s,\[{]&)[\w-]")  # begins with a literal, which is found faster
 _FEW_SEARCHES = 1000
 """Places in a document that are looked up one by one; with more, every node is visited."""
 _LINE_START = r"(?:\A|[\n\r\x85\u2028\u2029])"

@@ -57,6 +57,7 @@ def find(spec: str, schema: str = SCHEMA) -> list[str]:
         "{size: 1, object: {apiVersion: v1, kind: ConfigMap, data: a}}",
         "{size: 1, address: {value: 192.0.2.1}}",  # alternatives are about objects with their defaults
         "{size: 1, source: {git: a}, template: null}",
+        "{size: 1, source: null}",
         "{size: 1, color: '${COLOR}'}",
     ],
 )

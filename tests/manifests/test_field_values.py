@@ -115,10 +115,11 @@ STATEFUL_SET = workload(
     "  serviceName: web\n  volumeClaimTemplates:\n  - metadata: {name: claim}\n"
     "    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n",
 ).replace("name: data, mountPath", "name: claim, mountPath")
+POD_ALONE = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: main, image: a}]}\n"
 VALID = {
     text: text
     for text in (
-        *(DEPLOYMENT, JOB, CRON, SERVICE, INGRESS, HPA, PDB, CONFIG, SECRET, ROLE, BINDING, POLICY, CLAIM),
+        *(DEPLOYMENT, JOB, CRON, SERVICE, INGRESS, HPA, PDB, CONFIG, SECRET, ROLE, BINDING, POLICY, CLAIM, POD_ALONE),
         *(
             STATEFUL_SET,
             workload("DaemonSet"),
@@ -148,7 +149,7 @@ MISTAKES = [
     (DEPLOYMENT, "name: dns", "name: http", "19:72 invalid-field two entries of ports have name \"http\""),
     (DEPLOYMENT, "name: main", "name: init", "14:31 invalid-field"),
     (DEPLOYMENT, "name: main", "name: API", "16:15 wrong-format 'name' must be lower-case letters, digits and '-'"),
-    (DEPLOYMENT, "image: registry.example.com/app:1", 'image: ""', "17:16 wrong-format 'image' must be the name of an image"),
+    (DEPLOYMENT, "image: registry.example.com/app:1", 'image: ""', "17:16 out-of-range 'image' must not be empty"),
     (DEPLOYMENT, "image: registry.example.com/app:1", "tty: true", "16:9 missing-field 'image' is required"),
     (DEPLOYMENT, "port: http}, p", "port: \"80\"}, p", "22:50 wrong-format 'port' must be a number, or a name"),
     (DEPLOYMENT, "httpGet: {path: /, port: http}, ", "", "22:9 missing-field one of exec, grpc, httpGet, tcpSocket is required"),
@@ -225,6 +226,36 @@ MISTAKES = [
     (CLAIM, "accessModes: [ReadWriteOnce], ", "storageClassName: fast, ", "4:1 missing-field 'accessModes' is required"),
     (CLAIM, "requests: {storage: 1Gi}", "limits: {storage: 1Gi}", "4:38 missing-field 'requests' is required"),
     (CLAIM, "1Gi", "1GB", "4:70 wrong-format 'storage' must be a quantity"),
+    (CLAIM, "1Gi", "-1", "4:70 out-of-range"),
+    (DEPLOYMENT, "name: main", "name:", "16:14 wrong-type 'name' must be a string, not null"),
+    (DEPLOYMENT, "port: http}, p", "port: null}, p", "22:50 wrong-type"),
+    (DEPLOYMENT, "fieldPath: metadata.name}", "fieldPath: metadata.nam}", "20:80 wrong-format 'fieldPath' must be a field"),
+    (DEPLOYMENT, "fieldRef: {fieldPath: metadata.name}", "configMapKeyRef: {name: a, key: a/b}", "20:90 wrong-format"),
+    (DEPLOYMENT, "mountPath: /data", "mountPath: /data, subPath: a/../b", "24:64 wrong-format 'subPath' must be a relative path"),
+    (DEPLOYMENT, "emptyDir: {}", "hostPath: {path: /a/../b}", "12:47 wrong-format"),
+    (DEPLOYMENT, "emptyDir: {}", "configMap: {}", "12:30 missing-field 'name' is required"),
+    (DEPLOYMENT, "env: [", "envFrom: [{secretRef: {}}]\n        env: [", "20:20 missing-field 'name' is required"),
+    (DEPLOYMENT, "httpGet: {path: /, port: http}", "exec: {}", "22:25 missing-field 'command' is required"),
+    (DEPLOYMENT, "dnsPolicy: ClusterFirst", "hostAliases: [{ip: a.example, hostnames: [b]}]", "11:26 wrong-format 'ip' must be an address"),
+    (PDB, "app: web", "app: web web", "4:57 invalid-labels \"web web\" cannot be a label's value"),
+    (DEPLOYMENT, "maxUnavailable: 0", "maxUnavailable: 150%", "6:82 wrong-format 'maxUnavailable' must be a number"),
+    (SERVICE, "type: LoadBalancer", "type: ClusterIP\n  externalTrafficPolicy: Local",
+        "6:26 invalid-field 'externalTrafficPolicy' is only allowed with type: LoadBalancer or type: NodePort or externalIPs"),
+    (SERVICE, "type: LoadBalancer\n  selector: {app: web}\n  ports: [{", "selector: {app: web}\n  ports: [{nodePort: 31000, ",
+        "6:22 invalid-field 'nodePort' is only allowed with type: LoadBalancer"),
+    (SERVICE, "type: LoadBalancer", "sessionAffinityConfig: {clientIP: {timeoutSeconds: 9}}", "5:3 invalid-field"),
+    (SERVICE, "type: LoadBalancer", "clusterIP: 10.0.0.256", "5:14 wrong-format 'clusterIP' must be an address"),
+    (SERVICE, "type: LoadBalancer", "type: LoadBalancer\n  loadBalancerSourceRanges: [10.0.0.1]", "6:30 wrong-format"),
+    (INGRESS, "service: {name: web,", "service: {name: 1web,", "7:74 wrong-format"),
+    (INGRESS, "  rules:", "  tls: [{hosts: [https://a.example]}]\n  rules:", "5:18 wrong-format"),
+    (HPA, "averageUtilization: 80", "averageUtilization: null", "8:52 missing-field one of averageUtilization, averageValue is required"),
+    (HPA, "type: Resource", "type: Pods", "8:13 missing-field 'pods' is required with type: Pods"),
+    (PDB, "minAvailable: 50%", "minAvailable: 101%", "4:22 wrong-format"),
+    (JOB, "completions: 2", "backoffLimitPerIndex: 2", "5:25 invalid-field 'backoffLimitPerIndex' is only allowed with"),
+    (JOB, "completions: 2", "podFailurePolicy: {rules: [{action: Fail}]}", "5:39 value-not-allowed"),
+    (BINDING, "kind: ServiceAccount, name: web, namespace: default", "kind: User, name: a, apiGroup: v1", "5:44 value-not-allowed"),
+    (SECRET, "kubernetes.io/tls", "kubernetes.io/service-account-token", "1:1 missing-field a Secret of the type kubernetes.io/service"),
+    (POD_ALONE, "image: a", 'image: "a "', "4:41 wrong-format 'image' must not begin or end with a blank"),
 ]  # fmt: skip
 ACCEPTED = [
     # the object, what is replaced by what
@@ -259,6 +290,19 @@ ACCEPTED = [
         "  selector: {app: web}",
     ),
     (CONFIG, "properties: a", f"properties: {'a' * (1 << 20)}"),
+    (DEPLOYMENT, "image: registry.example.com/app:1", 'image: " "'),
+    (DEPLOYMENT, "dnsPolicy: ClusterFirst", "securityContext: {sysctls: [{name: net.core.somaxconn}]}"),
+    (DEPLOYMENT, "httpGet: {path: /,", "httpGet: {path: /, httpHeaders: [{name: X-A}],"),
+    (DEPLOYMENT, "fieldPath: metadata.name}", "fieldPath: \"metadata.labels['app.kubernetes.io/name']\"}"),
+    (DEPLOYMENT, "mountPath: /data", "mountPath: /data, subPath: .a/..b/c.."),
+    (DEPLOYMENT, "maxSurge: 25%", "maxSurge: 200%"),
+    (SERVICE, "type: LoadBalancer", "type: ${TYPE}\n  externalTrafficPolicy: Local"),
+    (SERVICE, "type: LoadBalancer", "externalIPs: [192.0.2.1]\n  externalTrafficPolicy: Local"),
+    (SERVICE, "type: LoadBalancer", 'clusterIP: "fd00::1"'),
+    (SERVICE, "type: LoadBalancer", 'externalTrafficPolicy: ""\n  sessionAffinityConfig: {}'),
+    (POLICY, "10.0.0.0/8", '"::/0"'),
+    (CLAIM, "storage: 1Gi", 'storage: "+1e9"'),
+    (INGRESS, "service: {name: web,", 'service: {name: "${NAME}",'),
 ]
 
 

@@ -301,7 +301,7 @@ ALL = SchemaValidator({**SHIPPED, KEY: SCHEMA})
         ("project.openshift.io/v1", "Project", ""),
         ("work.open-cluster-management.io/v1", "ManifestWork", ""),
         ("policy.karmada.io/v1alpha1", "FederatedResourceQuota", ""),
-        ("cluster.x-k8s.io/v1beta1", "Cluster", ""),
+        ("cluster.x-k8s.io/v1beta1", "Cluster", "info: this Cluster of Cluster API says how a cluster is created"),
         ("apps/v1", "Deployment", ""),
     ],
 )

@@ -229,3 +229,18 @@ def test_a_policy_that_a_kustomization_changes_is_a_warning(fleet: Fleet, change
     assert [(finding.code, str(finding.location)) for finding in found] == [("policy-kustomized", "policies/all.yaml:1:1")] * warned
     assert all("policies/kustomization.yaml" in finding.message and "more" in finding.message for finding in found)
     assert fleet.where(WEB) == ["one"]
+
+
+def test_files_that_a_kustomization_names_and_the_commit_lacks_are_a_note(fleet: Fleet) -> None:
+    remote = "https://example.com/a//b?ref=v1"
+    prod = f"resources: [../../base, gone, {remote}, web.yaml]\npatches: [{{path: gone.yaml}}]\n"
+    fleet.commit({**LAYOUT, "overlays/prod/kustomization.yaml": prod})
+    for hour in (0, 1):
+        (found,) = [finding for finding in fleet.reconcile(hour).plan.findings if finding.code == "kustomize-missing"]
+        assert (found.severity, str(found.location)) == ("info", "overlays/prod/kustomization.yaml:1:25")
+        assert "names gone, where this commit has no kustomization, nor 2 others that it names" in found.message
+    fleet.commit({"overlays/prod/gone.yaml": "a: b\n", "overlays/prod/gone/kustomization.yaml": BASE}, hour=2)
+    places = [str(finding.location) for finding in fleet.reconcile(2).plan.findings if finding.code == "kustomize-missing"]
+    assert sorted(places) == ["overlays/prod/gone/kustomization.yaml:1:13", "overlays/prod/kustomization.yaml:1:64"]
+    fleet.commit({"gitsched.yaml": SETTINGS % "overlays/"}, hour=3)
+    assert "kustomize-missing" not in {finding.code for finding in fleet.reconcile(3).plan.findings}

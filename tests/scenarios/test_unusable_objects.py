@@ -62,3 +62,12 @@ def test_a_wrong_bundle_inside_of_a_workload_takes_no_files_of_others(fleet: Fle
     assert errors == {"set.yaml"}
     assert "internal-error" not in {finding.code for finding in run.plan.findings}
     assert fleet.load("clusters/ash/default/deployment-good.yaml")["spec"]["replicas"] == 3
+
+
+def test_a_cluster_of_cluster_api_is_named_as_what_it_is(fleet: Fleet) -> None:
+    text = "apiVersion: cluster.x-k8s.io/v1beta1\nkind: Cluster\nmetadata: {name: ash, namespace: default}\nspec: {paused: false}\n"
+    fleet.commit({"ash.yaml": cluster("ash"), "capi.yaml": text})
+    (found,) = [finding for finding in fleet.reconcile().plan.findings if finding.code == "unknown-kind"]
+    assert (found.severity, str(found.location)) == ("info", "capi.yaml:1:13")
+    assert "Cluster API says how a cluster is created" in found.message
+    assert "cluster.karmada.io/v1alpha1" in found.message

@@ -29,6 +29,7 @@ from gitsched.model.finding import Finding, Location, format_names
 from gitsched.model.variants import TemplateVariants
 from gitsched.reconcile.builds.built_roots import NO_ROOTS, BuiltRoots
 from gitsched.reconcile.builds.kustomized_policies import KustomizedPolicies
+from gitsched.reconcile.builds.missing_files import find_missing_files
 from gitsched.reconcile.builds.plugin_inputs import PluginInputs
 from gitsched.reconcile.bundles.bundle_parts import NO_PARTS, BundleParts
 from gitsched.reconcile.cache.caches import SourceFile, TreeCache
@@ -180,6 +181,9 @@ def separate_parts(
         problems[Finding("error", "kustomization-limit", _EXHAUSTED)] = None
     builds = (*built.findings, *bundles.findings, *parts.policies.list_findings())
     reported = {(finding.code, finding.location) for finding in builds}
+    located = {finding.location for finding in builds}
+    if parts.kustomizations:
+        problems |= dict.fromkeys(finding for finding in parts.list_missing() if finding.location not in located)
     findings = (*(finding for finding in problems if (finding.code, finding.location) not in reported), *builds)
     return KustomizedTree(remaining, (*documents, *built.unplaced), findings, parts, built, bundles, replaced=tuple(replaced))
 
@@ -241,6 +245,12 @@ class KustomizeParts:
             for directory, (_, kustomization) in self.kustomizations.items()
             for reference in kustomization.references
         )
+
+    def list_missing(self) -> Iterator[Finding]:
+        """Yield notes about files that kustomizations name and the commit does not have, but for those that settings ignore."""
+        ignore = self.ignore
+        ignored = {place for place, (path, _) in self.kustomizations.items() if ignore is not None and ignore.is_ignored(path)}
+        return find_missing_files(self.kustomizations, self._blobs, ignored)
 
     def find_wrapper(self, path: str) -> str:
         """Return a description of the plug-in of another program that reads a file; "" if there is none, or if settings say so."""
