@@ -279,7 +279,7 @@ class RemovedWorkload(NamedTuple):
     """A workload that only the previous output has, with its replicas by cluster; `dependent`: other workloads brought it along.
 
     `objects` are the objects in its clusters; None for the workload itself. `required_by` are the records of the workloads that brought it
-    along, as (namespace, name).
+    along, as (namespace, name). A `preserved` one stays in its clusters when its template or policy is deleted.
     """
 
     key: Key
@@ -287,6 +287,7 @@ class RemovedWorkload(NamedTuple):
     dependent: bool = False
     objects: tuple[Key, ...] | None = None
     required_by: frozenset[tuple[str, str]] = frozenset()
+    preserved: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -270,7 +270,17 @@ def _render(
     delivered = previous.list_delivered(paths)
     existing = {**directories.retiring, **directories.kept}
     return render(
-        decisions, existing, previous.find_blob, cache, protected, delivered, config.delivery, retained, gate, source.skipped
+        decisions,
+        existing,
+        previous.find_blob,
+        cache,
+        protected,
+        delivered,
+        config.delivery,
+        retained,
+        gate,
+        source.skipped,
+        previous.read_manifest,
     )
 
 

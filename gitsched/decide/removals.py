@@ -78,7 +78,12 @@ def list_removal_moves(
             reason = INDEPENDENT_REASON if workload.dependent else UNSELECTED_REASON
         elif workload.key in kustomized:
             reason = f"{UNSELECTED_REASON}, and {kustomized[workload.key]}"
-        yield Move(workload.key, workload.replicas, {}, reason, intended=reason in INTENDED_REASONS)
+        intended = reason in INTENDED_REASONS
+        if workload.preserved:
+            reason = f"{reason}; is kept in the cluster (preserveResourcesOnDeletion)"
+        yield Move(
+            workload.key, workload.replicas, {}, reason, intended=intended or workload.preserved, preserved=workload.preserved
+        )
 
 
 def list_part_findings(removed: Iterable[RemovedPlacement]) -> Iterator[Finding]:

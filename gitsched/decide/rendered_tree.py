@@ -134,14 +134,14 @@ def render(
     retained: Collection[RetainedCopy] = (),
     gate: Callable[[Mapping[Key, WorkloadFiles]], dict[Key, WorkloadFiles]] | None = None,
     skipped: Collection[SkippedWorkload] = (),
+    read_manifest: Callable[[str], Body | None] = lambda _: None,
 ) -> RenderedTree:
     """Render every file under clusters/, status/ and placements/.
 
     `retiring` are clusters without a document, whose directory has only the stub. `find_blob` returns the blob of a path in the previous
-    output: the manifests of a quarantined workload do not change. `delivery` are the settings for Bundles and
-    PlacementDecisions.
+    output: the manifests of a quarantined workload do not change. `delivery` are the settings for Bundles and PlacementDecisions.
     Namespaces that are `protected` are neither added nor removed: `delivered` are the paths of those in the previous output, by the
-    directory of the cluster. `retained` copies keep their files. `gate` replaces the files of
+    directory of the cluster. `retained` copies keep their files, which `read_manifest` reads. `gate` replaces the files of
     clusters that wait for a wave of a rollout. The files of `skipped` workloads stay.
     """
     cache = cache or RenderCache()
@@ -161,7 +161,7 @@ def render(
 
         keys = {copy.workload for copy in retained} & rendered.keys()
         placed = {key: RenderedWorkload(rendered[key].outcome, rendered[key].manifests, rendered[key].records) for key in keys}
-        add_retained_files(retained, placed, find_blob, manifests, files)
+        add_retained_files(retained, placed, find_blob, manifests, files, read_manifest)
     if skipped:
         add_skipped_records(skipped, find_blob, files)
         object_paths = list_object_paths(skipped)

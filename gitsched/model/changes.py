@@ -39,7 +39,7 @@ class Move(NamedTuple):
 
     `reason` is one line; `causes` are its causes, the main one first, and empty if they were not computed. `included` are replicas that
     clusters already have, by cluster: those of workloads that are a part of this one now. `intended`: the workload has no cluster because
-    the source no longer has it, or because no workload depends on it any more.
+    the source no longer has it, or because no workload depends on it any more. `preserved`: it is kept in the clusters all the same.
     """
 
     key: Key
@@ -49,6 +49,7 @@ class Move(NamedTuple):
     causes: tuple[Cause, ...] = ()
     included: Mapping[str, int] = {}
     intended: bool = False
+    preserved: bool = False
 
     @property
     def becomes_unplaced(self) -> bool:
@@ -181,7 +182,8 @@ class RetainedCopy(NamedTuple):
 
     `start` is the time from which its replacement is delivered; None while there is none. `counted_from` is the time from which the overlap
     counts, None while the replacement is reported unhealthy, and `until` its end; None without a replacement. A copy that `follows` another
-    workload stays as long as that one requires it: the workload has another name now, or the other one brought it along.
+    workload stays as long as that one requires it: the workload has another name now, or the other one brought it along. A `preserved` one
+    has no replacement: the object is kept in its cluster, and `until` is when its manifest leaves the output branch.
     """
 
     workload: Key
@@ -192,6 +194,7 @@ class RetainedCopy(NamedTuple):
     counted_from: datetime | None = None
     until: datetime | None = None
     follows: Key | None = None
+    preserved: bool = False
 
 
 class CopyRetention(NamedTuple):

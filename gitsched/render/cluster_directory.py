@@ -78,18 +78,29 @@ def plan_namespace(document: Document) -> PlannedFile:
     return _insert_annotations(document, missing) or plan_changed_manifest(document, _add_annotations(document.body, missing))
 
 
+def add_prune_options(body: Body) -> Body:
+    """Return an object with the annotations that keep Flux and Argo CD from deleting it; the same object if it has them."""
+    missing = _list_missing_annotations(read_annotations(body), keep_own=False)
+    return _add_annotations(body, missing) if missing else body
+
+
 def is_never_pruned(namespace: Body) -> bool:
     """Return whether the annotations of a Namespace keep Flux or Argo CD from deleting it."""
     annotations = read_annotations(namespace)
     return annotations.get(_FLUX_PRUNE) == "disabled" or "Prune=false" in _split_options(annotations.get(_ARGOCD_SYNC, ""))
 
 
-def _list_missing_annotations(present: Mapping[str, str]) -> dict[str, str]:
-    """Return the annotations to add or to extend, so that neither Flux nor Argo CD deletes a Namespace.
+def _list_missing_annotations(present: Mapping[str, str], *, keep_own: bool = True) -> dict[str, str]:
+    """Return the annotations to add or to extend, so that neither Flux nor Argo CD deletes an object. With `keep_own`, what it says itself
+    about pruning takes precedence.
 
-    IgnoreExtraneous keeps an Application in sync whose Namespace is left behind.
+    IgnoreExtraneous keeps an Application in sync whose object is left behind.
     """
     options = _split_options(present.get(_ARGOCD_SYNC, ""))
+    if not keep_own:
+        contrary = {option for option in options if option.partition("=")[0] in ("Prune", "Delete")}.difference(_SYNC_OPTIONS)
+        options = [option for option in options if option not in contrary]
+        present = {name: value for name, value in present.items() if name != _FLUX_PRUNE or value == "disabled"}
     names = {option.partition("=")[0] for option in options}
     added = [option for option in _SYNC_OPTIONS if option.partition("=")[0] not in names]
     missing = {_ARGOCD_SYNC: ",".join((*options, *added))} if added else {}

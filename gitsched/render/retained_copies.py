@@ -27,6 +27,8 @@ def write_retained_copy(copy: RetainedCopy) -> Body:
     entry |= {name: format_time(time) for name, time in times.items() if time is not None}
     if copy.follows is not None:
         entry["follows"] = write_key(copy.follows)
+    if copy.preserved:
+        entry["preserved"] = True
     return entry
 
 
@@ -58,6 +60,7 @@ def read_retained_copy(entry: Body) -> RetainedCopy | None:
         parse_time(entry.get("countedFrom")),
         parse_time(entry.get("until")),
         read_key(entry.get("follows")),
+        entry.get("preserved") is True,
     )
 
 

@@ -64,6 +64,8 @@ def loses_placements(moves: Iterable[Move]) -> bool:
 
 def classify_loss(move: Move, *, has_copies: bool = False) -> str:
     """Return what a workload loses, one of KINDS; "" if it runs on, or if nothing of it ran. `has_copies`: some stay for now."""
+    if move.preserved:
+        return ""
     earlier, later = sum_replicas(move)
     if move.after or not move.before:
         return "scaledToZero" if earlier and move.after and not weigh_replicas(later) else ""

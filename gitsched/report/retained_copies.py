@@ -37,14 +37,22 @@ def describe_retained_copy(copy: RetainedCopy) -> str:
 
 
 def _describe_end(copy: RetainedCopy) -> str:
+    if copy.preserved and copy.until is not None:
+        return f"{format_time(copy.until)}, and is kept in the cluster after that"
     return "another cluster has one" if copy.start is None else format_time(copy.until) if copy.until is not None else "its end"
 
 
 def describe_ended_copies(copies: Sequence[RetainedCopy], shown: int = COPIES_SHOWN) -> list[str]:
     """Return a line for each copy that goes because its overlap is over, or one for many."""
-    if len(copies) > MAX_SINGLE_COPIES:
-        return [f"{_name_copies(copies, 'go')}: their overlap is over"]
-    return list_limited([f"{format_key(copy.workload)} goes from {copy.cluster}: its overlap is over" for copy in copies], shown)
+    over = [copy for copy in copies if not copy.preserved]
+    lines = [
+        f"{format_key(copy.workload)} is kept in {copy.cluster}: its file leaves the branch" for copy in copies if copy.preserved
+    ]
+    if len(over) > MAX_SINGLE_COPIES:
+        lines.append(f"{_name_copies(over, 'go')}: their overlap is over")
+    else:
+        lines += [f"{format_key(copy.workload)} goes from {copy.cluster}: its overlap is over" for copy in over]
+    return list_limited(lines, shown)
 
 
 def _name_copies(copies: Sequence[RetainedCopy], verb: str) -> str:

@@ -181,6 +181,7 @@ def _read_move(entry: dict[str, Any]) -> Move:
         _check(entry["reason"], str),
         _read_causes(entry["causes"]),
         intended=_check(entry["intended"], bool),
+        preserved=_check(entry["preserved"], bool),
     )
 
 
@@ -252,7 +253,7 @@ def _read_retained(entry: dict[str, Any]) -> RetainedWorkload:
 def _read_copy(entry: dict[str, Any]) -> RetainedCopy:
     start, until = parse_time(entry["start"]), parse_time(entry["until"])
     key, cluster = _read_key(entry["workload"]), _check(entry["cluster"], str)
-    return RetainedCopy(key, cluster, _read_replicas(entry), (), start, None, until)
+    return RetainedCopy(key, cluster, _read_replicas(entry), (), start, None, until, preserved=_check(entry["preserved"], bool))
 
 
 def _read_manifest(entry: dict[str, Any]) -> ManifestChange:

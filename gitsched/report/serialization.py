@@ -32,6 +32,7 @@ def _serialize_move(move: Move) -> dict[str, Any]:
         "changes": [change.serialize() for change in changes],
         "unchanged": unchanged,
         "intended": move.intended,
+        "preserved": move.preserved,
         "reason": move.reason,
         "causes": serialize_causes(move.causes),
     }
@@ -147,6 +148,7 @@ def _serialize_retained_copy(copy: RetainedCopy) -> dict[str, Any]:
         **serialize_replicas(copy.replicas),
         "start": format_time(copy.start) if copy.start else None,
         "until": format_time(copy.until) if copy.until else None,
+        "preserved": copy.preserved,
     }
 
 

@@ -42,7 +42,9 @@ def find_exceeding_changes(
     successors = find_successors(list_requests(decisions), removed) if removed else {}
     moves = continue_moves(moves, successors)
     active = (
-        move._replace(before={cluster: count for cluster, count in move.before.items() if had_workloads(cluster)}) for move in moves
+        move._replace(before={cluster: count for cluster, count in move.before.items() if had_workloads(cluster)})
+        for move in moves
+        if not move.preserved  # nothing is lost that stays in its clusters
     )
     guarded = list_guarded_moves(active, decisions.engines, len(decisions.cluster_facts))
     if not (guarded.is_guarded or (guarded.failover and source.guard.choose_settings(own).limits_evictions)):

@@ -32,7 +32,8 @@ class ChangedMoves(NamedTuple):
 
 
 def list_changed_moves(changes: IncrementalChanges) -> ChangedMoves | None:
-    """Return the moves of an incremental plan; None if a record cannot be read, or a tenant names a workload that one of its continues."""
+    """Return the moves of an incremental plan; None if a record cannot be read, if a tenant names a workload that one of its
+    continues, or if a removed workload stays in its clusters."""
     moves = tuple(list_moves(changes.outcomes.values(), changes.had_workloads))
     if not changes.removed:
         return ChangedMoves(moves, {})
@@ -46,6 +47,8 @@ def list_changed_moves(changes: IncrementalChanges) -> ChangedMoves | None:
     if len(records) < len(gone) or (renames.names and snapshot.tenancy is not None):
         return None
     removed = read_removed_placements(records)
+    if any(entry.workload.preserved for entry in removed.values()):
+        return None
     return ChangedMoves((*moves, *list_removal_moves(removed.values(), snapshot.templates, {})), removed, renames)
 
 

@@ -322,7 +322,7 @@ def _retain_copies(changes: IncrementalChanges, moves: ChangedMoves, find_blob: 
     from gitsched.decide.incremental.changed_copies import may_lack_replicas, retain_changed_copies  # few changes move anything
 
     totals = changes.totals
-    if may_lack_replicas(changes, moves.moves):
+    if may_lack_replicas(changes, moves.moves) or any(copy.preserved for copy in totals.retained):
         return None
     if not totals.retained and not (any(move.before for move in moves.moves) and totals.config.output.overlap.duration):
         return NOTHING_RETAINED

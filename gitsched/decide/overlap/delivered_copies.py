@@ -52,18 +52,24 @@ class DeliveredCopies(NamedTuple):
         records = (self.records.get(key) for key, _ in outcome.records)
         return next((found for record in records if read and record is not None and (found := read(record)) is not None), None)
 
-    def list_removed(self, workload: RemovedWorkload, known: Mapping[str, RetainedCopy], follows: Key) -> Iterator[RetainedCopy]:
-        """Yield the copies of a workload that is no longer in the source: those `known` from an earlier run, by cluster, and others."""
+    def list_removed(
+        self, workload: RemovedWorkload, known: Mapping[str, RetainedCopy], follows: Key, *, runs_once: bool = False
+    ) -> Iterator[RetainedCopy]:
+        """Yield the copies of a workload that is no longer in the source: those `known` from an earlier run, by cluster, and others.
+
+        With `runs_once`, also objects that would run twice beside a replacement.
+        """
         key = workload.key
-        if (key.group, key.kind) in RUN_ONCE_KINDS:
+        if (key.group, key.kind) in RUN_ONCE_KINDS and not runs_once:
             return
         kept = read_kept_paths(self.records.get(key))
         objects = (key,) if workload.objects is None else workload.objects
         yield from (copy._replace(follows=follows) for copy in known.values())
         for cluster, count in workload.replicas.items():
             if cluster not in known and self.has_directory(cluster):
-                parts = (cluster_path(cluster, path) for path in kept.get(cluster, ()) if not _is_run_once(path))
-                if delivered := self._list_delivered((*parts, *_list_object_paths(objects, cluster))):
+                parts = (cluster_path(cluster, path) for path in kept.get(cluster, ()) if runs_once or not _is_run_once(path))
+                own = (one for one in objects if runs_once or (one.group, one.kind) not in RUN_ONCE_KINDS)
+                if delivered := self._list_delivered((*parts, *(cluster_path(cluster, relative_path(one)) for one in own))):
                     yield RetainedCopy(key, cluster, count, delivered, follows=follows)
 
     def _list_paths(self, outcome: Outcome, cluster: str) -> Iterator[str]:

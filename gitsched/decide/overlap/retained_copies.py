@@ -20,6 +20,7 @@ from gitsched.apis.gitsched.overlap_config import OverlapConfig
 from gitsched.decide.incremental.plan_state import PlanTimes, PreviousOutput
 from gitsched.decide.overlap.copy_findings import make_lacking_finding, make_unplaced_finding, make_waiting_finding
 from gitsched.decide.overlap.delivered_copies import DeliveredCopies
+from gitsched.decide.overlap.preserved_copies import preserve_copies
 from gitsched.decide.removals import RemovedPlacement
 from gitsched.decide.renames import RenameRequests, find_renamed, list_requests
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
 
 def find_end(copy: RetainedCopy, config: OverlapConfig) -> datetime | None:
     """Return when a copy goes; None while it has no replacement."""
-    if copy.start is None:
-        return None
+    if copy.start is None or copy.preserved:
+        return copy.until
     latest = add_duration(copy.start, config.maximum)
     return latest if copy.counted_from is None else min(add_duration(copy.counted_from, config.duration), latest)
 
@@ -113,7 +114,21 @@ def make_retention_input(
 
 
 def retain_copies(given: RetentionInput) -> CopyRetention:
-    """Return the retained copies of a plan."""
+    """Return the retained copies of a plan: those that are preserved, and those that stay for an overlap."""
+    preserved = preserve_copies(
+        given.retained, given.removed, given.delivered, given.find_outcome, given.times, given.config.output.retire_after
+    )
+    kept = {(copy.workload, copy.cluster) for copy in preserved.copies}
+    found = _retain_for_overlap(given._replace(retained=tuple(copy for copy in given.retained if not copy.preserved)))
+    others = (copy for copy in found.copies if (copy.workload, copy.cluster) not in kept)
+    return found._replace(
+        copies=tuple(sorted((*preserved.copies, *others), key=lambda copy: (copy.workload, copy.cluster))),
+        ended=(*preserved.ended, *found.ended),
+        is_settled=found.is_settled and preserved.is_settled,
+    )
+
+
+def _retain_for_overlap(given: RetentionInput) -> CopyRetention:
     if not given.config.output.overlap.duration:
         return CopyRetention(ended=tuple(copy._replace(until=copy.start) for copy in given.retained if copy.start is not None))
     return _Retention(given).retain()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Mapping
 from typing import NamedTuple
 
+from gitsched.decide.overlap.preserved_copies import annotate_preserved
 from gitsched.model.changes import RetainedCopy
-from gitsched.model.document import Key
+from gitsched.model.document import Body, Key
 from gitsched.model.planned_files import ExistingBlob, PlannedFile
 from gitsched.model.scheduling import Outcome, weigh_replicas
 from gitsched.render.output_files import CLUSTER_JSON, cluster_path
@@ -28,12 +29,14 @@ def add_retained_files(
     find_blob: FindBlob,
     manifests: dict[str, dict[str, PlannedFile]],
     files: dict[str, PlannedFile],
+    read_manifest: Callable[[str], Body | None] = lambda _: None,
 ) -> None:
     """Add the files of copies, as the previous output has them, to the `manifests` of clusters and to the other `files`.
 
-    `workloads` are those of the copies that are placed now.
+    `workloads` are those of the copies that are placed now. Preserved copies get annotations, for which `read_manifest` reads them.
     """
     for copy in copies:
+        annotated = annotate_preserved(copy, read_manifest) if copy.preserved else {}
         own = workloads.get(copy.workload)
         replaces = own is not None and _is_larger(copy, own.outcome)
         directory = cluster_path(copy.cluster, "")
@@ -41,7 +44,9 @@ def add_retained_files(
             relative, blob = path.removeprefix(directory), find_blob(path)
             written = files if relative == path else manifests.setdefault(copy.cluster, {})
             own_files = {} if own is None else own.others if relative == path else own.manifests.get(copy.cluster, {})
-            if blob is not None and (relative not in written or (replaces and relative in own_files)):
+            if path in annotated:
+                written[relative] = annotated[path]
+            elif blob is not None and (relative not in written or (replaces and relative in own_files)):
                 written[relative] = ExistingBlob(blob)
 
 

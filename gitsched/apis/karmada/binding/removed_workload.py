@@ -22,4 +22,5 @@ def read_removed_workload(record: Body) -> RemovedWorkload | None:
     own = {str(entry.get("name")): entry.get("replicas") for entry in spec.get("clusters") or ()}
     replicas = {**{str(entry.get("name")): None for entry in clusters}, **own}
     required_by = frozenset((str(entry.get("namespace") or ""), str(entry.get("name"))) for entry in spec.get("requiredBy") or ())
-    return RemovedWorkload(key, replicas, dependent=bool(required_by), required_by=required_by)
+    preserved = spec.get("preserveResourcesOnDeletion") is True
+    return RemovedWorkload(key, replicas, dependent=bool(required_by), required_by=required_by, preserved=preserved)
