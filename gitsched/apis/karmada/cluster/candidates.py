@@ -316,6 +316,8 @@ def _add_times(candidate: Candidate, since: Mapping[str, datetime]) -> Candidate
 def _report_tainted_clusters(
     documents: Iterable[Document], tainted: Mapping[str, TaintChanges], policies: ClusterTaintPolicies
 ) -> list[Finding]:
+    if not tainted:
+        return []
     changed = ((document.key, locate_document(document), tainted.get(document.key.name)) for document in documents)
     return report_taint_changes([(key, where, change) for key, where, change in changed if change is not None], policies)
 
