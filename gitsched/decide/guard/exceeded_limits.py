@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gitsched.apis.gitsched.guard_config import MIN_PERCENT_SIZE, GuardConfig
 from gitsched.decide.decisions import DecisionSet
+from gitsched.decide.engines import collect_cluster_facts
 from gitsched.decide.guard.large_changes import GuardedMoves, PlacedWorkload, find_withheld_changes, list_guarded_moves
 from gitsched.decide.guard.observed_moves import (
     ObservedMoves,
@@ -24,7 +25,9 @@ from gitsched.model.changes import NOTHING_WITHHELD, Move, WithheldChanges
 from gitsched.model.document import Key
 
 if TYPE_CHECKING:
+    from gitsched.apis.policy_api import PolicyEngine
     from gitsched.decide.guard.guard_settings import GuardInput
+    from gitsched.model.scheduling import Outcome
 
 
 def find_exceeding_changes(
@@ -41,25 +44,36 @@ def find_exceeding_changes(
     own = source.source.config.guard
     successors = find_successors(list_requests(decisions), removed) if removed else {}
     moves = continue_moves(moves, successors)
-    active = (
-        move._replace(before={cluster: count for cluster, count in move.before.items() if had_workloads(cluster)})
-        for move in moves
-        if not move.preserved  # nothing is lost that stays in its clusters
-    )
-    guarded = list_guarded_moves(active, decisions.engines, len(decisions.cluster_facts))
+    guarded = guard_moves(moves, decisions.engines, had_workloads)
     if not (guarded.is_guarded or (guarded.failover and source.guard.choose_settings(own).limits_evictions)):
         return NOTHING_WITHHELD
-    continued = {outcome.key for outcome in successors.values()}  # what an earlier run placed of these is no further workload
-    placed = [
-        PlacedWorkload(outcome.key, before)
-        for outcome in decisions.outcomes.values()
-        if outcome.key not in continued and (before := list_previous_replicas(outcome, had_workloads))
-    ]
-    placed += [PlacedWorkload(key, entry.workload.replicas) for key, entry in removed.items()]
+    continued = frozenset(outcome.key for outcome in successors.values())
+    placed = list(list_placed(decisions.outcomes.values(), removed, continued, had_workloads))
     observed: ObservedMoves = {}
     if len(placed) > MIN_PERCENT_SIZE:
         observed = find_observed_moves(guarded.counted, decisions, source.guard.list_edits, source.guard.record.rate)
     return choose_withheld(source.guard, own, lambda config: _extend_withheld(source, guarded, placed, config, decisions, observed))
+
+
+def guard_moves(moves: Iterable[Move], engines: Sequence[PolicyEngine], had_workloads: HadWorkloads) -> GuardedMoves:
+    """Return which moves of placed workloads the guard counts. Only clusters that received workloads in the last run count."""
+    active = (
+        move._replace(before={name: count for name, count in move.before.items() if had_workloads(name)})
+        for move in moves
+        if not move.preserved  # nothing is lost that stays in its clusters
+    )
+    return list_guarded_moves(active, engines, len(collect_cluster_facts(engines)))
+
+
+def list_placed(
+    outcomes: Iterable[Outcome], removed: Mapping[Key, RemovedPlacement], continued: Collection[Key], had_workloads: HadWorkloads
+) -> Iterator[PlacedWorkload]:
+    """Yield the workloads of the previous output: decided and removed ones. What an earlier run placed of those that are `continued` under
+    another name is no further workload."""
+    for outcome in outcomes:
+        if outcome.key not in continued and (before := list_previous_replicas(outcome, had_workloads)):
+            yield PlacedWorkload(outcome.key, before)
+    yield from (PlacedWorkload(key, entry.workload.replicas) for key, entry in removed.items())
 
 
 def choose_withheld(guard: GuardInput, own: GuardConfig, find: Callable[[GuardConfig], WithheldChanges]) -> WithheldChanges:

@@ -44,12 +44,6 @@ def retain_changed_copies(changes: IncrementalChanges, moves: ChangedMoves, find
         return None
     if not changes.totals.undelivered.isdisjoint((*(copy.workload for copy in retained), *_list_losing(moves.moves))):
         return None  # what was delivered counts, not what was decided
-
-    def is_cluster(name: str) -> bool:
-        if name in changes.continued.clusters:
-            return changes.continued.clusters[name] is not None
-        return changes.had_workloads(name)
-
     retention = retain_copies(
         RetentionInput(
             lambda key: _find_outcome(changes, key),
@@ -61,7 +55,7 @@ def retain_changed_copies(changes: IncrementalChanges, moves: ChangedMoves, find
             (),
             retained,
             DeliveredCopies(changes.snapshot.previous, find_blob, lambda name: changes.rows.read_cluster(name) is not None),
-            is_cluster,
+            changes.is_cluster,
             partial(list_renames, changes),
             lambda companions, workloads: _list_companion_templates(changes, companions, workloads),
             PlanTimes(changes.snapshot.at, changes.snapshot.now),

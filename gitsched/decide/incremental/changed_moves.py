@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -52,8 +52,10 @@ def list_changed_moves(changes: IncrementalChanges) -> ChangedMoves | None:
     return ChangedMoves((*moves, *list_removal_moves(removed.values(), snapshot.templates, {})), removed, renames)
 
 
-def may_exceed_limits(changes: IncrementalChanges, moves: Iterable[Move], config: GuardConfig) -> bool:
+def may_exceed_limits(changes: IncrementalChanges, moves: tuple[Move, ...], config: GuardConfig) -> bool:
     """Return whether moves of placed workloads may exceed a limit of the guard. What is read of other workloads says at most how many."""
+    if not any(move.before for move in moves):
+        return False
     from gitsched.decide.guard.large_changes import list_guarded_moves, may_exceed_limit  # most changes move nothing
 
     totals = changes.totals

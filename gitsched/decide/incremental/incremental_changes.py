@@ -70,6 +70,11 @@ class IncrementalChanges(NamedTuple):
         row = self.rows.read_workload(key)
         return row.outcome if row is not None else None
 
+    def is_cluster(self, name: str) -> bool:
+        """Return whether a cluster has a document."""
+        clusters = self.continued.clusters
+        return clusters[name] is not None if name in clusters else self.had_workloads(name)
+
     def had_workloads(self, cluster: str) -> bool:
         """Return whether a cluster received workloads in the last plan: it had a document and a directory."""
         return cluster not in self.totals.retiring and self.rows.read_cluster(cluster) is not None

@@ -6,7 +6,7 @@ requires one, which gives the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Mapping
+from collections.abc import Callable, Collection, Container, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.decide.engines import collect_cluster_facts
@@ -14,7 +14,6 @@ from gitsched.decide.foreign_documents import changes_notes, list_foreign_kinds
 from gitsched.decide.incremental.affected_workloads import decide_affected, render_affected
 from gitsched.decide.incremental.changed_clusters import update_cluster_rows
 from gitsched.decide.incremental.changed_documents import NO_PARTS
-from gitsched.decide.incremental.changed_moves import list_changed_moves
 from gitsched.decide.incremental.changed_namespaces import list_rows_with_objects, update_namespace_manifests
 from gitsched.decide.incremental.changed_output import NO_COPY_PATHS, has_record_conflict, list_changed_files
 from gitsched.decide.incremental.changed_parts import find_changed_parts
@@ -92,9 +91,9 @@ def make_incremental_plan(
         return None
     in_progress = state.rollouts is not None and bool(state.rollouts.records)
     is_idle = not in_progress and _is_idle(totals, diff, snapshot)
-    decided = _make_idle_changes(state, diff, snapshot) if is_idle else _change(state, diff, snapshot, find_blob, limit)
-    all_moves = list_changed_moves(decided) if decided is not None else None
-    guarded = check_guard(decided, all_moves, state.guard) if decided is not None and all_moves is not None else None
+    idle = _make_idle_changes(state, diff, snapshot) if is_idle else None
+    decide = _prepare(state, diff, snapshot, find_blob, limit) if idle is None else lambda _: idle
+    guarded = check_guard(decide, state.guard) if decide is not None else None
     if guarded is None:
         return None
     moves, changes = guarded.moves, render_affected(guarded.changes, find_blob, cache)
@@ -191,7 +190,7 @@ def make_incremental_plan(
         rollouts=rollouts.statuses,
         rollout_records=rollouts.records,
         withheld=changes.withheld,
-        guard=state.guard.make_record(totals.config.guard, changes.withheld, holds=bool(new.held)),
+        guard=state.guard.given.make_record(totals.config.guard, changes.withheld, holds=bool(new.held)),
         ended=retention.ended,
         adopted=totals.adopted,
     )
@@ -255,8 +254,11 @@ def _make_idle_changes(state: PlanState, diff: SourceDiff, snapshot: Snapshot) -
     return IncrementalChanges(totals, state.rows, diff, snapshot, continued, {}, {}, {}, {}, totals.unstable)
 
 
-def _change(state: PlanState, diff: SourceDiff, snapshot: Snapshot, find_blob: BlobLookup, limit: int) -> IncrementalChanges | None:
-    """Continue the engines, and decide what the changes affect; None if only a complete plan can tell."""
+def _prepare(
+    state: PlanState, diff: SourceDiff, snapshot: Snapshot, find_blob: BlobLookup, limit: int
+) -> Callable[[frozenset[Key]], IncrementalChanges | None] | None:
+    """Continue the engines, and return what decides the workloads that the changes affect, and others; None if only a complete plan can
+    tell."""
     if state.totals.owners:
         from gitsched.decide.incremental.changed_tenants import may_continue_tenants  # few sources have tenants
 
@@ -278,17 +280,21 @@ def _change(state: PlanState, diff: SourceDiff, snapshot: Snapshot, find_blob: B
         if waiting is None:
             return None
         again += waiting
-    changes = decide_affected(state.totals, state.rows, diff, snapshot, continued, limit, again)
-    if changes is None or (changes.totals.kind_scopes and _changes_foreign_notes(changes)):
-        return None
-    if snapshot.tenancy is None:
-        return changes
-    from gitsched.decide.tenants.left_clusters import drop_left_clusters  # few sources have tenants
 
-    kept = drop_left_clusters(
-        changes.outcomes, snapshot.tenancy, snapshot.documents, snapshot.previous, find_blob, state.totals.retained
-    )
-    return changes._replace(outcomes=kept)
+    def decide(others: frozenset[Key]) -> IncrementalChanges | None:
+        changes = decide_affected(state.totals, state.rows, diff, snapshot, continued, limit, (*again, *sorted(others)))
+        if changes is None or (changes.totals.kind_scopes and _changes_foreign_notes(changes)):
+            return None
+        if snapshot.tenancy is None:
+            return changes
+        from gitsched.decide.tenants.left_clusters import drop_left_clusters  # few sources have tenants
+
+        kept = drop_left_clusters(
+            changes.outcomes, snapshot.tenancy, snapshot.documents, snapshot.previous, find_blob, state.totals.retained
+        )
+        return changes._replace(outcomes=kept)
+
+    return decide
 
 
 def _keeps_findings_about_changes(changes: IncrementalChanges) -> bool:

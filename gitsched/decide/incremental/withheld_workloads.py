@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.capabilities import ObservationFollowing, Rescheduling, SharedDecisions
 from gitsched.apis.gitsched.guard_config import MIN_PERCENT_SIZE
-from gitsched.decide.engines import collect_cluster_facts, list_engine_records
-from gitsched.decide.guard.guard_settings import NO_GUARD_INPUT, GuardInput, GuardRecord
+from gitsched.decide.engines import list_engine_records
+from gitsched.decide.guard.guard_settings import NO_GUARD_INPUT, GuardInput
+from gitsched.decide.incremental.changed_moves import list_changed_moves, may_exceed_limits
 from gitsched.decide.incremental.plan_state import workload_sort_key
 from gitsched.decide.plan_result import list_moves
 from gitsched.decide.renames import RENAMED_FROM, continue_moves, find_successors
@@ -17,9 +18,7 @@ from gitsched.model.document import Document, read_annotations
 from gitsched.model.source_edits import NO_EDITS
 
 if TYPE_CHECKING:
-    from gitsched.apis.gitsched.guard_config import GuardConfig
     from gitsched.decide.decisions import DecisionSet
-    from gitsched.decide.guard.large_changes import PlacedWorkload
     from gitsched.decide.incremental.changed_moves import ChangedMoves
     from gitsched.decide.incremental.incremental_changes import IncrementalChanges
     from gitsched.decide.removals import RemovedPlacement
@@ -40,10 +39,6 @@ class GuardRules(NamedTuple):
     def allows(self, withheld: WithheldChanges) -> bool:
         """Return whether the changes that the last run has withheld are allowed."""
         return bool(withheld.moves) and withheld.digest in self.list_allowed()
-
-    def make_record(self, own: GuardConfig, withheld: WithheldChanges, *, holds: bool) -> GuardRecord:
-        """Return what the output branch records of a plan with its `own` settings that `holds` workloads with data."""
-        return self.given.make_record(own, withheld, holds=holds and not own.hold_stateful)
 
 
 NO_RULES = GuardRules()
@@ -80,8 +75,23 @@ def _is_plain(kept: Outcome, clusters: Collection[str]) -> bool:
     return not composed and all(target.cluster in clusters for target in kept.targets)
 
 
-def check_guard(changes: IncrementalChanges, moves: ChangedMoves, rules: GuardRules) -> GuardedChanges | None:
-    """Return the changes without those that exceed a limit of the guard; None if only a complete plan can tell which ones do."""
+def check_guard(decide: Callable[[frozenset[Key]], IncrementalChanges | None], rules: GuardRules) -> GuardedChanges | None:
+    """Return the changes of a plan without those that exceed a limit of the guard; None if only a complete plan can tell which ones do.
+
+    `decide` decides the changes, and some workloads again: those whose changes an earlier run has withheld and that are within the limits.
+    """
+    passing: frozenset[Key] = frozenset()
+    while True:
+        changes = decide(passing)
+        moves = list_changed_moves(changes) if changes is not None else None
+        found = _find_guarded(changes, moves, rules) if changes is not None and moves is not None else None
+        if not isinstance(found, frozenset):
+            return found
+        passing |= found  # fewer are pending each time
+
+
+def _find_guarded(changes: IncrementalChanges, moves: ChangedMoves, rules: GuardRules) -> GuardedChanges | frozenset[Key] | None:
+    """Return the changes without those that exceed a limit, or the workloads to decide again; None if only a complete plan can tell."""
     totals, own = changes.totals, changes.totals.config.guard
     if _may_wait(changes, moves.moves, rules):
         return None
@@ -89,32 +99,32 @@ def check_guard(changes: IncrementalChanges, moves: ChangedMoves, rules: GuardRu
     pending = tuple(move for move in totals.withheld.moves if move.key not in decided)
     if pending and any(RENAMED_FROM in read_annotations(one.body) for one in changes.documents.values()):
         return None  # it may continue a workload whose removal is withheld
-    withheld = NOTHING_WITHHELD
     successors = find_successors(moves.renames, moves.removed) if moves.renames is not None else {}
     counted = continue_moves(moves.moves, successors)
-    if pending or _may_exceed(changes, counted, rules):
-        if not rules.withholds or totals.owners:
+    withheld = NOTHING_WITHHELD
+    if pending or may_exceed_limits(changes, counted, rules.given.choose_settings(own)):
+        if not rules.withholds or totals.owners or any(isinstance(one, SharedDecisions) for one in changes.continued.engines):
             return None
-        continued = frozenset(outcome.key for outcome in successors.values())
-        found = _find_withheld(changes, (*counted, *pending), _list_placed(changes, moves, continued), rules)
-        if found is None or (found.moves and moves.renames is not None and moves.renames.names):
+        withheld = _find_withheld(changes, moves, (*counted, *pending), successors, rules)
+        if withheld.moves and moves.renames is not None and moves.renames.names:
             return None  # a workload may continue one whose removal is withheld
-        withheld = found
     allowed = rules.list_allowed() if withheld.moves else ()
     findings = tuple(rules.given.list_findings(own, withheld.digest, allowed))
     if withheld.digest in allowed:
         withheld = NOTHING_WITHHELD
     keys = {move.key for move in withheld.moves}
-    if any(move.key not in keys for move in pending):
-        return None  # they are decided now
-    if not withheld.moves:
+    passing = frozenset(move.key for move in pending) - keys
+    if passing:
+        return passing
+    if not keys:
         return GuardedChanges(changes._replace(withheld=withheld, withheld_wakeups={}), moves, findings)
     from gitsched.decide.guard.withheld_changes import make_withheld_finding  # few changes exceed a limit
 
     kept = _withhold(changes, moves, withheld, keys & decided)
     if kept is None:
         return None
-    changed_moves = (*list_moves(kept[0].outcomes.values(), kept[0].had_workloads), *_list_removals(moves, kept[1]))
+    removals = (move for move in moves.moves if move.key in kept[1])
+    changed_moves = (*list_moves(kept[0].outcomes.values(), kept[0].had_workloads), *removals)
     return GuardedChanges(
         kept[0], moves._replace(moves=changed_moves, removed=kept[1]), (*findings, make_withheld_finding(withheld))
     )
@@ -137,57 +147,30 @@ def _may_wait(changes: IncrementalChanges, moves: Iterable[Move], rules: GuardRu
     )
 
 
-def _list_removals(moves: ChangedMoves, removed: Mapping[Key, RemovedPlacement]) -> Iterator[Move]:
-    return (move for move in moves.moves if move.key in removed)
-
-
-def _may_exceed(changes: IncrementalChanges, moves: Iterable[Move], rules: GuardRules) -> bool:
-    """Return whether moves may exceed a limit, without a look at all workloads."""
-    placed = tuple(move for move in moves if move.before)
-    if not placed:
-        return False
-    from gitsched.decide.incremental.changed_moves import may_exceed_limits  # most changes move nothing
-
-    return may_exceed_limits(changes, placed, rules.given.choose_settings(changes.totals.config.guard))
-
-
 def _find_withheld(
-    changes: IncrementalChanges, moves: Iterable[Move], placed: Iterable[PlacedWorkload], rules: GuardRules
-) -> WithheldChanges | None:
-    """Return which of some moves exceed a limit; None if workloads may follow decisions that they share. `placed` are the workloads of the
-    previous output."""
-    from gitsched.decide.guard.exceeded_limits import choose_withheld
-    from gitsched.decide.guard.large_changes import find_withheld_changes, list_guarded_moves
+    changes: IncrementalChanges,
+    moves: ChangedMoves,
+    counted: Iterable[Move],
+    successors: Mapping[Key, Outcome],
+    rules: GuardRules,
+) -> WithheldChanges:
+    """Return which of some moves exceed a limit. Workloads that were not decided again are where their rows say."""
+    from gitsched.decide.guard.exceeded_limits import choose_withheld, guard_moves, list_placed
+    from gitsched.decide.guard.large_changes import PlacedWorkload, find_withheld_changes
 
-    engines = changes.continued.engines
-    if any(isinstance(engine, SharedDecisions) for engine in engines):
-        return None
-    active = (
-        move._replace(before={cluster: count for cluster, count in move.before.items() if changes.had_workloads(cluster)})
-        for move in moves
-    )
-    guarded = list_guarded_moves(active, engines, len(collect_cluster_facts(engines)))
+    guarded = guard_moves(counted, changes.continued.engines, changes.had_workloads)
     if not guarded.is_guarded:
         return NOTHING_WITHHELD
-    known = tuple(placed)
-    return choose_withheld(rules.given, changes.totals.config.guard, lambda config: find_withheld_changes(guarded, known, config))
-
-
-def _list_placed(changes: IncrementalChanges, moves: ChangedMoves, continued: Collection[Key]) -> Iterator[PlacedWorkload]:
-    """Yield the workloads of the previous output. Those that were not decided again are where their rows say. What an earlier run placed
-    of those that are `continued` is no further workload."""
-    from gitsched.decide.guard.large_changes import PlacedWorkload
-    from gitsched.decide.plan_result import list_previous_replicas
-
-    for row in changes.rows.list_workloads():
-        key, replicas = row.outcome.key, row.outcome.replicas_by_cluster
-        if replicas and not (key in changes.outcomes or key in changes.removed or key in continued):
-            yield PlacedWorkload(key, replicas)
-    for outcome in changes.outcomes.values():
-        if outcome.key not in continued and (before := list_previous_replicas(outcome, changes.had_workloads)):
-            yield PlacedWorkload(outcome.key, before)
-    for key, entry in moves.removed.items():
-        yield PlacedWorkload(key, entry.workload.replicas)
+    continued = frozenset(outcome.key for outcome in successors.values())
+    others = (row.outcome for row in changes.rows.list_workloads())
+    placed = [
+        PlacedWorkload(outcome.key, replicas)
+        for outcome in others
+        if not (outcome.key in changes.outcomes or outcome.key in changes.removed or outcome.key in continued)
+        and (replicas := outcome.replicas_by_cluster)
+    ]
+    placed += list_placed(changes.outcomes.values(), moves.removed, continued, changes.had_workloads)
+    return choose_withheld(rules.given, changes.totals.config.guard, lambda config: find_withheld_changes(guarded, placed, config))
 
 
 def _withhold(
@@ -215,9 +198,10 @@ def _withhold(
         else:
             return None
     kept = [outcomes[key] for key in keys]
-    if not _stand_alone(changes, {**{key: _read_outcome(changes, key) for key in pending}, **{one.key: one for one in kept}}):
+    others = {key: found for key in sorted(pending) if (found := changes.find_outcome(key)) is not None}
+    if not _stand_alone(changes, {**others, **{one.key: one for one in kept}}):
         return None
-    known = {target.cluster for one in kept for target in one.targets if _is_known(changes, target.cluster)}
+    known = {target.cluster for one in kept for target in one.targets if changes.is_cluster(target.cluster)}
     if not all(_is_plain(one, known) for one in kept) or _lose_clusters(changes, pending):
         return None
     changed = changes._replace(
@@ -231,13 +215,6 @@ def _withhold(
     return changed, placements
 
 
-def _read_outcome(changes: IncrementalChanges, key: Key) -> Outcome:
-    """Return the outcome of a workload that was not decided again, without its documents."""
-    row = changes.rows.read_workload(key)
-    assert row is not None, "the last plan withheld its change"
-    return row.outcome
-
-
 def _stand_alone(changes: IncrementalChanges, kept: Mapping[Key, Outcome]) -> bool:
     """Return whether no other workload, and no record or finding of an engine, depends on workloads that keep their placement."""
     engines, continued = changes.continued.engines, changes.continued
@@ -247,15 +224,8 @@ def _stand_alone(changes: IncrementalChanges, kept: Mapping[Key, Outcome]) -> bo
     return (findings, list_engine_records(engines)) == (continued.findings, continued.records)
 
 
-def _is_known(changes: IncrementalChanges, cluster: str) -> bool:
-    """Return whether a cluster has a document and a directory."""
-    if cluster in changes.continued.clusters:
-        return changes.continued.clusters[cluster] is not None
-    return changes.had_workloads(cluster)
-
-
 def _lose_clusters(changes: IncrementalChanges, keys: Iterable[Key]) -> bool:
     """Return whether one of some workloads that were not decided again is in a cluster that loses its document."""
-    gone = {name for name, facts in changes.continued.clusters.items() if facts is None}
-    rows = (changes.rows.read_workload(key) for key in keys) if gone else ()
-    return any(row is not None and any(target.cluster in gone for target in row.outcome.targets) for row in rows)
+    rows = (changes.rows.read_workload(key) for key in keys)
+    targets = (target for row in rows if row is not None for target in row.outcome.targets)
+    return any(changes.continued.clusters.get(target.cluster, target) is None for target in targets)

@@ -1,4 +1,5 @@
-"""Runs in which workloads continue others under a new name, and in which clusters report their health, are planned from the last state."""
+"""Runs with renamed workloads, with health reports while copies stay, and with changes that are within the limits of the guard again are
+planned from the last state."""
 
 from __future__ import annotations
 
@@ -8,17 +9,23 @@ from random import Random
 import pytest
 
 from gitsched.reconcile.output import output_commit
-from tests.search_depth import count_examples
+from tests.search_depth import DEEP, count_examples
 
 from .conftest import Fleet, cluster, deployment, policy
+from .test_guard import labelled, select
 from .test_incremental_plan import ThreeVariants
 from .test_overlap import report
 
 pytestmark = pytest.mark.usefixtures("bugs_are_raised")
 
 NAMES = ("web", "shop", "store", "cart", "till", "desk")
+OTHERS = ("hall", "lift", "door", "gate", "yard", "roof")
 CLUSTERS = ("ash", "bru", "cph")
-GUARD = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec: {guard: {fleet: {removed: %d}}}\n"
+LIMITS = (
+    "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec:\n"
+    "  guard: {fleet: {%s}, namespace: {moved: 100, removed: 100}, cluster: {removed: 100}%s}\n"
+)
+FREEZES = ("", "", ", freeze: audit")
 POLICIES = ("ash", "bru", "ash,bru", "nowhere")
 
 
@@ -28,8 +35,8 @@ def rename(former: str, name: str, replicas: int = 2) -> str:
     return deployment(name, replicas).replace("  namespace: default\n", annotated)
 
 
-def start(fleet: Fleet) -> None:
-    files = {f"{name}.yaml": deployment(name) for name in NAMES} | {f"{name}.yaml": cluster(name) for name in CLUSTERS}
+def start(fleet: Fleet, *others: str) -> None:
+    files = {f"{name}.yaml": deployment(name) for name in (*NAMES, *others)} | {f"{name}.yaml": cluster(name) for name in CLUSTERS}
     fleet.commit({**files, "policy.yaml": policy("ash")})
 
 
@@ -81,14 +88,35 @@ def test_runs_are_incremental_while_a_copy_waits_for_the_health_of_its_replaceme
     assert "web" not in ends[-1]
 
 
+def test_withheld_changes_that_are_within_the_limits_again_are_planned_from_the_last_state(fleet: Fleet, tmp_path: Path) -> None:
+    files: dict[str, str | None] = {f"moving/{n}.yaml": labelled(f"moving-{n}", "moving") for n in range(6)}
+    files |= {f"leaving/{n}.yaml": labelled(f"leaving-{n}", "staying") for n in range(8)}
+    files |= {"moving.yaml": select("moving", "ash"), "staying.yaml": select("staying", "bru")}
+    fleet.commit({**files, "gitsched.yaml": LIMITS % ("moved: 30", ""), "ash.yaml": cluster("ash"), "bru.yaml": cluster("bru")})
+    variants = ThreeVariants(fleet, tmp_path)
+    variants.run(0, "first")
+    variants.run(0.5, "second")
+    steps: tuple[tuple[dict[str, str | None], int, int], ...] = (
+        ({"gitsched.yaml": LIMITS % ("moved: 30", ", freeze: audit")}, 0, 0),
+        ({"moving.yaml": select("moving", "bru"), **{f"leaving/{n}.yaml": None for n in range(4)}}, 0, 10),
+        ({"gitsched.yaml": LIMITS % ("moved: 100", "")}, 6, 4),
+        ({"gitsched.yaml": LIMITS % ("removed: 100", "")}, 4, 0),
+    )
+    for step, (changes, moved, withheld) in enumerate(steps, 1):
+        fleet.commit(changes, hour=step)
+        runs = variants.run(step, f"step {step}")
+        assert not any(run.plan.complete for run in runs), f"step {step}"
+        assert (len(runs[0].plan.moves), len(runs[0].plan.withheld.moves)) == (moved, withheld), f"step {step}"
+
+
 @pytest.mark.search
 @pytest.mark.parametrize("seed", range(count_examples(1)))
-def test_histories_with_renamed_workloads_equal_complete_plans(
+def test_histories_with_renamed_and_withheld_workloads_equal_complete_plans(
     fleet: Fleet, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(output_commit, "MAX_UNSTABLE", 0)  # as in a large source
     dice, hour, incremental = Random(seed), 0.0, 0
-    start(fleet)
+    start(fleet, *OTHERS)
     variants = ThreeVariants(fleet, tmp_path)
     variants.run(0, "first")
     names = {name: name for name in NAMES}
@@ -98,13 +126,15 @@ def test_histories_with_renamed_workloads_equal_complete_plans(
             former = names.get(file) or dice.choice(NAMES)
             names[file] = dice.choice((former, f"{former[:20]}-{step}", ""))
             kind = dice.choice((former, former, former, dice.choice(NAMES), "nothing"))
-            text = rename(kind, names[file], dice.choice((1, 2, 2, 9))) if names[file] else None
-            if text is not None or (fleet.path / f"{file}.yaml").exists():
+            replicas = dice.choice((1, 2, 2, 9))
+            text = rename(kind, names[file], replicas) if seed % 2 else deployment(names[file], replicas)
+            text = text if names[file] else None
+            if text or (fleet.path / f"{file}.yaml").exists():
                 changes[f"{file}.yaml"] = text
         for path, chance, text in (
             ("policy.yaml", 0.3, policy(dice.choice(POLICIES), scheduling=dice.choice(("Divided", "Duplicated")))),
             ("ash.yaml", 0.1, cluster("ash", dice.choice(("power:NoExecute", "")))),
-            ("gitsched.yaml", 0.1, GUARD % dice.choice((20, 100))),
+            ("gitsched.yaml", 0.3, LIMITS % (dice.choice(("removed: 20", "moved: 30", "moved: 100")), dice.choice(FREEZES))),
             ("health.yaml", 0.2, report(ash="Healthy", bru=dice.choice(("Healthy", "Unhealthy")))),
         ):
             changes |= {path: text} if dice.random() < chance else {}
@@ -112,4 +142,4 @@ def test_histories_with_renamed_workloads_equal_complete_plans(
         fleet.commit(changes, hour=hour)
         runs = variants.run(hour, f"step {step}")
         incremental += sum(not run.plan.complete for run in runs)
-    assert incremental
+    assert incremental or DEEP, "a history with few findings has incremental plans"
