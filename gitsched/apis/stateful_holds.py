@@ -18,6 +18,7 @@ from gitsched.model.holds import (
 )
 from gitsched.model.scheduling import Outcome, TargetCluster
 from gitsched.model.variants import TemplateVariants
+from gitsched.report.lines import format_cluster
 
 Replicas = Mapping[str, int | None]
 MAX_DATA = 5
@@ -164,7 +165,7 @@ def make_move_finding(document: Document, before: Replicas, after: Replicas, dat
 
 def format_clusters(replicas: Replicas) -> str:
     """List clusters with their replicas in a message."""
-    return format_names([name if count is None else f"{name}:{count}" for name, count in replicas.items()])
+    return format_names([format_cluster(name, count) for name, count in replicas.items()])
 
 
 def hold_outcome(document: Document, outcome: Outcome, held: HeldPlacement) -> Outcome:

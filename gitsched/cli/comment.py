@@ -35,6 +35,7 @@ from gitsched.cli.service_options import FORGE_TOKEN_VARIABLE
     type=click.Path(dir_okay=False, path_type=Path),
     help=f"File with the token; by default ${FORGE_TOKEN_VARIABLE} is used.",
 )
+@click.option("--only-update", is_flag=True, help="Write no new comment: only update one of an earlier run.")
 @options.LOCATION
 def command() -> None:
     """Create or update a comment of a pull or merge request with the content of FILE (`-` for stdin).

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from gitsched.report.paint import Paint
 
 
-DEFAULT_WIDTH = 160
-"""The width if stdout is not a terminal and COLUMNS is not set."""
+UNLIMITED_WIDTH = 1_000_000
+"""The width if stdout is not a terminal and COLUMNS is not set: what a program or a log reads is not wrapped."""
 
 
 LOGGER = logging.getLogger("gitsched")
@@ -44,12 +44,12 @@ def show_formatted(form: str, text: str) -> None:
 
 
 def find_width() -> int:
-    """Return the width of the terminal, else COLUMNS, else a default."""
+    """Return the width of the terminal, else COLUMNS, else one in which nothing is wrapped."""
     if not _is_width_known():
-        return DEFAULT_WIDTH
+        return UNLIMITED_WIDTH
     import shutil  # only for a terminal
 
-    return shutil.get_terminal_size((80 if sys.stdout.isatty() else DEFAULT_WIDTH, 24)).columns
+    return shutil.get_terminal_size((80, 24)).columns
 
 
 def _is_width_known() -> bool:

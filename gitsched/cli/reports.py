@@ -49,7 +49,7 @@ def format_outputs(review: Review) -> str:
     """Return values for later pipeline steps as lines of NAME=VALUE, for `$GITHUB_OUTPUT` and GitLab's dotenv reports.
 
     `changed` is true if there is a new commit, or for a plan, if there would be one; `sha` is the head of the output branch or "". `race`
-    is "same" or "different" if another run made the new commit.
+    is "same" or "different" if another run made the new commit. `unchanged` is true if there is nothing that a reviewer has to know.
     """
     outputs = {
         "changed": str(review.changed and not review.refused).lower(),
@@ -59,6 +59,7 @@ def format_outputs(review: Review) -> str:
         "records": len(review.record_changes),
         "unplaced": review.states["pending"],
         "errors": sum(finding.severity == "error" for finding in review.findings),
+        "unchanged": str(not review.has_news).lower(),
     }
     return "".join(f"{name}={value}\n" for name, value in outputs.items())
 

@@ -253,17 +253,17 @@ def _format_targets(targets: Sequence[RecordTarget]) -> str:
 
 
 def _format_target(target: RecordTarget) -> str:
-    text = target.name if target.amount is None else f"{target.name}:{target.amount}"
+    text = target.name if target.amount is None else f"{target.name} {target.amount}"
     return f"{text} ({target.group})" if target.group else text
 
 
 def _list_clusters(replicas: Mapping[str, int | None]) -> list[str]:
-    return [name if count is None else f"{name}:{count}" for name, count in replicas.items()]
+    return [name if count is None else f"{name} {count}" for name, count in replicas.items()]
 
 
 def _format_replicas(replicas: object) -> str:
     entries = replicas.items() if isinstance(replicas, dict) else ()
-    return ", ".join(name if count is None else f"{name}:{count}" for name, count in entries) or "nowhere"
+    return ", ".join(name if count is None else f"{name} {count}" for name, count in entries) or "nowhere"
 
 
 def format_line(text: str, limit: int = LINE_LIMIT) -> str:

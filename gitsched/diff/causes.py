@@ -213,7 +213,8 @@ class CauseWriter:
             return Cause(f"{change.key.title} {document.text}", locate_document(shown), removed=removed)
         difference = document.differences[change.position]
         field = FieldOrigin(shown.origin, difference.pointer) if shown.origin else None
-        return Cause(f"{change.key.title}: {difference.text}", locate_document(shown), field)
+        found = difference.change
+        return Cause(f"{change.key.title}: {found.text}", locate_document(shown), field, change=found)
 
 
 def _count_alike(cause: Cause, count: int) -> Cause:

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterator, Sequence
 from copy import deepcopy
 from itertools import islice
 from typing import Any, NamedTuple
 
+from gitsched.edits.value_text import write_flow
+from gitsched.model.changes import ChangedField
 from gitsched.model.document import Body
-from gitsched.model.finding import Pointer
+from gitsched.model.finding import Pointer, format_count
+from gitsched.render.yaml import quote
 
-_MAX_VALUE_LENGTH = 48
+MAX_VALUE_LENGTH = 500
+"""The number of characters of a value as YAML from which only its outer structure is shown."""
 _MISSING = object()
 _SERVER_FIELDS = frozenset(
     ("managedFields", "resourceVersion", "uid", "generation", "creationTimestamp", "lastTransitionTime", "lastHeartbeatTime")
 )
-_SECRET_NAMES = ("kubeconfig", "token", "password", "auth", "secret", "credential", "proxy", "certificate", "cabundle", "data")
+_SECRET_NAME = re.compile(
+    r"kubeconfig|token|password|auth|secret|credential|proxy|certificate|cabundle|last-applied|(?<!meta)data$", re.IGNORECASE
+)
+_HIDDEN = "..."
+"""What is shown in place of a secret value."""
 
 
 class FieldDifference(NamedTuple):
@@ -37,16 +46,20 @@ class FieldDifference(NamedTuple):
         return self.after is _MISSING
 
     @property
+    def change(self) -> ChangedField:
+        """The difference as text and as JSON, without secrets."""
+        path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.pointer)[1:]
+        if any(_SECRET_NAME.search(str(part)) for part in self.pointer):
+            return ChangedField(path, "", "")
+        before, after = (_MISSING if value is _MISSING else _redact(value) for value in (self.before, self.after))
+        old, new = ("" if value is _MISSING else format_value(value) for value in (before, after))
+        values = tuple(None if value is _MISSING else json.dumps(value, ensure_ascii=False) for value in (before, after))
+        return ChangedField(path, old, new, (values[0], values[1]))
+
+    @property
     def text(self) -> str:
         """The difference on one line, like `spec.replicas 2 -> 4`, without secrets."""
-        path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.pointer)[1:]
-        if any(word in str(part).lower() for part in self.pointer for word in _SECRET_NAMES):
-            return f"{path} changed"
-        if self.added:
-            return f"{path} added: {_format_value(self.after)}"
-        if self.removed:
-            return f"{path} removed: {_format_value(self.before)}"
-        return f"{path} {_format_value(self.before)} -> {_format_value(self.after)}"
+        return self.change.text
 
 
 def list_field_differences(before: Body, after: Body, most: int) -> list[FieldDifference]:
@@ -119,16 +132,32 @@ def _compare_lists(before: list[Any], after: list[Any], pointer: Pointer) -> Ite
         yield from _compare_values(old[i] if i < len(old) else _MISSING, new[i] if i < len(new) else _MISSING, (*pointer, head + i))
 
 
-def _format_value(value: Any) -> str:
-    if isinstance(value, dict | list) and _contains_secret(value):
-        return "..."
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _MAX_VALUE_LENGTH else f"{text[: _MAX_VALUE_LENGTH - 3]}..."
+def format_value(value: Any) -> str:
+    """Return a value as YAML on one line: complete, or if that is long its outer structure with the sizes of its parts."""
+    text = write_flow(value, json_style=False)
+    for depth in (2, 1, 0):
+        if len(text) <= MAX_VALUE_LENGTH:
+            break
+        text = _outline(value, depth)
+    return text
 
 
-def _contains_secret(value: Any) -> bool:
+def _outline(value: Any, depth: int) -> str:
+    """Return a value with the sizes of what is nested deeper, and of long texts."""
+    if isinstance(value, dict) and value:
+        if not depth:
+            return f"{{{format_count(len(value), 'member')}}}"
+        return "{" + ", ".join(f"{quote(str(name))}: {_outline(member, depth - 1)}" for name, member in value.items()) + "}"
+    if isinstance(value, list) and value:
+        if not depth:
+            return f"[{format_count(len(value), 'entry', 'entries')}]"
+        return "[" + ", ".join(_outline(entry, depth - 1) for entry in value) + "]"
+    text = write_flow(value, json_style=False)
+    return text if len(text) <= MAX_VALUE_LENGTH // 10 or not isinstance(value, str) else f"(text of {len(value):,} characters)"
+
+
+def _redact(value: Any) -> Any:
+    """Return a value with its secret parts replaced."""
     if isinstance(value, dict):
-        return any(word in str(name).lower() for name in value for word in _SECRET_NAMES) or any(
-            map(_contains_secret, value.values())
-        )
-    return isinstance(value, list) and any(map(_contains_secret, value))
+        return {name: _HIDDEN if _SECRET_NAME.search(str(name)) else _redact(member) for name, member in value.items()}
+    return list(map(_redact, value)) if isinstance(value, list) else value

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gitsched.decide.plan_result import Plan, describe_reason
 from gitsched.decide.removals import INDEPENDENT_REASON, INTENDED_REASONS, REMOVED_REASON, UNSELECTED_REASON
 from gitsched.decide.variants.built_parts import PartOwners, make_part_move
+from gitsched.diff.image_changes import find_image_changes
 from gitsched.model.changes import ManifestChange, Move, RecordChange
 from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
@@ -129,7 +130,8 @@ def compare_manifests(
         entry = _compare_manifest(entry, source, read)
         note = find_note(_find_path(path, entry.clusters[0])) if new is not None else ""
         rendered.append(entry._replace(note="; ".join(filter(None, (entry.note, note)))) if note else entry)
-    return DeliveryChanges(rendered, max(len(order) - MAX_MANIFESTS, 0), len(entries))
+    changed = {(path, old, new): clusters for (path, old, new), clusters in groups.items() if old is not None and new is not None}
+    return DeliveryChanges(rendered, max(len(order) - MAX_MANIFESTS, 0), len(entries), find_image_changes(changed, read))
 
 
 def _find_cluster(path: str) -> str:

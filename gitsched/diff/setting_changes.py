@@ -8,14 +8,14 @@ from typing import Any, Final, NamedTuple
 
 from gitsched.apis.gitsched.config import GROUP, KIND, VERSION
 from gitsched.apis.schemas import shipped_schemas
-from gitsched.model.changes import SettingChange
+from gitsched.diff.field_differences import format_value
+from gitsched.model.changes import ChangedField, SettingChange
 from gitsched.model.document import Body, as_object
 from gitsched.model.finding import format_count
 from gitsched.model.urls import strip_credentials
 
 MAX_CHANGES: Final = 200
 """Changes that are listed, sensitive ones first if there are more; one more entry counts the others."""
-_MAX_VALUE_LENGTH = 160
 _MAX_DEPTH = 12
 _NEXT_RUN = "It takes effect from the next run after the first one with this commit."
 _AT_ONCE = "It takes effect with this commit."
@@ -70,15 +70,14 @@ def list_setting_changes(before: Mapping[str, Any], after: Mapping[str, Any]) ->
     are_many = len(found) > MAX_CHANGES
     found.sort(key=lambda change: (are_many and not change[0].sensitive, change[1]))
     changes = [
-        SettingChange(".".join(path), _format(one), _format(other), effect.text, effect.sensitive)
+        SettingChange(_make_change(path, _redact(one), _redact(other)), effect.text, effect.sensitive)
         for effect, path, one, other in found[:MAX_CHANGES]
     ]
     omitted = found[MAX_CHANGES:]
     if omitted:
         sensitive = any(effect.sensitive for effect, *_ in omitted)
-        changes.append(
-            SettingChange(format_count(len(omitted), "more member"), "", "", "They are not listed: compare the files.", sensitive)
-        )
+        others = ChangedField(format_count(len(omitted), "more member"), "", "")
+        changes.append(SettingChange(others, "They are not listed: compare the files.", sensitive))
     return changes
 
 
@@ -112,12 +111,11 @@ def _find_description(path: tuple[str, ...]) -> str:
     return str(node.get("description") or "")
 
 
-def _format(value: Any) -> str:
-    """Return a value as JSON without passwords in URLs, shortened; "" for a missing one."""
-    if value is None:
-        return ""
-    text = json.dumps(_redact(value), ensure_ascii=False)
-    return text if len(text) <= _MAX_VALUE_LENGTH else f"{text[: _MAX_VALUE_LENGTH - 3]}..."
+def _make_change(path: tuple[str, ...], before: Any, after: Any) -> ChangedField:
+    """Return the change of a member; None stands for a missing one."""
+    old, new = ("" if value is None else format_value(value) for value in (before, after))
+    values = [None if value is None else json.dumps(value, ensure_ascii=False) for value in (before, after)]
+    return ChangedField(".".join(path), old, new, (values[0], values[1]))
 
 
 def _redact(value: Any) -> Any:

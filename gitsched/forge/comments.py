@@ -18,7 +18,7 @@ import httpx
 from gitsched import __version__
 from gitsched.model.errors import Permanent, Temporary
 
-CommentResult = Literal["written", "renewed", "unchanged"]
+CommentResult = Literal["written", "renewed", "unchanged", "not written"]
 
 MAX_PAGES, PAGE_SIZE = 50, 100
 """Pages of comments that are searched, oldest first, and comments per page; in longer conversations a second comment is written."""
@@ -121,9 +121,9 @@ class MergeRequestComments:
         )
 
 
-def write_comment(api: CommentAPI, token: str, text: str) -> CommentResult:
-    """Create or update the comment that has the text's first line. Raises Permanent or Temporary, neither with the token in its
-    message."""
+def write_comment(api: CommentAPI, token: str, text: str, *, only_update: bool = False) -> CommentResult:
+    """Create or update the comment that has the text's first line; with `only_update`, create none. Raises Permanent or Temporary, neither
+    with the token in its message."""
     marker = text.partition("\n")[0].strip()
     if not _MARKER.fullmatch(marker):
         raise Permanent(
@@ -132,6 +132,8 @@ def write_comment(api: CommentAPI, token: str, text: str) -> CommentResult:
     with httpx.Client(timeout=_TIMEOUT, follow_redirects=False, headers={"User-Agent": f"gitsched/{__version__}"}) as client:
         comment_client = _CommentClient(client, api, api.headers(token))
         existing = comment_client.find_comment(marker)
+        if existing is None and only_update:
+            return "not written"
         if existing is None:
             comment_client.request("POST", api.comments_url, text)
             return "written"

@@ -13,12 +13,32 @@ if TYPE_CHECKING:
     from gitsched.model.scheduling import RecordTarget
 
 
+class ChangedField(NamedTuple):
+    """A field that a change adds, changes or removes: its values as YAML on one line, "" where there is none. A long value is shortened to
+    its outer structure. `values` are the complete ones as JSON, None where there is none; both are None if a value is secret.
+    """
+
+    path: str
+    before: str
+    after: str
+    values: tuple[str | None, str | None] = (None, None)
+
+    @property
+    def text(self) -> str:
+        """The change on one line, like `spec.replicas 2 -> 4`."""
+        if self.before and self.after:
+            return f"{self.path} {self.before} -> {self.after}"
+        if not (self.before or self.after):
+            return f"{self.path} changed"
+        return f"{self.path} added: {self.after}" if self.after else f"{self.path} removed: {self.before}"
+
+
 class Cause(NamedTuple):
     """One change that comes with a move: `text` is one line, `location` is where it is written, None without a document.
 
-    `field` gives the exact location. `removed`: the location is in the previous commit. `proved`: the move does not happen without the
-    change; otherwise both only happen together. Changes with the same number `together` must all be taken back to undo the move; 0 is a
-    change that alone undoes it.
+    `field` gives the exact location, and `change` the values, where one field is the cause. `removed`: the location is in the previous
+    commit. `proved`: the move does not happen without the change; otherwise both only happen together. Changes with the same number
+    `together` must all be taken back to undo the move; 0 is a change that alone undoes it.
     """
 
     text: str
@@ -27,6 +47,7 @@ class Cause(NamedTuple):
     removed: bool = False
     proved: bool = True
     together: int = 0
+    change: ChangedField | None = None
 
     def __str__(self) -> str:
         location = self.location.text if self.location else ""
@@ -232,22 +253,30 @@ class ManifestChange(NamedTuple):
         return "added" if self.before is None else "removed" if self.after is None else "changed"
 
 
+class ImageChange(NamedTuple):
+    """An image of containers that another one replaces, "" for none: the relative paths of the manifests, and the clusters that get it."""
+
+    before: str
+    after: str
+    paths: tuple[str, ...]
+    clusters: tuple[str, ...]
+
+
 class SettingChange(NamedTuple):
     """A member of gitsched.yaml that differs from the trusted version of the file.
 
-    `path` is the member, such as output.branch; `before` and `after` are its values as JSON, "" where it is missing. `effect` says what the
-    change does and when. A `sensitive` one concerns where decisions go, what is contacted, which secrets are read, or what is withheld.
+    `change` is the member, such as output.branch, with its values. `effect` says what the change does and when. A `sensitive` one concerns
+    where decisions go, what is contacted, which secrets are read, or what is withheld.
     """
 
-    path: str
-    before: str
-    after: str
+    change: ChangedField
     effect: str
     sensitive: bool
 
     @property
     def text(self) -> str:
         """The change on one line, without its effect."""
-        if not (self.before or self.after):
-            return self.path  # stands for several members
-        return f"{self.path}: {self.before or '(default)'} -> {self.after or '(default)'}"
+        path, before, after, _ = self.change
+        if not (before or after):
+            return path  # stands for several members
+        return f"{path}: {before or '(default)'} -> {after or '(default)'}"

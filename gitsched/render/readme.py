@@ -134,14 +134,14 @@ def _format_recorded_row(row: RecordedRow) -> str:
 def _format_placement(placement: Sequence[tuple[str, int | None]], variants: Mapping[str, str]) -> str:
     if variants:
         return _format_variants(placement, variants) or "nowhere"
-    return _format_names([name if count is None else f"{name}:{count}" for name, count in placement]) or "nowhere"
+    return _format_names([name if count is None else f"{name} {count}" for name, count in placement]) or "nowhere"
 
 
 def _format_variants(placement: Sequence[tuple[str, int | None]], variants: Mapping[str, str]) -> str:
     """Return the clusters of each variant, followed by its directory."""
     by_path: dict[str, list[str]] = {}
     for name, count in placement:
-        by_path.setdefault(variants.get(name, ""), []).append(name if count is None else f"{name}:{count}")
+        by_path.setdefault(variants.get(name, ""), []).append(name if count is None else f"{name} {count}")
     groups = (f"{_format_names(names)} ({format_code(path) if path else 'unchanged'})" for path, names in sorted(by_path.items()))
     return "; ".join(groups)
 

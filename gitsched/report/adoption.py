@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from gitsched.model.adoption import AdoptedObject, Adoption
 from gitsched.model.finding import Finding, format_names
-from gitsched.report.lines import abbreviate_oid, list_limited, serialize_replicas
+from gitsched.report.lines import abbreviate_oid, format_cluster, list_limited, serialize_replicas
 from gitsched.report.serialization import API_VERSION, serialize_finding
 from gitsched.report.text import write_findings
 
@@ -84,8 +84,7 @@ def _format_object(one: AdoptedObject, elsewhere: str) -> str:
 
 
 def _format_clusters(replicas: Mapping[str, int | None]) -> str:
-    names = [f"{name} {count}" if count else name for name, count in replicas.items()]
-    return format_names(names, MAX_CLUSTERS)
+    return format_names([format_cluster(name, count) for name, count in replicas.items()], MAX_CLUSTERS)
 
 
 def serialize_adoption(report: AdoptionReport) -> dict[str, Any]:

@@ -9,7 +9,15 @@ from typing import Any
 from gitsched.model.finding import format_count
 from gitsched.model.fleet_status import ClusterStatus, FleetStatus, WorkloadStatus
 from gitsched.model.time import format_time
-from gitsched.report.lines import abbreviate_oid, escape_unprintable, format_columns, format_key, list_limited, serialize_replicas
+from gitsched.report.lines import (
+    abbreviate_oid,
+    escape_unprintable,
+    format_cluster,
+    format_columns,
+    format_key,
+    list_limited,
+    serialize_replicas,
+)
 from gitsched.report.rollouts import describe_remedies, describe_rollouts, serialize_rollouts
 from gitsched.report.serialization import API_VERSION, serialize_key
 
@@ -96,7 +104,7 @@ def _make_workload_row(one: WorkloadStatus) -> tuple[str, ...]:
 
 
 def _format_clusters(clusters: Mapping[str, int | None]) -> str:
-    return ", ".join(name if count is None else f"{name} {count}" for name, count in clusters.items())
+    return ", ".join(format_cluster(name, count) for name, count in clusters.items())
 
 
 def _format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

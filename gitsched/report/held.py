@@ -3,11 +3,11 @@ them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from gitsched.model.changes import Move, WithheldChanges
+from gitsched.model.changes import Move, RetainedWorkload, WithheldChanges
 from gitsched.model.document import Key
 from gitsched.model.explanation import Counterfactual, Explanation, ProposedChange
 from gitsched.model.finding import count_shown, format_count
@@ -17,6 +17,8 @@ from gitsched.report.lines import format_clusters, format_key, serialize_replica
 
 HELD_SHOWN = 20
 """The number of held workloads that are printed; JSON contains all."""
+RETAINED_SHOWN = 20
+"""The number of workloads that only history keeps in place that are printed."""
 
 
 def describe_held(held: Mapping[Key, HeldPlacement], shown: int = HELD_SHOWN) -> list[str]:
@@ -75,6 +77,18 @@ def _add_wanted(explanation: Explanation, text: str, wanted: Mapping[str, int | 
         trigger=" ".join(filter(None, (explanation.trigger, text))),
         counterfactuals=tuple(found.get(entry.cluster, entry) for entry in explanation.counterfactuals),
     )
+
+
+def describe_retained(retained: Sequence[RetainedWorkload], moved: Collection[Key]) -> list[str]:
+    """Return two lines for each workload that only scheduling history keeps where it is: where it stays, and where it would go."""
+    lines = []
+    shown = count_shown(len(retained), RETAINED_SHOWN)
+    for workload in retained[:shown]:
+        verb = "moves only to" if workload.key in moved else "stays on"
+        lines.append(f"{format_key(workload.key)} {verb} {format_clusters(workload.current)}")
+        lines.append(f"  if rescheduled: {format_clusters(workload.if_rescheduled)}; {workload.remedy}")
+    more = len(retained) - shown
+    return [*lines, f"and {more:,} more keep their placement; use -o json for all"] if more > 0 else lines
 
 
 def serialize_held(held: Mapping[Key, HeldPlacement]) -> list[dict[str, Any]]:

@@ -26,7 +26,9 @@ _CI_COMMAND = re.compile(r"^[^\S\n]*(?=::)|##(?=(?:vso|teamcity)?\[)", re.MULTIL
 CLUSTERS_SHOWN = 6
 """The number of clusters listed by name for one side of a move; the others are counted."""
 TABLE_WIDTH = 160
-"""The greatest width of a table; what does not fit is a few lines for each row."""
+"""The greatest width of a table of moves, and of others where lines are not wrapped; what does not fit is a few lines for each row."""
+WRAPPED_WIDTH = 10_000
+"""The greatest width of a terminal; lines for others are not wrapped."""
 MOVE_TITLES, RECORD_TITLES = ("WORKLOAD", "CLUSTERS", "REPLICAS"), ("RECORDED DECISION", "BEFORE", "AFTER")
 """The titles of the columns of tables of moves and of changed recorded decisions."""
 TABLE_CLUSTERS = (CLUSTERS_SHOWN, 3, 2)
@@ -75,8 +77,9 @@ def format_columns(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def fits_width(lines: Sequence[str], width: int) -> bool:
-    """Return whether all lines fit into the width."""
-    return all(len(line) <= width for line in lines)
+    """Return whether all lines of a table fit into the width."""
+    limit = width if width <= WRAPPED_WIDTH else TABLE_WIDTH
+    return all(len(line) <= limit for line in lines)
 
 
 class ChangeRow(NamedTuple):
@@ -249,7 +252,10 @@ def format_cluster(name: str, replicas: int | None) -> str:
 
 def format_replica_change(move: Move) -> str:
     """Return the sum of replicas before and after: "4 -> 6", "4" if unchanged, "" if the workload has no replicas."""
-    earlier, later = sum_replicas(move)
+    return _format_sums(*sum_replicas(move))
+
+
+def _format_sums(earlier: int | None, later: int | None) -> str:
     if earlier is None and later is None:
         return ""
     return (
@@ -266,14 +272,18 @@ def sum_replicas(move: Move) -> tuple[int | None, int | None]:
 
 def shrinks(move: Move) -> bool:
     """Return whether a workload runs on with fewer replicas than before."""
-    earlier, later = sum_replicas(move)
+    return _are_fewer(move, *sum_replicas(move))
+
+
+def _are_fewer(move: Move, earlier: int | None, later: int | None) -> bool:
     return bool(move.after) and earlier is not None and earlier > (later or 0)
 
 
 def make_move_row(move: Move, reasons: Sequence[str]) -> ChangeRow:
     """Return the row of a move in a table for a terminal."""
-    mark = "(fewer)" if shrinks(move) else ""
-    replicas = " ".join(filter(None, (format_replica_change(move), mark)))
+    sums = sum_replicas(move)
+    mark = "(fewer)" if _are_fewer(move, *sums) else ""
+    replicas = " ".join(filter(None, (_format_sums(*sums), mark)))
 
     def format_cells(shown: int) -> tuple[str, ...]:
         return format_key(move.key), ", ".join(format_cluster_changes(move, shown)), replicas

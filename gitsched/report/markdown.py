@@ -2,14 +2,15 @@
 
 What does not fit is omitted in this order, and the last line of the comment lists it: the text of manifests, the names of manifests,
 additional reasons, existing findings, all but the most severe new findings, the changes per cluster, the resilience table except its
-summary, all but 20 recorded decisions, and finally the rows of the least important moves. Only complete blocks are omitted, so every
-code fence and every `<details>` is closed.
+summary, all but 20 recorded decisions, the ends of long causes, and finally the rows of the least important moves. Only complete blocks
+are omitted, so every code fence and every `<details>` is closed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from gitsched.report.markdown_moves import MIN_LINE
 from gitsched.report.markdown_sections import DetailLevel, collect_comment_data, write_sections
 from gitsched.report.review import Review
 
@@ -71,7 +72,8 @@ def _list_detail_levels(most: DetailLevel) -> Iterator[DetailLevel]:
     yield (detail := detail._replace(findings=20))
     yield (detail := detail._replace(clusters=20))
     yield (detail := detail._replace(losses=0))
-    yield detail._replace(records=20)
+    yield (detail := detail._replace(records=20))
+    yield detail._replace(line=MIN_LINE)
 
 
 def _find_largest(most: int, fits: Callable[[int], bool]) -> int:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
-from gitsched.model.changes import Cause, RecordChange
+from gitsched.model.changes import Cause, ChangedField, RecordChange
 from gitsched.model.finding import count_shown, format_count, format_names
 from gitsched.model.markdown import format_code, format_text
 from gitsched.report.causes import Caused, list_cause_texts, list_reasons
@@ -23,16 +24,17 @@ from gitsched.report.summary import describe_move_kind, describe_record_changes,
 
 MEMBERS_SHOWN = 50
 """The number of workloads of a group whose changes are listed in the details."""
-MAX_LINE = 300
-"""The number of characters of a reason."""
+MAX_LINE = 4_000
+"""The number of characters of a reason; where even one line for each is too long, MIN_LINE."""
+MIN_LINE = 300
 
 
-def write_moves(groups: Sequence[MoveGroup], most: int, omitted: list[str]) -> str:
-    """Return the table of groups and single moves, at most so many of them."""
+def write_moves(groups: Sequence[MoveGroup], most: int, omitted: list[str], line: int = MAX_LINE) -> str:
+    """Return the table of groups and single moves, at most so many of them. A reason has at most `line` characters."""
     if not groups:
         return ""
     shown = count_shown(len(groups), most) if most else 0
-    lines = [f"| {' | '.join(_write_cells(group))} |" for group in groups[:shown]]
+    lines = [f"| {' | '.join(_write_cells(group, line))} |" for group in groups[:shown]]
     more = sum(len(group.moves) for group in groups[shown:])
     total = sum(len(group.moves) for group in groups)
     if more:
@@ -43,9 +45,9 @@ def write_moves(groups: Sequence[MoveGroup], most: int, omitted: list[str]) -> s
     return "\n".join(["| | workload | clusters | replicas | reason |", "|---|---|---|---|---|", *lines])
 
 
-def _write_cells(group: MoveGroup) -> tuple[str, ...]:
+def _write_cells(group: MoveGroup, line: int) -> tuple[str, ...]:
     """Return the cells of one move or of a group: sign, names, clusters with what changes there, replicas, first reason."""
-    reason, sign = write_first_reason(group), format_code(group.sign)
+    reason, sign = write_first_reason(group, line), format_code(group.sign)
     if group.is_single:
         move = group.moves[0]
         clusters = ", ".join(map(format_code, format_cluster_changes(move, minus="−", arrow="→")))
@@ -69,14 +71,20 @@ def _mark_fewer(replicas: str, *, fewer: bool) -> str:
     return f"**{text} (fewer)**" if fewer else text
 
 
-def write_first_reason(change: Caused) -> str:
-    """Return the main cause with its line, else the reason."""
-    causes = list_cause_texts(change.causes, _write_cause)
-    return causes[0] if causes else format_text(change.reason, MAX_LINE)
+def write_first_reason(change: Caused, line: int = MAX_LINE) -> str:
+    """Return the main cause with its line, else the reason. A longer one than `line` characters is cut."""
+    causes = list_cause_texts(change.causes[:1] if line < MAX_LINE else change.causes, partial(_write_cause, line=line))
+    return causes[0] if causes else format_text(change.reason, line)
 
 
-def _write_cause(cause: Cause) -> str:
-    text = format_text(cause.text, MAX_LINE)
+def _write_cause(cause: Cause, line: int = MAX_LINE) -> str:
+    change = cause.change
+    if change is not None and cause.text.endswith(change.text) and len(cause.text) <= line:
+        path, before, after = (format_code(text, line) for text in (change.path, change.before, change.after))
+        shown = ChangedField(path, before, after).text.replace(" -> ", " → ")
+        text = f"{format_text(cause.text.removesuffix(change.text))} {shown}"
+    else:
+        text = format_text(cause.text, line)
     if cause.location is None:
         return text
     return f"{text} ({'was ' if cause.removed else ''}{format_code(cause.location.text)})"
@@ -103,7 +111,7 @@ def write_reasons(groups: Sequence[MoveGroup], most: int, omitted: list[str], *,
     return write_details(f"Details of {format_count(len(entries), 'change')}", "\n".join(entries))
 
 
-def write_record_changes(changes: Sequence[RecordChange], most: int, omitted: list[str]) -> str:
+def write_record_changes(changes: Sequence[RecordChange], most: int, omitted: list[str], line: int = MAX_LINE) -> str:
     """Return the table of changed recorded decisions, each with its first cause."""
     if not changes:
         return ""
@@ -111,7 +119,7 @@ def write_record_changes(changes: Sequence[RecordChange], most: int, omitted: li
     shown = count_shown(len(changes), most) if most else 0
     for change in changes[:shown]:
         subject, before, after = map(format_code, format_record_change(change))
-        reason = write_first_reason(change)
+        reason = write_first_reason(change, line)
         lines.append(f"| {subject} | {before} | {after} | {reason} |")
     more = len(changes) - shown
     if more > 0:

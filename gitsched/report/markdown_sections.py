@@ -11,11 +11,13 @@ from gitsched.model.scheduling import Outcome
 from gitsched.model.simulation import Resilience, ResilienceChange
 from gitsched.report.causes import describe_unproved
 from gitsched.report.consequences import CONSEQUENCES_SHOWN, Consequence, count_others, list_consequences
+from gitsched.report.images import describe_image_changes
 from gitsched.report.lines import abbreviate_oid, format_finding_counts, format_key
 from gitsched.report.manifests import ManifestGroup, group_manifests
 from gitsched.report.markdown_kept import write_held, write_retained, write_retained_copies, write_rollouts
 from gitsched.report.markdown_moves import (
     MAX_LINE,
+    MIN_LINE,
     write_details,
     write_first_reason,
     write_moves,
@@ -38,7 +40,7 @@ from gitsched.report.summary import (
 )
 
 _KNOWN_FINDINGS_SHOWN = 20
-_MAX_SETTINGS, _MAX_SETTING_LINE = 30, 600
+_MAX_SETTINGS, _MAX_SETTING_LINE = 30, 2_000
 """Changed settings that are listed, and characters of each."""
 
 
@@ -56,6 +58,7 @@ class DetailLevel(NamedTuple):
     losses: int
     records: int
     rows: int
+    line: int = MAX_LINE
 
 
 class CommentData(NamedTuple):
@@ -89,11 +92,12 @@ def write_sections(data: CommentData, detail: DetailLevel, identity: str) -> str
         _write_summary(data, detail),
         describe_unproved(review.moves),
         write_held(review, detail.retained, omitted),
-        write_moves(groups, detail.rows, omitted),
+        write_moves(groups, detail.rows, omitted, detail.line),
+        _write_images(review),
         write_retained_copies(review, detail.retained),
         write_rollouts(review, detail.retained, omitted),
         write_reasons(groups, detail.rows, omitted, fits=detail.reasons),
-        write_record_changes(review.record_changes, detail.records, omitted),
+        write_record_changes(review.record_changes, detail.records, omitted, detail.line),
         write_retained(review, detail.retained, omitted),
         _write_losses(review, detail, omitted),
         _write_cluster_deltas(data, detail, omitted),
@@ -122,12 +126,12 @@ def _format_revision(name: str, oid: str) -> str:
 def _list_alerts(data: CommentData, detail: DetailLevel) -> Iterator[str]:
     """Yield a refusal, unplaced workloads, new errors and notes on the comparison as Markdown alerts."""
     review = data.review
-    yield from _list_consequences(data.consequences)
+    yield from _list_consequences(data.consequences, detail.line)
     if review.refused:
         yield _format_alert("CAUTION", f"**gitsched would refuse this change:** {format_text(review.refused, 600)}.")
     if review.withheld.moves:
         title, *lines = describe_withheld(review.withheld, planned=True)
-        yield _format_alert("CAUTION", f"**{title}**", *(f"- {format_text(line.strip(), MAX_LINE)}" for line in lines))
+        yield _format_alert("CAUTION", f"**{title}**", *(f"- {format_text(text.strip(), MAX_LINE)}" for text in lines))
     if review.setting_changes:
         kind = "WARNING" if any(change.sensitive for change in review.setting_changes) else "NOTE"
         changes = describe_setting_changes(review, _MAX_SETTINGS)
@@ -148,13 +152,13 @@ def _list_alerts(data: CommentData, detail: DetailLevel) -> Iterator[str]:
         yield _format_alert("NOTE", *(format_text(note, 600) for note in notes))
 
 
-def _list_consequences(found: Sequence[Consequence]) -> Iterator[str]:
+def _list_consequences(found: Sequence[Consequence], line: int) -> Iterator[str]:
     """Yield what workloads lose, each with its cause and the line of it."""
     if not found:
         return
     lines = []
     for one in found[: count_shown(len(found), CONSEQUENCES_SHOWN)]:
-        cause = write_first_reason(one)
+        cause = write_first_reason(one, line)
         lines.append(f"- **{format_text(one.text, MAX_LINE)}**{f': {cause}' if cause else ''}")
     more = count_others(found)
     yield _format_alert("NOTE" if found[0].intended else "CAUTION", *lines, *([f"- {more}"] if more else []))
@@ -165,7 +169,7 @@ def _list_unplaced(outcomes: list[Outcome], most: int) -> Iterator[str]:
     yield f"**{format_count(number, 'unplaced workload')}:**"
     shown = count_shown(number, most)
     for outcome in outcomes[:shown]:
-        yield f"- {format_code(format_key(outcome.key))}: {format_text(outcome.reason or 'no cluster fits', MAX_LINE)}"
+        yield f"- {format_code(format_key(outcome.key))}: {format_text(outcome.reason or 'no cluster fits', MIN_LINE)}"
     if number > shown:
         yield f"- and {number - shown:,} more"
 
@@ -188,6 +192,11 @@ def _write_summary(data: CommentData, detail: DetailLevel) -> str:
         )
         lines.append(f"- {row.name}: {value}")
     return "\n".join(lines)
+
+
+def _write_images(review: Review) -> str:
+    """Return the images that change in manifests."""
+    return "\n".join(f"- {format_text(line, MAX_LINE)}" for line in describe_image_changes(review.comparison.delivery.images, "→"))
 
 
 def _write_losses(review: Review, detail: DetailLevel, omitted: list[str]) -> str:
@@ -268,7 +277,7 @@ def _list_existing_findings(review: Review, new_findings: list[Finding]) -> list
 
 def _write_finding(finding: Finding) -> str:
     location = f"{format_code(str(finding.location))} " if finding.location else ""
-    return f"- **{finding.severity}** {location}{format_text(finding.text, MAX_LINE)} {format_code(f'[{finding.code}]')}"
+    return f"- **{finding.severity}** {location}{format_text(finding.text, MIN_LINE)} {format_code(f'[{finding.code}]')}"
 
 
 def _write_manifests(review: Review, detail: DetailLevel, omitted: list[str]) -> str:

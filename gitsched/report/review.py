@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.model.changes import (
     NOTHING_WITHHELD,
+    ImageChange,
     ManifestChange,
     Move,
     RecordChange,
@@ -52,12 +53,13 @@ class DeliveryChanges(NamedTuple):
     """Manifests that change in the directories of clusters.
 
     `rendered` are the manifests with a difference to show and `omitted` counts the others. `files` counts changed paths, so a manifest
-    that changes in three clusters counts three times.
+    that changes in three clusters counts three times. `images` are the images that change in manifests which clusters had before.
     """
 
     rendered: Sequence[ManifestChange] = ()
     omitted: int = 0
     files: int = 0
+    images: Sequence[ImageChange] = ()
 
 
 class OutputComparison(NamedTuple):
@@ -138,6 +140,13 @@ class Review(NamedTuple):
             if existing[identity] < 0 or (finding.is_change and not self.base.commit):
                 new.append(finding)
         return new
+
+    @property
+    def has_news(self) -> bool:
+        """Whether the output, settings or findings change, or what the change does is refused or withheld."""
+        changes = (self.changed, self.moves, self.record_changes, self.setting_changes, self.refused, self.withheld.moves)
+        losses = getattr(self.resilience, "impact_changes", ())
+        return any(changes) or bool(self.new_findings or self.fixed_count or losses)
 
     @property
     def fixed_count(self) -> int:

@@ -12,9 +12,11 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from gitsched.model.changes import (
     Cause,
+    ChangedField,
     ExceededLimit,
     GuardEffect,
     GuardScope,
+    ImageChange,
     ManifestChange,
     Move,
     RecordChange,
@@ -123,7 +125,7 @@ def _read_review(plan: Mapping[str, Any], omitted: int) -> Review:
             digest=_check(plan["digest"], str),
             added_clusters=_read_texts(summary["joined"]),
             removed_clusters=_read_texts(summary["gone"]),
-            delivery=DeliveryChanges(manifests, omitted, _check(summary["files"], int)),
+            delivery=DeliveryChanges(manifests, omitted, _check(summary["files"], int), _read_list(plan["images"], _read_image)),
             notes=[*_read_texts(plan["notes"]), *notes],
         ),
         retained=_read_list(plan["stays"], _read_retained),
@@ -195,6 +197,7 @@ def _read_causes(value: Any) -> tuple[Cause, ...]:
                 removed=_check(entry["gone"], bool),
                 proved=_check(entry["proved"], bool),
                 together=_read_number(entry["together"]) or 0,
+                change=None if entry["change"] is None else _read_changed_field(_check(entry["change"], dict)),
             ),
         )
     )
@@ -262,9 +265,20 @@ def _read_manifest(entry: dict[str, Any]) -> ManifestChange:
     return ManifestChange(path, tuple(_read_texts(entry["clusters"])), before, after, diff, copied, note)
 
 
+def _read_image(entry: dict[str, Any]) -> ImageChange:
+    before, after = (_check(entry[name], str) for name in ("before", "after"))
+    paths, clusters = (tuple(_read_texts(entry[name])) for name in ("manifests", "clusters"))
+    return ImageChange(before, after, paths, clusters)
+
+
 def _read_setting(entry: dict[str, Any]) -> SettingChange:
-    path, before, after, effect = (_check(entry[name], str) for name in ("path", "before", "after", "effect"))
-    return SettingChange(path, before, after, effect, _check(entry["sensitive"], bool))
+    return SettingChange(_read_changed_field(entry), _check(entry["effect"], str), _check(entry["sensitive"], bool))
+
+
+def _read_changed_field(entry: dict[str, Any]) -> ChangedField:
+    before, after = _read_texts(entry["shown"])
+    values = [None if entry[name] is None else json.dumps(entry[name], ensure_ascii=False) for name in ("before", "after")]
+    return ChangedField(_check(entry["path"], str), before, after, (values[0], values[1]))
 
 
 def _read_limit(entry: dict[str, Any]) -> ExceededLimit:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -9,12 +10,15 @@ from typing import TYPE_CHECKING, Any
 from gitsched.model.finding import SEVERITIES, Finding
 from gitsched.model.time import format_time
 from gitsched.report.consequences import list_consequences, serialize_consequence
+from gitsched.report.held import serialize_held
+from gitsched.report.images import serialize_images
 from gitsched.report.lines import classify_move, list_cluster_changes, serialize_replicas
 from gitsched.report.review import WORKLOAD_STATES, Review
+from gitsched.report.rollouts import serialize_rollouts
 from gitsched.report.summary import count_moves
 
 if TYPE_CHECKING:
-    from gitsched.model.changes import Cause, Move, RecordChange, RetainedCopy, WithheldChanges
+    from gitsched.model.changes import Cause, ChangedField, Move, RecordChange, RetainedCopy, WithheldChanges
     from gitsched.model.document import Key
     from gitsched.model.explanation import Explanation, ReplicaShare
     from gitsched.model.scheduling import RecordTarget
@@ -49,14 +53,6 @@ def _serialize_withheld(withheld: WithheldChanges) -> dict[str, Any]:
     }
 
 
-def _serialize_held(review: Review) -> list[dict[str, Any]]:
-    if not review.held:
-        return []
-    from gitsched.report.held import serialize_held  # few runs hold a workload
-
-    return serialize_held(review.held)
-
-
 def serialize_review(review: Review) -> dict[str, Any]:
     """Return a plan as `kind: Plan` of docs/cli.md."""
     return {
@@ -74,7 +70,7 @@ def serialize_review(review: Review) -> dict[str, Any]:
         "changed": review.changed,
         "refused": review.refused,
         "withheld": _serialize_withheld(review.withheld),
-        "held": _serialize_held(review),
+        "held": serialize_held(review.held),
         "base": {
             "commit": review.base.commit,
             "merged": review.base.merged,
@@ -85,7 +81,10 @@ def serialize_review(review: Review) -> dict[str, Any]:
         "digest": review.comparison.digest,
         "reviewed": list(review.review_messages),
         "notes": list(review.comparison.notes),
-        "settings": [change._asdict() for change in review.setting_changes],
+        "settings": [
+            {**serialize_changed_field(one.change), "effect": one.effect, "sensitive": one.sensitive}
+            for one in review.setting_changes
+        ],
         "summary": _serialize_summary(review),
         "workloads": {"total": len(review.outcomes), **review.states, "unclaimed": review.unclaimed},
         "moves": list(map(_serialize_move, review.moves)),
@@ -123,22 +122,15 @@ def serialize_review(review: Review) -> dict[str, Any]:
             for workload in review.retained
         ],
         "retainedCopies": list(map(_serialize_retained_copy, review.retained_copies)),
-        "rollouts": _serialize_rollouts(review),
+        "rollouts": serialize_rollouts(review.rollouts),
         "findings": _serialize_review_findings(review),
+        "images": serialize_images(review.comparison.delivery.images),
         "manifests": [
             entry._asdict() | {"clusters": list(entry.clusters), "verb": entry.verb}
             for entry in review.comparison.delivery.rendered
         ],
         "nextWakeup": format_time(review.next_wakeup) if review.next_wakeup else None,
     }
-
-
-def _serialize_rollouts(review: Review) -> list[dict[str, Any]]:
-    if not review.rollouts:
-        return []
-    from gitsched.report.rollouts import serialize_rollouts  # few runs roll out in waves
-
-    return serialize_rollouts(review.rollouts)
 
 
 def _serialize_retained_copy(copy: RetainedCopy) -> dict[str, Any]:
@@ -185,9 +177,16 @@ def serialize_causes(causes: Iterable[Cause]) -> list[dict[str, Any]]:
             "gone": cause.removed,
             "proved": cause.proved,
             "together": cause.together or None,
+            "change": serialize_changed_field(cause.change) if cause.change is not None else None,
         }
         for cause in causes
     ]
+
+
+def serialize_changed_field(change: ChangedField) -> dict[str, Any]:
+    """Return a changed field: its values as structured data, null where there is none, and as the text that other formats show."""
+    before, after = (None if value is None else json.loads(value) for value in change.values)
+    return {"path": change.path, "before": before, "after": after, "shown": [change.before, change.after]}
 
 
 def _serialize_summary(review: Review) -> dict[str, Any]:

@@ -20,9 +20,12 @@ from gitsched.report.lines import (
 
 if TYPE_CHECKING:
     from gitsched.model.changes import Move, RecordChange, WithheldChanges
+    from gitsched.model.finding import Finding
     from gitsched.model.scheduling import RecordedDecision, RecordTarget
     from gitsched.report.review import Review
 
+INVALID_SHOWN = 2
+"""The number of invalid documents that a headline names."""
 LIMITS_SHOWN = 10
 """The number of exceeded limits that are listed."""
 
@@ -160,16 +163,46 @@ def format_headline(review: Review) -> str:
         known = max(len(review.outcomes) + len(removed), len({move.key for move in review.moves}))
         summary = summarize_moves(review.moves, known)
         held = f"{len(review.held):,} held" if review.held else ""
-        return ", ".join(filter(None, (summary, held, describe_record_changes(review.record_changes))))
-    if review.record_changes:
-        return f"No workload moves, {describe_record_changes(review.record_changes)}"
-    return (
-        "No workload moves, rendered manifests change"
-        if review.comparison.delivery.files
-        else ("No workload moves, only status records change" if review.changed else "No changes")
-        if review.comparison.delivery.files or review.changed or not review.setting_changes
-        else "No workload moves, settings change"
-    )
+    else:
+        summary, held = "no workload moves", ""
+    images, records = describe_images(review), describe_record_changes(review.record_changes)
+    others = "" if review.moves or images or records else _describe_other_changes(review)
+    parts = [describe_invalid(review), summary, held, images, records, others]
+    text = ", ".join(filter(None, parts))
+    return "No changes" if others == _NOTHING and not parts[0] else f"{text[0].upper()}{text[1:]}".removesuffix(f", {_NOTHING}")
+
+
+_NOTHING = "nothing changes"
+
+
+def _describe_other_changes(review: Review) -> str:
+    if review.comparison.delivery.files:
+        return "rendered manifests change"
+    if review.changed:
+        return "only status records change"
+    return "settings change" if review.setting_changes else _NOTHING
+
+
+def describe_invalid(review: Review) -> str:
+    """Return which documents the change makes invalid, so that what it writes there has no effect; "" for none, or if it is not known."""
+    if review.base.findings is None:
+        return ""
+    broken = [finding for finding in review.new_findings if finding.severity == "error" and not finding.is_change]
+    names = list(dict.fromkeys(filter(None, map(_name_document, broken))))
+    return f"{format_names(names, INVALID_SHOWN)} {'is' if len(names) == 1 else 'are'} invalid" if names else ""
+
+
+def _name_document(finding: Finding) -> str:
+    if finding.resource is not None:
+        kind, namespace, name = finding.resource
+        return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
+    return finding.location.path if finding.location is not None else ""
+
+
+def describe_images(review: Review) -> str:
+    """Return the number of manifests in which an image changes; "" for none."""
+    number = len({path for one in review.comparison.delivery.images for path in one.paths})
+    return f"{format_count(number, 'workload')} {'gets another image' if number == 1 else 'get other images'}" if number else ""
 
 
 def describe_withheld(withheld: WithheldChanges, *, planned: bool = False) -> list[str]:

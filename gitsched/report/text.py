@@ -19,9 +19,7 @@ from gitsched.report.lines import (
     describe_output_branch,
     escape_unprintable,
     format_changes,
-    format_clusters,
     format_finding_counts,
-    format_key,
     format_revision,
     join_blocks,
     make_move_row,
@@ -31,6 +29,7 @@ from gitsched.report.lines import (
 )
 from gitsched.report.paint import Paint, Role, paint_severity, paint_start
 from gitsched.report.summary import (
+    describe_invalid,
     describe_record_changes,
     describe_setting_changes,
     describe_unfetched,
@@ -55,8 +54,6 @@ CODES_SHOWN = 3
 """The number of codes listed with the count of omitted findings."""
 SETTINGS_SHOWN = 50
 """The number of changed settings that are printed."""
-RETAINED_SHOWN = 20
-"""The number of retained workloads that are printed."""
 RECORDS_SHOWN = 100
 """The number of changed recorded decisions that are printed."""
 LOSSES_SHOWN = 20
@@ -81,6 +78,7 @@ def write_plan(review: Review, width: int, paint: Paint | None = None, *, each: 
         _summary_lines(review, width),
         _held_lines(review, width),
         *_move_blocks(review.moves, width, paint, each=each),
+        _image_lines(review, width),
         _copy_lines(review, width),
         _rollout_lines(review, width),
         _record_lines(review.record_changes, width, paint),
@@ -134,7 +132,7 @@ def summarize_plan(review: Review) -> str:
         recorded = f", and make {format_count(len(review.record_changes), 'recorded decision')}" if review.record_changes else ""
         first = describe_unfetched(review) or "First placement"
         return f"{first}: {source} would create {describe_output_branch(review)} and place {placed}{recorded}."
-    if review.moves or review.record_changes:
+    if review.moves or review.record_changes or review.comparison.delivery.images or describe_invalid(review):
         return f"{format_headline(review)}: {source} against {describe_output_branch(review)}."
     if review.changed:
         return f"No workload moves, but files of {describe_output_branch(review)} change with {source}."
@@ -207,11 +205,8 @@ def _summarize_run(review: Review) -> str:
     if review.before is None:
         recorded = f", {format_count(len(review.record_changes), 'recorded decision')}" if review.record_changes else ""
         return f"{commit} (first commit): {format_count(review.states['placed'], 'workload')} placed{recorded}, from {source}."
-    changes = [
-        summarize_moves(review.moves),
-        describe_record_changes(review.record_changes),
-        "" if review.moves else "no workload moves",
-    ]
+    moves = summarize_moves(review.moves) or "no workload moves"
+    changes = [moves if review.moves else "", describe_record_changes(review.record_changes), "" if review.moves else moves]
     if not review.moves and not review.record_changes:
         changes[0] = "files change"
     return f"{commit}: {', '.join(filter(None, changes))}, from {source}."
@@ -234,6 +229,15 @@ def _copy_lines(review: Review, width: int) -> list[str]:
     from gitsched.report.retained_copies import describe_ended_copies, describe_retained_copies  # few plans have any
 
     return wrap_all([*describe_retained_copies(review.retained_copies), *describe_ended_copies(review.ended_copies)], width)
+
+
+def _image_lines(review: Review, width: int) -> list[str]:
+    """Return the images that change in manifests."""
+    if not review.comparison.delivery.images:
+        return []
+    from gitsched.report.images import describe_image_changes  # a reconcile shows none
+
+    return wrap_all(describe_image_changes(review.comparison.delivery.images), width)
 
 
 def _move_blocks(moves: Sequence[Move], width: int, paint: Paint | None, *, each: bool = False) -> list[list[str]]:
@@ -278,14 +282,11 @@ def _held_lines(review: Review, width: int) -> list[str]:
 
 def _retained_lines(review: Review, width: int) -> list[str]:
     """Return the workloads that the change affects but that keep their placement because of scheduling history."""
-    lines, moved = [], {move.key for move in review.moves}
-    shown = count_shown(len(review.retained), RETAINED_SHOWN)
-    for workload in review.retained[:shown]:
-        verb = "moves only to" if workload.key in moved else "stays on"
-        lines += wrap(f"{format_key(workload.key)} {verb} {format_clusters(workload.current)}", width)
-        lines += wrap(f"if rescheduled: {format_clusters(workload.if_rescheduled)}; {workload.remedy}", width, "  ")
-    more = len(review.retained) - shown
-    return [*lines, f"and {more:,} more keep their placement; use -o json for all"] if more > 0 else lines
+    if not review.retained:
+        return []
+    from gitsched.report.held import describe_retained  # few runs compare with what history keeps
+
+    return wrap_all(describe_retained(review.retained, {move.key for move in review.moves}), width)
 
 
 def _loss_lines(review: Review, width: int) -> list[str]:

@@ -224,6 +224,6 @@ def test_each_full_copy_counts_the_replicas_of_the_workload(
     gitsched("reconcile")
     assert json.loads(git("show", f"placements:clusters/{cluster}/cluster.json", at=fleet))["replicas"] == 7
     readme = git("show", "placements:README.md", at=fleet)
-    assert (f"| `{cluster}` |  |  | 1 | 7 |" in readme, f"`{cluster}:7`" in readme) == (True, True), readme
+    assert (f"| `{cluster}` |  |  | 1 | 7 |" in readme, f"`{cluster} 7`" in readme) == (True, True), readme
     simulated = gitsched("simulate", "--lose", cluster, COLUMNS="200").stdout
     assert "7 replicas start" in simulated, simulated

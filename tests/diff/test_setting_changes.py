@@ -7,14 +7,14 @@ from gitsched.diff.setting_changes import MAX_CHANGES, list_setting_changes
 
 def test_changes_are_listed_by_path() -> None:
     changes = list_setting_changes({"output": {"branch": "a"}}, {"output": {"branch": "b"}, "krake": {"stickiness": 2}})
-    assert [change.text for change in changes] == ["krake.stickiness: (default) -> 2", 'output.branch: "a" -> "b"']
+    assert [change.text for change in changes] == ["krake.stickiness: (default) -> 2", "output.branch: a -> b"]
 
 
 def test_more_changes_than_the_limit_are_counted_and_hide_no_sensitive_one() -> None:
     many = {f"a{number:04}": number for number in range(MAX_CHANGES + 5)}
     changes = list_setting_changes({}, {**many, "output": {"repository": "https://example.com/other.git"}})
     assert len(changes) == MAX_CHANGES + 1
-    assert changes[0].path == "output.repository"
+    assert changes[0].change.path == "output.repository"
     assert changes[0].sensitive
     assert changes[-1].text == "6 more members"
     assert not changes[-1].sensitive

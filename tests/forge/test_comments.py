@@ -50,6 +50,14 @@ def test_an_unchanged_plan_is_not_sent_again(forge: FakeForge, api: CommentAPI) 
     assert {method for method, path in forge.asked[before:] if path != "/graphql"} == {"GET"}
 
 
+def test_a_plan_without_news_only_updates_an_earlier_comment(forge: FakeForge, api: CommentAPI) -> None:
+    assert write_comment(api, TOKEN, FIRST, only_update=True) == "not written"
+    assert forge.texts == []
+    write_comment(api, TOKEN, SECOND)
+    assert write_comment(api, TOKEN, FIRST, only_update=True) == "renewed"
+    assert forge.texts == [FIRST]
+
+
 def test_the_comment_is_found_after_many_others(forge: FakeForge, api: CommentAPI) -> None:
     forge.comments = [(number, OTHERS, False, "looks good") for number in range(1, 251)]
     write_comment(api, TOKEN, FIRST)

@@ -36,10 +36,10 @@ def trailers(message: str) -> list[str]:
 
 def test_complete_commit_message() -> None:
     text = write_commit_message(
-        "2 of 5 workloads move", ["shop/web: eu-1:3 → us-1:3", "shop/db: unchanged"], source=OID, version="0.1.0", cause="source"
+        "2 of 5 workloads move", ["shop/web: eu-1 3 → us-1 3", "shop/db: unchanged"], source=OID, version="0.1.0", cause="source"
     )
     assert text == (
-        "place: 2 of 5 workloads move\n\n- shop/web: eu-1:3 → us-1:3\n- shop/db: unchanged\n\n"
+        "place: 2 of 5 workloads move\n\n- shop/web: eu-1 3 → us-1 3\n- shop/db: unchanged\n\n"
         f"Gitsched-Source: {OID}\nGitsched-Version: 0.1.0\nGitsched-Cause: source\n"
     )
     assert trailers(text) == OURS

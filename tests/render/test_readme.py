@@ -63,7 +63,7 @@ gitsched plan --observations recorded
 
 | workload | policy | placement |
 |---|---|---|
-| `Deployment shop/web` | `PropagationPolicy shop/p` | `eu-1:4`, `us-1` |
+| `Deployment shop/web` | `PropagationPolicy shop/p` | `eu-1 4`, `us-1` |
 | `Job shop/j` | `PropagationPolicy shop/p` | nowhere |
 """
 

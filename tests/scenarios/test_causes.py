@@ -65,8 +65,8 @@ def test_each_move_names_the_policy_that_moves_it(fleet: Fleet, against: str | N
         {"policies/blue.yaml": team_policy("blue", "c2"), "policies/red.yaml": team_policy("red", "c1", label="rde")}, hour=1
     )
     assert causes(compare(fleet, against)) == {
-        "b": ['PropagationPolicy/default/blue: spec.placement.clusterAffinity.clusterNames[0] "c0" -> "c2"'],
-        "r": ['PropagationPolicy/default/red: spec.resourceSelectors[0].labelSelector.matchLabels.team "red" -> "rde"'],
+        "b": ["PropagationPolicy/default/blue: spec.placement.clusterAffinity.clusterNames[0] c0 -> c2"],
+        "r": ["PropagationPolicy/default/red: spec.resourceSelectors[0].labelSelector.matchLabels.team red -> rde"],
     }
 
 
@@ -179,7 +179,7 @@ def test_settings_are_a_cause(fleet: Fleet) -> None:
     fleet.git("checkout", "-q", "-b", "change")
     fleet.commit({"gitsched.yaml": UNGUARDED}, hour=1)
     (move,) = compare(fleet).moves
-    assert [cause.text for cause in move.causes] == ['Config/gitsched: spec.karmada removed: {"taintEviction": false}']
+    assert [cause.text for cause in move.causes] == ["Config/gitsched: spec.karmada removed: {taintEviction: false}"]
 
 
 def test_json_says_which_causes_are_proved_and_which_belong_together(fleet: Fleet) -> None:

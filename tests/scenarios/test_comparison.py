@@ -44,7 +44,7 @@ def reasons(review: Review) -> dict[str, list[str]]:
         pytest.param(
             {"policies/all.yaml": policy("second")},
             "web",
-            'spec.placement.clusterAffinities[0].clusterNames[0] "first" -> "second" (policies/all.yaml:12)',
+            "spec.placement.clusterAffinities[0].clusterNames[0] first -> second (policies/all.yaml:12)",
             id="a policy's clusters",
         ),
         pytest.param({"apps/web.yaml": deployment("web", 5)}, "web", "spec.replicas 2 -> 5 (apps/web.yaml:7)", id="replicas"),

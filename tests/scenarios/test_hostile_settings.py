@@ -138,7 +138,7 @@ def test_the_plan_of_a_hostile_pull_request_says_what_it_does(
         "source.kustomize.remotes",
     }
     (guard,) = (change for change in plan["settings"] if change["path"] == "guard.fleet.removed")
-    assert (guard["before"], guard["after"]) == ("20", "100")
+    assert (guard["before"], guard["after"]) == (20, 100)
     located = [(one["code"], one["location"]) for one in plan["findings"] if one["severity"] == "warning" and one["location"]]
     warnings = [(code, where["line"]) for code, where in located if where["path"] == "gitsched.yaml"]
     assert [code for code, _ in warnings].count("setting-ignored") == 4
@@ -326,7 +326,7 @@ def test_a_forge_that_a_merge_adds_is_queried_from_the_next_run_on(fleet: Fleet,
     contacted = (bool(server.seen), bool(stranger.seen))
     stranger.close()
     assert contacted == (True, False)
-    assert [change.path for change in run.setting_changes] == ["observations.statuses.url"]
+    assert [one.change.path for one in run.setting_changes] == ["observations.statuses.url"]
 
 
 WEB = "default/deployment-web"
@@ -367,7 +367,7 @@ def test_a_commit_does_not_choose_whose_facts_count_for_it(fleet: Fleet) -> None
     }
     (message,) = (text for start, text in told.items() if "source.facts.branch" in start)
     assert "from the next run" in message
-    assert {change.path for change in run.setting_changes} == {"source.facts.branch", "source.facts.stale"}
+    assert {one.change.path for one in run.setting_changes} == {"source.facts.branch", "source.facts.stale"}
     fleet.reconcile(4)
     assert fleet.where(WEB) == ["second"], "the change is trusted now"
 

@@ -177,7 +177,7 @@ def test_the_record_and_readme_say_that_a_workload_is_held(held: Fleet) -> None:
     readme = held.read("README.md")
     assert "## Held workloads" in readme
     assert (
-        "| `StatefulSet shop/db` | `ash:3` | `a taint evicts it from ash` | `bay:3` | `add the trailer Gitsched-Release: shop/db"
+        "| `StatefulSet shop/db` | `ash 3` | `a taint evicts it from ash` | `bay 3` | `add the trailer Gitsched-Release: shop/db"
         in readme
     )
     assert "-4" not in readme.partition("## Held workloads")[2]
@@ -405,7 +405,7 @@ def test_the_command_line_releases_a_lost_cluster(held: Fleet, tmp_path: Path) -
     assert planned.returncode == 0, planned.stderr
     assert "StatefulSet shop/db is held on ash 3: ash has no Cluster document" in planned.stdout
     released = run("plan", "--release-cluster", "ash").stdout
-    assert "moves from ash:3 to bay:3 without its data" in " ".join(released.split())
+    assert "moves from ash 3 to bay 3 without its data" in " ".join(released.split())
     assert "is held" not in released
     done = run("reconcile", "--release-cluster", "ash")
     assert done.returncode == 0, done.stderr

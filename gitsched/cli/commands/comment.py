@@ -26,7 +26,14 @@ _MAX_BYTES = 1 << 20
 
 
 def run(
-    file: Path, kind: ForgeKind, request: int, api: str | None, project: str | None, token_file: Path | None, location: str
+    file: Path,
+    kind: ForgeKind,
+    request: int,
+    api: str | None,
+    project: str | None,
+    token_file: Path | None,
+    only_update: bool,
+    location: str,
 ) -> None:
     """Carry out the command."""
     text = _read_text(file)
@@ -34,7 +41,7 @@ def run(
     url = _find_repository_url(location) if api is None or project is None else None
     target = find_project(kind, url, api=api, project=project)
     comments = PullRequestComments(*target, request) if kind == "github" else MergeRequestComments(*target, request)
-    result = write_comment(comments, token.read()[0], text)
+    result = write_comment(comments, token.read()[0], text, only_update=only_update)
     formats.show_text(f"{result.capitalize()}: the comment in {'#' if kind == 'github' else '!'}{request} of {target.project}\n")
 
 

@@ -85,7 +85,7 @@ def _list_changes(context: RunContext, fetched: Fetched) -> list[SettingChange]:
 
 
 def _is_below(change: SettingChange, members: Collection[Pointer]) -> bool:
-    path = tuple(change.path.split("."))
+    path = tuple(change.change.path.split("."))
     return any(path[: len(member)] == member for member in members)
 
 
@@ -96,7 +96,7 @@ def _list_sensitive(context: RunContext, fetched: Fetched, changes: Iterable[Set
         if change.sensitive:
             groups.setdefault(change.effect, []).append(change)
     for effect, group in groups.items():
-        field = _find_field(context, fetched, group[0].path)
+        field = _find_field(context, fetched, group[0].change.path)
         message = f"{'; '.join(change.text for change in group)}. {effect}"
         yield Finding("warning", "sensitive-setting", message, _TOP, None, field, is_change=True)
 

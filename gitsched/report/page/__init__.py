@@ -22,6 +22,7 @@ from gitsched.model.scheduling import Outcome
 from gitsched.model.time import format_time
 from gitsched.report.consequences import list_consequence_lines, list_consequences
 from gitsched.report.held import describe_held
+from gitsched.report.images import describe_image_changes
 from gitsched.report.lines import abbreviate_oid, escape_unprintable, sort_moves
 from gitsched.report.move_groups import group_moves
 from gitsched.report.page.content import (
@@ -119,6 +120,7 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
         rows=[build_summary_row(row) for row in list_summary_rows(review)],
         groups=[build_group(group) for group in group_moves(review.moves) if not group.is_single],
         moves=[build_move_row(move) for move in sort_moves(review.moves)[:moves_shown]],
+        images=[escape_unprintable(line) for line in describe_image_changes(review.comparison.delivery.images, "→")],
         moves_more=len(review.moves) - moves_shown,
         record_changes=[build_record_change_row(change) for change in review.record_changes],
         recorded=[build_recorded_row(decision) for decision in review.recorded[:RECORDS_SHOWN]],

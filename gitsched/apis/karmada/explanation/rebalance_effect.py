@@ -15,6 +15,7 @@ from gitsched.model.explanation import Explanation, ExplanationTable
 from gitsched.model.finding import locate_document
 from gitsched.model.scheduling import Assignment, Request
 from gitsched.model.time import add_duration, format_time
+from gitsched.report.lines import format_cluster
 from gitsched.schedule import pipeline
 from gitsched.schedule.fleet import Fleet
 from gitsched.schedule.rejections import list_rejections
@@ -146,4 +147,4 @@ def _list_rejections(request: Request, fleet: Fleet) -> Iterator[str]:
 
 
 def _format_clusters(clusters: tuple[Assignment, ...]) -> str:
-    return ", ".join(f"{target.name} {target.replicas}" if target.replicas else target.name for target in sorted(clusters))
+    return ", ".join(format_cluster(target.name, target.replicas or None) for target in sorted(clusters))
