@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from gitsched.apis.built_in_schemas import find_wrong_types, load_built_in_kinds
+from gitsched.apis.field_table import make_field_validator
 from gitsched.apis.gitsched import config
 from gitsched.apis.gitsched.operator_config import KIND as OPERATOR_KIND
 from gitsched.apis.proposals import set_at
@@ -201,8 +203,8 @@ def _format_pointer(pointer: Iterable[str | int]) -> str:
 
 def _find_rules(group: str, kind: str) -> DocumentValidator | None:
     api = apis_by_group.get(group)
-    if api is not None and api.find_validator is not None:
-        return api.find_validator(group, kind)
+    if api is not None:
+        return _find_api_rules(api, group, kind)
     if (group, kind) == (config.GROUP, config.KIND):
         return config.check_config
     if (group, kind) == FACTS_KIND:
@@ -230,6 +232,15 @@ def _find_rules(group: str, kind: str) -> DocumentValidator | None:
 
         return validate_tenant
     return None
+
+
+def _find_api_rules(api: PolicyAPI, group: str, kind: str) -> DocumentValidator | None:
+    """Return the rules of an API for documents of its groups, with those about fields that gitsched does not support."""
+    rules = api.find_validator(group, kind) if api.find_validator is not None else None
+    fields = make_field_validator(api.name, group, kind) if api.has_field_table else None
+    if rules is None or fields is None:
+        return rules or fields
+    return lambda body: chain(rules(body), fields(body))
 
 
 def _find_named_rules(apis: Iterable[PolicyAPI], body: Body, group: str, kind: str) -> DocumentValidator | None:

@@ -1,4 +1,5 @@
-"""Advice about documents of Open Cluster Management, Krake, Knative and gitsched itself is carried out as it is printed.
+"""Advice about documents of Open Cluster Management, Krake, Knative and gitsched itself, and about fields of Karmada that are not
+supported, is carried out as it is printed.
 
 Each case commits files and expects a finding with an advice; then it follows the advice literally: the finding is gone, and what the
 advice promises has happened. Codes and texts with an advice that no case carries out are listed with the reason.
@@ -21,7 +22,7 @@ from gitsched.reconcile import RunResult
 from tests.builders import knative, krake, ocm
 from tests.cli.finding_codes import find_codes
 
-from .conftest import UNGUARDED, Fleet, at_hour, cluster, policy
+from .conftest import UNGUARDED, Fleet, at_hour, cluster, deployment, policy
 
 ROOT = Path(__file__).parents[2]
 Files = Mapping[str, str | None]
@@ -346,6 +347,74 @@ OCM: dict[str, Advice] = {
 @pytest.mark.parametrize("case", OCM.values(), ids=OCM)
 def test_advice_about_placements_does_what_it_promises(fleet: Fleet, case: Advice) -> None:
     carry_out(fleet, OCM_BASE, case)
+
+
+# Karmada: fields and kinds that are not supported
+
+WIDGET_RULE = policy("first,second", scheduling="Divided").replace("apps/v1", "example.io/v1").replace("Deployment", "Widget")
+WIDGET_KIND = "apiVersion: config.karmada.io/v1alpha1\nkind: ResourceInterpreterCustomization\nmetadata: {name: widgets}\nspec:\n"
+WIDGETS = {
+    "web.yaml": None,
+    "policy.yaml": WIDGET_RULE,
+    "widget.yaml": "apiVersion: example.io/v1\nkind: Widget\nmetadata: {name: tool, namespace: default}\nspec: {size: 7}\n",
+    "kind.yaml": f"{WIDGET_KIND}  target: {{apiVersion: example.io/v1, kind: Widget}}\n"
+    '  customizations: {replicaResource: {luaScript: "function GetReplicas(desiredObj) return desiredObj.spec.size, nil end"}}\n',
+}
+DECLARED = {
+    "gitsched.yaml": f"{UNGUARDED}  workloads: [{{apiVersion: example.io/v1, kind: Widget, replicasPath: spec.size}}]\n",
+    "kind.yaml": None,
+}
+SPREADING = "    spreadConstraints: [%s{spreadByField: cluster, minGroups: 1, maxGroups: 1}]\n"
+QUOTA = (
+    "apiVersion: policy.karmada.io/v1alpha1\nkind: FederatedResourceQuota\nmetadata: {name: q, namespace: default}\n"
+    "spec: {overall: {cpu: 1}}\n"
+)
+KARMADA_BASE = {
+    "gitsched.yaml": UNGUARDED,
+    "first.yaml": cluster("first"),
+    "second.yaml": cluster("second"),
+    "web.yaml": deployment("web"),
+    "policy.yaml": policy("first,second"),
+}
+
+
+def has_sizes(**wanted: int) -> Check:
+    return lambda fleet: (
+        {name: fleet.load(f"clusters/{name}/default/widget.example.io-tool.yaml")["spec"]["size"] for name in wanted} == wanted
+    )
+
+
+KARMADA: dict[str, Advice] = {
+    "another scheduler": Advice(
+        "field-unsupported",
+        "Remove the field to let gitsched do it",
+        {"policy.yaml": policy("first,second", more="  schedulerName: mine\n")},
+        {"policy.yaml": policy("first,second")},
+        delivered("default/deployment-web", "first", "second"),
+    ),
+    "spread by zone": Advice(
+        "field-unsupported",
+        "Spread by region or cluster",
+        {"policy.yaml": policy("first,second", more=SPREADING % "{spreadByField: zone, minGroups: 1}, ")},
+        {"policy.yaml": policy("first,second", more=SPREADING % "")},
+        delivered("default/deployment-web", "first"),
+    ),
+    "a quota over all clusters": Advice(
+        "kind-unsupported", "and remove this document", {"quota.yaml": QUOTA}, {"quota.yaml": None}
+    ),
+    "a script that knows the replicas": Advice(
+        "karmada-interpreter",
+        "Declare the replicas of example.io/v1 Widget under workloads in gitsched.yaml",
+        WIDGETS,
+        DECLARED,
+        has_sizes(first=4, second=3),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", KARMADA.values(), ids=KARMADA)
+def test_advice_about_unsupported_fields_does_what_it_promises(fleet: Fleet, case: Advice) -> None:
+    carry_out(fleet, KARMADA_BASE, case)
 
 
 # Krake
@@ -1000,8 +1069,19 @@ def test_a_failed_cluster_is_bound_again_as_its_explanation_says(fleet: Fleet) -
 
 # Every finding and every advice has a case, or a reason
 
-CASES = {**OCM, **KRAKE, **KNATIVE, **OWN}
-API_CODES = ("ocm-", "cel-", "krake-", "knative-", "bundle-", "guard-limits", "variant-")
+CASES = {**OCM, **KARMADA, **KRAKE, **KNATIVE, **OWN}
+API_CODES = (
+    "field-unsupported",
+    "kind-unsupported",
+    "karmada-interpreter",
+    "ocm-",
+    "cel-",
+    "krake-",
+    "knative-",
+    "bundle-",
+    "guard-limits",
+    "variant-",
+)
 COMMANDS = {"krake-cluster-unused": "test_expired_documents_are_removed_and_committed_as_tidy_says"}
 NO_ADVICE = ("it says what happens, without advice", "")
 FORGE = ("a forge has to report statuses", "tests/scenarios/test_rollout_statuses.py")

@@ -15,7 +15,15 @@ CLUSTER_GROUP = "cluster.karmada.io"
 POLICY_GROUP = "policy.karmada.io"
 WORK_GROUP = "work.karmada.io"
 APPS_GROUP = "apps.karmada.io"
-GROUPS = frozenset({CLUSTER_GROUP, POLICY_GROUP, WORK_GROUP, APPS_GROUP})
+CONFIG_GROUP = "config.karmada.io"
+REMEDY_GROUP = "remedy.karmada.io"
+GROUPS = frozenset(
+    {
+        *(CLUSTER_GROUP, POLICY_GROUP, WORK_GROUP, APPS_GROUP, CONFIG_GROUP, REMEDY_GROUP),
+        *("autoscaling.karmada.io", "networking.karmada.io"),
+    }
+)
+"""The groups of Karmada's control plane, whose objects its policies cannot select."""
 
 CLUSTER, POLICY, CLUSTER_POLICY = "Cluster", "PropagationPolicy", "ClusterPropagationPolicy"
 OVERRIDE, CLUSTER_OVERRIDE = "OverridePolicy", "ClusterOverridePolicy"
@@ -25,6 +33,8 @@ RECORD_KINDS = ((WORK_GROUP, BINDING), (WORK_GROUP, CLUSTER_BINDING))
 """What records of the previous output have to be for the engine to keep their workloads."""
 REBALANCER = "WorkloadRebalancer"
 QUOTA = "FederatedResourceQuota"
+CUSTOMIZATION, INTERPRETER_WEBHOOK = "ResourceInterpreterCustomization", "ResourceInterpreterWebhookConfiguration"
+INTERPRETER_KINDS = ((CONFIG_GROUP, CUSTOMIZATION), (CONFIG_GROUP, INTERPRETER_WEBHOOK))
 WORK_VERSION = f"{WORK_GROUP}/v1alpha2"
 APPS_VERSION = f"{APPS_GROUP}/v1alpha1"
 

@@ -50,6 +50,7 @@ from gitsched.schedule.capacity_ledger import CapacityLedger
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config
     from gitsched.apis.karmada.binding_queue import BindingQueue
+    from gitsched.apis.karmada.custom_interpreters import InterpretedKinds
     from gitsched.apis.karmada.variant_requirements import VariantRequirements
 
 
@@ -107,6 +108,7 @@ class KarmadaState:
         "fleet",
         "has_dependencies",
         "has_followers",
+        "interpreted_kinds",
         "inventory",
         "leaving_clusters",
         "other_clusters",
@@ -155,6 +157,8 @@ class KarmadaState:
         self.definitions: Mapping[tuple[str, str], Key] = before.definitions if before is not None else {}
         if before is None and any(key[:2] == DEFINITION_KIND for key in snapshot.templates):
             self.definitions = list_definitions(snapshot)
+        interpreters = [kind for kind in names.INTERPRETER_KINDS if kind in snapshot.documents]
+        self.interpreted_kinds = _read_interpreted_kinds(snapshot) if interpreters else ()
 
     def _read_fleet(self, snapshot: Snapshot, readings: ClusterReadings) -> None:
         """Read the Clusters, their taints, and what can evict workloads from them."""
@@ -365,6 +369,12 @@ def _read_declared_paths(config: Config) -> dict[tuple[str, str], WorkloadPaths]
         )
         for workload in config.workloads
     }
+
+
+def _read_interpreted_kinds(snapshot: Snapshot) -> tuple[InterpretedKinds, ...]:
+    from gitsched.apis.karmada.custom_interpreters import read_interpreted_kinds  # few sources have interpreters
+
+    return read_interpreted_kinds(snapshot)
 
 
 def _has_followers(snapshot: Snapshot, policies: Iterable[Document]) -> bool:

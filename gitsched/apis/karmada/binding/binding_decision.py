@@ -39,6 +39,12 @@ def decide_binding(
         missing = find_missing_prerequisite(policy, template, state.overrides, state.snapshot.templates)
         if missing is not None:
             return wait_for_prerequisite(state, template, policy, attachment, missing)
+    if state.interpreted_kinds:
+        from gitsched.apis.karmada.custom_interpreters import find_missing_interpreter  # few sources have interpreters
+
+        missing = find_missing_interpreter(state.interpreted_kinds, template, policy, state.read_requirements(template))
+        if missing is not None:
+            return wait_for_prerequisite(state, template, policy, attachment, missing)
     passes = run_passes(state, dependencies, template, policy, record, attachment)
     before = list_previous_targets(passes[0].previous.clusters, record)
     snapshot, needs_holds = state.snapshot, state.snapshot.load_holds is not None and not state.snapshot.fixed

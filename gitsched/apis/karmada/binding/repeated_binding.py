@@ -29,6 +29,7 @@ def are_bindings_plain(state: KarmadaState) -> bool:
         and not (state.may_evict or state.overrides.policies or state.has_dependencies or state.has_followers)
         and state.autoscalers is NO_AUTOSCALERS
         and state.reschedule_triggers is NO_TRIGGERS
+        and not state.interpreted_kinds
     )
 
 

@@ -72,9 +72,8 @@ def _can_continue(before: KarmadaState, snapshot: Snapshot, changes: SnapshotCha
 
 def _has_same_needs(before: KarmadaState, after: KarmadaState) -> bool:
     """Return whether decisions depend on other objects in the same ways, and both times on the Clusters of Karmada alone."""
-    return (before.has_dependencies, before.brings_dependencies) == (after.has_dependencies, after.brings_dependencies) and not (
-        before.other_clusters or after.other_clusters
-    )
+    needs = ((state.has_dependencies, state.brings_dependencies, state.interpreted_kinds) for state in (before, after))
+    return len(set(needs)) == 1 and not (before.other_clusters or after.other_clusters)
 
 
 def _list_api_versions(changes: SnapshotChanges) -> Mapping[Key, str]:

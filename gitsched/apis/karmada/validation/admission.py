@@ -230,6 +230,12 @@ def validate_placement(placement: Body, at: Pointer) -> Iterator[Issue]:
         yield from validate_affinity(placement["clusterAffinity"], (*at, "clusterAffinity"))
     yield from _validate_affinity_terms(placement, (*at, "clusterAffinities"))
     yield from _validate_spread_constraints(placement.get("spreadConstraints", []), (*at, "spreadConstraints"))
+    if placement.get("spreadConstraints") and _has_static_weights(placement.get("replicaScheduling")):
+        message = (
+            "as in Karmada, replicas that are divided by static or equal weights are not spread: all clusters of the affinity get a "
+            "share. Set weightPreference.dynamicWeight: AvailableReplicas, or remove spreadConstraints"
+        )
+        yield Issue("warning", "karmada-spread-unused", message, (*at, "spreadConstraints"))
     yield from _validate_workload_affinity(placement.get("workloadAffinity", {}), (*at, "workloadAffinity"))
     for index, toleration in enumerate(placement.get("clusterTolerations", [])):
         if (operator := toleration.get("operator")) in ("Lt", "Gt"):
@@ -299,6 +305,16 @@ def _allows_overflow(scheduling: Body) -> bool:
         case "Weighted":
             return bool(get_field(scheduling, "weightPreference", "dynamicWeight"))
     return False
+
+
+def _has_static_weights(scheduling: Body | None) -> bool:
+    """Return whether replicas are divided by weights that do not depend on the capacity of clusters."""
+    return (
+        scheduling is not None
+        and scheduling.get("replicaSchedulingType") == "Divided"
+        and scheduling.get("replicaDivisionPreference", "Weighted") == "Weighted"
+        and not get_field(scheduling, "weightPreference", "dynamicWeight")
+    )
 
 
 def _validate_spread_constraints(constraints: list[Body], at: Pointer) -> Iterator[Issue]:
