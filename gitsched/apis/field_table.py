@@ -97,11 +97,28 @@ def _expand(fields: Mapping[str, str], shapes: Mapping[str, Mapping[str, str]], 
             yield f"{prefix}{path}", type_
 
 
+def make_schema(entry: KindFields) -> Body:
+    """Return a JSON schema of the fields of a kind, without their types: which names there are."""
+    root: Body = {}
+    for path, type_ in entry.fields.items():
+        node = root
+        for part in path.split("."):
+            name = part.removesuffix("[]")
+            if name == "*":
+                node["additionalProperties"] = node = node.get("additionalProperties", {})
+            else:
+                node = node.setdefault("properties", {}).setdefault(name, {})
+            node = node.setdefault("items", {}) if part.endswith("[]") else node
+        if type_ in ("object", "any"):
+            node["additionalProperties"] = True
+    return root
+
+
 @cache
 def make_field_validator(api: str, group: str, kind: str) -> DocumentValidator | None:
     """Return a validator that reports what documents of a kind set and gitsched does not support; None if there is nothing of the kind."""
     entries = [entry for entry in load_field_table(api) if entry.group == group and kind in entry.kinds]
-    rows = [row for entry in entries for row in entry.rows if row.verdict == "finding" and not row.code]
+    rows = dict.fromkeys(row for entry in entries for row in entry.rows if row.verdict == "finding" and not row.code)
     return partial(_find_unsupported, tuple(rows)) if rows else None
 
 

@@ -58,6 +58,8 @@ def validate_document(body: Body, ignored: frozenset[str] = frozenset(), strictn
     if rules is None or any(issue.severity == "error" for issue in result.issues):
         return result
     broken = [issue for issue in rules(result.body) if issue.code not in ignored]
+    if strictness == "strict":
+        broken = [issue.as_error() if issue.code == "unknown-field" else issue for issue in broken]
     return ValidationResult(result.body, (*result.issues, *broken)) if broken else result
 
 

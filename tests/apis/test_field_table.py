@@ -31,6 +31,13 @@ ROOT = Path(__file__).parents[2]
 APIS = sorted(path.stem for path in (ROOT / "schemas" / "fields").glob("*.json"))
 ENTRIES = [(api, entry) for api in APIS for entry in load_field_table(api)]
 ALL_FIELDS = [(api, entry, path) for api, entry in ENTRIES for path in entry.fields]
+
+
+@each_row(("api", "entry", "path"), ALL_FIELDS)
+def test_schemas_have_the_fields_of_the_tables(api: str, entry: KindFields, path: str) -> None:
+    assert "unknown-field" not in {finding.code for finding in gitsched.validate([make_document(entry, path)])}
+
+
 _MAX_RECORDED = 24
 """Values that are tried of a field that has no effect."""
 _TYPES = {"string", "integer", "number", "boolean", "time", "amount", "object", "any"}

@@ -1158,7 +1158,6 @@ OTHER_TEXTS = {
     "leave their ManifestWorks": "what a hub has",
     "Magnum with the project": "a running Magnum",
     "has no effect, because": "preferred clusters: tests/apis/test_preferred_clusters.py",
-    "and the source has 1 consumer": "a misspelled field: tests/scenarios/mistakes.yaml",
 }
 """Parts of texts that no case prints, with the reason."""
 

@@ -17,6 +17,8 @@ GROUP = "sources.knative.dev"
 KAFKA = "KafkaSource"
 DOMAIN = "knative.dev"
 """Kinds that `workloads` declares in groups of this domain are event sources."""
+DESCRIBED_KINDS = ("ApiServerSource", "ContainerSource", "IntegrationSource", "PingSource", "SinkBinding")
+"""Kinds of the group besides KafkaSource whose fields are known."""
 ADAPTER = "kafkasource-mt-adapter"
 """The StatefulSet of Kafka's multi-tenant sources."""
 ADAPTER_SUFFIX = "-mt-adapter"

@@ -25,6 +25,7 @@ from gitsched.model.document import ApiKinds
 _VALIDATORS: Mapping[str, DocumentValidator] = {
     names.KAFKA: Registered("gitsched.apis.knative.vpods", "validate_kafka_source"),
     "ConfigMap": Registered("gitsched.apis.knative.scheduler_policies", "validate_policies"),
+    **dict.fromkeys(names.DESCRIBED_KINDS, Registered("gitsched.apis.knative.source_fields", "list_unknown_fields")),
 }
 _APPLY_HELP = (
     "Set status.placements of event sources in a cluster to what the output branch records.\n\n"
@@ -50,7 +51,7 @@ API = PolicyAPI(
     find_validator=lambda _, kind: _VALIDATORS[kind],
     validated_objects={
         ("", "ConfigMap"): frozenset({names.SCHEDULER, names.DESCHEDULER}),
-        (names.GROUP, names.KAFKA): frozenset(),
+        **{(names.GROUP, kind): frozenset() for kind in (names.KAFKA, *names.DESCRIBED_KINDS)},
     },
     topology=TOPOLOGY,
     serializable=True,

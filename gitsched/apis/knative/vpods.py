@@ -20,9 +20,9 @@ from gitsched.apis.knative.names import (
     read_ordinal,
 )
 from gitsched.apis.knative.settings import SETTINGS
+from gitsched.apis.knative.source_fields import list_unknown_fields
 from gitsched.model.document import Body, Document, Key, get_field, parse_api_group, read_annotations, read_labels
 from gitsched.model.finding import Issue
-from gitsched.model.known_values import find_near
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE, parse_taint
 from gitsched.schedule.vreplicas.state import AdapterStatefulSet, Pod, VreplicasByOrdinal
 
@@ -113,13 +113,6 @@ def _is_marked(pod: Body) -> bool:
 
 
 CONSUMERS_PATH = ("spec", "consumers")
-_KAFKA_FIELDS = frozenset(
-    (
-        *("bootstrapServers", "ceOverrides", "consumerGroup", "consumers", "delivery", "initialOffset", "net", "ordering", "sink"),
-        "topics",
-    )
-)
-"""Fields of the spec of a KafkaSource. Source: eventing-kafka-broker/control-plane/pkg/apis/sources/v1/kafka_types.go."""
 INT32_LIMIT = 2**31
 
 VreplicaPaths = Mapping[tuple[str, str], tuple[str, ...]]
@@ -139,15 +132,9 @@ def find_source_kinds(config: Config) -> VreplicaPaths:
 
 
 def validate_kafka_source(body: Body) -> Iterator[Issue]:
-    """Validate a KafkaSource: its vreplicas, and unknown fields whose names are similar to that of their number."""
+    """Validate a KafkaSource: its vreplicas, and the names of its fields."""
     yield from validate_source(body, CONSUMERS_PATH)
-    spec = body.get("spec")
-    if not isinstance(spec, dict) or "consumers" in spec:
-        return
-    for name in spec.keys() - _KAFKA_FIELDS:
-        if find_near(name, ["consumers"]):
-            message = f"the field {name[:60]!r} is unknown, and the source has 1 consumer; did you mean 'consumers'?"
-            yield Issue("warning", "unknown-field", message, ("spec", name))
+    yield from list_unknown_fields(body)
 
 
 def validate_source(body: Body, path: tuple[str, ...]) -> Iterator[Issue]:

@@ -6,7 +6,8 @@ from gitsched.model.document import Key
 
 GROUP = "cluster.open-cluster-management.io"
 WORK_GROUP = "work.open-cluster-management.io"
-GROUPS = frozenset({GROUP, WORK_GROUP})
+ADDON_GROUP = "addon.open-cluster-management.io"
+GROUPS = frozenset({GROUP, WORK_GROUP, ADDON_GROUP})
 GITSCHED_GROUP = "gitsched.io"
 CLUSTER_SCORES, DECISION_BASIS, ROLLOUT_REPORT = "ClusterScores", "DecisionBasis", "RolloutReport"
 """Kinds of gitsched itself: the input of `gitsched scores`, the digest of what decisions were made from, and reports of clusters."""
@@ -18,6 +19,8 @@ CLUSTER_CLAIM = "ClusterClaim"
 OTHER_KINDS = (CLUSTER_CLAIM, "BackupSchedule", "ClusterCurator", "Restore")
 """Kinds of the group that scheduling does not read: a ClusterClaim is an object of a managed cluster, and the others belong to Red Hat
 Advanced Cluster Management (stolostron/cluster-backup-operator, stolostron/cluster-curator-controller)."""
+ADDON_KINDS = ("AddOnDeploymentConfig", "AddOnTemplate", "ClusterManagementAddOn", "ManagedClusterAddOn")
+"""Objects of a hub, which policies can deliver to the cluster with the hub."""
 VERSIONS = {
     (GROUP, MANAGED_CLUSTER): "v1",
     (GROUP, CLUSTER_SET): "v1beta2",

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 from gitsched.apis.export import Export, ExportOption
 from gitsched.apis.ocm.names import (
+    ADDON_GROUP,
+    ADDON_KINDS,
     ADDON_SCORE,
     CLUSTER_CLAIM,
     CLUSTER_SCORES,
@@ -76,12 +78,15 @@ API = PolicyAPI(
                 (GITSCHED_GROUP, DECISION_BASIS),
                 (GITSCHED_GROUP, ROLLOUT_REPORT),
                 (GROUP, CLUSTER_CLAIM),
+                (WORK_GROUP, "AppliedManifestWork"),
+                *((ADDON_GROUP, kind) for kind in ("AddOnTemplate", "ClusterManagementAddOn")),
             }
         ),
-        templates=frozenset((GROUP, kind) for kind in OTHER_KINDS),
+        templates=frozenset({*((GROUP, kind) for kind in OTHER_KINDS), *((ADDON_GROUP, kind) for kind in ADDON_KINDS)}),
     ),
     create_engine=Registered("gitsched.apis.ocm.engine", "OcmEngine"),
     apply_defaults=Registered("gitsched.apis.ocm.defaulting", "default"),
+    has_field_table=True,
     find_validator=Registered("gitsched.apis.ocm.validation", "find_validator"),
     validated_objects={(GITSCHED_GROUP, CLUSTER_SCORES): frozenset()},
     read_removed_workload=Registered("gitsched.apis.ocm.removed_workload", "read_removed_workload"),
