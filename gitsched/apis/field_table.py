@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 Verdict = Literal["same", "differs", "recorded", "finding"]
 FIELD_CODE: Final = "field-unsupported"
 KIND_CODE: Final = "kind-unsupported"
-_MAX_TEXT = 60
-"""Characters of a value that a message shows."""
 
 
 class FieldVerdict(NamedTuple):
@@ -68,8 +66,11 @@ def is_below(path: str, prefix: str) -> bool:
 
 @cache
 def load_field_table(api: str) -> tuple[KindFields, ...]:
-    """Return the table of a policy API, by its name."""
-    table = json.loads(find_schema_directory().joinpath("fields", f"{api}.json").read_bytes())
+    """Return the table of a policy API, by its name; an empty one for an API without a table."""
+    file = find_schema_directory().joinpath("fields", f"{api}.json")
+    if not file.is_file():
+        return ()
+    table = json.loads(file.read_bytes())
     return tuple(
         KindFields(
             entry["group"],
@@ -141,7 +142,7 @@ def _is_reported(row: FieldVerdict, value: Any) -> bool:
 def _describe(row: FieldVerdict, path: str, value: Any) -> str:
     name = path.rpartition(".")[2].removesuffix("[]")
     text = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
-    shown = f"{name}: {text:.{_MAX_TEXT}}" if text else name
+    shown = f"{name}: {text:.60}" if text else name
     return f"{shown} is not supported: {row.reason}"
 
 

@@ -340,8 +340,6 @@ class PolicyAPI:
     """Return the validator of a group and kind."""
     validated_objects: Mapping[GroupKind, frozenset[str]] = field(default_factory=dict)
     """Kinds outside `groups` that are validated as well, with the names that count; no names means all."""
-    has_field_table: bool = False
-    """Whether `schemas/fields/` has a table of the fields of the API: what gitsched does not support of them is reported."""
     ignored_codes: Mapping[str, str] = field(default_factory=dict)
     """Codes of validation findings, by the setting of `settings` that turns them off."""
 

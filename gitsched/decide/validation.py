@@ -239,7 +239,7 @@ def _find_rules(group: str, kind: str) -> DocumentValidator | None:
 def _find_api_rules(api: PolicyAPI, group: str, kind: str) -> DocumentValidator | None:
     """Return the rules of an API for documents of its groups, with those about fields that gitsched does not support."""
     rules = api.find_validator(group, kind) if api.find_validator is not None else None
-    fields = make_field_validator(api.name, group, kind) if api.has_field_table else None
+    fields = make_field_validator(api.name, group, kind)
     if rules is None or fields is None:
         return rules or fields
     return lambda body: chain(rules(body), fields(body))

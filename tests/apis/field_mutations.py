@@ -177,4 +177,10 @@ def run(scenario: Scenario, documents: list[Body], index: int) -> Result:
     ]
     tasks = [body.get("spec", {}).get("gracefulEvictionTasks") for o in decisions.outcomes.values() for _, body in o.records]
     findings = frozenset((finding.severity, finding.code, finding.message) for finding in made.findings)
-    return Result(repr((decided, tasks, list(decisions.engine_records))), findings, refused)
+    # Records of Krake have the whole document, of which the status is decided; a DecisionBasis is a digest of the input.
+    records = [
+        (key, body.get("status") if "api" in body else body)
+        for key, body in decisions.engine_records
+        if key.kind != "DecisionBasis"
+    ]
+    return Result(repr((decided, tasks, records)), findings, refused)

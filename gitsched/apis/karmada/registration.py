@@ -77,7 +77,6 @@ API = PolicyAPI(
     settings=SETTINGS,
     apply_defaults=Registered("gitsched.apis.karmada.defaulting", "apply_defaults"),
     find_validator=Registered("gitsched.apis.karmada.validation.admission", "find_validator"),
-    has_field_table=True,
     remove_secrets=_remove_secrets,
     read_removed_workload=Registered("gitsched.apis.karmada.binding.removed_workload", "read_removed_workload"),
     ignored_codes={"allow_no_execute_taint_policy": TAINT_POLICY_NO_EXECUTE},

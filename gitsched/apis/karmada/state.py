@@ -36,6 +36,7 @@ from gitsched.apis.karmada.policy.propagation_policy import (
 )
 from gitsched.apis.karmada.reschedule_triggers import NO_TRIGGERS, RescheduleTriggers
 from gitsched.apis.karmada.settings import SETTINGS, KarmadaConfig
+from gitsched.apis.registered import Registered
 from gitsched.apis.replicas import AUTOSCALER_KINDS
 from gitsched.apis.snapshot import DEFINITION_KIND, Snapshot, list_definitions
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 
 _POLICY_KINDS = ((names.POLICY_GROUP, names.POLICY), (names.POLICY_GROUP, names.CLUSTER_POLICY))
 _TAINT_POLICIES = (names.POLICY_GROUP, names.TAINT_POLICY)
+_READ_INTERPRETED_KINDS = Registered("gitsched.apis.karmada.custom_interpreters", "read_interpreted_kinds")
 
 
 class _RequirementCache(dict[Key, "tuple[WorkloadVariants, Document, VariantRequirements]"]):
@@ -158,7 +160,7 @@ class KarmadaState:
         if before is None and any(key[:2] == DEFINITION_KIND for key in snapshot.templates):
             self.definitions = list_definitions(snapshot)
         interpreters = [kind for kind in names.INTERPRETER_KINDS if kind in snapshot.documents]
-        self.interpreted_kinds = _read_interpreted_kinds(snapshot) if interpreters else ()
+        self.interpreted_kinds: tuple[InterpretedKinds, ...] = _READ_INTERPRETED_KINDS(snapshot) if interpreters else ()
 
     def _read_fleet(self, snapshot: Snapshot, readings: ClusterReadings) -> None:
         """Read the Clusters, their taints, and what can evict workloads from them."""
@@ -369,12 +371,6 @@ def _read_declared_paths(config: Config) -> dict[tuple[str, str], WorkloadPaths]
         )
         for workload in config.workloads
     }
-
-
-def _read_interpreted_kinds(snapshot: Snapshot) -> tuple[InterpretedKinds, ...]:
-    from gitsched.apis.karmada.custom_interpreters import read_interpreted_kinds  # few sources have interpreters
-
-    return read_interpreted_kinds(snapshot)
 
 
 def _has_followers(snapshot: Snapshot, policies: Iterable[Document]) -> bool:

@@ -68,7 +68,6 @@ API = PolicyAPI(
     active_kinds=frozenset({APPLICATION, CLUSTER, MAGNUM_CLUSTER}),
     settings=SETTINGS,
     apply_defaults=apply_defaults,
-    has_field_table=True,
     find_validator=Registered("gitsched.apis.krake.validation", "find_validator"),
     embedded_objects={APPLICATION: ("spec", "manifest")},
     remove_secrets=Registered("gitsched.apis.krake.secrets", "remove_secrets"),

@@ -86,7 +86,6 @@ API = PolicyAPI(
     ),
     create_engine=Registered("gitsched.apis.ocm.engine", "OcmEngine"),
     apply_defaults=Registered("gitsched.apis.ocm.defaulting", "default"),
-    has_field_table=True,
     find_validator=Registered("gitsched.apis.ocm.validation", "find_validator"),
     validated_objects={(GITSCHED_GROUP, CLUSTER_SCORES): frozenset()},
     read_removed_workload=Registered("gitsched.apis.ocm.removed_workload", "read_removed_workload"),

@@ -20,8 +20,11 @@ from gitsched.apis.karmada.policy.policy_options import find_missing_prerequisit
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.karmada.warnings import find_binding_warnings
+from gitsched.apis.registered import Registered
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.scheduling import Outcome
+
+_FIND_MISSING_INTERPRETER = Registered("gitsched.apis.karmada.custom_interpreters", "find_missing_interpreter")
 
 
 def decide_binding(
@@ -40,9 +43,7 @@ def decide_binding(
         if missing is not None:
             return wait_for_prerequisite(state, template, policy, attachment, missing)
     if state.interpreted_kinds:
-        from gitsched.apis.karmada.custom_interpreters import find_missing_interpreter  # few sources have interpreters
-
-        missing = find_missing_interpreter(state.interpreted_kinds, template, policy, state.read_requirements(template))
+        missing = _FIND_MISSING_INTERPRETER(state.interpreted_kinds, template, policy, state.read_requirements(template))
         if missing is not None:
             return wait_for_prerequisite(state, template, policy, attachment, missing)
     passes = run_passes(state, dependencies, template, policy, record, attachment)
