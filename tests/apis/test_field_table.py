@@ -101,7 +101,7 @@ def is_reported(api: str, entry: KindFields, row: FieldVerdict, path: str) -> bo
     code = row.code or (FIELD_CODE if any(row.fields) else KIND_CODE)
     mutations = [mutation for mutation in list_mutations(api, entry, path) if is_concerned(row, mutation.value)][:5]
     if not mutations:
-        return code in {finding.code for finding in gitsched.validate([make_document(entry, path)])}
+        return code in {finding.code for finding in gitsched.schedule([make_document(entry, path)]).findings}
     changed = (documents[mutation.index] for mutation in mutations for documents in apply(mutation))
     return all(
         any(finding.severity == "error" or finding.code == code for finding in gitsched.validate([body])) for body in changed
@@ -191,7 +191,7 @@ def test_values_that_say_nothing_have_no_finding() -> None:
         "resourceSelectors": [{"apiVersion": "v1", "kind": "ConfigMap"}],
         "schedulerName": "default-scheduler",
         "association": False,
-        "placement": {"spreadConstraints": [], "workloadAffinity": {}},
+        "placement": {"spreadConstraints": []},
     }
     body = {
         "apiVersion": "policy.karmada.io/v1alpha1",

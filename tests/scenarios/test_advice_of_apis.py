@@ -369,6 +369,11 @@ QUOTA = (
     "apiVersion: policy.karmada.io/v1alpha1\nkind: FederatedResourceQuota\nmetadata: {name: q, namespace: default}\n"
     "spec: {overall: {cpu: 1}}\n"
 )
+HPA = (
+    "apiVersion: autoscaling.karmada.io/v1alpha1\nkind: FederatedHPA\nmetadata: {name: web, namespace: default}\n"
+    "spec: {maxReplicas: 9, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}\n"
+)
+APART = "    workloadAffinity: {antiAffinity: {groupByLabelKey: app}}\n"
 KARMADA_BASE = {
     "gitsched.yaml": UNGUARDED,
     "first.yaml": cluster("first"),
@@ -400,8 +405,18 @@ KARMADA: dict[str, Advice] = {
         delivered("default/deployment-web", "first"),
     ),
     "a quota over all clusters": Advice(
-        "kind-unsupported", "and remove this document", {"quota.yaml": QUOTA}, {"quota.yaml": None}
+        "karmada-gate-off",
+        "Set karmada.featureGates.FederatedQuotaEnforcement to true in gitsched.yaml to enable it",
+        {"quota.yaml": QUOTA},
+        {"gitsched.yaml": f"{UNGUARDED}  karmada: {{featureGates: {{FederatedQuotaEnforcement: true}}}}\n"},
     ),
+    "groups of workloads": Advice(
+        "karmada-gate-off",
+        "Set karmada.featureGates.WorkloadAffinity to true in gitsched.yaml to enable it",
+        {"policy.yaml": policy("first,second", more=APART)},
+        {"gitsched.yaml": f"{UNGUARDED}  karmada: {{featureGates: {{WorkloadAffinity: true}}}}\n"},
+    ),
+    "an autoscaler for all clusters": Advice("kind-unsupported", "and remove this document", {"hpa.yaml": HPA}, {"hpa.yaml": None}),
     "a script that knows the replicas": Advice(
         "karmada-interpreter",
         "Declare the replicas of example.io/v1 Widget under workloads in gitsched.yaml",

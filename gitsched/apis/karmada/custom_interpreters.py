@@ -67,7 +67,8 @@ def find_missing_interpreter(
     interpreted: tuple[InterpretedKinds, ...], template: Document, policy: PropagationPolicy, requirements: ReplicaRequirements
 ) -> MissingPrerequisite | None:
     """Return why the replicas of a workload cannot be divided: they are not known, and an interpreter of the source knows them."""
-    if requirements.replicas is not None or requirements.invalid_replicas or not policy.placement.is_divided:
+    is_known = requirements.is_workload or requirements.replicas is not None or requirements.invalid_replicas
+    if is_known or not policy.placement.is_divided:
         return None
     interpreter = next((kinds.interpreter for kinds in interpreted if kinds.has(template)), None)
     if interpreter is None:

@@ -59,7 +59,8 @@ class KarmadaEngine(PolicyEngine):
         kinds = (*snapshot.documents, *((key.group, key.kind) for key in snapshot.quarantined), *snapshot.part_kinds)
         self._policy_warnings = find_policy_warnings(
             state.policies.policies.values(),
-            state.settings.preemption,
+            snapshot.documents.get((names.POLICY_GROUP, names.QUOTA), ()),
+            state.settings,
             state.fleet.names,
             {key: template.api_version for key, template in snapshot.templates.items()} if made is None else made.api_versions,
             kinds,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from gitsched.kinds.kind import Replicas
 from gitsched.kinds.table import find_kind
@@ -11,6 +11,9 @@ from gitsched.model.document import Body, Document, get_field, list_objects
 from gitsched.model.quantity import Quantity, add_quantities, count_quantity, parse_quantity
 from gitsched.model.scheduling import Assignment, EqualPods
 from gitsched.schedule.dispenser import dispense, prefers_descending
+
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config import Config
 
 _NATIVE_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods")
 
@@ -74,6 +77,20 @@ DEFAULT_PATHS: dict[tuple[str, str], WorkloadPaths] = {
     ("batch/v1", "Job"): WorkloadPaths(("spec", "parallelism"), POD_TEMPLATE_SPEC),
     ("v1", "Pod"): WorkloadPaths((), ("spec",)),
 }
+
+
+def read_declared_paths(config: Config) -> dict[tuple[str, str], WorkloadPaths]:
+    """Return where the kinds that gitsched.yaml declares have their replicas and pod specs."""
+    return {
+        (workload.api_version, workload.kind): WorkloadPaths(
+            _split_path(workload.replicas_path), _split_path(workload.pod_template_path)
+        )
+        for workload in config.workloads
+    }
+
+
+def _split_path(text: str) -> tuple[str, ...]:
+    return tuple(part for part in text.split(".") if part)
 
 
 def read_replica_requirements(template: Document, declared: Mapping[tuple[str, str], WorkloadPaths]) -> ReplicaRequirements:

@@ -23,7 +23,12 @@ from gitsched.apis.karmada.cluster.taints import NO_TAINT_POLICIES, ClusterTaint
 from gitsched.apis.karmada.components import make_sets, read_bound_requirements, read_workload_components
 from gitsched.apis.karmada.failover.failover import Failover
 from gitsched.apis.karmada.failover.state_preservation import PRESERVED_STATE
-from gitsched.apis.karmada.interpreter import ReplicaRequirements, WorkloadPaths, read_replica_requirements, read_uid
+from gitsched.apis.karmada.interpreter import (
+    ReplicaRequirements,
+    read_declared_paths,
+    read_replica_requirements,
+    read_uid,
+)
 from gitsched.apis.karmada.overrides.override_policy import NO_OVERRIDES, OVERRIDE_KINDS, read_overrides
 from gitsched.apis.karmada.policy.broken_policies import BrokenPolicies
 from gitsched.apis.karmada.policy.policy_options import apply_activation_preference, find_preempting_policy, use_bound_fields
@@ -155,7 +160,7 @@ class KarmadaState:
         has_overrides = bool(snapshot.duplicates) or any(kind in snapshot.documents for kind in OVERRIDE_KINDS)
         self.overrides = read_overrides(snapshot, self.fleet) if has_overrides else NO_OVERRIDES
         self.autoscalers = _read_autoscalers(snapshot, settings) if before is None else autoscalers
-        self.declared_paths = _read_declared_paths(snapshot.config)
+        self.declared_paths = read_declared_paths(snapshot.config)
         self.definitions: Mapping[tuple[str, str], Key] = before.definitions if before is not None else {}
         if before is None and any(key[:2] == DEFINITION_KIND for key in snapshot.templates):
             self.definitions = list_definitions(snapshot)
@@ -186,7 +191,7 @@ class KarmadaState:
 
     def has_settings_of(self, config: Config) -> bool:
         """Return whether the settings of Karmada, and the kinds of workloads that gitsched.yaml declares, are those of this state."""
-        return self.settings == config.settings_of(SETTINGS) and self.declared_paths == _read_declared_paths(config)
+        return self.settings == config.settings_of(SETTINGS) and self.declared_paths == read_declared_paths(config)
 
     def replace_snapshot(self, snapshot: Snapshot) -> None:
         """Continue with a snapshot whose policies and Clusters are those of the last one."""
@@ -364,15 +369,6 @@ def _read_autoscalers(snapshot: Snapshot, settings: KarmadaConfig) -> Autoscaler
     return AutoscalerIndex(scalers, settings.autoscaler_limits == "divide") if scalers else NO_AUTOSCALERS
 
 
-def _read_declared_paths(config: Config) -> dict[tuple[str, str], WorkloadPaths]:
-    return {
-        (workload.api_version, workload.kind): WorkloadPaths(
-            _split_path(workload.replicas_path), _split_path(workload.pod_template_path)
-        )
-        for workload in config.workloads
-    }
-
-
 def _has_followers(snapshot: Snapshot, policies: Iterable[Document]) -> bool:
     """Return whether companions follow workloads. The annotation of a broken policy is not known, so that it may ask for it."""
     if not any(key[:2] in COMPANION_KINDS for key in snapshot.templates):
@@ -382,10 +378,6 @@ def _has_followers(snapshot: Snapshot, policies: Iterable[Document]) -> bool:
 
 def _apply_options(policy: PropagationPolicy, template: Document, record: Body | None) -> PropagationPolicy:
     return apply_activation_preference(policy, template, record) if policy.is_lazy else policy
-
-
-def _split_path(text: str) -> tuple[str, ...]:
-    return tuple(part for part in text.split(".") if part)
 
 
 def _set_claim_namespace(claim: Key, namespace: str) -> Key:

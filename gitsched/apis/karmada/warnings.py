@@ -12,6 +12,7 @@ from gitsched.apis.karmada.binding.resource_binding import SchedulingPass
 from gitsched.apis.karmada.binding.scheduling_pass import read_suspension
 from gitsched.apis.karmada.failover.failback import SchedulingAttempt, find_earlier_group
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, ResourceSelector, parse_resource_selector
+from gitsched.apis.karmada.settings import FeatureGates, KarmadaConfig
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.variant_values import make_lacking_finding
 from gitsched.model.document import Document, Key, get_field, is_known_group, list_server_owned, parse_api_group, read_annotations
@@ -32,19 +33,21 @@ _MAX_LOOKUPS = 100
 
 def find_policy_warnings(
     policies: Collection[PropagationPolicy],
-    preemption: bool,
+    quotas: Iterable[Document],
+    settings: KarmadaConfig,
     cluster_names: Collection[str],
     templates: Mapping[Key, str],
     other_kinds: Iterable[tuple[str, str]],
 ) -> tuple[Finding, ...]:
-    """Return the findings about policies.
+    """Return the findings about policies, and about `quotas`, the FederatedResourceQuotas.
 
-    `preemption` says whether the settings enable it; `cluster_names` are those of all Clusters. `templates` has the apiVersion of each
+    `cluster_names` are those of all Clusters. `templates` has the apiVersion of each
     template; `other_kinds` are groups and kinds of objects that are not templates or are quarantined.
     """
     return (
         *find_suspended_policies(policies),
-        *find_disabled_preemption(policies, preemption),
+        *find_disabled_preemption(policies, settings.preemption),
+        *find_disabled_gates(policies, quotas, settings.gates),
         *find_unknown_clusters(policies, cluster_names),
         *find_unmatched_selectors(policies, SelectableResources(templates, other_kinds)),
     )
@@ -227,6 +230,29 @@ def find_disabled_preemption(policies: Iterable[PropagationPolicy], enabled: boo
         for policy in policies
         if not enabled and policy.spec.get("preemption") == "Always"
     ]
+
+
+def find_disabled_gates(
+    policies: Iterable[PropagationPolicy], quotas: Iterable[Document], gates: FeatureGates
+) -> Iterator[Finding]:
+    """Report policies and quotas that have an effect only with a feature gate that the settings do not switch on."""
+    for policy in policies:
+        if not gates.workload_affinity and get_field(policy.spec, "placement", "workloadAffinity"):
+            place = ("spec", "placement", "workloadAffinity")
+            effect = "workloads of a group may share a cluster or be apart"
+            yield _make_gate_finding(policy.document, place, "workloadAffinity", effect, "WorkloadAffinity")
+    for document in quotas:
+        if not gates.quota and get_field(document.body, "spec", "overall"):
+            yield _make_gate_finding(document, ("spec", "overall"), "overall", "it limits nothing", "FederatedQuotaEnforcement")
+
+
+def _make_gate_finding(document: Document, place: Pointer, field: str, effect: str, gate: str) -> Finding:
+    message = (
+        f"{document.key.title} sets {field}, which has no effect: {effect}, as in Karmada without the feature gate. Set "
+        f"karmada.featureGates.{gate} to true in gitsched.yaml to enable it"
+    )
+    origin = FieldOrigin(document.origin, place) if document.origin is not None else None
+    return Finding("warning", "karmada-gate-off", message, locate_document(document), document.key.resource, origin)
 
 
 def find_suspended_policies(policies: Iterable[PropagationPolicy]) -> list[Finding]:
