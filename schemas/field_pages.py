@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from gitsched.apis.field_table import FIELD_CODE, KIND_CODE, FieldVerdict, KindFields, load_field_table
+from gitsched.apis.schemas import FIELD_CODE, KIND_CODE, FieldVerdict, KindFields, load_field_table
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api-fields.md"
 TITLES = {"karmada": "Karmada", "ocm": "Open Cluster Management", "krake": "Krake", "knative": "Knative Eventing"}

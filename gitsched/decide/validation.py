@@ -8,11 +8,10 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from gitsched.apis.built_in_schemas import find_wrong_types, load_built_in_kinds
-from gitsched.apis.field_table import make_field_validator
 from gitsched.apis.gitsched import config
 from gitsched.apis.gitsched.operator_config import KIND as OPERATOR_KIND
 from gitsched.apis.proposals import set_at
-from gitsched.apis.schemas import list_schemas, shipped_schemas
+from gitsched.apis.schemas import list_schemas, make_field_validator, shipped_schemas
 from gitsched.decide.registry import apis_by_group, policy_apis
 from gitsched.manifests.object_meta import classify_document, validate_object_meta
 from gitsched.manifests.schema import SchemaValidator, Strictness, get_schema_key

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import yaml
 
 import gitsched
-from gitsched.apis.field_table import KindFields
+from gitsched.apis.schemas import KindFields
 from gitsched.model.document import parse_api_group
 from gitsched.model.time import parse_time
 

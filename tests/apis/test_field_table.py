@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 import gitsched
-from gitsched.apis.field_table import (
+from gitsched.apis.schemas import (
     FIELD_CODE,
     KIND_CODE,
     FieldVerdict,
@@ -102,10 +102,9 @@ def is_reported(api: str, entry: KindFields, row: FieldVerdict, path: str) -> bo
     mutations = [mutation for mutation in list_mutations(api, entry, path) if is_concerned(row, mutation.value)][:5]
     if not mutations:
         return code in {finding.code for finding in gitsched.schedule([make_document(entry, path)]).findings}
-    changed = (documents[mutation.index] for mutation in mutations for documents in apply(mutation))
-    return all(
-        any(finding.severity == "error" or finding.code == code for finding in gitsched.validate([body])) for body in changed
-    )
+    changed = [documents[mutation.index] for mutation in mutations for documents in apply(mutation)]
+    found = [gitsched.schedule([body]).findings if row.code else gitsched.validate([body]) for body in changed]
+    return all(any(finding.severity == "error" or finding.code == code for finding in findings) for findings in found)
 
 
 def is_concerned(row: FieldVerdict, value: Any) -> bool:
@@ -120,7 +119,8 @@ def make_document(entry: KindFields, path: str) -> Body:
     for part in reversed(path.split(".")):
         inner = {part.removesuffix("[]").replace("*", "name"): [inner] if part.endswith("[]") else inner}
     version = {"apiVersion": f"{entry.group}/{entry.versions[0]}"} if entry.versions[0] else {"api": entry.group}
-    return {**version, "kind": entry.kinds[0], "metadata": {"name": "one", "namespace": "shop"}, **inner}
+    metadata = {"name": "one", "namespace": "shop", **inner.pop("metadata", {})}
+    return {**version, "kind": entry.kinds[0], "metadata": metadata, **inner}
 
 
 REPORTED = [field for field in ALL_FIELDS if (row := field[1].find_row(field[2])) is not None and row.verdict == "finding"]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
-from gitsched.apis.field_table import load_field_table, make_schema
+from gitsched.apis.schemas import load_field_table, make_schema
 from gitsched.manifests.schema import SchemaPruner
 from gitsched.model.document import parse_api_group
 
