@@ -34,7 +34,8 @@ def test_a_misspelt_kind_is_reported() -> None:
     (finding,) = gitsched.validate([{**application(), "kind": "Aplication"}])
     assert (finding.severity, finding.code) == ("error", "unknown-kind")
     assert "did you mean Application?" in finding.message
-    assert gitsched.validate([{"api": "core", "kind": "RoleBinding", "metadata": {"name": "r"}}]) == []
+    (finding,) = gitsched.validate([{"api": "core", "kind": "RoleBinding", "metadata": {"name": "r"}}])
+    assert (finding.severity, finding.code) == ("warning", "kind-unsupported")
 
 
 @pytest.mark.parametrize("api", ["kubernets", "Kubernetes", "infra"])
