@@ -16,7 +16,7 @@ from gitsched.apis.karmada.binding.unscheduled_outcomes import (
 )
 from gitsched.apis.karmada.dependencies.attached_binding import Attachment
 from gitsched.apis.karmada.dependencies.dependencies_distributor import DependenciesDistributor
-from gitsched.apis.karmada.policy.policy_options import find_missing_prerequisite
+from gitsched.apis.karmada.policy.policy_options import MissingPrerequisite, find_missing_prerequisite
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.karmada.warnings import find_binding_warnings
@@ -38,14 +38,9 @@ def decide_binding(
     policy, claim = state.find_policy(template, record)
     if policy is None:
         return _decide_unselected(state, template, claim, record, attachment)
-    if policy.has_prerequisites:
-        missing = find_missing_prerequisite(policy, template, state.overrides, state.snapshot.templates)
-        if missing is not None:
-            return wait_for_prerequisite(state, template, policy, attachment, missing)
-    if state.interpreted_kinds:
-        missing = _FIND_MISSING_INTERPRETER(state.interpreted_kinds, template, policy, state.read_requirements(template))
-        if missing is not None:
-            return wait_for_prerequisite(state, template, policy, attachment, missing)
+    missing = _find_missing(state, policy, template)
+    if missing is not None:
+        return wait_for_prerequisite(state, template, policy, attachment, missing)
     passes = run_passes(state, dependencies, template, policy, record, attachment)
     before = list_previous_targets(passes[0].previous.clusters, record)
     snapshot, needs_holds = state.snapshot, state.snapshot.load_holds is not None and not state.snapshot.fixed
@@ -77,6 +72,16 @@ def decide_binding(
             findings=(*outcome.findings, *warnings, *more),
         )
     return outcome if passes[-1].request.preferred is None else _report_preference(state, template, outcome, passes[-1])
+
+
+def _find_missing(state: KarmadaState, policy: PropagationPolicy, template: Document) -> MissingPrerequisite | None:
+    """Return what must be there before a policy applies to a workload, and is not."""
+    missing: MissingPrerequisite | None = None
+    if policy.has_prerequisites:
+        missing = find_missing_prerequisite(policy, template, state.overrides, state.snapshot.templates)
+    if missing is None and state.interpreted_kinds:
+        missing = _FIND_MISSING_INTERPRETER(state.interpreted_kinds, template, policy, state.read_requirements(template))
+    return missing
 
 
 def _decide_unselected(
