@@ -22,10 +22,10 @@ from gitsched.decide.guard.plan_changes import (
     report_changes,
     withhold_changes,
 )
-from gitsched.decide.incremental.plan_state import Totals, sort_findings
+from gitsched.decide.incremental.plan_state import PlanTimes, Totals
 from gitsched.decide.last_valid_files import render_last_valid
 from gitsched.decide.plan_result import Plan, PlanDetails
-from gitsched.decide.plan_totals import compute_totals, find_unmatched
+from gitsched.decide.plan_totals import compute_totals, find_unmatched, sort_findings
 from gitsched.decide.registry import policy_apis
 from gitsched.decide.rendered_tree import RenderCache, RenderedTree, render
 from gitsched.decide.skipped_workloads import list_object_paths
@@ -33,7 +33,7 @@ from gitsched.decide.workload_decision import DecisionCache
 from gitsched.model.changes import NOTHING_RETAINED, CopyRetention, Move, RetainedCopy
 from gitsched.model.observation import Observations
 from gitsched.model.rollouts import NOTHING_ROLLED_OUT, RolloutResult
-from gitsched.model.time import add_duration
+from gitsched.model.time import EPOCH, add_duration
 from gitsched.model.variants import BUNDLE_KIND
 from gitsched.render.cluster_directory import namespace_path
 from gitsched.render.output_files import kept_path
@@ -58,6 +58,17 @@ class InMemoryCaches:
     def __init__(self) -> None:
         self.decisions, self.rendered = DecisionCache(), RenderCache()
         self.manifests: ManifestCache | None = None
+
+
+def compute_plan_times(source_time: datetime, recorded_time: datetime | None, now: datetime) -> PlanTimes:
+    """Return the times of a plan. `recorded_time` is the time of the previous plan; None if there is none.
+
+    The time is never earlier than the last event that the previous plan handled; otherwise passed deadlines would be applied twice.
+    A commit dated in the future counts as made now, so that a clock that runs ahead neither starts nor ends timers early.
+    """
+    reached = min(recorded_time, now) if recorded_time else EPOCH
+    effective = max(min(source_time, now), reached)
+    return PlanTimes(effective, max(now, effective))
 
 
 def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from gitsched.apis.gitsched.tenancy import PLATFORM
 from gitsched.decide.engines import collect_cluster_facts
-from gitsched.decide.incremental.plan_state import PlanTimes, Totals, strip_outcome, workload_sort_key
+from gitsched.decide.incremental.plan_state import PlanTimes, Totals
 from gitsched.decide.registry import list_absence_codes
 from gitsched.model.cluster_report import CLUSTER_REPORT
+from gitsched.model.document import workload_sort_key
+from gitsched.model.finding import finding_sort_key
 from gitsched.model.variants import BUNDLE_KIND
 from gitsched.render.readme import MAX_ROWS
 
@@ -284,3 +286,23 @@ def _has_selector(value: Any) -> bool:
     if isinstance(value, list):
         return any(map(_has_selector, value))
     return isinstance(value, dict) and (not _SELECTORS.isdisjoint(value) or any(map(_has_selector, value.values())))
+
+
+def strip_outcome(outcome: Outcome) -> Outcome:
+    """Return an outcome without the documents that only rendering needs."""
+    targets = tuple(
+        target._replace(edits=(), body=None, bodies=(), copied_from="")
+        if target.edits or target.body or target.bodies or target.copied_from
+        else target
+        for target in outcome.targets
+    )
+    return outcome._replace(records=(), manifests=None, kept_paths={}, previous_targets=(), targets=targets)
+
+
+def sort_findings(totals: Totals) -> tuple[Finding, ...]:
+    """Return all findings of a plan in the order in which reports show them."""
+    groups = (*totals.findings_by_file.values(), *totals.findings_by_workload.values())
+    relations = (located.finding for located in totals.relation_findings)
+    engines = (finding for finding in totals.engine_findings if finding.code not in totals.hidden_codes)
+    findings = {*totals.other_findings, *engines, *relations, *(finding for group in groups for finding in group)}
+    return tuple(sorted(findings, key=finding_sort_key))

@@ -120,6 +120,8 @@ def _list_words(body: Body, is_custom: bool) -> set[str]:
 def _list_arguments(body: Body) -> Iterator[Any]:
     for path in _POD_SPECS:
         pod = get_field(body, *path)
+        if not isinstance(pod, dict):
+            continue
         for container in (*list_objects(get_field(pod, "initContainers")), *list_objects(get_field(pod, "containers"))):
             for member in ("args", "command"):
                 values = container.get(member)

@@ -91,6 +91,11 @@ class Origin(NamedTuple):
     changed_by: str = ""
 
 
+def workload_sort_key(key: Key) -> tuple[str, str, Key]:
+    """Return what workloads are sorted by."""
+    return key.namespace, key.name, key
+
+
 class Document(NamedTuple):
     """An object with its resolved identity: a namespaced object without a namespace is in `default`."""
 

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from gitsched import __version__
 from gitsched.decide.garbage_collection import gc_paused
 from gitsched.decide.guard.guard_settings import NO_GUARD_INPUT, GuardInput
-from gitsched.decide.incremental.plan_state import compute_plan_times
-from gitsched.decide.plan import InMemoryCaches, make_plan
+from gitsched.decide.plan import InMemoryCaches, compute_plan_times, make_plan
 from gitsched.decide.plan_input import PlanInput, SourceTree
 from gitsched.decide.registry import policy_apis
 from gitsched.git.output import list_state_refs

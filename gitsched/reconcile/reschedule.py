@@ -11,10 +11,10 @@ from gitsched.apis.capabilities import Rescheduling
 from gitsched.apis.gitsched.config import FILE, Config
 from gitsched.decide.catalog import Catalog
 from gitsched.decide.decisions import DecisionSet, decide
-from gitsched.decide.incremental.plan_state import compute_plan_times, workload_sort_key
+from gitsched.decide.plan import compute_plan_times
 from gitsched.decide.relations.object_queries import has_far_companions
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
-from gitsched.model.document import Key, read_labels
+from gitsched.model.document import Key, read_labels, workload_sort_key
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import list_faults
 from gitsched.model.labels import Selector

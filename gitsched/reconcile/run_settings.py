@@ -34,12 +34,6 @@ class RunChoices(NamedTuple):
     require_reviewed: bool = False
 
 
-def group_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options by name as fields of `RunSettings`, with those of `RunChoices` as `choices`."""
-    chosen = {name: value for name, value in options.items() if name in RunChoices._fields}
-    return {**{name: value for name, value in options.items() if name not in chosen}, "choices": RunChoices(**chosen)}
-
-
 class RunSettings(NamedTuple):
     """Options of a run. None means the value of gitsched.yaml, else the default.
 

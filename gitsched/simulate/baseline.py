@@ -13,9 +13,8 @@ from gitsched.apis.snapshot import Snapshot
 from gitsched.decide.catalog import Catalog
 from gitsched.decide.decisions import DecisionSet, make_holds_loader
 from gitsched.decide.engines import create_engines
-from gitsched.decide.incremental.plan_state import workload_sort_key
 from gitsched.decide.workload_decision import adapt_outcome, adapt_own_outcome
-from gitsched.model.document import Body, Document, Key
+from gitsched.model.document import Body, Document, Key, workload_sort_key
 from gitsched.model.scheduling import Outcome
 from gitsched.model.time import add_duration
 from gitsched.simulate.added_variants import add_variants

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from gitsched.decide.incremental.plan_state import workload_sort_key
 from gitsched.decide.registry import policy_apis
-from gitsched.model.document import Body, Key, get_field, read_labels
+from gitsched.model.document import Body, Key, get_field, read_labels, workload_sort_key
 from gitsched.model.explanation import AbsenceReason, ClusterExplanation, ClusterWorkload, EligibleWorkload, FreeResource
 from gitsched.model.finding import Finding
 from gitsched.model.quantity import format_resource_amount

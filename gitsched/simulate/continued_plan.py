@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gitsched.apis.capabilities import Continuing, SnapshotChanges
 from gitsched.decide.engines import list_dependency_trackers, list_needed
 from gitsched.decide.incremental.changed_documents import pair_documents
-from gitsched.decide.incremental.template_entries import make_template_index
+from gitsched.decide.incremental.plan_contents import make_template_index
 from gitsched.decide.named_templates import pair_changed
 from gitsched.kinds.persistent_data import is_claim
 from gitsched.model.errors import GitschedError

@@ -15,7 +15,7 @@ from gitsched.apis.policy_api import PolicyEngine
 from gitsched.decide.catalog import make_raw_document
 from gitsched.decide.decisions import DecisionSet, decide
 from gitsched.decide.engines import list_dependency_trackers
-from gitsched.decide.incremental.plan_state import strip_outcome
+from gitsched.decide.plan_totals import strip_outcome
 from gitsched.decide.validation import validate_document
 from gitsched.decide.workload_decision import adapt_outcome, is_unchanged
 from gitsched.model.document import Body, Document, Key, Origin, read_annotations, read_labels

@@ -40,7 +40,6 @@ _CACHES = (
     "decide/incremental/plan_state.py",
     "apis/knative/continuation.py",
     "decide/incremental/changed_documents.py",
-    "decide/incremental/template_entries.py",
     "model/template_index.py",
 )
 """Modules of caches and of incremental plans alone: what fails there costs work, and changes nothing."""

@@ -9,6 +9,7 @@ from gitsched.apis.ocm import names
 from gitsched.apis.ocm.adoption import reduce_record
 from gitsched.apis.ocm.decisions import list_decision_clusters
 from gitsched.model.document import Body, Key, get_field, get_text, list_objects, parse_api_group, read_labels
+from gitsched.model.finding import format_count
 from gitsched.model.hub_comparison import DifferenceCause, HubChange, HubDecision, HubProgress
 
 _MISCONFIGURED = "PlacementMisconfigured"
@@ -87,7 +88,9 @@ def _describe_pending(record: Body, hub: HubDecision | None) -> str:
         return f"it is not yet scheduled by the hub: the hub has seen generation {observed}, and it is at {generation}"
     count, found = get_field(record, "status", "numberOfSelectedClusters"), len(hub.clusters) if hub is not None else 0
     if isinstance(count, int) and count != found:
-        return f"it is not yet scheduled by the hub: its status has {count} clusters, its PlacementDecisions {found}"
+        return (
+            f"it is not yet scheduled by the hub: its status has {format_count(count, 'cluster')}, its PlacementDecisions {found}"
+        )
     return ""
 
 

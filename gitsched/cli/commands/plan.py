@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gitsched.cli import exit_codes, formats, output, reports, saved_plan, scenario_options
+from gitsched.cli.commands.reconciliation import group_options
 from gitsched.cli.worktree import NOT_PLANNED, note_uncommitted
 from gitsched.reconcile import RunSettings
 from gitsched.reconcile.review.comparison import compare_plans
-from gitsched.reconcile.run_settings import group_options
 from gitsched.report.consequences import loses_placements
 from gitsched.report.markdown import write_markdown
 from gitsched.report.serialization import serialize_review

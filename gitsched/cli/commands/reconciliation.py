@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ from gitsched.cli import exit_codes, formats, output, reports
 from gitsched.reconcile.cache.idle_answers import IdleAnswers
 from gitsched.reconcile.reconciler import reconcile
 from gitsched.reconcile.run import make_review
-from gitsched.reconcile.run_settings import RunSettings, group_options
+from gitsched.reconcile.run_settings import RunChoices, RunSettings
 from gitsched.report.serialization import serialize_review
 from gitsched.report.text import write_run
 
@@ -24,6 +24,12 @@ class Presentation(NamedTuple):
     fail_on: exit_codes.FailOn
     wanted: tuple[output.ReportRequest, ...]
     count_lines: Callable[[], int]
+
+
+def group_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options by name as fields of `RunSettings`, with those of `RunChoices` as `choices`."""
+    chosen = {name: value for name, value in options.items() if name in RunChoices._fields}
+    return {**{name: value for name, value in options.items() if name not in chosen}, "choices": RunChoices(**chosen)}
 
 
 def reconcile_and_show(

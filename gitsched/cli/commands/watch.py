@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from gitsched.cli import exit_codes, output, service_options
+from gitsched.cli.commands.reconciliation import group_options
 from gitsched.cli.run_log import RunLog
 from gitsched.reconcile import Reconciler, RunSettings
 from gitsched.reconcile.run import make_review
-from gitsched.reconcile.run_settings import group_options
 
 
 def run(

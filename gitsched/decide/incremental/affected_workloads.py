@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from gitsched.decide.engines import list_dependency_trackers
 from gitsched.decide.incremental.changed_namespaces import concerns_protected
 from gitsched.decide.incremental.incremental_changes import IncrementalChanges
-from gitsched.decide.incremental.plan_state import workload_sort_key
 from gitsched.decide.plan_result import list_moves
 from gitsched.decide.rendered_tree import BlobLookup, RenderCache, render_workload
 from gitsched.decide.workload_decision import decide_workload, is_unchanged
 from gitsched.decide.workload_files import WorkloadFiles
+from gitsched.model.document import workload_sort_key
 from gitsched.render.output_files import STUB_MANIFEST_PATH, relative_path
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from gitsched.apis.gitsched.tenant import TenantLimits
 from gitsched.apis.topology import list_cluster_kinds
 from gitsched.decide.incremental.changed_namespaces import NAMESPACE
 from gitsched.decide.incremental.continued_views import find_document_owner
-from gitsched.decide.incremental.plan_state import sort_findings
+from gitsched.decide.plan_totals import sort_findings
 from gitsched.decide.registry import policy_apis
 from gitsched.decide.renames import RENAMED_FROM
 from gitsched.decide.tenants.tenant_admission import check_object, is_about_one_document

@@ -19,7 +19,7 @@ from gitsched.decide.incremental.changed_output import NO_COPY_PATHS, has_record
 from gitsched.decide.incremental.changed_parts import find_changed_parts
 from gitsched.decide.incremental.continued_engines import ContinuedEngines, continue_engines
 from gitsched.decide.incremental.incremental_changes import IncrementalChanges
-from gitsched.decide.incremental.plan_contents import make_workload_row
+from gitsched.decide.incremental.plan_contents import make_template_entry, make_workload_row
 from gitsched.decide.incremental.plan_state import (
     NO_OUTPUT,
     ClusterRow,
@@ -374,8 +374,6 @@ def _list_state_changes(
     facts: FactChanges,
 ) -> StateChanges:
     """Return what changes in the rows of the plan state."""
-    from gitsched.decide.incremental.template_entries import make_template_entry
-
     diff, index, continued = changes.diff, changes.rows.template_index, changes.continued
     templates: dict[Key, TemplateEntry | None] = dict.fromkeys(key for key, (_, after) in diff.templates.items() if after is None)
     restored = changes.restored

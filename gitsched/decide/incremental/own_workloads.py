@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.decide.decisions import list_own_workloads
-from gitsched.decide.incremental.plan_state import strip_outcome
+from gitsched.decide.plan_totals import strip_outcome
 from gitsched.decide.workload_decision import is_unchanged
 
 if TYPE_CHECKING:

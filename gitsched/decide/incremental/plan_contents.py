@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.decide.guard.guard_settings import GUARD_CODES
-from gitsched.decide.incremental.plan_state import (
-    ClusterRow,
-    WorkloadRow,
-    sort_findings,
-    strip_outcome,
-)
+from gitsched.decide.incremental.plan_state import ClusterRow, WorkloadRow
+from gitsched.decide.plan_totals import sort_findings, strip_outcome
 from gitsched.decide.registry import apis_by_group, policy_apis, reserved_groups
 from gitsched.decide.workload_decision import TWO_CLAIMS
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
-from gitsched.model.document import Body, Document, Key, is_known_group, parse_api_group
+from gitsched.model.document import Body, Document, Key, is_known_group, parse_api_group, read_annotations, read_labels
+from gitsched.model.template_index import PlacementSummary, TemplateEntry, summarize_placement
 from gitsched.model.tenants import TENANT_CHANGED
 from gitsched.render.output_files import status_path
 
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
     from gitsched.decide.tenants.tenant_amounts import Amounts
     from gitsched.decide.workload_files import WorkloadFiles
     from gitsched.model.scheduling import Outcome
-    from gitsched.model.template_index import TemplateEntry
+    from gitsched.model.template_index import TemplateIndex
 
 
 PASSING_CODES = (*GUARD_CODES, TENANT_CHANGED)
@@ -164,10 +162,6 @@ def make_plan_contents(
     clusters = {
         name: ClusterRow(facts, frozenset(rendered.manifests.get(name, ()))) for name, facts in rendered.cluster_facts.items()
     }
-    from gitsched.decide.incremental.template_entries import (
-        make_template_index,  # not for a plan that the next one cannot start from
-    )
-
     templates = make_template_index(decisions.catalog.templates, decisions.outcomes)
     if relations.is_stored and decisions.input is not None:
         from gitsched.decide.relations.plan_relations import relate_decisions  # a plan that another state was made from
@@ -191,3 +185,45 @@ def make_workload_row(
         tuple(key for key, _ in files.outcome.records),
         amounts,
     )
+
+
+def make_template_index(templates: Mapping[Key, Document], outcomes: Mapping[Key, Outcome]) -> dict[Key, TemplateEntry]:
+    """Return the entry of every template. Equal summaries of placements are one object."""
+    shared: dict[PlacementSummary, PlacementSummary] = {}
+    entries = {}
+    for key, template in templates.items():
+        entry = make_template_entry(template, outcomes.get(key))
+        if entry.placement is not None:
+            entry = entry._replace(placement=shared.setdefault(entry.placement, entry.placement))
+        entries[key] = entry
+    return entries
+
+
+def update_template_index(known: TemplateIndex, changed: Mapping[Key, TemplateEntry | None]) -> TemplateIndex:
+    """Return an index with changed entries, None for a template that is gone."""
+    if not changed:
+        return known
+    kept = {key: entry for key, entry in known.items() if key not in changed}
+    return kept | {key: entry for key, entry in changed.items() if entry is not None}
+
+
+def make_template_entry(template: Document, outcome: Outcome | None) -> TemplateEntry:
+    """Return the entry of a template; `outcome` is None if no API decides it."""
+    return TemplateEntry(
+        template.api_version,
+        read_labels(template.body),
+        {name: value for name, value in read_annotations(template.body).items() if _is_of_policy_api(name)},
+        template.origin.path if template.origin else "",
+        summarize_placement(outcome) if outcome is not None else None,
+    )
+
+
+def _is_of_policy_api(annotation: str) -> bool:
+    """Return whether the prefix of an annotation is in the domain of a policy API, such as karmada.io."""
+    prefix, slash, _ = annotation.rpartition("/")
+    return bool(slash) and any(prefix == domain or prefix.endswith(f".{domain}") for domain in _list_domains())
+
+
+@cache
+def _list_domains() -> tuple[str, ...]:
+    return tuple(sorted({".".join(group.split(".")[-2:]) for group in reserved_groups if "." in group}))

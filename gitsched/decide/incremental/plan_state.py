@@ -10,10 +10,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from gitsched.model.changes import NOTHING_WITHHELD
-from gitsched.model.document import Body, Document, Key
-from gitsched.model.finding import Finding, finding_sort_key
+from gitsched.model.document import Body, Document, Key, workload_sort_key
+from gitsched.model.finding import Finding
 from gitsched.model.scheduling import Outcome, RecordedDecision
-from gitsched.model.time import EPOCH
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config
@@ -38,17 +37,6 @@ class PlanTimes(NamedTuple):
     now: datetime
 
 
-def compute_plan_times(source_time: datetime, recorded_time: datetime | None, now: datetime) -> PlanTimes:
-    """Return the times of a plan. `recorded_time` is the time of the previous plan; None if there is none.
-
-    The time is never earlier than the last event that the previous plan handled; otherwise passed deadlines would be applied twice.
-    A commit dated in the future counts as made now, so that a clock that runs ahead neither starts nor ends timers early.
-    """
-    reached = min(recorded_time, now) if recorded_time else EPOCH
-    effective = max(min(source_time, now), reached)
-    return PlanTimes(effective, max(now, effective))
-
-
 class PreviousOutput(NamedTuple):
     """The previous output.
 
@@ -66,7 +54,7 @@ class PreviousOutput(NamedTuple):
     list_delivered: Callable[[Iterable[str]], Mapping[str, frozenset[str]]] = lambda _: {}
     retained: tuple[RetainedCopy, ...] = ()
     undelivered: frozenset[Key] = frozenset()
-    read_manifest: Callable[[str], Body | None] = lambda _: None
+    read_manifest: Callable[[str], Body | None] = dict[str, Body]().get
 
     def without_records(self, keys: Collection[Key]) -> PreviousOutput:
         """Return the previous output without some records."""
@@ -76,7 +64,7 @@ class PreviousOutput(NamedTuple):
         return self._replace(records=records, list_other_records=lambda known: self.list_other_records((*known, *keys)))
 
 
-NO_OUTPUT = PreviousOutput({}, lambda _: (), lambda _: None, frozenset(), {})
+NO_OUTPUT = PreviousOutput({}, lambda _: (), dict[str, str]().get, frozenset(), {})
 """The previous output of a first run."""
 
 
@@ -247,28 +235,3 @@ class StoredOutcomes(Mapping[Key, Outcome]):
 
     def __len__(self) -> int:
         return self._count
-
-
-def workload_sort_key(key: Key) -> tuple[str, str, Key]:
-    """Return what workloads are sorted by."""
-    return key.namespace, key.name, key
-
-
-def strip_outcome(outcome: Outcome) -> Outcome:
-    """Return an outcome without the documents that only rendering needs."""
-    targets = tuple(
-        target._replace(edits=(), body=None, bodies=(), copied_from="")
-        if target.edits or target.body or target.bodies or target.copied_from
-        else target
-        for target in outcome.targets
-    )
-    return outcome._replace(records=(), manifests=None, kept_paths={}, previous_targets=(), targets=targets)
-
-
-def sort_findings(totals: Totals) -> tuple[Finding, ...]:
-    """Return all findings of a plan in the order in which reports show them."""
-    groups = (*totals.findings_by_file.values(), *totals.findings_by_workload.values())
-    relations = (located.finding for located in totals.relation_findings)
-    engines = (finding for finding in totals.engine_findings if finding.code not in totals.hidden_codes)
-    findings = {*totals.other_findings, *engines, *relations, *(finding for group in groups for finding in group)}
-    return tuple(sorted(findings, key=finding_sort_key))

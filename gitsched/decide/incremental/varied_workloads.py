@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gitsched.decide.incremental.plan_state import strip_outcome
+from gitsched.decide.plan_totals import strip_outcome
 from gitsched.decide.workload_decision import decide_workload, is_unchanged
 
 if TYPE_CHECKING:

@@ -10,11 +10,10 @@ from gitsched.apis.gitsched.guard_config import MIN_PERCENT_SIZE
 from gitsched.decide.engines import list_engine_records
 from gitsched.decide.guard.guard_settings import NO_GUARD_INPUT, GuardInput
 from gitsched.decide.incremental.changed_moves import list_changed_moves, may_exceed_limits
-from gitsched.decide.incremental.plan_state import workload_sort_key
 from gitsched.decide.plan_result import list_moves
 from gitsched.decide.renames import RENAMED_FROM, continue_moves, find_successors
 from gitsched.model.changes import NOTHING_WITHHELD
-from gitsched.model.document import Document, read_annotations
+from gitsched.model.document import Document, read_annotations, workload_sort_key
 from gitsched.model.source_edits import NO_EDITS
 
 if TYPE_CHECKING:

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitsched.apis.capabilities import DependencyTracking
 from gitsched.apis.policy_api import PolicyEngine
-from gitsched.decide.incremental.plan_state import workload_sort_key
 from gitsched.model.cluster_facts import NO_FACTS, AppliedFacts
-from gitsched.model.document import Document, Key
+from gitsched.model.document import Document, Key, workload_sort_key
 from gitsched.model.errors import GitschedError
 from gitsched.model.fault import describe_fault
 from gitsched.model.finding import FieldOrigin, Location

@@ -17,7 +17,6 @@ from gitsched.decide.decisions import DecisionInput, make_holds_loader
 from gitsched.decide.engines import list_dependency_trackers
 from gitsched.decide.incremental.changed_documents import SourceDiff, pair_documents
 from gitsched.decide.incremental.continued_engines import continue_engines
-from gitsched.decide.incremental.plan_state import workload_sort_key
 from gitsched.decide.partial_decisions import PartialDecisions, combine_own
 from gitsched.decide.plan_result import describe_reason
 from gitsched.decide.registry import reserved_groups
@@ -27,7 +26,7 @@ from gitsched.diff.document_changes import DocumentChanges
 from gitsched.diff.plans import make_removal_move
 from gitsched.diff.policy_names import PolicyNames
 from gitsched.model.changes import Move, RetainedWorkload
-from gitsched.model.document import Body, Document, Key
+from gitsched.model.document import Body, Document, Key, workload_sort_key
 from gitsched.model.observation import Observations, read_observations
 from gitsched.reconcile.facts.facts_branches import find_recorded_facts
 from gitsched.reconcile.incremental.compared_documents import (

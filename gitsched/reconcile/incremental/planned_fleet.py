@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from gitsched.apis.capabilities import ReferenceReading
 from gitsched.decide.cluster_metadata import list_cluster_metadata
 from gitsched.decide.engines import collect_unavailable_clusters
-from gitsched.decide.incremental.plan_state import workload_sort_key
 from gitsched.decide.workload_explanation import describe_near_selections, list_near_selections
+from gitsched.model.document import workload_sort_key
 from gitsched.model.rollouts import ROLLOUT_KIND
 from gitsched.reconcile.facts.observations import observe_all_statuses
 from gitsched.reconcile.incremental.planned_clusters import list_cluster_facts, make_catalog

@@ -12,14 +12,14 @@ from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.incremental.changed_documents import SourceDiff, pair_documents
 from gitsched.decide.incremental.continued_engines import continue_engines
 from gitsched.decide.incremental.own_workloads import read_own_workloads
-from gitsched.decide.incremental.plan_state import StoredOutcomes, workload_sort_key
-from gitsched.decide.incremental.template_entries import update_template_index
+from gitsched.decide.incremental.plan_contents import update_template_index
+from gitsched.decide.incremental.plan_state import StoredOutcomes
 from gitsched.decide.named_templates import NamedTemplates
 from gitsched.decide.plan_result import PlanDetails
 from gitsched.decide.rendered_tree import RenderCache, RenderedTree, render_workload
 from gitsched.decide.workload_decision import decide_workload
 from gitsched.kinds.persistent_data import is_claim
-from gitsched.model.document import Document
+from gitsched.model.document import Document, workload_sort_key
 from gitsched.reconcile.fetch import find_output_blob
 from gitsched.reconcile.incremental.planned_records import list_planned_records
 from gitsched.reconcile.incremental.state_plan import NeedsCompletePlan, continue_planned_engines, open_state

@@ -14,14 +14,13 @@ from gitsched.apis.snapshot import Snapshot
 from gitsched.decide.catalog import Catalog
 from gitsched.decide.decisions import DecisionSet, make_holds_loader
 from gitsched.decide.engines import create_engine
-from gitsched.decide.incremental.plan_state import workload_sort_key
-from gitsched.decide.incremental.template_entries import update_template_index
+from gitsched.decide.incremental.plan_contents import update_template_index
 from gitsched.decide.named_templates import NamedTemplates
 from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.decide.workload_decision import TWO_CLAIMS, decide_workload
 from gitsched.diff.retained import find_remedies, is_retained, stays
 from gitsched.kinds.persistent_data import is_claim
-from gitsched.model.document import Document, Key
+from gitsched.model.document import Document, Key, workload_sort_key
 from gitsched.reconcile.cache.plan_cache import LazyDocuments
 from gitsched.reconcile.incremental.planned_records import list_planned_records
 from gitsched.reconcile.incremental.source_diff import find_owners, merge_documents

@@ -12,8 +12,8 @@ from gitsched.decide.catalog import build_catalog
 from gitsched.decide.decisions import make_holds_loader
 from gitsched.decide.guard.guard_settings import GuardRecord, read_guard_record
 from gitsched.decide.incremental.incremental_plan import IncrementalPlan, PlanState, make_incremental_plan
-from gitsched.decide.incremental.plan_state import compute_plan_times
 from gitsched.decide.incremental.withheld_workloads import GuardRules
+from gitsched.decide.plan import compute_plan_times
 from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.model.cluster_facts import NO_FACTS, AppliedFacts
 from gitsched.model.cluster_report import CLUSTER_REPORT

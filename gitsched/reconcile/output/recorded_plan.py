@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 from gitsched.apis.gitsched.config import Config
 from gitsched.decide.guard.guard_settings import GuardRecord, read_guard_record
 from gitsched.decide.incremental.plan_contents import can_continue, has_new_records
-from gitsched.decide.incremental.plan_state import PlanTimes, Totals, compute_plan_times
+from gitsched.decide.incremental.plan_state import PlanTimes, Totals
 from gitsched.decide.incremental.repeated_decisions import find_unstable, find_unstable_changes
+from gitsched.decide.plan import compute_plan_times
 from gitsched.decide.plan_result import Plan
 from gitsched.git.remote_refs import find_remote_url
 from gitsched.git.urls import identify_repository

@@ -7,14 +7,13 @@ from functools import partial
 
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.garbage_collection import gc_paused
-from gitsched.decide.incremental.plan_state import workload_sort_key
 from gitsched.decide.plan_result import Plan, PlanDetails
 from gitsched.decide.relations.companion_explanation import explain_companions
 from gitsched.decide.relations.reference_explanation import explain_references
 from gitsched.decide.variants.built_parts import PartOwners
 from gitsched.decide.workload_explanation import explain_workload, list_near_selections
 from gitsched.git import Repository
-from gitsched.model.document import Document, Key
+from gitsched.model.document import Document, Key, workload_sort_key
 from gitsched.model.errors import Permanent
 from gitsched.model.explanation import ClusterExplanation, ExplainedCandidate, Explanation, ReplicaShare
 from gitsched.model.finding import Finding, format_names, list_faults
