@@ -215,7 +215,8 @@ def _is_reported(row: FieldVerdict, value: Any) -> bool:
 
 def _describe(row: FieldVerdict, path: str, value: Any) -> str:
     name = path.rpartition(".")[2].removesuffix("[]")
-    text = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+    # Other values may have what nobody else is to read, such as the password of an address.
+    text = str(value) if row.values or row.unless else ""
     shown = f"{name}: {text:.60}" if text else name
     return f"{shown} is not supported: {row.reason}"
 

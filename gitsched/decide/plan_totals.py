@@ -16,6 +16,7 @@ from gitsched.decide.registry import list_absence_codes
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import workload_sort_key
 from gitsched.model.finding import finding_sort_key
+from gitsched.model.scheduling import strip_outcome
 from gitsched.model.variants import BUNDLE_KIND
 from gitsched.render.readme import MAX_ROWS
 
@@ -286,17 +287,6 @@ def _has_selector(value: Any) -> bool:
     if isinstance(value, list):
         return any(map(_has_selector, value))
     return isinstance(value, dict) and (not _SELECTORS.isdisjoint(value) or any(map(_has_selector, value.values())))
-
-
-def strip_outcome(outcome: Outcome) -> Outcome:
-    """Return an outcome without the documents that only rendering needs."""
-    targets = tuple(
-        target._replace(edits=(), body=None, bodies=(), copied_from="")
-        if target.edits or target.body or target.bodies or target.copied_from
-        else target
-        for target in outcome.targets
-    )
-    return outcome._replace(records=(), manifests=None, kept_paths={}, previous_targets=(), targets=targets)
 
 
 def sort_findings(totals: Totals) -> tuple[Finding, ...]:

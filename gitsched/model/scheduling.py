@@ -386,3 +386,14 @@ class Outcome(NamedTuple):
     def previous_replicas(self) -> dict[str, int | None]:
         """Its clusters and the replicas that the previous output delivers there, without copies that are being evicted."""
         return {target.cluster: target.replicas for target in self.previous_targets if not (target.evicting or target.waits)}
+
+
+def strip_outcome(outcome: Outcome) -> Outcome:
+    """Return an outcome without the documents that only rendering needs."""
+    targets = tuple(
+        target._replace(edits=(), body=None, bodies=(), copied_from="")
+        if target.edits or target.body or target.bodies or target.copied_from
+        else target
+        for target in outcome.targets
+    )
+    return outcome._replace(records=(), manifests=None, kept_paths={}, previous_targets=(), targets=targets)

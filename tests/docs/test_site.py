@@ -23,7 +23,7 @@ SITE = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
 IN_BRACKETS = re.compile(r"\[([a-z0-9]+(?:-[a-z0-9]+)+)\](?!\()")
 IN_TICKS = re.compile(r"(?<!`)`([a-z0-9]+(?:-[a-z0-9]+)+)`(?!`)")
 FAMILIES = ("cel-", "karmada-", "knative-", "krake-", "ocm-")
-NAMES = {"karmada-controller-manager", "karmada-system", "list-item"}
+NAMES = {"dub-1", "fra-1", "karmada-controller-manager", "karmada-system", "list-item"}
 """What is like a finding's code and is the name of something, such as of a code of mypy."""
 NEEDS_A_SETTING = {"karmada-taint-policy-no-execute"}
 """Findings that a setting prevents, which the page names beside the manifest."""

@@ -18,10 +18,11 @@ import pygit2
 import pytest
 import yaml
 
+from gitsched.cli.commands.reconciliation import group_options
 from gitsched.model.allow_list import HostRule, TokenRule
 from gitsched.reconcile import RunResult, RunSettings, preview, reconcile
 from gitsched.reconcile.incremental import fallback
-from gitsched.reconcile.run_settings import RunChoices, group_options
+from gitsched.reconcile.run_settings import RunChoices
 from gitsched.render.output_files import relative_path
 from gitsched.render.retained_copies import read_retained_copy
 from tests import fork_server

@@ -375,7 +375,7 @@ ADVISES = re.compile(r"\bkarmada\.[a-z]\w+|WorkloadRebalancer|\bit returns\b|rem
 """Texts of the Karmada API that say what changes a placement."""
 NOT_ADVICE = re.compile(
     r"\{\}\.karmada|is not in the source now|apiVersion|^karmada\.|autoscalerLimits|rescheduled it|would leave it where it is|it is Lazy"
-    r"|taintEviction is false|^[A-Z]\w+$|^; by itself|has been handled|have been handled"
+    r"|taintEviction is false|^[A-Z]\w+$|^; by itself|has been handled|have been handled|^admission webhook"
 )
 
 

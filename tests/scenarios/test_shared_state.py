@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from gitsched.cli.commands.reconciliation import group_options
 from gitsched.git import state_refs
 from gitsched.git.output import list_state_refs
 from gitsched.git.state_refs import StateRefs
@@ -26,7 +27,7 @@ from gitsched.reconcile import Reconciler, RunResult, pipeline
 from gitsched.reconcile.cache import plan_tree
 from gitsched.reconcile.cache.plan_file import PlanFile
 from gitsched.reconcile.cache.row_format import CorruptCacheError, deserialize
-from gitsched.reconcile.run_settings import RunSettings, group_options
+from gitsched.reconcile.run_settings import RunSettings
 from tests.scenarios.conftest import LOCAL_SERVERS, Fleet, at_hour, cluster, deployment, policy
 
 PLAN, ROWS = list_state_refs("placements", "")

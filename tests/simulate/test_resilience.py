@@ -154,7 +154,7 @@ def test_without_a_base_the_plan_has_the_table_of_its_result(shop: Fleet, plan: 
 
 def test_a_comment_without_space_for_the_table_keeps_the_summary(fleet: Fleet, plan: Simulate) -> None:
     clusters = [f"{'n' * 40}-{number:02}" for number in range(20)]
-    workloads = [f"{'w' * 60}-{number:03}" for number in range(60)]
+    workloads = [f"{'w' * 59}-{number:03}" for number in range(60)]
     every = divide("pay", f"clusterNames: [{', '.join(clusters[:2])}]", WEIGHTED).replace(", name: pay}", "}")
     files = {f"{name}.yaml": cluster(name, region=f"region-{name}") for name in clusters}
     fleet.commit(files | {f"{name}.yaml": deployment(name, 1) for name in workloads} | {"p.yaml": every})

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.decide.decisions import list_own_workloads
-from gitsched.decide.plan_totals import strip_outcome
 from gitsched.decide.workload_decision import is_unchanged
+from gitsched.model.scheduling import strip_outcome
 
 if TYPE_CHECKING:
     from gitsched.apis.policy_api import PolicyEngine

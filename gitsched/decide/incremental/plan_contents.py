@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.decide.guard.guard_settings import GUARD_CODES
 from gitsched.decide.incremental.plan_state import ClusterRow, WorkloadRow
-from gitsched.decide.plan_totals import sort_findings, strip_outcome
+from gitsched.decide.plan_totals import sort_findings
 from gitsched.decide.registry import apis_by_group, policy_apis, reserved_groups
 from gitsched.decide.workload_decision import TWO_CLAIMS
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.model.document import Body, Document, Key, is_known_group, parse_api_group, read_annotations, read_labels
+from gitsched.model.scheduling import strip_outcome
 from gitsched.model.template_index import PlacementSummary, TemplateEntry, summarize_placement
 from gitsched.model.tenants import TENANT_CHANGED
 from gitsched.render.output_files import status_path

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gitsched.decide.plan_totals import strip_outcome
 from gitsched.decide.workload_decision import decide_workload, is_unchanged
+from gitsched.model.scheduling import strip_outcome
 
 if TYPE_CHECKING:
     from gitsched.apis.policy_api import PolicyEngine
