@@ -100,23 +100,17 @@ def _get_ranking(request: Request, fleet: Fleet, allocatable: Sequence[int], mas
 
 def _cached_allocatable(request: Request, fleet: Fleet) -> Sequence[int]:
     if request.remaining is not None:
-        return _estimate_remaining(request, fleet)
+        return _estimate_allocatable(request, fleet)
     key = ("allocatable", request.resource_request, request.replicas, request.variants)
     return fleet.get_or_compute(key, lambda: _estimate_allocatable(request, fleet))
 
 
-def _estimate_remaining(request: Request, fleet: Fleet) -> Sequence[int]:
+def _estimate_allocatable(request: Request, fleet: Fleet) -> Sequence[int]:
     if not request.replicas and request.sets is None:
         return [UNLIMITED] * len(fleet)
     estimates = fleet.estimate_for(request)
-    return [request.replicas if capacity == UNLIMITED else capacity for capacity in estimates]
-
-
-def _estimate_allocatable(request: Request, fleet: Fleet) -> Sequence[int]:
-    if not request.replicas:
-        return [UNLIMITED] * len(fleet)
-    estimates = fleet.estimate_for(request)
-    if not fleet.get_or_compute(("unlimited", request.resource_request, request.variants), lambda: UNLIMITED in estimates):
+    key = ("unlimited", request.resource_request, request.variants)
+    if request.remaining is None and not fleet.get_or_compute(key, lambda: UNLIMITED in estimates):
         return estimates
     return [request.replicas if capacity == UNLIMITED else capacity for capacity in estimates]
 
@@ -200,7 +194,10 @@ def assign_replicas(request: Request, fleet: Fleet, ranked: RankedCandidates, se
 
 
 def assign_by_static_weight(request: Request, fleet: Fleet, mask: int) -> tuple[Assignment, ...]:
-    """Return the assignments to a set of candidates by static weight; capacity and the previous result are ignored."""
+    """Return the assignments to a set of candidates by static weight; capacity and the previous result are ignored. What is placed whole
+    goes to all of them."""
+    if request.sets is not None:
+        return tuple(Assignment(fleet.names[i]) for i in fleet.members(mask))
     key = ("static", request.weights, mask, request.replicas, prefers_descending(request.identity), request.keep_empty)
     return fleet.get_or_compute(key, lambda: _divide_by_static_weight(request, fleet, mask))
 

@@ -38,10 +38,6 @@ class CapacityLedger:
             entries.pop(owner, None)
         self._changed.append(index)
 
-    def list_assumed(self, index: int) -> Mapping[str, tuple[EqualPods, ...]]:
-        """Return what is assumed on a candidate, by owner."""
-        return self._assumed.get(index, {})
-
     def estimate_replicas(self, resource_request: ResourceRequest | None) -> Sequence[int]:
         """Return how many replicas fit on each candidate, by index. `resource_request` None requests only a pod."""
         return self._estimate(resource_request, lambda index: self._estimate_replicas(index, resource_request))

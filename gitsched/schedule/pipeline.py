@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from gitsched.model.scheduling import AffinityGroup, Assignment, CandidateResult, Decision, Request
+from gitsched.model.scheduling import AffinityGroup, CandidateResult, Decision, Request
 from gitsched.schedule.assignment import (
     LOCALITY_SCORE,
     AssignmentError,
@@ -58,8 +58,6 @@ def schedule_among(request: Request, group: AffinityGroup, fleet: Fleet, mask: i
     """
     if not mask:
         return Decision("no-fit", (), group.name, "")
-    if request.division == "static" and request.sets is not None:
-        return Decision("scheduled", tuple(Assignment(fleet.names[i]) for i in fleet.members(mask)), group.name, "")
     if request.division == "static":
         # Static weights ignore capacity and spread constraints, so the candidates are not ranked.
         return Decision("scheduled", assign_by_static_weight(request, fleet, mask), group.name, "")

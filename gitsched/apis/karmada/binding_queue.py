@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from gitsched.apis.karmada.binding.resource_binding import ScheduleResult
+    from gitsched.apis.karmada.interpreter import ReplicaRequirements
     from gitsched.model.document import Body, Document, Key
     from gitsched.model.scheduling import CapacityEstimates, Outcome, PeerClusters
 
@@ -47,6 +48,8 @@ class BindingQueue(Protocol):
         """Return the groups of a workload, as its binding has them."""
         ...
 
-    def limit(self, template: Document, record: Body | None, body: Body, result: ScheduleResult) -> ScheduleResult | None:
-        """Return the result of a pass whose binding `body` a quota refuses: the clusters stay as they are. None if no quota does."""
+    def limit(
+        self, template: Document, requirements: ReplicaRequirements, record: Body | None, result: ScheduleResult
+    ) -> ScheduleResult:
+        """Return the result of a pass; where a quota refuses it, with the former clusters."""
         ...

@@ -6,17 +6,17 @@ from collections.abc import Iterable, Sequence
 
 from gitsched.apis.karmada.interpreter import (
     ReplicaRequirements,
-    ResourceRequest,
     WorkloadComponent,
-    list_decimal,
+    parse_quantities,
     read_pod_requirements,
+    read_pods,
     write_requirements,
 )
 from gitsched.kinds.components import ComponentPods, read_components
 from gitsched.kinds.table import find_kind
 from gitsched.model.document import Body, Document, as_object, list_objects
-from gitsched.model.quantity import Quantity, parse_quantity
-from gitsched.model.scheduling import CLUSTER_FIELD, EqualPods, PodSets, SpreadConstraint
+from gitsched.model.quantity import Quantity
+from gitsched.model.scheduling import CLUSTER_FIELD, PodSets, SpreadConstraint
 
 _PLAIN_MEMORY = "flink.apache.org"
 """Kinds of this group have their memory as a plain number of bytes in a binding."""
@@ -33,39 +33,28 @@ def read_workload_components(template: Document) -> tuple[WorkloadComponent, ...
 
 def _make_component(pods: ComponentPods, *, is_plain: bool) -> WorkloadComponent:
     if pods.resources is None:
-        return WorkloadComponent(pods.name, pods.replicas, *read_pod_requirements(pods.pod))
-    parsed = {name: quantity for name, text in pods.resources.items() if (quantity := parse_quantity(text)) is not None}
-    request = {name: Quantity(one.nano) if is_plain and name == "memory" else one for name, one in parsed.items() if one.nano}
+        return WorkloadComponent(pods.name, pods.replicas, read_pod_requirements(pods.pod)[0])
+    parsed = parse_quantities(pods.resources).items()
+    request = {name: Quantity(one.nano) if is_plain and name == "memory" else one for name, one in parsed if one.nano}
     claim = {name: value for name, value in (pods.pod or {}).items() if name in ("nodeSelector", "tolerations") and value}
-    return WorkloadComponent(pods.name, pods.replicas, *write_requirements(claim, request))
+    return WorkloadComponent(pods.name, pods.replicas, write_requirements(claim, request)[0])
 
 
-def read_bound_pods(components: object) -> tuple[EqualPods, ...]:
-    """Return the groups of pods of spec.components of a binding."""
-    entries = (
-        (one.get("replicas"), as_object(one.get("replicaRequirements")).get("resourceRequest")) for one in list_objects(components)
-    )
+def read_bound_components(components: object) -> tuple[WorkloadComponent, ...]:
+    """Return the components in spec.components of a binding."""
     return tuple(
-        EqualPods(count, read_request(request), list_decimal(request)) for count, request in entries if isinstance(count, int)
+        WorkloadComponent(str(one.get("name")), one["replicas"], as_object(one.get("replicaRequirements")))
+        for one in list_objects(components)
+        if isinstance(one.get("replicas"), int)
     )
 
 
 def read_bound_requirements(record: Body) -> ReplicaRequirements:
     """Return the requirements that a binding has."""
     spec = as_object(record.get("spec"))
-    requirements, replicas = spec.get("replicaRequirements"), spec.get("replicas")
-    components = tuple(
-        WorkloadComponent(str(one.get("name")), pods.replicas, one.get("replicaRequirements"), pods.resource_request)
-        for one, pods in zip(list_objects(spec.get("components")), read_bound_pods(spec.get("components")), strict=False)
-    )
-    request = read_request(as_object(requirements).get("resourceRequest"))
-    return ReplicaRequirements(replicas, requirements, None, resource_request=request, components=components)
-
-
-def read_request(value: object) -> ResourceRequest | None:
-    """Return a resourceRequest of a binding as estimates count it; None without one."""
-    parsed = {str(name): quantity for name, text in as_object(value).items() if (quantity := parse_quantity(text)) is not None}
-    return write_requirements({}, parsed)[1]
+    requirements, components = spec.get("replicaRequirements"), read_bound_components(spec.get("components"))
+    request = read_pods(1, as_object(requirements).get("resourceRequest")).resource_request
+    return ReplicaRequirements(spec.get("replicas"), requirements, None, resource_request=request, components=components)
 
 
 def place_one_set(spreads: Iterable[SpreadConstraint]) -> bool:

@@ -30,16 +30,15 @@ ResourceRequest = tuple[tuple[str, int], ...]
 
 
 class WorkloadComponent(NamedTuple):
-    """One of several groups of pods: `requirements` is its replicaRequirements in the binding, `resource_request` what one pod requests."""
+    """One of several groups of pods: `requirements` is its replicaRequirements in the binding."""
 
     name: str
     replicas: int
     requirements: Body | None
-    resource_request: ResourceRequest | None
 
     @property
     def pods(self) -> EqualPods:
-        return EqualPods(self.replicas, self.resource_request, list_decimal((self.requirements or {}).get("resourceRequest")))
+        return read_pods(self.replicas, (self.requirements or {}).get("resourceRequest"))
 
 
 class ReplicaRequirements(NamedTuple):
@@ -144,7 +143,7 @@ def _combine_requirements(
     pods: Sequence[Body], resources: Iterable[Body]
 ) -> tuple[Body | None, tuple[tuple[str, int], ...] | None]:
     """Return the requirements of the first pod spec, with the largest cpu and memory of all of them and of `resources`."""
-    requests = [*(_sum_resource_requests(pod) for pod in pods), *(_parse_quantities(resource) for resource in resources)]
+    requests = [*(_sum_resource_requests(pod) for pod in pods), *(parse_quantities(resource) for resource in resources)]
     claim = _read_node_claim(pods[0]) if pods else {}
     request = dict(requests[0]) if requests else {}
     if not request and not claim and len(requests) == len(pods):
@@ -210,17 +209,25 @@ def write_requirements(claim: Body, request: dict[str, Quantity]) -> tuple[Body 
     return requirements, tuple((name, count_quantity(name, request[name])) for name in sorted(request) if request[name].value > 0)
 
 
-def list_decimal(request: object) -> frozenset[str]:
-    """Return the resources of a resourceRequest whose amounts are not written with Ki, Mi and so on."""
-    return frozenset(name for name, quantity in _parse_quantities(request).items() if not quantity.binary)
+def read_pods(replicas: int, request: object) -> EqualPods:
+    """Return pods that each have a resourceRequest of a binding."""
+    parsed = parse_quantities(request)
+    return EqualPods(replicas, write_requirements({}, parsed)[1], frozenset(name for name, one in parsed.items() if not one.binary))
 
 
-def write_components(components: Iterable[WorkloadComponent]) -> list[Body]:
-    """Return spec.components of a binding."""
-    return [
-        {"name": one.name, "replicas": one.replicas, **({"replicaRequirements": one.requirements} if one.requirements else {})}
-        for one in components
-    ]
+def write_replicas(requirements: ReplicaRequirements) -> Body:
+    """Return the members of a binding's spec that say what a workload needs."""
+    spec: Body = {}
+    if requirements.replicas is not None:
+        spec["replicas"] = requirements.replicas
+    if requirements.requirements is not None:
+        spec["replicaRequirements"] = requirements.requirements
+    if requirements.components:
+        spec["components"] = [
+            {"name": one.name, "replicas": one.replicas, **({"replicaRequirements": one.requirements} if one.requirements else {})}
+            for one in requirements.components
+        ]
+    return spec
 
 
 def _sum_resource_requests(pod: Body) -> dict[str, Quantity]:
@@ -233,7 +240,7 @@ def _sum_resource_requests(pod: Body) -> dict[str, Quantity]:
         for name, quantity in _read_container(container).items():
             if name not in total or quantity.nano > total[name].nano:
                 total[name] = quantity
-    for name, quantity in _parse_quantities(pod.get("overhead")).items():
+    for name, quantity in parse_quantities(pod.get("overhead")).items():
         total[name] = add_quantities(total[name], quantity) if name in total else quantity
     return {name: quantity for name, quantity in total.items() if quantity.nano and is_counted_resource(name)}
 
@@ -242,10 +249,11 @@ def _read_container(container: object) -> dict[str, Quantity]:
     resources = container.get("resources") if isinstance(container, dict) else None
     if not isinstance(resources, dict):
         return {}
-    return {**_parse_quantities(resources.get("limits")), **_parse_quantities(resources.get("requests"))}
+    return {**parse_quantities(resources.get("limits")), **parse_quantities(resources.get("requests"))}
 
 
-def _parse_quantities(value: object) -> dict[str, Quantity]:
+def parse_quantities(value: object) -> dict[str, Quantity]:
+    """Return the quantities of a mapping, without members that are none."""
     if not isinstance(value, dict):
         return {}
     parsed = {str(name): parse_quantity(text) for name, text in value.items()}

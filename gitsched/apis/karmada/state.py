@@ -160,7 +160,7 @@ class KarmadaState:
         has_overrides = bool(snapshot.duplicates) or any(kind in snapshot.documents for kind in OVERRIDE_KINDS)
         self.overrides = read_overrides(snapshot, self.fleet) if has_overrides else NO_OVERRIDES
         self.autoscalers = _read_autoscalers(snapshot, settings) if before is None else autoscalers
-        self.declared_paths = read_declared_paths(snapshot.config)
+        self.declared_paths = read_declared_paths(snapshot.config) if snapshot.config.workloads else {}
         self.definitions: Mapping[tuple[str, str], Key] = before.definitions if before is not None else {}
         if before is None and any(key[:2] == DEFINITION_KIND for key in snapshot.templates):
             self.definitions = list_definitions(snapshot)

@@ -9,7 +9,7 @@ from hashlib import sha1
 from typing import Any, NamedTuple, TypeVar
 
 from gitsched.apis.karmada.failover import failback
-from gitsched.apis.karmada.interpreter import ReplicaRequirements, write_components
+from gitsched.apis.karmada.interpreter import ReplicaRequirements, write_replicas
 from gitsched.apis.karmada.names import (
     APPLIED_PLACEMENT_ANNOTATION,
     BINDING,
@@ -244,15 +244,9 @@ def _make_spec(
     result: ScheduleResult,
     parts: SharedParts,
 ) -> Body:
-    spec: Body = {"resource": make_resource_reference(template)}
-    if requirements.replicas is not None:
-        spec["replicas"] = requirements.replicas
-    if requirements.requirements is not None:
-        spec["replicaRequirements"] = requirements.requirements
-    if requirements.components:
-        spec["components"] = write_components(requirements.components)
+    spec: Body = {"resource": make_resource_reference(template), **write_replicas(requirements)}
     if result.clusters:
-        spec["clusters"] = parts.share(_write_clusters, result.clusters)
+        spec["clusters"] = parts.share(write_clusters, result.clusters)
         if result.components:
             spec["clusters"] = [_add_components(one, result.components) for one in spec["clusters"]]
     if result.eviction_tasks:
@@ -273,7 +267,8 @@ def _make_spec(
     return spec
 
 
-def _write_clusters(clusters: tuple[Assignment, ...]) -> list[Body]:
+def write_clusters(clusters: tuple[Assignment, ...]) -> list[Body]:
+    """Return spec.clusters of a binding."""
     return [{"name": name, "replicas": count} if count else {"name": name} for name, count in clusters]
 
 

@@ -36,7 +36,6 @@ from gitsched.model.scheduling import Assignment, Decision, Outcome, Request, Ta
 from gitsched.schedule import pipeline
 
 if TYPE_CHECKING:
-    from gitsched.apis.karmada.binding_queue import BindingQueue
     from gitsched.apis.karmada.variant_requirements import VariantRequirements
 
 _NO_CLUSTERS: frozenset[str] = frozenset()  # one for all workloads: each call of frozenset makes another
@@ -83,9 +82,10 @@ def run_pass(
         annotations |= annotate_exceeded_capacity(fleet, request, previous, uncertain, allocatable)
     if annotations:
         result = result._replace(annotations=annotations)
-    body = write_binding(template, policy, requirements, current, result, state.parts)
     if state.queue is not None:
-        body, result = _follow_queue(state.queue, template, policy, requirements, current, result, body, record, state)
+        result = state.queue.limit(template, requirements, record, result)
+    body = write_binding(template, policy, requirements, current, result, state.parts)
+    _add_groups(state, template, body)
     if dependencies is not None:
         dependencies.annotate_binding(body, template, policy, attachment)
     if failover is not None and (reports := failover.list_reports(template.key)):
@@ -106,26 +106,10 @@ def _add_components(
     return result._replace(components={target.name: numbers for target in result.clusters})
 
 
-def _follow_queue(
-    queue: BindingQueue,
-    template: Document,
-    policy: PropagationPolicy,
-    requirements: ReplicaRequirements,
-    current: PreviousState,
-    result: ScheduleResult,
-    body: Body,
-    record: Body | None,
-    state: KarmadaState,
-) -> tuple[Body, ScheduleResult]:
-    """Return a binding and the result of its pass as far as a quota allows it, with the affinity groups of the workload."""
-    refused = queue.limit(template, record, body, result)
-    if refused is not None:
-        result = refused
-        body = write_binding(template, policy, requirements, current, result, state.parts)
-    groups = queue.find_groups(template)
+def _add_groups(state: KarmadaState, template: Document, body: Body) -> None:
+    groups = state.queue.find_groups(template) if state.queue is not None else {}
     if groups:
         body["spec"]["workloadAffinityGroups"] = groups
-    return body, result
 
 
 def find_decisive_pass(passes: Sequence[SchedulingPass]) -> SchedulingPass:

@@ -10,7 +10,7 @@ from functools import reduce
 from typing import Final
 
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
-from gitsched.model.document import Body, Document, as_object, get_text, read_labels
+from gitsched.model.document import Body, Document, Key, as_object, get_text, read_labels
 from gitsched.model.scheduling import PeerClusters
 
 _AFFINITY: Final = "affinityGroup"
@@ -32,31 +32,31 @@ class AffinityGroups:
     """The members of all groups, with the clusters of each."""
 
     def __init__(self) -> None:
-        self._groups: dict[str, dict[str, str]] = {}
-        self._members: dict[tuple[str, str, str], dict[str, frozenset[str]]] = {}
+        self._groups: dict[Key, dict[str, str]] = {}
+        self._members: dict[tuple[str, str, str], dict[Key, frozenset[str]]] = {}
 
-    def add(self, namespace: str, binding: str, groups: dict[str, str], clusters: Iterable[str]) -> None:
-        """Add a binding of a namespace to its groups, or set the clusters that it has now."""
-        self._groups[f"{namespace}/{binding}"] = groups
+    def add(self, binding: Key, groups: dict[str, str], clusters: Iterable[str]) -> None:
+        """Add a binding to its groups, or set the clusters that it has now."""
+        self._groups[binding] = groups
         for side, group in groups.items():
-            self._members.setdefault((namespace, side, group), {})[binding] = frozenset(clusters)
+            self._members.setdefault((binding.namespace, side, group), {})[binding] = frozenset(clusters)
 
-    def find_groups(self, namespace: str, binding: str) -> dict[str, str]:
+    def find_groups(self, binding: Key) -> dict[str, str]:
         """Return the groups of a binding, as it has them in spec.workloadAffinityGroups."""
-        return self._groups.get(f"{namespace}/{binding}", {})
+        return self._groups.get(binding, {})
 
-    def find_peers(self, namespace: str, binding: str) -> PeerClusters | None:
+    def find_peers(self, binding: Key) -> PeerClusters | None:
         """Return the clusters that follow from the other members of the groups of a binding; None if it has no group."""
-        groups = self.find_groups(namespace, binding)
-        if not groups:
+        if not self.find_groups(binding):
             return None
-        shared = [names for names in self._list_others(namespace, binding, _AFFINITY, groups) if names]
-        taken = self._list_others(namespace, binding, _ANTI_AFFINITY, groups)
+        shared = [names for names in self._list_others(binding, _AFFINITY) if names]
+        taken = self._list_others(binding, _ANTI_AFFINITY)
         return PeerClusters(reduce(frozenset.__and__, shared) if shared else None, frozenset[str]().union(*taken))
 
-    def _list_others(self, namespace: str, binding: str, side: str, groups: dict[str, str]) -> list[frozenset[str]]:
-        members = self._members.get((namespace, side, groups.get(side, "")), {})
-        return [members[name] for name in sorted(members) if name != binding]
+    def _list_others(self, binding: Key, side: str) -> list[frozenset[str]]:
+        group = self.find_groups(binding).get(side, "")
+        members = self._members.get((binding.namespace, side, group), {})
+        return [names for key, names in members.items() if key != binding]
 
 
 def read_affinity_groups(record: Body) -> dict[str, str]:

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-from gitsched.apis.karmada.components import read_bound_pods, read_request
-from gitsched.apis.karmada.interpreter import list_decimal
+from gitsched.apis.karmada.components import read_bound_components
+from gitsched.apis.karmada.interpreter import read_pods
 from gitsched.model.document import Body, Key, as_object, get_field, list_objects
 from gitsched.model.scheduling import EqualPods
 from gitsched.model.time import add_duration, parse_time
@@ -34,7 +34,7 @@ def read_in_flight(entries: Iterable[Mapping[str, object]]) -> Iterator[AssumedR
     for entry in entries:
         expires = parse_time(entry.get("expiresAt"))
         if expires is not None:
-            pods = read_bound_pods(entry.get("components"))
+            pods = _list_pods(entry.get("components"))
             yield AssumedReplicas(str(entry.get("binding")), str(entry.get("cluster")), pods, expires)
 
 
@@ -58,6 +58,10 @@ def list_bound_pods(spec: Body, cluster: Body) -> tuple[EqualPods, ...]:
     """Return the pods that a binding has on one of its clusters: its replicas there, or all of its components. None of an object that is no
     workload."""
     if spec.get("components"):
-        return read_bound_pods(spec["components"])
+        return _list_pods(spec["components"])
     replicas, request = cluster.get("replicas"), get_field(spec, "replicaRequirements", "resourceRequest")
-    return (EqualPods(replicas, read_request(request), list_decimal(request)),) if isinstance(replicas, int) and replicas else ()
+    return (read_pods(replicas, request),) if isinstance(replicas, int) and replicas else ()
+
+
+def _list_pods(components: object) -> tuple[EqualPods, ...]:
+    return tuple(one.pods for one in read_bound_components(components))

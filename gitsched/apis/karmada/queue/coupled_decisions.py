@@ -11,10 +11,9 @@ if TYPE_CHECKING:
     from gitsched.model.document import Document
 
 
-def list_quotas(state: KarmadaState) -> list[Document]:
+def list_quotas(state: KarmadaState) -> tuple[Document, ...]:
     """Return the FederatedResourceQuotas of a commit."""
-    kind, snapshot = (POLICY_GROUP, QUOTA), state.snapshot
-    return [*snapshot.documents.get(kind, ()), *(one for key, one in snapshot.templates.items() if key[:2] == kind)]
+    return state.snapshot.documents.get((POLICY_GROUP, QUOTA), ())
 
 
 def needs_queue(state: KarmadaState) -> bool:

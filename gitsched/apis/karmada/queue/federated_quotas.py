@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from gitsched.apis.karmada.interpreter import is_counted_resource
-from gitsched.model.document import Body, Document, Key, as_object, get_field, list_objects
-from gitsched.model.quantity import Quantity, count_quantity, format_resource_amount, parse_quantity
+from gitsched.apis.karmada.interpreter import is_counted_resource, parse_quantities
+from gitsched.model.document import Body, Document, Key, get_field, list_objects
+from gitsched.model.quantity import Quantity, count_quantity, format_resource_amount
 
 Usage = Mapping[str, int]
 """Amounts of resources in nanos."""
@@ -59,7 +59,7 @@ class FederatedQuotas:
                 key, amounts = quota.document.key, (usage[exceeded], quota.overall[exceeded])
                 total, limit = (format_resource_amount(exceeded, amount, binary=False) for amount in amounts)
                 return (
-                    f'admission webhook "resourcebinding.karmada.io" denied the request: '
+                    'admission webhook "resourcebinding.karmada.io" denied the request: '
                     f"FederatedResourceQuota({key.namespace}/{key.name}) exceeded for resource {exceeded}: "
                     f"requested sum {total}, limit {limit}."
                 )
@@ -107,34 +107,27 @@ class FederatedQuotas:
 
 def measure_usage(spec: Body) -> dict[str, int]:
     """Return what a binding requests in all of its clusters."""
-    clusters = list_objects(spec.get("clusters"))
+    clusters, components = list_objects(spec.get("clusters")), list_objects(spec.get("components"))
+    if not components:
+        components = [{**spec, "replicas": sum(_read_count(cluster) for cluster in clusters)}]
+    pods = len(clusters) if spec.get("components") else 1
     found: dict[str, int] = {}
-    if spec.get("components"):
-        for component in list_objects(spec["components"]):
-            replicas = component.get("replicas")
-            _add(
-                found,
-                get_field(component, "replicaRequirements", "resourceRequest"),
-                len(clusters) * (replicas if isinstance(replicas, int) else 0),
-            )
-    else:
-        counts = (cluster.get("replicas") for cluster in clusters)
-        _add(found, get_field(spec, "replicaRequirements", "resourceRequest"), sum(one for one in counts if isinstance(one, int)))
-    return found
+    for one in components:
+        request = parse_quantities(get_field(one, "replicaRequirements", "resourceRequest"))
+        for name, quantity in request.items():
+            found[name] = found.get(name, 0) + quantity.nano * pods * _read_count(one)
+    return {name: amount for name, amount in found.items() if amount}
 
 
-def _add(found: dict[str, int], request: object, pods: int) -> None:
-    for name, text in as_object(request).items():
-        quantity = parse_quantity(text)
-        if quantity is not None and pods and quantity.nano:
-            found[name] = found.get(name, 0) + quantity.nano * pods
+def _read_count(entry: Body) -> int:
+    replicas = entry.get("replicas")
+    return replicas if isinstance(replicas, int) else 0
 
 
 def _read_amounts(value: object) -> dict[str, int] | None:
     if not isinstance(value, dict):
         return None
-    parsed = {str(name): parse_quantity(text) for name, text in value.items()}
-    return {name: count_quantity(name, quantity) for name, quantity in parsed.items() if quantity is not None}
+    return {name: count_quantity(name, quantity) for name, quantity in parse_quantities(value).items()}
 
 
 def _write_amounts(amounts: Mapping[str, int]) -> dict[str, str]:

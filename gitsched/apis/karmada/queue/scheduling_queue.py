@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.apis.karmada.binding.resource_binding import ScheduleResult, binding_key, read_previous
+from gitsched.apis.karmada.binding.resource_binding import ScheduleResult, binding_key, read_previous, write_clusters
 from gitsched.apis.karmada.binding_queue import Decide
-from gitsched.apis.karmada.interpreter import ReplicaRequirements, write_components
+from gitsched.apis.karmada.interpreter import ReplicaRequirements, write_replicas
 from gitsched.apis.karmada.names import APPLIED_PLACEMENT_ANNOTATION, BINDING, WORK_GROUP
 from gitsched.apis.karmada.policy.policy_options import read_schedule_priority
 from gitsched.apis.karmada.queue.affinity_groups import AffinityGroups, make_affinity_groups, read_affinity_groups
@@ -81,23 +81,23 @@ class SchedulingQueue:
 
     def find_peers(self, template: Document) -> PeerClusters | None:
         """Return the clusters that follow from the groups of a workload; None if it has no group."""
-        binding = binding_key(template.key)
-        return self._groups.find_peers(binding.namespace, binding.name)
+        return self._groups.find_peers(binding_key(template.key))
 
     def find_groups(self, template: Document) -> dict[str, str]:
         """Return the groups of a workload, as its binding has them."""
-        binding = binding_key(template.key)
-        return self._groups.find_groups(binding.namespace, binding.name)
+        return self._groups.find_groups(binding_key(template.key))
 
-    def limit(self, template: Document, record: Body | None, body: Body, result: ScheduleResult) -> ScheduleResult | None:
-        """Return the result of a pass whose binding `body` a quota refuses: the clusters stay as they are. None if no quota does."""
+    def limit(
+        self, template: Document, requirements: ReplicaRequirements, record: Body | None, result: ScheduleResult
+    ) -> ScheduleResult:
+        """Return the result of a pass; where a quota refuses it, with the former clusters."""
         if not self._gates.quota or not template.key.namespace:
-            return None
-        message = self._quotas.refuse(
-            template.key.namespace, self._measure_bound(body["spec"], record), measure_usage(body["spec"])
-        )
+            return result
+        spec = write_replicas(requirements)
+        after = measure_usage({**spec, "clusters": write_clusters(result.clusters)})
+        message = self._quotas.refuse(template.key.namespace, self._measure_bound(spec, record), after)
         if not message:
-            return None
+            return result
         previous = read_previous(record)
         return result._replace(
             clusters=previous.clusters,
@@ -159,7 +159,7 @@ class SchedulingQueue:
             record, binding = self._state.find_record(template), binding_key(template.key)
             if record is not None and self._gates.quota and template.key.namespace:
                 before = measure_usage(record["spec"])
-                after = self._measure_bound(_write_requirements(self._state.read_requirements(template)), record)
+                after = self._measure_bound(write_replicas(self._state.read_requirements(template)), record)
                 if self._quotas.refuse(template.key.namespace, before, after):
                     refused.add(template.key)
                 else:
@@ -167,7 +167,7 @@ class SchedulingQueue:
             if self._gates.workload_affinity:
                 is_kept = record is not None and template.key in refused
                 groups = read_affinity_groups(record) if record is not None and is_kept else make_affinity_groups(template, policy)
-                self._groups.add(binding.namespace, binding.name, groups, _list_clusters(record))
+                self._groups.add(binding, groups, _list_clusters(record))
         self.refused = frozenset(refused)
 
     def _measure_bound(self, spec: Body, record: Body | None) -> dict[str, int]:
@@ -178,8 +178,7 @@ class SchedulingQueue:
         """Count what a new binding takes."""
         record, binding = self._state.find_record(template), binding_key(template.key)
         if self._gates.workload_affinity:
-            groups = self._groups.find_groups(binding.namespace, binding.name)
-            self._groups.add(binding.namespace, binding.name, groups, _list_clusters(body))
+            self._groups.add(binding, self._groups.find_groups(binding), _list_clusters(body))
         if self._gates.quota and binding.namespace:
             self._quotas.add(binding.namespace, self._measure_bound(body["spec"], record), measure_usage(body["spec"]))
         if self._gates.overcommit_protection and binding.namespace and _is_patched(record, body):
@@ -199,23 +198,12 @@ def _list_clusters(record: Body | None) -> list[str]:
 def _is_patched(record: Body | None, body: Body) -> bool:
     """Return whether a run changes the clusters of a binding, or the placement that it has applied."""
     before, after = (
-        (sorted(_list_pairs(one)), read_annotations(one).get(APPLIED_PLACEMENT_ANNOTATION)) if one is not None else ([], None)
+        ({}, None) if one is None else (_read_targets(one), read_annotations(one).get(APPLIED_PLACEMENT_ANNOTATION))
         for one in (record, body)
     )
     return before != after
 
 
-def _list_pairs(record: Body) -> list[tuple[str, str]]:
-    return [
-        (str(one.get("name")), repr((one.get("replicas"), one.get("components"))))
-        for one in list_objects(record["spec"].get("clusters"))
-    ]
-
-
-def _write_requirements(requirements: ReplicaRequirements) -> Body:
-    spec: Body = {}
-    if requirements.components:
-        spec["components"] = write_components(requirements.components)
-    if requirements.requirements is not None:
-        spec["replicaRequirements"] = requirements.requirements
-    return spec
+def _read_targets(record: Body) -> dict[str, tuple[object, object]]:
+    targets = list_objects(record["spec"].get("clusters"))
+    return {str(one.get("name")): (one.get("replicas"), one.get("components")) for one in targets}
