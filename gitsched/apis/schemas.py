@@ -216,7 +216,8 @@ def _is_reported(row: FieldVerdict, value: Any) -> bool:
 def _describe(row: FieldVerdict, path: str, value: Any) -> str:
     name = path.rpartition(".")[2].removesuffix("[]")
     # Other values may have what nobody else is to read, such as the password of an address.
-    text = str(value) if row.values or row.unless else ""
+    is_shown = (row.values or row.unless) and isinstance(value, str | int) and not isinstance(value, bool)
+    text = str(value) if is_shown else ""
     shown = f"{name}: {text:.60}" if text else name
     return f"{shown} is not supported: {row.reason}"
 

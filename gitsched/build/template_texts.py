@@ -10,24 +10,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from gitsched.build.go_functions import MAX_TEXT, Integer, NotEvaluatedError, TemplateError, TextMap, normalize_name, print_value
+from gitsched.model.go_escapes import GO_ESCAPES
 
 BLANKS: Final = " \t\n\v\f\r\x85\xa0"
 
 
 _VERB = re.compile(r"%([-+# 0]*)(\d*)(\.\d+)?(.)", re.DOTALL)
-
-
-_CONTROLS: Final = {
-    "\a": "\\a",
-    "\b": "\\b",
-    "\f": "\\f",
-    "\n": "\\n",
-    "\r": "\\r",
-    "\t": "\\t",
-    "\v": "\\v",
-    '"': '\\"',
-    "\\": "\\\\",
-}
 
 
 def get_kind(value: Any) -> str:
@@ -95,8 +83,8 @@ def quote_text(text: str) -> str:
     """Return a text as `%q` of Go prints it."""
 
     def escape(character: str) -> str:
-        if character in _CONTROLS:
-            return _CONTROLS[character]
+        if character in GO_ESCAPES:
+            return GO_ESCAPES[character]
         code = ord(character)
         if character.isprintable():
             return character

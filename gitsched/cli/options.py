@@ -72,6 +72,11 @@ def read_now(_ctx: click.Context, _parameter: click.Parameter, value: str | None
     return time
 
 
+def read_given_now(ctx: click.Context, parameter: click.Parameter, value: str | None) -> datetime | None:
+    """Return the value of --now; None if it is not given, where documents say what time it is."""
+    return None if value is None else read_now(ctx, parameter, value)
+
+
 def _read_author(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[str, str] | None:
     match = _AUTHOR.fullmatch(value) if value is not None else None
     if value is not None and match is None:

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 import click
 
 from gitsched.cli import LazyCommand, options
-
-
-def _read_now(ctx: click.Context, parameter: click.Parameter, value: str | None) -> datetime | None:
-    return None if value is None else options.read_now(ctx, parameter, value)
 
 
 @click.command(
@@ -27,7 +21,7 @@ def _read_now(ctx: click.Context, parameter: click.Parameter, value: str | None)
 @click.option(
     "--now",
     metavar="TIME",
-    callback=_read_now,
+    callback=options.read_given_now,
     help="Time for deadlines (RFC 3339); the latest time in the documents by default.",
 )
 @options.STRICT

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from pathlib import Path
 
 import click
 
 from gitsched.cli import LazyCommand, options
-
-
-def _read_now(ctx: click.Context, parameter: click.Parameter, value: str | None) -> datetime | None:
-    return None if value is None else options.read_now(ctx, parameter, value)
 
 
 @click.command(
@@ -33,7 +28,7 @@ def _read_now(ctx: click.Context, parameter: click.Parameter, value: str | None)
 @click.option(
     "--now",
     metavar="TIME",
-    callback=_read_now,
+    callback=options.read_given_now,
     help="Time of the second dump for deadlines (RFC 3339); the latest time in it by default.",
 )
 @options.choose_format("text", "json", "yaml", "html")

@@ -333,8 +333,7 @@ def write_placement_decision(
 
     Without decisions, the file has one empty document. Decisions keep their order. `profile_namespace` is that of the ClusterProfiles; with
     "", references have none, which means the namespace of the decision. `placement_key` is the workload's label of that name. Replicas and
-    scores are JSON objects in annotations, because the type has no fields for them. Source: KEP-5313, and the CustomResourceDefinition of
-    kubernetes-sigs/cluster-inventory-api v0.1.2.
+    scores are JSON in annotations: the type has no fields for them. Source: KEP-5313, kubernetes-sigs/cluster-inventory-api v0.1.2.
     """
     slices = [decisions[start : start + MAX_SLICE_DECISIONS] for start in range(0, len(decisions), MAX_SLICE_DECISIONS)] or [()]
     texts = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from gitsched.apis.hub_comparison import HubComparison, HubObjectParts, TriedSetting
+from gitsched.apis.hub_comparison import PENDING, HubComparison, HubObjectParts, TriedSetting
 from gitsched.apis.karmada.adoption import reduce_binding
 from gitsched.apis.karmada.binding.resource_binding import read_claim, read_previous
 from gitsched.apis.karmada.names import (
@@ -33,7 +33,6 @@ from gitsched.model.hub_comparison import DifferenceCause, HubChange, HubDecisio
 
 _BINDING_KINDS: Final = frozenset(kind for _, kind in RECORD_KINDS)
 _HEALTH: Final = "aggregatedStatus"
-_PENDING: Final = "it is not yet scheduled by the hub"
 
 
 def split(body: Body) -> HubObjectParts:
@@ -116,7 +115,7 @@ def _describe_missing_binding(change: HubChange, own: HubDecision | None) -> str
     if own is None:
         return ""
     new = [key for key in (own.subject, own.policy) if key is not None and key not in change.first.documents]
-    return f"{_PENDING}: {new[0].title} is newer than the first dump, and it has no binding yet" if new else ""
+    return f"{PENDING}: {new[0].title} is newer than the first dump, and it has no binding yet" if new else ""
 
 
 def _describe_pending(change: HubChange, hub: HubDecision, own: HubDecision | None) -> str:
@@ -137,7 +136,7 @@ def _describe_pending(change: HubChange, hub: HubDecision, own: HubDecision | No
 def _describe_generation(body: Body) -> str:
     generation, observed = get_field(body, "metadata", "generation"), get_field(body, "status", "schedulerObservedGeneration")
     if isinstance(generation, int) and isinstance(observed, int) and observed < generation:
-        return f"{_PENDING}: its scheduler has seen generation {observed} of the binding, which is at {generation}"
+        return f"{PENDING}: its scheduler has seen generation {observed} of the binding, which is at {generation}"
     return ""
 
 
@@ -146,15 +145,15 @@ def _describe_placement(change: HubChange, hub: HubDecision, body: Body) -> str:
     previous, placement = read_previous(body), as_object(get_field(body, "spec", "placement"))
     policy = change.second.documents.get(hub.policy) if hub.policy is not None else None
     if not previous.condition and not previous.clusters and not previous.required_by and _is_default(body):
-        return f"{_PENDING}: its binding has no condition Scheduled"
+        return f"{PENDING}: its binding has no condition Scheduled"
     succeeded = bool(placement) and previous.condition.get("status") == "True"
     if succeeded and has_placement_changed(placement, previous.applied_placement, previous.observed_group):
-        return f"{_PENDING}: the placement of its binding is not the one that was scheduled last"
+        return f"{PENDING}: the placement of its binding is not the one that was scheduled last"
     if hub.policy is None or policy is None or not placement or get_field(policy, "spec", "activationPreference") == "Lazy":
         return ""
     first = as_object(get_field(change.first.documents.get(hub.policy, {}), "spec", "placement"))
     is_old = first == placement != as_object(get_field(policy, "spec", "placement"))
-    return f"{_PENDING}: its binding has an earlier placement of {hub.policy.title}" if is_old else ""
+    return f"{PENDING}: its binding has an earlier placement of {hub.policy.title}" if is_old else ""
 
 
 def _describe_replicas(body: Body, template: Body, own: HubDecision | None) -> str:
@@ -163,17 +162,17 @@ def _describe_replicas(body: Body, template: Body, own: HubDecision | None) -> s
     wanted = own.details.get("replicas of the workload") if own is not None else None
     if wanted is None or wanted == str(get_field(body, "spec", "replicas")) or not seen or seen == present:
         return ""
-    return f"{_PENDING}: its binding is of version {seen} of the workload, which is at {present}"
+    return f"{PENDING}: its binding is of version {seen} of the workload, which is at {present}"
 
 
 def _describe_rebalance(change: HubChange, hub: HubDecision, body: Body) -> str:
     previous = read_previous(body)
     requested, last = previous.reschedule_triggered, previous.last_scheduled
     if requested is not None and previous.condition.get("status") == "True" and (last is None or requested > last):
-        return f"{_PENDING}: a rebalance was requested that has not been scheduled"
+        return f"{PENDING}: a rebalance was requested that has not been scheduled"
     for key, rebalancer in change.second.documents.items():
         if key.kind == REBALANCER and _is_waiting(rebalancer, change.second.records.get(key, {}), hub.subject):
-            return f"{_PENDING}: {key.title} is in progress"
+            return f"{PENDING}: {key.title} is in progress"
     return ""
 
 

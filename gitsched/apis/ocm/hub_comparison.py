@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from gitsched.apis.hub_comparison import HubComparison, HubObjectParts
+from gitsched.apis.hub_comparison import PENDING, HubComparison, HubObjectParts
 from gitsched.apis.ocm import names
 from gitsched.apis.ocm.adoption import reduce_record
 from gitsched.apis.ocm.decisions import list_decision_clusters
@@ -81,20 +81,18 @@ def _describe_pending(record: Body, hub: HubDecision | None) -> str:
     if get_field(record, "metadata", "deletionTimestamp"):
         return "the hub is deleting it"
     if not _find_condition(record, "PlacementSatisfied"):
-        return "it is not yet scheduled by the hub: it has no condition PlacementSatisfied"
+        return f"{PENDING}: it has no condition PlacementSatisfied"
     generation = get_field(record, "metadata", "generation")
     observed = _find_condition(record, "PlacementSatisfied").get("observedGeneration")
     if isinstance(generation, int) and isinstance(observed, int) and 0 < observed < generation:
-        return f"it is not yet scheduled by the hub: the hub has seen generation {observed}, and it is at {generation}"
+        return f"{PENDING}: the hub has seen generation {observed}, and it is at {generation}"
     count, found = get_field(record, "status", "numberOfSelectedClusters"), len(hub.clusters) if hub is not None else 0
     if isinstance(count, int) and count != found:
-        return (
-            f"it is not yet scheduled by the hub: its status has {format_count(count, 'cluster')}, its PlacementDecisions {found}"
-        )
+        return f"{PENDING}: its status has {format_count(count, 'cluster')}, its PlacementDecisions {found}"
     return ""
 
 
-def _describe_history(change: HubChange, hub: HubDecision, own: HubDecision | None) -> str:  # noqa: ARG001
+def _describe_history(_change: HubChange, _hub: HubDecision, _own: HubDecision | None) -> str:
     return "the decisions follow from those of before (Steady, Balance and tolerationSeconds), which have changed between the dumps"
 
 

@@ -135,10 +135,8 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
         manifests_more=more,
         findings=[build_finding_row(finding, new=id(finding) in new) for finding in review.findings],
         data=_embed_json(matrix),
-        style=Markup(style),  # noqa: S704  # a file of this package
-        style_hash=compute_csp_hash(style),
-        script=Markup(script),  # noqa: S704  # a file of this package
-        script_hash=compute_csp_hash(script),
+        **embed_resource("style", style),
+        **embed_resource("script", script),
     )
 
 
@@ -146,6 +144,11 @@ def _embed_json(data: Mapping[str, Any]) -> Markup:
     """Return JSON for a script element, escaped so that it cannot end the element or start markup."""
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=True)
     return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))  # noqa: S704  # escaped in this line
+
+
+def embed_resource(name: str, text: str) -> dict[str, str]:
+    """Return a style or script of this package as a template embeds it, and its hash for the Content-Security-Policy."""
+    return {name: Markup(text), f"{name}_hash": compute_csp_hash(text)}  # noqa: S704  # files of this package
 
 
 def compute_csp_hash(text: str) -> str:

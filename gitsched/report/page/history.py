@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from markupsafe import Markup
-
 from gitsched.model.finding import format_count
 from gitsched.model.history import HistoryEntry, PlacementMove, SourceChange
 from gitsched.model.time import format_time
 from gitsched.report.history import describe_cause, describe_more_files, describe_reason, describe_source
 from gitsched.report.lines import abbreviate_oid, classify_move, escape_unprintable
-from gitsched.report.page import compute_csp_hash, load_template, read_resource, read_script
+from gitsched.report.page import embed_resource, load_template, read_resource, read_script
 from gitsched.report.page.content import build_move_row, build_record_change_row
 from gitsched.report.page.live import PAGES, LiveView
 
@@ -63,10 +61,8 @@ def write_history_page(history: HistoryPage, live: LiveView | None = None) -> st
         notes=[escape_unprintable(note) for note in history.notes],
         next=abbreviate_oid(history.next),
         end=escape_unprintable(history.end),
-        style=Markup(style),  # noqa: S704  # files of this package
-        style_hash=compute_csp_hash(style),
-        script=Markup(script),  # noqa: S704  # a file of this package
-        script_hash=compute_csp_hash(script),
+        **embed_resource("style", style),
+        **embed_resource("script", script),
     )
 
 

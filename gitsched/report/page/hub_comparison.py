@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from markupsafe import Markup
-
 from gitsched.model.finding import count_shown
 from gitsched.model.hub_comparison import ComparedDecision, HubComparisonResult, HubDecision
 from gitsched.report.hub_comparison import CAUSE_TITLES, TITLES, describe_difference, list_counts, summarize_hub_comparison
 from gitsched.report.lines import escape_unprintable, format_key
-from gitsched.report.page import compute_csp_hash, load_template, read_resource
+from gitsched.report.page import embed_resource, load_template, read_resource
 from gitsched.report.page.content import build_finding_row
 
 ROWS_SHOWN = 1_000
@@ -21,7 +19,6 @@ CAUSES_SHOWN = 20
 
 def write_hub_comparison_page(result: HubComparisonResult) -> str:
     """Return the page. Text from documents is escaped: it is no markup."""
-    style = read_resource("page.css")
     groups = []
     for verdict, title in TITLES.items():
         found = [one for one in result.decisions if one.verdict == verdict]
@@ -33,8 +30,7 @@ def write_hub_comparison_page(result: HubComparisonResult) -> str:
         counts=list_counts(result),
         groups=groups,
         findings=[build_finding_row(finding, new=False) for finding in result.findings],
-        style=Markup(style),  # noqa: S704  # a file of this package
-        style_hash=compute_csp_hash(style),
+        **embed_resource("style", read_resource("page.css")),
     )
 
 

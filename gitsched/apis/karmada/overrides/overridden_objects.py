@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from gitsched.apis.built_in_schemas import find_object_issues
@@ -79,10 +80,14 @@ def check_override(before: Body, after: Body, combined: Sequence[CombinedRules],
         return OverrideCheck(InapplicableOverride(rule, f"{reason}, which an API server refuses", pointer))
     doubtful = []
     for identity in dict.fromkeys((issue.code, issue.pointer) for issue in added):
-        entry, issue = search.find_first(lambda issue, wanted=identity: (issue.code, issue.pointer) == wanted, added)  # type: ignore[misc]
+        entry, issue = search.find_first(partial(_is_same, identity), added)
         rule, pointer, reason = _describe(entry, issue)
         doubtful.append(DoubtfulOverride(rule, issue.code, reason, pointer))
     return OverrideCheck(None, tuple(doubtful))
+
+
+def _is_same(identity: tuple[str, Pointer], issue: Issue) -> bool:
+    return (issue.code, issue.pointer) == identity
 
 
 class _Entry(NamedTuple):

@@ -25,20 +25,10 @@ from gitsched.apis.ocm.cel.types import (
     is_number,
     type_name,
 )
+from gitsched.model.go_escapes import GO_ESCAPES
 from gitsched.model.labels import is_label_key, is_label_value
 from gitsched.model.time import parse_time
 
-_QUOTE_ESCAPES = {
-    "\a": "\\a",
-    "\b": "\\b",
-    "\f": "\\f",
-    "\n": "\\n",
-    "\r": "\\r",
-    "\t": "\\t",
-    "\v": "\\v",
-    "\\": "\\\\",
-    '"': '\\"',
-}
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TO_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _TO_UPPER = {code + 32: code for code in _TO_LOWER}
@@ -144,7 +134,7 @@ def reverse(text: str) -> str:
 
 @cel_function("global strings.quote(string): string")
 def quote(text: str) -> str:
-    return '"' + "".join(_QUOTE_ESCAPES.get(c, c) for c in text) + '"'
+    return '"' + "".join(GO_ESCAPES.get(c, c) for c in text) + '"'
 
 
 @cel_function("string.find(string): string", metered=True)
