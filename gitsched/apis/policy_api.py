@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gitsched.apis.adoption import HubObjects
     from gitsched.apis.cluster_format import ClusterFormat
     from gitsched.apis.export import Export
+    from gitsched.apis.gitsched.config import Config
     from gitsched.apis.gitsched.config_section import SettingsSection
     from gitsched.apis.live_apply import LiveApply
     from gitsched.apis.topology import Topology
@@ -290,6 +291,15 @@ class RemovedWorkload(NamedTuple):
     preserved: bool = False
 
 
+class Preservation(NamedTuple):
+    """How an API keeps objects in clusters: by a `field` of policies, and in clusters that workloads leave by moves if a `setting` says so.
+    `choose` returns its value; None if it is not set."""
+
+    field: str
+    setting: str
+    choose: Callable[[Config], bool | None]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CommandSupport:
     """What commands have for one policy API."""
@@ -354,6 +364,7 @@ class PolicyAPI:
     read_removed_workload: Callable[[Body], RemovedWorkload | None] | None = None
     """Return the workload of a previous record that has not been written again; None for a record that places nothing."""
 
+    preservation: Preservation | None = None
     metrics: MetricSource | None = None
     delivery_reports: DeliveryReports | None = None
     scoring: ClusterScoring | None = None

@@ -24,7 +24,7 @@ from gitsched.decide.guard.plan_changes import (
 )
 from gitsched.decide.incremental.plan_state import PlanTimes, Totals
 from gitsched.decide.last_valid_files import render_last_valid
-from gitsched.decide.plan_result import Plan, PlanDetails
+from gitsched.decide.plan_result import Plan, PlanDetails, mark_preserved
 from gitsched.decide.plan_totals import compute_totals, find_unmatched, sort_findings
 from gitsched.decide.registry import policy_apis
 from gitsched.decide.rendered_tree import RenderCache, RenderedTree, render
@@ -115,7 +115,7 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
         totals,
         decisions.outcomes,
         decisions.outcomes.values(),
-        changes.moves,
+        mark_preserved(changes.moves, retention.copies),
         {**rendered.files, **kept_files} if kept_files else rendered.files,
         wakeups=(
             *source.wakeups,
@@ -235,13 +235,18 @@ def _retain_copies(
     fewer than were decided until their turn in a rollout."""
     previous, moves = source.previous, changes.moves
     undelivered |= previous.undelivered
-    if not previous.retained and not undelivered and not waiting and not any(move.before for move in moves):
+    outcomes = changes.decisions.outcomes.values()
+    moving = any(move.before for move in moves) or any(one.evicting for outcome in outcomes for one in outcome.previous_targets)
+    if not previous.retained and not undelivered and not waiting and not moving:
         return NOTHING_RETAINED
-    from gitsched.decide.overlap.retained_copies import make_retention_input, retain_copies  # most plans move nothing
+    from gitsched.decide.overlap.retained_copies import retain_copies  # most plans move nothing
+    from gitsched.decide.overlap.retention_input import list_leaving, make_retention_input  # as above
 
-    config = source.source.config
+    config, leaving = source.source.config, list_leaving(outcomes) if moving else ()
     return retain_copies(
-        make_retention_input(changes.decisions, moves, changes.removed, undelivered, previous, source.times, config, waiting)
+        make_retention_input(
+            changes.decisions, moves, changes.removed, undelivered, previous, source.times, config, waiting, leaving
+        )
     )
 
 

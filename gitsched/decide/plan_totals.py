@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 SELECTOR_CODES = ("selector-unmatched", "selector-invalid")
 _SELECTORS = frozenset(("matchLabels", "matchExpressions", "exclude", "targetCluster", "targetClusters", "clusters"))
 """Members with a selector for clusters, or with names of clusters that no other finding is about."""
-COPY_CODE = "copy-retained"
+COPY_CODES = ("copy-retained", "preserved-left", "preserved-encrypted")
 RENAME_CODES = ("renamed-from-unknown", "renamed-from-claimed")
 """Codes of findings about what one run removes, which the next run does not repeat."""
 UPDATED_CODES = (
@@ -45,7 +45,7 @@ UPDATED_CODES = (
     "annotation-unread",
     "facts-incomplete",
     "report-cluster-unknown",
-    COPY_CODE,
+    *COPY_CODES,
     *RENAME_CODES,
 )
 """Codes of findings that belong to no file or workload, and that an incremental plan updates."""
@@ -147,7 +147,7 @@ def _update_other_findings(
 ) -> tuple[Finding, ...]:
     """Return the findings that belong to no file or workload. Those about selectors, annotations and retained copies are updated."""
     continued, snapshot = changes.continued, changes.snapshot
-    passed = RENAME_CODES if copy_findings is None else (*RENAME_CODES, COPY_CODE)
+    passed = RENAME_CODES if copy_findings is None else (*RENAME_CODES, *COPY_CODES)
     reported = changes.diff.parts.reported
     known = (finding for finding in changes.totals.other_findings if finding.code not in passed and finding not in reported)
     findings = (*known, *(copy_findings or ()))

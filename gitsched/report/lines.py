@@ -35,9 +35,9 @@ TABLE_CLUSTERS = (CLUSTERS_SHOWN, 3, 2)
 """The numbers of clusters with which a table is tried until it fits into the width."""
 MIN_GROUP_SIZE = 3
 """The number of moves from which those with the same cause are a group."""
-MOVE_ORDER = ("lost", "left", "moved", "resized", "first")
+MOVE_ORDER = ("lost", "kept", "left", "moved", "resized", "first")
 """The kinds of moves, the gravest first."""
-MOVE_SIGNS = {"lost": "-", "left": "~", "moved": "~", "resized": "~", "first": "+"}
+MOVE_SIGNS = {"lost": "-", "kept": "-", "left": "~", "moved": "~", "resized": "~", "first": "+"}
 """How the kinds of moves are marked at the start of a line."""
 
 
@@ -160,12 +160,12 @@ def serialize_replicas(replicas: int | None) -> dict[str, Any]:
 
 
 def classify_move(move: Move) -> str:
-    """Return the kind of a move: "lost" (becomes unplaced), "first" (was unplaced), "resized" (same clusters), "left" (it only leaves some
-    of its clusters) or "moved" (it gets a cluster that it did not have)."""
+    """Return the kind of a move: "lost" (becomes unplaced), "kept" (it has no cluster any more, and its objects are kept), "first" (was
+    unplaced), "resized" (same clusters), "left" (it only leaves some of its clusters) or "moved" (it gets one that it did not have)."""
     if not move.before:
         return "first"
     if not move.after:
-        return "lost"
+        return "kept" if move.preserved else "lost"
     if move.after.keys() - move.before.keys():
         return "moved"
     return "resized" if move.before.keys() == move.after.keys() else "left"

@@ -58,7 +58,7 @@ class MoveGroup(NamedTuple):
 
     @property
     def sign(self) -> str:
-        """ "+" for new placements, "-" for workloads that become unplaced, "~" for all others."""
+        """ "+" for new placements, "-" for workloads without a cluster any more, "~" for all others."""
         return MOVE_SIGNS[self.kind]
 
     @property
@@ -104,8 +104,8 @@ def _make_single(move: Move) -> MoveGroup:
 
 
 def _identify_cause(move: Move, kind: str) -> tuple[object, ...]:
-    """Return what moves of one group have in common. Of unplaced workloads, the reason counts as well."""
-    reason = move.reason if kind == "lost" or not any(cause.proved for cause in move.causes) else ""
+    """Return what moves of one group have in common. Of workloads without a cluster, the reason counts as well."""
+    reason = move.reason if kind in ("lost", "kept") or not any(cause.proved for cause in move.causes) else ""
     changes = {(*identify_change(cause), bool(cause.together)) for cause in move.causes if cause.proved}
     return bool(move.causes), reason, tuple(sorted(changes))
 

@@ -210,7 +210,7 @@ def _serialize_summary(review: Review) -> dict[str, Any]:
     }
 
 
-_COUNT_KEYS = ("moved", "left", "resized", "first", "lost", "replicasMoved", "replicasAdded", "replicasRemoved")
+_COUNT_KEYS = ("moved", "left", "resized", "first", "lost", "kept", "replicasMoved", "replicasAdded", "replicasRemoved")
 
 
 def _serialize_review_findings(review: Review) -> list[dict[str, Any]]:

@@ -47,8 +47,9 @@ class ClusterDelta(NamedTuple):
 class MoveCounts(NamedTuple):
     """Counts of a set of moves.
 
-    `moved`, `left`, `resized`, `first` and `lost` count workloads; their sum is the number of moves. `replicas_moved` counts replicas that
-    go from one cluster to another, `replicas_added` and `replicas_removed` all other differences. `clusters` are those with a difference.
+    `moved`, `left`, `resized`, `first`, `lost` and `kept` count workloads; their sum is the number of moves. `replicas_moved` counts
+    replicas that go from one cluster to another, `replicas_added` and `replicas_removed` all other differences. `clusters` are those with
+    a difference.
     """
 
     moved: int
@@ -56,6 +57,7 @@ class MoveCounts(NamedTuple):
     resized: int
     first: int
     lost: int
+    kept: int
     replicas_moved: int
     replicas_added: int
     replicas_removed: int
@@ -74,7 +76,7 @@ class MoveCounts(NamedTuple):
 
 def count_moves(moves: Iterable[Move]) -> MoveCounts:
     """Count moves by kind, and workloads and replicas by cluster."""
-    counts = dict.fromkeys(("moved", "left", "resized", "first", "lost"), 0)
+    counts = dict.fromkeys(("moved", "left", "resized", "first", "lost", "kept"), 0)
     moved = added = removed = 0
     clusters: dict[str, ClusterDelta] = {}
     for move in moves:
@@ -137,6 +139,7 @@ _MOVE_KINDS = (
     ("left", "only leaves clusters", "only leave clusters"),
     ("resized", "scales", "scale"),
     ("first", "is placed for the first time", "are placed for the first time"),
+    ("kept", "is kept in its clusters", "are kept in their clusters"),
     ("lost", "becomes unplaced", "become unplaced"),
 )
 

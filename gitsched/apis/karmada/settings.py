@@ -36,7 +36,8 @@ GATES = ("SchedulingOvercommitProtection", "WorkloadAffinity", "MultiplePodTempl
 
 class KarmadaConfig(NamedTuple):
     """Settings of the Karmada API; the defaults are those of gitsched, not of Karmada. `in_flight` is what a scheduler has in its memory of
-    what it placed, as the pure API gives it; None if the bindings show it."""
+    what it placed, as the pure API gives it; None if the bindings show it. `preserve_on_move` says whether preserveResourcesOnDeletion
+    counts where a workload leaves a cluster; None if nobody has decided that: it does not, and each such workload has a finding."""
 
     taint_eviction: bool = True
     allow_no_execute_taint_policy: bool = False
@@ -48,6 +49,7 @@ class KarmadaConfig(NamedTuple):
     failback: FailbackConfig = FailbackConfig()
     failover: str = "none"
     autoscaler_limits: str = "keep"
+    preserve_on_move: bool | None = None
     gates: FeatureGates = FeatureGates()
     in_flight: tuple[Mapping[str, object], ...] | None = None
 
@@ -65,6 +67,7 @@ def _parse_karmada(karmada: ConfigSection) -> KarmadaConfig:
         failback=_parse_failback(karmada),
         failover=_parse_failover(karmada),
         autoscaler_limits=karmada.get_choice("autoscalerLimits", "keep", "divide"),
+        preserve_on_move=None if karmada.values.get("preserveOnMove") is None else karmada.get_bool("preserveOnMove", False),
         gates=_parse_gates(karmada.get_section("featureGates")),
         in_flight=tuple(entry.values for entry in karmada.list_sections("inFlight")) if "inFlight" in karmada.values else None,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -10,8 +10,9 @@ from gitsched.decide.incremental.changed_moves import list_renames
 from gitsched.decide.incremental.changed_output import CopyPaths
 from gitsched.decide.incremental.plan_state import PlanTimes
 from gitsched.decide.overlap.delivered_copies import DeliveredCopies
-from gitsched.decide.overlap.retained_copies import RetentionInput, retain_copies
+from gitsched.decide.overlap.retained_copies import retain_copies
 from gitsched.decide.overlap.retained_files import RenderedWorkload, add_retained_files
+from gitsched.decide.overlap.retention_input import RetentionInput
 from gitsched.decide.relations.object_queries import has_far_companions
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.model.changes import CopyRetention
@@ -32,8 +33,10 @@ _DELIVERED = ExistingBlob("")
 """Placeholder for a manifest of a workload that was not decided again."""
 
 
-def retain_changed_copies(changes: IncrementalChanges, moves: ChangedMoves, find_blob: BlobLookup) -> CopyRetention | None:
-    """Return the retained copies of a plan; None if only a complete plan can tell."""
+def retain_changed_copies(
+    changes: IncrementalChanges, moves: ChangedMoves, leaving: Sequence[Outcome], find_blob: BlobLookup
+) -> CopyRetention | None:
+    """Return the retained copies of a plan; None if only a complete plan can tell, also if it preserves other copies than before."""
     retained = changes.totals.retained
     involved = {key for copy in retained for key in (copy.workload, copy.follows) if key is not None}
     involved |= {move.key for move in moves.moves if move.before}
@@ -60,8 +63,12 @@ def retain_changed_copies(changes: IncrementalChanges, moves: ChangedMoves, find
             lambda companions, workloads: _list_companion_templates(changes, companions, workloads),
             PlanTimes(changes.snapshot.at, changes.snapshot.now),
             changes.totals.config,
+            leaving=leaving,
         )
     )
+    known = {(copy.workload, copy.cluster) for copy in retained if copy.preserved}
+    if any(copy.preserved and (copy.workload, copy.cluster) not in known for copy in retention.copies):
+        return None
     copies = (*retained, *retention.copies)
     if any(copy.paths != (cluster_path(copy.cluster, relative_path(copy.workload)),) for copy in copies):
         return None

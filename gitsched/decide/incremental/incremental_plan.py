@@ -326,16 +326,22 @@ def _keep_copies(totals: Totals) -> CopyRetention:
 def _retain_copies(changes: IncrementalChanges, moves: ChangedMoves, find_blob: BlobLookup) -> CopyRetention | None:
     """Return the copies that stay for an overlap; None if only a complete plan can tell."""
     from gitsched.decide.incremental.changed_copies import may_lack_replicas, retain_changed_copies  # few changes move anything
+    from gitsched.decide.overlap.retention_input import list_leaving  # as above
 
     totals = changes.totals
-    if may_lack_replicas(changes, moves.moves) or any(copy.preserved for copy in totals.retained):
+    if may_lack_replicas(changes, moves.moves):
         return None
-    if not totals.retained and not (any(move.before for move in moves.moves) and totals.config.output.overlap.duration):
+    leaving = list_leaving(changes.outcomes.values())
+    if (
+        not totals.retained
+        and not (any(move.before for move in moves.moves) and totals.config.output.overlap.duration)
+        and not leaving
+    ):
         return NOTHING_RETAINED
     own = changes.own | totals.own
     if not own.isdisjoint((*(move.key for move in moves.moves), *(copy.workload for copy in totals.retained))):
         return None  # copies of objects that no template is
-    return retain_changed_copies(changes, moves, find_blob)
+    return retain_changed_copies(changes, moves, leaving, find_blob)
 
 
 def _list_retiring(changes: IncrementalChanges, retention: CopyRetention) -> Mapping[str, datetime] | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from gitsched.model.finding import Finding, format_count, format_names, locate_document
 
 if TYPE_CHECKING:
+    from gitsched.apis.policy_api import Preservation
     from gitsched.model.changes import RetainedCopy
     from gitsched.model.document import Document, Key
 
@@ -59,6 +60,27 @@ def make_waiting_finding(key: Key, template: Document, followers: Iterable[Retai
         template,
         f"{key} has no cluster yet, so what it continues stays: {former}; have its policy match a cluster, or delete it",
     )
+
+
+def make_left_finding(key: Key, template: Document, copies: Iterable[RetainedCopy], preservation: Preservation) -> Finding:
+    """Return the warning about a workload that its policy preserves, and that a pruning tool deletes in clusters that it leaves."""
+    message = (
+        f"{key} leaves {_list_clusters(copies)}, where a delivery tool that prunes deletes it, although {preservation.field} of its policy "
+        f"is true, with which Karmada keeps it there; set {preservation.setting} in gitsched.yaml: true to keep what moves leave behind, "
+        "false to have it deleted"
+    )
+    return Finding("warning", "preserved-left", message, locate_document(template), key.resource)
+
+
+def make_encrypted_finding(key: Key, copies: Iterable[RetainedCopy]) -> Finding:
+    """Return the warning about preserved copies that SOPS has encrypted: they cannot be annotated, so their files stay."""
+    message = (
+        f"{key} is kept in {_list_clusters(copies)} by its file, which stays on the output branch: SOPS has encrypted it, and its MAC does "
+        "not allow the annotations with which delivery tools keep the object. To remove the file, commit the document again with "
+        "kustomize.toolkit.fluxcd.io/prune: disabled and argocd.argoproj.io/sync-options: Prune=false,Delete=false, encrypted by SOPS, "
+        "and delete it after a run"
+    )
+    return Finding("warning", "preserved-encrypted", message, None, key.resource)
 
 
 def _list_clusters(copies: Iterable[RetainedCopy]) -> str:

@@ -12,6 +12,7 @@ from gitsched.decide.variants.variant_outcomes import read_kept_paths
 from gitsched.kinds.run_once_kinds import RUN_ONCE_KINDS
 from gitsched.model.changes import RetainedCopy
 from gitsched.model.document import Key
+from gitsched.model.variants import BUNDLE_KIND
 from gitsched.render.output_files import cluster_path, relative_path
 
 if TYPE_CHECKING:
@@ -69,7 +70,9 @@ class DeliveredCopies(NamedTuple):
             if cluster not in known and self.has_directory(cluster):
                 parts = (cluster_path(cluster, path) for path in kept.get(cluster, ()) if runs_once or not _is_run_once(path))
                 own = (one for one in objects if runs_once or (one.group, one.kind) not in RUN_ONCE_KINDS)
-                if delivered := self._list_delivered((*parts, *(cluster_path(cluster, relative_path(one)) for one in own))):
+                applications = (find_application_path(one, cluster) for one in objects if one[:2] == BUNDLE_KIND)
+                paths = (*parts, *(cluster_path(cluster, relative_path(one)) for one in own), *applications)
+                if delivered := self._list_delivered(paths):
                     yield RetainedCopy(key, cluster, count, delivered, follows=follows)
 
     def _list_paths(self, outcome: Outcome, cluster: str) -> Iterator[str]:

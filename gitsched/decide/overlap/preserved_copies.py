@@ -1,4 +1,5 @@
-"""Keep workloads in their clusters whose template or policy is deleted, where the policy says so.
+"""Keep workloads in clusters that lose them, where their policy says so: because their template or policy is deleted, or, if the settings
+choose it, because they move.
 
 The file of such a workload stays on the output branch for `output.retireAfter`, with the annotations that keep Flux and Argo CD from
 deleting the object, so that every delivery tool has applied them before the file leaves.
@@ -6,62 +7,104 @@ deleting the object, so that every delivery tool has applied them before the fil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
+from gitsched.decide.overlap.copy_findings import make_encrypted_finding, make_left_finding
+from gitsched.decide.registry import policy_apis
 from gitsched.model.changes import CopyRetention, RetainedCopy
+from gitsched.model.document import is_encrypted
 from gitsched.model.time import add_duration, choose_start
 from gitsched.render.cluster_directory import add_prune_options
 from gitsched.render.output_files import write_manifest
 
 if TYPE_CHECKING:
-    from gitsched.decide.incremental.plan_state import PlanTimes
+    from gitsched.apis.gitsched.config import Config
     from gitsched.decide.overlap.delivered_copies import DeliveredCopies
+    from gitsched.decide.overlap.retention_input import RetentionInput
     from gitsched.decide.removals import RemovedPlacement
     from gitsched.model.document import Body, Key
+    from gitsched.model.finding import Finding
     from gitsched.model.planned_files import PlannedFile
     from gitsched.model.scheduling import Outcome
 
 
-def preserve_copies(
-    known: Iterable[RetainedCopy],
-    removed: Mapping[Key, RemovedPlacement],
-    delivered: DeliveredCopies,
-    find_outcome: Callable[[Key], Outcome | None],
-    times: PlanTimes,
-    duration: timedelta,
-) -> CopyRetention:
-    """Return the preserved copies of a plan: those `known` from earlier runs whose time is not over, and those of `removed` workloads.
+class LeftCopies(NamedTuple):
+    """The copies of a workload in clusters that it leaves, although its policy says that they are kept. They are `preserved` if the setting
+    of its API says so; None if it is not set."""
+
+    outcome: Outcome
+    copies: tuple[RetainedCopy, ...]
+    preserved: bool | None
+
+
+def preserve_copies(given: RetentionInput) -> CopyRetention:
+    """Return the preserved copies of a plan: those known from earlier runs whose time is not over, those of removed workloads, and those
+    in clusters that workloads leave.
 
     A workload that is placed in a cluster again is no copy there any more.
     """
-    found = {(copy.workload, copy.cluster): copy for copy in known if copy.preserved}
-    settled = found.copy()
-    start = choose_start(times.source_time, times.now, duration)
-    for copy in _list_removed(removed.values(), delivered):
-        new = copy._replace(start=start, until=add_duration(start, duration), preserved=True)
+    found = {(copy.workload, copy.cluster): copy for copy in given.retained if copy.preserved}
+    settled, find_outcome, now = found.copy(), given.find_outcome, given.times.now
+    left = list(list_left_copies(given.leaving, given.delivered, given.config))
+    kept = (copy for one in left if one.preserved for copy in one.copies)
+    duration = given.config.output.retire_after
+    start = choose_start(given.times.source_time, now, duration)
+    for copy in (*_list_removed(given.removed.values(), given.delivered), *kept):
+        end = None if _has_fixed_content(copy, given.delivered.read_manifest) else add_duration(start, duration)
+        new = copy._replace(start=start, until=end, follows=None, preserved=True)
         found.setdefault((copy.workload, copy.cluster), new)
     placed = {key for key in found if (one := find_outcome(key[0])) is not None and key[1] in one.replicas_by_cluster}
-    over = {key for key, copy in found.items() if key not in placed and _is_over(copy, times.now)}
+    over = {key for key, copy in found.items() if key not in placed and copy.until is not None and copy.until <= now}
     copies = tuple(found[key] for key in sorted(found.keys() - placed - over))
     ended = tuple(found[key] for key in sorted(over))
-    return CopyRetention(copies, ended, is_settled=found == settled and not placed and not over)
+    return CopyRetention(copies, ended, tuple(_find_news(given, left, copies)), found == settled and not (placed or over))
+
+
+def list_left_copies(leaving: Iterable[Outcome], delivered: DeliveredCopies, config: Config) -> Iterator[LeftCopies]:
+    """Yield what workloads that leave clusters have there, where their last record says that it is kept."""
+    for outcome in leaving:
+        preservation = policy_apis[outcome.api].preservation
+        if preservation is None:
+            continue
+        left = {one.cluster: one.replicas for one in outcome.previous_targets if not one.waits}
+        left = {cluster: left[cluster] for cluster in sorted(left.keys() - outcome.clusters)}
+        workload = delivered.read_previous(outcome) if left else None
+        if workload is None or not workload.preserved:
+            continue
+        copies = tuple(delivered.list_removed(workload._replace(replicas=left), {}, outcome.key, runs_once=True))
+        if copies:
+            yield LeftCopies(outcome, copies, preservation.choose(config))
 
 
 def _list_removed(removed: Iterable[RemovedPlacement], delivered: DeliveredCopies) -> Iterator[RetainedCopy]:
     for workload, _, _, owner in removed:
         if workload.preserved and owner is None:
-            for copy in delivered.list_removed(workload, {}, workload.key, runs_once=True):
-                yield copy._replace(follows=None)
+            yield from delivered.list_removed(workload, {}, workload.key, runs_once=True)
 
 
-def _is_over(copy: RetainedCopy, now: datetime) -> bool:
-    return copy.until is None or copy.until <= now
+def _find_news(given: RetentionInput, left: Iterable[LeftCopies], copies: Iterable[RetainedCopy]) -> Iterator[Finding]:
+    """Report what leaves clusters although its policy says that it is kept, without a setting that says whether moves count; and what
+    stays on the output branch because it cannot be annotated."""
+    for outcome, lost, preserved in left:
+        preservation = policy_apis[outcome.api].preservation
+        if preserved is None and preservation is not None:
+            yield make_left_finding(outcome.key, given.templates[outcome.key], lost, preservation)
+    sealed: dict[Key, list[RetainedCopy]] = {}
+    for copy in copies:
+        if copy.until is None:
+            sealed.setdefault(copy.workload, []).append(copy)
+    yield from (make_encrypted_finding(key, found) for key, found in sealed.items())
+
+
+def _has_fixed_content(copy: RetainedCopy, read_manifest: Callable[[str], Body | None]) -> bool:
+    """Return whether a manifest of a copy lacks the annotations and cannot get them: SOPS authenticates all of its values."""
+    bodies = (body for path in copy.paths if (body := read_manifest(path)) is not None)
+    return any(is_encrypted(body) and add_prune_options(body) is not body for body in bodies)
 
 
 def annotate_preserved(copy: RetainedCopy, read_manifest: Callable[[str], Body | None]) -> dict[str, PlannedFile]:
-    """Return the manifests of a preserved copy by path that do not have the annotations yet."""
-    bodies = ((path, read_manifest(path)) for path in copy.paths)
-    changed = ((path, body, add_prune_options(body)) for path, body in bodies if body is not None)
+    """Return the manifests of a preserved copy by path that do not have the annotations yet, and can get them."""
+    bodies = ((path, body) for path in copy.paths if (body := read_manifest(path)) is not None and not is_encrypted(body))
+    changed = ((path, body, add_prune_options(body)) for path, body in bodies)
     return {path: write_manifest(new) for path, body, new in changed if new is not body}

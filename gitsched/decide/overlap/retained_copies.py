@@ -9,33 +9,26 @@ changes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.capabilities import HealthReport, HealthReporting
 from gitsched.apis.companions import CompanionFollowers
 from gitsched.apis.gitsched.overlap_config import OverlapConfig
-from gitsched.decide.incremental.plan_state import PlanTimes, PreviousOutput
 from gitsched.decide.overlap.copy_findings import make_lacking_finding, make_unplaced_finding, make_waiting_finding
-from gitsched.decide.overlap.delivered_copies import DeliveredCopies
 from gitsched.decide.overlap.preserved_copies import preserve_copies
-from gitsched.decide.removals import RemovedPlacement
-from gitsched.decide.renames import RenameRequests, find_renamed, list_requests
+from gitsched.decide.renames import find_renamed
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.kinds.run_once_kinds import RUN_ONCE_KINDS
-from gitsched.model.changes import CopyRetention, Move, RetainedCopy
-from gitsched.model.document import Document, Key
+from gitsched.model.changes import CopyRetention, RetainedCopy
+from gitsched.model.document import Key
 from gitsched.model.finding import Finding
 from gitsched.model.scheduling import AtLeast, Outcome, weigh_replicas
 from gitsched.model.time import add_duration, choose_start
-from gitsched.render.output_files import escape_segment
 
 if TYPE_CHECKING:
-    from gitsched.apis.gitsched.config import Config
-    from gitsched.apis.policy_api import PolicyEngine
-    from gitsched.decide.decisions import DecisionSet
+    from gitsched.decide.overlap.retention_input import RetentionInput
 
 
 def find_end(copy: RetainedCopy, config: OverlapConfig) -> datetime | None:
@@ -50,88 +43,24 @@ Followers = Mapping[Key, Iterable[RetainedCopy]]
 """Copies of workloads that follow others, by the workload that they follow."""
 
 
-class RetentionInput(NamedTuple):
-    """What the retained copies of a plan depend on.
-
-    `find_outcome` returns the outcome of a workload, None if there is none; `templates` may be read on demand. `moves` are those of placed
-    workloads, `removed` the workloads that no API places any more, `undelivered` those of which a cluster may have another manifest than
-    was decided, `retained` the copies of the previous output, of which `delivered`
-    finds others. `is_cluster` says whether a cluster has a document. `list_renames` returns what annotations say about removed ones.
-    `list_companions` returns the templates that say which of some workloads some moved companions belong to. `waiting` are the replicas
-    of workloads in clusters that have fewer than were decided until their turn in a rollout.
-    """
-
-    find_outcome: Callable[[Key], Outcome | None]
-    templates: Mapping[Key, Document]
-    engines: tuple[PolicyEngine, ...]
-    quarantined: Collection[Key]
-    moves: Iterable[Move]
-    removed: Mapping[Key, RemovedPlacement]
-    undelivered: Collection[Key]
-    retained: tuple[RetainedCopy, ...]
-    delivered: DeliveredCopies
-    is_cluster: Callable[[str], bool]
-    list_renames: Callable[[], RenameRequests]
-    list_companions: Callable[[Collection[Key], Collection[Key]], Mapping[Key, Document]]
-    times: PlanTimes
-    config: Config
-    waiting: Mapping[tuple[Key, str], int] = {}
-
-
-def make_retention_input(
-    decisions: DecisionSet,
-    moves: Iterable[Move],
-    removed: Mapping[Key, RemovedPlacement],
-    undelivered: Collection[Key],
-    previous: PreviousOutput,
-    times: PlanTimes,
-    config: Config,
-    waiting: Mapping[tuple[Key, str], int],
-) -> RetentionInput:
-    """Return the input of a complete plan, given its decisions, the `moves` of placed workloads and the `removed` workloads."""
-    return RetentionInput(
-        decisions.outcomes.get,
-        decisions.templates,
-        decisions.engines,
-        decisions.quarantined,
-        moves,
-        removed,
-        undelivered,
-        previous.retained,
-        DeliveredCopies(
-            previous.records,
-            previous.find_blob,
-            lambda cluster: escape_segment(cluster) in previous.clusters,
-            previous.read_manifest,
-        ),
-        decisions.cluster_facts.__contains__,
-        partial(list_requests, decisions),
-        lambda _companions, _workloads: decisions.catalog.templates,
-        times,
-        config,
-        waiting,
-    )
-
-
 def retain_copies(given: RetentionInput) -> CopyRetention:
     """Return the retained copies of a plan: those that are preserved, and those that stay for an overlap."""
-    preserved = preserve_copies(
-        given.retained, given.removed, given.delivered, given.find_outcome, given.times, given.config.output.retire_after
-    )
-    kept = {(copy.workload, copy.cluster) for copy in preserved.copies}
-    found = _retain_for_overlap(given._replace(retained=tuple(copy for copy in given.retained if not copy.preserved)))
+    preserved = preserve_copies(given)
+    kept = frozenset((copy.workload, copy.cluster) for copy in preserved.copies)
+    found = _retain_for_overlap(given._replace(retained=tuple(copy for copy in given.retained if not copy.preserved)), kept)
     others = (copy for copy in found.copies if (copy.workload, copy.cluster) not in kept)
-    return found._replace(
-        copies=tuple(sorted((*preserved.copies, *others), key=lambda copy: (copy.workload, copy.cluster))),
-        ended=(*preserved.ended, *found.ended),
+    return CopyRetention(
+        tuple(sorted((*preserved.copies, *others), key=lambda copy: (copy.workload, copy.cluster))),
+        (*preserved.ended, *found.ended),
+        (*preserved.findings, *found.findings),
         is_settled=found.is_settled and preserved.is_settled,
     )
 
 
-def _retain_for_overlap(given: RetentionInput) -> CopyRetention:
+def _retain_for_overlap(given: RetentionInput, preserved: frozenset[tuple[Key, str]]) -> CopyRetention:
     if not given.config.output.overlap.duration:
         return CopyRetention(ended=tuple(copy._replace(until=copy.start) for copy in given.retained if copy.start is not None))
-    return _Retention(given).retain()
+    return _Retention(given, preserved).retain()
 
 
 class _Placement(NamedTuple):
@@ -160,9 +89,10 @@ class _Placement(NamedTuple):
 
 
 class _Retention:
-    """One computation of the retained copies."""
+    """One computation of the copies that stay for an overlap. Those that are `preserved` need no replacement."""
 
-    def __init__(self, given: RetentionInput) -> None:
+    def __init__(self, given: RetentionInput, preserved: frozenset[tuple[Key, str]]) -> None:
+        self._preserved = preserved
         self._given, self._times, self._config = given, given.times, given.config.output.overlap
         self._moves = {move.key: move for move in given.moves if move.before}
         self._waiting = {key for key, _ in given.waiting}
@@ -315,7 +245,9 @@ class _Retention:
             if target.evicting and (may_lack or move is not None):
                 replicas.setdefault(target.cluster, target.replicas)
         for cluster, count in replicas.items():
-            if cluster not in copies and (copy := self._given.delivered.find(outcome, cluster, count)) is not None:
+            if cluster in copies or (outcome.key, cluster) in self._preserved:
+                continue
+            if (copy := self._given.delivered.find(outcome, cluster, count)) is not None:
                 copies[cluster] = copy
         is_quarantined = outcome.key in self._given.quarantined
         is_counted = outcome.replicas is not None and (is_quarantined or _has_counts(outcome))

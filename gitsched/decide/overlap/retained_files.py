@@ -44,7 +44,7 @@ def add_retained_files(
             relative, blob = path.removeprefix(directory), find_blob(path)
             written = files if relative == path else manifests.setdefault(copy.cluster, {})
             own_files = {} if own is None else own.others if relative == path else own.manifests.get(copy.cluster, {})
-            if path in annotated:
+            if path in annotated and relative not in written:
                 written[relative] = annotated[path]
             elif blob is not None and (relative not in written or (replaces and relative in own_files)):
                 written[relative] = ExistingBlob(blob)

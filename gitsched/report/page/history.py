@@ -28,6 +28,7 @@ _COUNTED = (
     ("resized", "turn", "scaled"),
     ("first", "new", "placed"),
     ("lost", "old", "gone"),
+    ("kept", "old", "kept in clusters"),
 )
 
 

@@ -1,0 +1,93 @@
+"""What the retained copies of a plan depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from gitsched.decide.overlap.delivered_copies import DeliveredCopies
+from gitsched.decide.renames import list_requests
+from gitsched.render.output_files import escape_segment
+
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config import Config
+    from gitsched.apis.policy_api import PolicyEngine
+    from gitsched.decide.decisions import DecisionSet
+    from gitsched.decide.incremental.plan_state import PlanTimes, PreviousOutput
+    from gitsched.decide.removals import RemovedPlacement
+    from gitsched.decide.renames import RenameRequests
+    from gitsched.model.changes import Move, RetainedCopy
+    from gitsched.model.document import Document, Key
+    from gitsched.model.scheduling import Outcome
+
+
+class RetentionInput(NamedTuple):
+    """What the retained copies of a plan depend on.
+
+    `find_outcome` returns the outcome of a workload, None if there is none; `templates` may be read on demand. `moves` are those of placed
+    workloads, `removed` the workloads that no API places any more, `undelivered` those of which a cluster may have another manifest than
+    was decided, `retained` the copies of the previous output, of which `delivered` finds others. `is_cluster` says whether a cluster has
+    a document. `list_renames` returns what annotations say about removed ones. `list_companions` returns the templates that say which of
+    some workloads some moved companions belong to. `waiting` are the replicas of workloads in clusters that have fewer than were decided
+    until their turn in a rollout. `leaving` are placed workloads that are not in all clusters any more that the previous output has.
+    """
+
+    find_outcome: Callable[[Key], Outcome | None]
+    templates: Mapping[Key, Document]
+    engines: tuple[PolicyEngine, ...]
+    quarantined: Collection[Key]
+    moves: Iterable[Move]
+    removed: Mapping[Key, RemovedPlacement]
+    undelivered: Collection[Key]
+    retained: tuple[RetainedCopy, ...]
+    delivered: DeliveredCopies
+    is_cluster: Callable[[str], bool]
+    list_renames: Callable[[], RenameRequests]
+    list_companions: Callable[[Collection[Key], Collection[Key]], Mapping[Key, Document]]
+    times: PlanTimes
+    config: Config
+    waiting: Mapping[tuple[Key, str], int] = {}
+    leaving: Sequence[Outcome] = ()
+
+
+def make_retention_input(
+    decisions: DecisionSet,
+    moves: Iterable[Move],
+    removed: Mapping[Key, RemovedPlacement],
+    undelivered: Collection[Key],
+    previous: PreviousOutput,
+    times: PlanTimes,
+    config: Config,
+    waiting: Mapping[tuple[Key, str], int],
+    leaving: Sequence[Outcome],
+) -> RetentionInput:
+    """Return the input of a complete plan, given its decisions, the `moves` of placed workloads and the `removed` workloads."""
+    return RetentionInput(
+        decisions.outcomes.get,
+        decisions.templates,
+        decisions.engines,
+        decisions.quarantined,
+        moves,
+        removed,
+        undelivered,
+        previous.retained,
+        DeliveredCopies(
+            previous.records,
+            previous.find_blob,
+            lambda cluster: escape_segment(cluster) in previous.clusters,
+            previous.read_manifest,
+        ),
+        decisions.cluster_facts.__contains__,
+        partial(list_requests, decisions),
+        lambda _companions, _workloads: decisions.catalog.templates,
+        times,
+        config,
+        waiting,
+        leaving,
+    )
+
+
+def list_leaving(outcomes: Iterable[Outcome]) -> list[Outcome]:
+    """Return the workloads that leave a cluster in this run, also by the end of an eviction."""
+    return [one for one in outcomes if any(target.cluster not in one.clusters for target in one.previous_targets)]
