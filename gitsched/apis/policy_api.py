@@ -276,21 +276,6 @@ class StarterFiles(NamedTuple):
     """Return the metadata of clusters, by name, that a policy needs to select a cluster."""
 
 
-class RemovedWorkload(NamedTuple):
-    """A workload that only the previous output has, with its replicas by cluster; `dependent`: other workloads brought it along.
-
-    `objects` are the objects in its clusters; None for the workload itself. `required_by` are the records of the workloads that brought it
-    along, as (namespace, name). A `preserved` one stays in its clusters when its template or policy is deleted.
-    """
-
-    key: Key
-    replicas: Mapping[str, int | None]
-    dependent: bool = False
-    objects: tuple[Key, ...] | None = None
-    required_by: frozenset[tuple[str, str]] = frozenset()
-    preserved: bool = False
-
-
 class Preservation(NamedTuple):
     """How an API keeps objects in clusters: by a `field` of policies, and in clusters that workloads leave by moves if a `setting` says so.
     `choose` returns its value; None if it is not set."""
@@ -298,6 +283,21 @@ class Preservation(NamedTuple):
     field: str
     setting: str
     choose: Callable[[Config], bool | None]
+
+
+class RemovedWorkload(NamedTuple):
+    """A workload that only the previous output has, with its replicas by cluster; `dependent`: other workloads brought it along.
+
+    `objects` are the objects in its clusters; None for the workload itself. `required_by` are the records of the workloads that brought it
+    along, as (namespace, name). With a `preservation` it stays in its clusters when its template or policy is deleted.
+    """
+
+    key: Key
+    replicas: Mapping[str, int | None]
+    dependent: bool = False
+    objects: tuple[Key, ...] | None = None
+    required_by: frozenset[tuple[str, str]] = frozenset()
+    preservation: Preservation | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -364,7 +364,6 @@ class PolicyAPI:
     read_removed_workload: Callable[[Body], RemovedWorkload | None] | None = None
     """Return the workload of a previous record that has not been written again; None for a record that places nothing."""
 
-    preservation: Preservation | None = None
     metrics: MetricSource | None = None
     delivery_reports: DeliveryReports | None = None
     scoring: ClusterScoring | None = None

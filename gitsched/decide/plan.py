@@ -115,7 +115,7 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
         totals,
         decisions.outcomes,
         decisions.outcomes.values(),
-        mark_preserved(changes.moves, retention.copies),
+        mark_preserved(changes.moves, retention.copies) if retention.copies else changes.moves,
         {**rendered.files, **kept_files} if kept_files else rendered.files,
         wakeups=(
             *source.wakeups,

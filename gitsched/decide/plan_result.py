@@ -144,8 +144,6 @@ def list_moves(outcomes: Iterable[Outcome], had_workloads: HadWorkloads) -> list
 def mark_preserved(moves: tuple[Move, ...], retained: Iterable[RetainedCopy]) -> tuple[Move, ...]:
     """Return the moves, of which those of workloads without a cluster are preserved that are kept in all clusters that they leave."""
     kept = {(copy.workload, copy.cluster) for copy in retained if copy.preserved}
-    if not kept:
-        return moves
     return tuple(
         move._replace(preserved=True) if not move.after and all((move.key, name) in kept for name in move.before) else move
         for move in moves

@@ -79,11 +79,10 @@ def list_removal_moves(
         elif workload.key in kustomized:
             reason = f"{UNSELECTED_REASON}, and {kustomized[workload.key]}"
         intended = reason in INTENDED_REASONS
-        if workload.preserved:
-            reason = f"{reason}; is kept in the cluster (preserveResourcesOnDeletion)"
-        yield Move(
-            workload.key, workload.replicas, {}, reason, intended=intended or workload.preserved, preserved=workload.preserved
-        )
+        preserved = workload.preservation is not None
+        if workload.preservation is not None:
+            reason = f"{reason}; is kept in the cluster ({workload.preservation.field})"
+        yield Move(workload.key, workload.replicas, {}, reason, intended=intended or preserved, preserved=preserved)
 
 
 def list_part_findings(removed: Iterable[RemovedPlacement]) -> Iterator[Finding]:

@@ -25,7 +25,7 @@ from gitsched.apis.karmada.names import (
 )
 from gitsched.apis.karmada.settings import SETTINGS
 from gitsched.apis.karmada.topology import TOPOLOGY
-from gitsched.apis.policy_api import CommandSupport, PolicyAPI, Preservation, WorkloadSelector
+from gitsched.apis.policy_api import CommandSupport, PolicyAPI, WorkloadSelector
 from gitsched.apis.registered import Registered
 from gitsched.model.document import ApiKinds, Body, as_object, list_objects, parse_api_group
 
@@ -79,11 +79,6 @@ API = PolicyAPI(
     find_validator=Registered("gitsched.apis.karmada.validation.admission", "find_validator"),
     remove_secrets=_remove_secrets,
     read_removed_workload=Registered("gitsched.apis.karmada.binding.removed_workload", "read_removed_workload"),
-    preservation=Preservation(
-        "preserveResourcesOnDeletion",
-        "karmada.preserveOnMove",
-        lambda config: config.settings_of(SETTINGS).preserve_on_move,
-    ),
     ignored_codes={"allow_no_execute_taint_policy": TAINT_POLICY_NO_EXECUTE},
     list_selectors=_list_selectors,
     load_cluster_format=Registered("gitsched.apis.karmada.cluster.facts", "CLUSTER_FORMAT").load,

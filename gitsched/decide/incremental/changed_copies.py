@@ -66,13 +66,16 @@ def retain_changed_copies(
             leaving=leaving,
         )
     )
-    known = {(copy.workload, copy.cluster) for copy in retained if copy.preserved}
-    if any(copy.preserved and (copy.workload, copy.cluster) not in known for copy in retention.copies):
-        return None
     copies = (*retained, *retention.copies)
     if any(copy.paths != (cluster_path(copy.cluster, relative_path(copy.workload)),) for copy in copies):
         return None
-    return None if _share_paths(changes, copies) else retention
+    return None if _share_paths(changes, copies) or _preserves_more(retention, retained) else retention
+
+
+def _preserves_more(retention: CopyRetention, before: Iterable[RetainedCopy]) -> bool:
+    """Return whether copies are preserved that were not preserved `before`: their manifests have to be read."""
+    known = {(copy.workload, copy.cluster) for copy in before if copy.preserved}
+    return any(copy.preserved and (copy.workload, copy.cluster) not in known for copy in retention.copies)
 
 
 def may_lack_replicas(changes: IncrementalChanges, moves: Iterable[Move]) -> bool:

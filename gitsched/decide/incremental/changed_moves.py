@@ -47,7 +47,7 @@ def list_changed_moves(changes: IncrementalChanges) -> ChangedMoves | None:
     if len(records) < len(gone) or (renames.names and snapshot.tenancy is not None):
         return None
     removed = read_removed_placements(records)
-    if any(entry.workload.preserved for entry in removed.values()):
+    if any(entry.workload.preservation is not None for entry in removed.values()):
         return None
     return ChangedMoves((*moves, *list_removal_moves(removed.values(), snapshot.templates, {})), removed, renames)
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.decide.overlap.copy_findings import make_encrypted_finding, make_left_finding
-from gitsched.decide.registry import policy_apis
 from gitsched.model.changes import CopyRetention, RetainedCopy
 from gitsched.model.document import is_encrypted
 from gitsched.model.time import add_duration, choose_start
@@ -20,6 +19,7 @@ from gitsched.render.output_files import write_manifest
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config
+    from gitsched.apis.policy_api import Preservation
     from gitsched.decide.overlap.delivered_copies import DeliveredCopies
     from gitsched.decide.overlap.retention_input import RetentionInput
     from gitsched.decide.removals import RemovedPlacement
@@ -30,11 +30,12 @@ if TYPE_CHECKING:
 
 
 class LeftCopies(NamedTuple):
-    """The copies of a workload in clusters that it leaves, although its policy says that they are kept. They are `preserved` if the setting
-    of its API says so; None if it is not set."""
+    """The copies of a workload in clusters that it leaves, which its policy preserves. They are `preserved` if the setting of its API says
+    so; None if it is not set."""
 
-    outcome: Outcome
+    key: Key
     copies: tuple[RetainedCopy, ...]
+    preservation: Preservation
     preserved: bool | None
 
 
@@ -46,7 +47,7 @@ def preserve_copies(given: RetentionInput) -> CopyRetention:
     """
     found = {(copy.workload, copy.cluster): copy for copy in given.retained if copy.preserved}
     settled, find_outcome, now = found.copy(), given.find_outcome, given.times.now
-    left = list(list_left_copies(given.leaving, given.delivered, given.config))
+    left = list(_list_left(given.leaving, given.delivered, given.config))
     kept = (copy for one in left if one.preserved for copy in one.copies)
     duration = given.config.output.retire_after
     start = choose_start(given.times.source_time, now, duration)
@@ -61,35 +62,31 @@ def preserve_copies(given: RetentionInput) -> CopyRetention:
     return CopyRetention(copies, ended, tuple(_find_news(given, left, copies)), found == settled and not (placed or over))
 
 
-def list_left_copies(leaving: Iterable[Outcome], delivered: DeliveredCopies, config: Config) -> Iterator[LeftCopies]:
+def _list_left(leaving: Iterable[Outcome], delivered: DeliveredCopies, config: Config) -> Iterator[LeftCopies]:
     """Yield what workloads that leave clusters have there, where their last record says that it is kept."""
     for outcome in leaving:
-        preservation = policy_apis[outcome.api].preservation
-        if preservation is None:
+        workload = delivered.read_previous(outcome)
+        if workload is None or workload.preservation is None:
             continue
         left = {one.cluster: one.replicas for one in outcome.previous_targets if not one.waits}
         left = {cluster: left[cluster] for cluster in sorted(left.keys() - outcome.clusters)}
-        workload = delivered.read_previous(outcome) if left else None
-        if workload is None or not workload.preserved:
-            continue
         copies = tuple(delivered.list_removed(workload._replace(replicas=left), {}, outcome.key, runs_once=True))
         if copies:
-            yield LeftCopies(outcome, copies, preservation.choose(config))
+            yield LeftCopies(outcome.key, copies, workload.preservation, workload.preservation.choose(config))
 
 
 def _list_removed(removed: Iterable[RemovedPlacement], delivered: DeliveredCopies) -> Iterator[RetainedCopy]:
     for workload, _, _, owner in removed:
-        if workload.preserved and owner is None:
+        if workload.preservation is not None and owner is None:
             yield from delivered.list_removed(workload, {}, workload.key, runs_once=True)
 
 
 def _find_news(given: RetentionInput, left: Iterable[LeftCopies], copies: Iterable[RetainedCopy]) -> Iterator[Finding]:
     """Report what leaves clusters although its policy says that it is kept, without a setting that says whether moves count; and what
     stays on the output branch because it cannot be annotated."""
-    for outcome, lost, preserved in left:
-        preservation = policy_apis[outcome.api].preservation
-        if preserved is None and preservation is not None:
-            yield make_left_finding(outcome.key, given.templates[outcome.key], lost, preservation)
+    for key, lost, preservation, preserved in left:
+        if preserved is None:
+            yield make_left_finding(key, given.templates[key], lost, preservation)
     sealed: dict[Key, list[RetainedCopy]] = {}
     for copy in copies:
         if copy.until is None:

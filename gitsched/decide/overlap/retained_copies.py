@@ -244,9 +244,10 @@ class _Retention:
         for target in outcome.previous_targets:
             if target.evicting and (may_lack or move is not None):
                 replicas.setdefault(target.cluster, target.replicas)
-        for cluster, count in replicas.items():
-            if cluster in copies or (outcome.key, cluster) in self._preserved:
-                continue
+        unknown = {
+            name: count for name, count in replicas.items() if name not in copies and (outcome.key, name) not in self._preserved
+        }
+        for cluster, count in unknown.items():
             if (copy := self._given.delivered.find(outcome, cluster, count)) is not None:
                 copies[cluster] = copy
         is_quarantined = outcome.key in self._given.quarantined

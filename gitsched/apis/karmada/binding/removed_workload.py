@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from gitsched.apis.policy_api import RemovedWorkload
+from gitsched.apis.karmada.settings import SETTINGS
+from gitsched.apis.policy_api import Preservation, RemovedWorkload
 from gitsched.model.document import Body, Key, parse_api_group
+
+_PRESERVATION = Preservation(
+    "preserveResourcesOnDeletion",
+    "karmada.preserveOnMove",
+    lambda config: config.settings_of(SETTINGS).preserve_on_move,
+)
 
 
 def read_removed_workload(record: Body) -> RemovedWorkload | None:
@@ -22,5 +29,5 @@ def read_removed_workload(record: Body) -> RemovedWorkload | None:
     own = {str(entry.get("name")): entry.get("replicas") for entry in spec.get("clusters") or ()}
     replicas = {**{str(entry.get("name")): None for entry in clusters}, **own}
     required_by = frozenset((str(entry.get("namespace") or ""), str(entry.get("name"))) for entry in spec.get("requiredBy") or ())
-    preserved = spec.get("preserveResourcesOnDeletion") is True
-    return RemovedWorkload(key, replicas, dependent=bool(required_by), required_by=required_by, preserved=preserved)
+    preservation = _PRESERVATION if spec.get(_PRESERVATION.field) is True else None
+    return RemovedWorkload(key, replicas, dependent=bool(required_by), required_by=required_by, preservation=preservation)
