@@ -189,6 +189,11 @@ def make_schema(entry: KindFields) -> Body:
     return root
 
 
+def has_field_table(api: str, group: str, kind: str) -> bool:
+    """Return whether there is a table of the fields of a kind."""
+    return any(entry.group == group and kind in entry.kinds for entry in load_field_table(api))
+
+
 @cache
 def make_field_validator(api: str, group: str, kind: str) -> DocumentValidator | None:
     """Return a validator that reports what documents of a kind set and gitsched does not support; None if there is nothing of the kind."""
@@ -201,7 +206,7 @@ def _find_unsupported(rows: tuple[FieldVerdict, ...], body: Body) -> Iterator[Is
     for row in rows:
         for path in row.fields:
             if not path:
-                yield Issue("warning", KIND_CODE, f"a {body['kind']} is not supported: {row.reason}", ("kind",))
+                yield Issue("warning", KIND_CODE, f"{body['kind']} is not supported: {row.reason}", ("kind",))
             for pointer, value in _list_values(body, tuple(path.split("."))) if path else ():
                 if _is_reported(row, value):
                     yield Issue("warning", FIELD_CODE, _describe(row, path, value), pointer)

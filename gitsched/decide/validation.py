@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping, Set
+from functools import lru_cache, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from gitsched.apis.built_in_schemas import find_wrong_types, load_built_in_kinds
 from gitsched.apis.gitsched import config
 from gitsched.apis.gitsched.operator_config import KIND as OPERATOR_KIND
 from gitsched.apis.proposals import set_at
-from gitsched.apis.schemas import list_schemas, make_field_validator, shipped_schemas
+from gitsched.apis.schemas import has_field_table, list_schemas, make_field_validator, shipped_schemas
 from gitsched.decide.registry import apis_by_group, policy_apis
 from gitsched.manifests.object_meta import classify_document, validate_object_meta
 from gitsched.manifests.schema import SchemaValidator, Strictness, get_schema_key
@@ -202,10 +202,12 @@ def _format_pointer(pointer: Iterable[str | int]) -> str:
     return f"{path}: " if path else ""
 
 
-def _find_rules(group: str, kind: str) -> DocumentValidator | None:
+def _find_rules(with_schema: Set[tuple[str, str]], group: str, kind: str) -> DocumentValidator | None:
     api = apis_by_group.get(group)
     if api is not None:
-        return _find_api_rules(api, group, kind)
+        rules = _find_api_rules(api, group, kind)
+        is_read = (group, kind) in with_schema or (group, kind) in api.kinds.templates or has_field_table(api.name, group, kind)
+        return rules if rules is not None or is_read else _report_ignored
     if (group, kind) == (config.GROUP, config.KIND):
         return config.check_config
     if (group, kind) == FACTS_KIND:
@@ -233,6 +235,13 @@ def _find_rules(group: str, kind: str) -> DocumentValidator | None:
 
         return validate_tenant
     return None
+
+
+def _report_ignored(body: Body) -> Iterator[Issue]:
+    """Report a document of a policy API whose kind nothing reads."""
+    group, _, kind = get_schema_key(body)
+    message = f"gitsched reads no {kind:.60} of {group}, and delivers no objects of the group: it is ignored; correct its kind or remove it"
+    yield Issue("warning", "unknown-kind", message, ("kind",))
 
 
 def _find_api_rules(api: PolicyAPI, group: str, kind: str) -> DocumentValidator | None:
@@ -282,7 +291,7 @@ class _KnownKinds:
         self._apis = apis
         reading = {group for api in apis if api.find_validator is not None for group in api.groups}
         self._named = frozenset(pair for api in apis for pair in api.validated_objects if pair[0] not in reading)
-        self._find_rules = lru_cache(maxsize=1024)(_find_rules)
+        self._find_rules = lru_cache(maxsize=1024)(partial(_find_rules, with_schema))
 
     def find_rules(self, group: str, kind: str, body: Body) -> DocumentValidator | None:
         """Return the rules for a document that a schema cannot express; None if there are none."""

@@ -62,13 +62,11 @@ class KnownKinds:
         kinds = self._kinds.get(group)
         if kinds is None or kind in _UNRELATED_KINDS:
             return ()
-        # All kinds of an unversioned group are known. Other groups have kinds that have nothing to do with scheduling.
         by_lower = {known.lower(): known for known in kinds}
         similarity = _UNVERSIONED_SIMILARITY if is_unversioned else _KIND_SIMILARITY
         matches = get_close_matches(kind[:_MAX_LENGTH].lower(), by_lower, n=1, cutoff=similarity)
         if not matches:
-            message = f"there is no kind {kind[:60]!r} in {group}: it is ignored"
-            return (Issue("warning", "unknown-kind", message, ("kind",)),) if is_unversioned else ()
+            return ()
         return (
             Issue(
                 "error",

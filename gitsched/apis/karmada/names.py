@@ -20,7 +20,7 @@ REMEDY_GROUP = "remedy.karmada.io"
 GROUPS = frozenset(
     {
         *(CLUSTER_GROUP, POLICY_GROUP, WORK_GROUP, APPS_GROUP, CONFIG_GROUP, REMEDY_GROUP),
-        *("autoscaling.karmada.io", "networking.karmada.io"),
+        *("autoscaling.karmada.io", "networking.karmada.io", "search.karmada.io"),
     }
 )
 """The groups of Karmada's control plane, whose objects its policies cannot select."""

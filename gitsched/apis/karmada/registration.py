@@ -69,6 +69,7 @@ API = PolicyAPI(
                 (POLICY_GROUP, CLUSTER_POLICY),
                 (POLICY_GROUP, TAINT_POLICY),
                 (REMEDY_GROUP, "Remedy"),
+                ("search.karmada.io", "ResourceRegistry"),
                 (WORK_GROUP, CLUSTER_BINDING),
             }
         )

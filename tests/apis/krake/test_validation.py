@@ -34,6 +34,8 @@ def test_a_misspelt_kind_is_reported() -> None:
     (finding,) = gitsched.validate([{**application(), "kind": "Aplication"}])
     assert (finding.severity, finding.code) == ("error", "unknown-kind")
     assert "did you mean Application?" in finding.message
+    (finding,) = gitsched.validate([{"api": "core", "kind": "Conflict", "metadata": {"name": "r"}}])
+    assert (finding.severity, finding.code) == ("warning", "unknown-kind")
     (finding,) = gitsched.validate([{"api": "core", "kind": "RoleBinding", "metadata": {"name": "r"}}])
     assert (finding.severity, finding.code) == ("warning", "kind-unsupported")
 
