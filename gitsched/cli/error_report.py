@@ -8,6 +8,8 @@ import traceback
 import click
 
 from gitsched.cli import exit_codes
+from gitsched.git.lost_objects import describe_loss
+from gitsched.git.objects import LostObject
 from gitsched.model.system_errors import convert_system_error
 from gitsched.report.lines import escape_ci_commands, escape_unprintable
 
@@ -16,9 +18,6 @@ def report_error(error: Exception) -> int:
     """Print an error and return its exit code. One that no class of errors describes is a bug."""
     error = convert_system_error(error) or error
     if type(error).__name__ == "LostObject":
-        from gitsched.git.lost_objects import describe_loss  # only for a damaged repository
-        from gitsched.git.objects import LostObject
-
         error = describe_loss(error) if isinstance(error, LostObject) else error
     code = exit_codes.get_error_code(error)
     if code != exit_codes.BUG:

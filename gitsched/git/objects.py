@@ -25,6 +25,7 @@ from gitsched.git.trees import BLOB, hash_object
 from gitsched.model.commit import Commit
 from gitsched.model.errors import Permanent, Temporary
 from gitsched.model.time import EPOCH
+from gitsched.temporary_directory import TemporaryDirectory
 
 if TYPE_CHECKING:
     from gitsched.git.mirrored_refs import CloneControl
@@ -340,8 +341,6 @@ class Signer(NamedTuple):
         literal = self.key.removeprefix("key::")
         if not self.key.startswith("key::") and not self.key.startswith(("ssh-", "ecdsa-", "sk-")):
             return self._run_program(["-Y", "sign", "-n", "git", "-f", str(Path(self.key).expanduser())], data)
-        from gitsched.temporary_directory import TemporaryDirectory  # few keys are in an agent
-
         with TemporaryDirectory("key") as directory:
             public = directory / "key.pub"
             public.write_text(f"{literal}\n")

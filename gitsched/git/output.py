@@ -6,21 +6,20 @@ import hashlib
 import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gitsched.git.notes import NOTES_REF, Signature, make_note, push_notes, write_note
+from gitsched.git.private_clone import PrivateClone
+from gitsched.git.promised_objects import promise_objects
 from gitsched.git.refs import RefMove, check_ref_update, find_branch_head, find_replaced_head, update_refs
 from gitsched.git.remote_refs import fetch, find_remote_url, read_remote_refs
 from gitsched.git.remote_refs import push as push_commit
 from gitsched.git.repository import Repository
 from gitsched.git.source import RemoteSource, SourceRepository, fetch_branch, parse_branch
+from gitsched.git.torn_files import check_ref_file
 from gitsched.git.urls import check_url, identify_repository, is_url, redact
 from gitsched.model.commit import Commit
 from gitsched.model.errors import Conflict, GitschedError, Permanent
 from gitsched.model.finding import OUTPUT_NOT_FETCHED, Finding
-
-if TYPE_CHECKING:
-    from gitsched.git.private_clone import PrivateClone
 
 _log = logging.getLogger("gitsched.git")
 
@@ -46,22 +45,16 @@ def open_output(
     if location is None or (url is not None and url == source.url):
         repository, clone = source.repository, source.clone if isinstance(source, RemoteSource) else None
     elif is_url(location):
-        from gitsched.git.private_clone import PrivateClone  # not for a local repository
-
         clone = PrivateClone(location, cache)
         repository = clone.repository
     else:
         repository, clone = Repository(location), None
         if repository.is_partial:
-            from gitsched.git.promised_objects import promise_objects  # few clones are partial
-
             promise_objects(repository, cache)
     if clone is not None and push is not None:
         raise Permanent(f"the output is already pushed to {redact(clone.url)}; --push is only for a local repository")
     remote = clone.url if clone is not None else _find_remote(repository, push)
     if clone is None and remote is not None and (repository.is_partial or (repository.is_shallow and not publishes)):
-        from gitsched.git.private_clone import PrivateClone  # as above
-
         clone = PrivateClone(remote, cache, settings=repository)
     name = parse_branch(branch)
     remote_name, slash, rest = name.partition("/")
@@ -134,8 +127,6 @@ class OutputRepository:
 
     def _open_state_clone(self) -> PrivateClone:
         if self._state_clone is None:
-            from gitsched.git.private_clone import PrivateClone  # not for a local repository
-
             assert self.remote is not None
             self._state_clone = PrivateClone(self.remote, self._cache)
         return self._state_clone
@@ -159,8 +150,6 @@ class OutputRepository:
             head = find_branch_head(self.repository, self.branch)
             self.unfetched = self._find_unfetched() if head is None else ()
             if head is None and Path(self.location, self._ref).is_file():
-                from gitsched.git.torn_files import check_ref_file  # libgit2 reads the file of each other ref
-
                 check_ref_file(self.repository, self._ref)
             return head
         if self._clone is None:

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gitsched.git.ancestry import CommitAncestry
+from gitsched.git.kept_blobs import KeptBlobs
 from gitsched.git.libgit2 import open_libgit2
 from gitsched.git.loaded_pygit2 import pygit2
 from gitsched.git.mirrored_refs import CloneControl, MirroredRefs
 from gitsched.git.objects import Signer, WrittenObjects, format_commit, make_read_error, make_write_error, parse_commit
+from gitsched.git.scratch_objects import ScratchObjects
 from gitsched.git.tree_comparison import list_changed_paths
 from gitsched.git.trees import BLOB, COMMIT, MAX_ENTRIES, TREE, RawObject, TreeEntry, TreeReader, hash_object, is_tree
 from gitsched.model.errors import Permanent, Temporary
@@ -23,8 +25,6 @@ from gitsched.model.planned_files import EditedBlob, ExistingBlob
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from gitsched.git.kept_blobs import KeptBlobs
-    from gitsched.git.scratch_objects import ScratchObjects
     from gitsched.model.commit import Commit
     from gitsched.model.planned_files import WritableFile
 
@@ -184,8 +184,6 @@ class Repository(CommitAncestry, MirroredRefs):
         """
         oid = oid or hash_object(BLOB, data).hex()
         if self._kept_blobs is None:
-            from gitsched.git.kept_blobs import KeptBlobs  # most sources build nothing
-
             self._kept_blobs = KeptBlobs()
         self._kept_blobs.add(oid, data)
         return oid
@@ -244,8 +242,6 @@ class Repository(CommitAncestry, MirroredRefs):
     def scratch(self) -> ScratchObjects:
         """A directory for objects that only this process reads, such as those of a merge that is planned."""
         if self._scratch is None:
-            from gitsched.git.scratch_objects import ScratchObjects  # few runs merge or read a worktree
-
             self._scratch = ScratchObjects(self._repo, Path(self.common_dir) / "objects")
             for path in self._others:
                 self._scratch.read_also(path)

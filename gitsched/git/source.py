@@ -6,16 +6,15 @@ import re
 from abc import ABC, abstractmethod
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from gitsched.git.private_clone import PrivateClone
+from gitsched.git.promised_objects import promise_objects
 from gitsched.git.refs import check_ref
 from gitsched.git.remote_refs import fetch, find_remote_url, read_default_branch, read_remote_ref
 from gitsched.git.repository import Repository
 from gitsched.git.urls import is_url, redact
 from gitsched.model.errors import Permanent
-
-if TYPE_CHECKING:
-    from gitsched.git.private_clone import PrivateClone
 
 _OBJECT_ID = re.compile(r"[0-9a-f]{40}")
 _BRANCH_PREFIX = "refs/heads/"
@@ -93,8 +92,6 @@ class LocalSource(SourceRepository):
         self._repository, self._cache = Repository(path), cache
         self._clone: PrivateClone | None = None
         if self._repository.is_partial:
-            from gitsched.git.promised_objects import promise_objects  # few clones are partial
-
             promise_objects(self._repository, cache)
         self.requested_branches = set()
 
@@ -143,8 +140,6 @@ class LocalSource(SourceRepository):
         if url is None or not _OBJECT_ID.fullmatch(oid):
             return False
         if self._clone is None:
-            from gitsched.git.private_clone import PrivateClone  # few commits are missing
-
             self._clone = PrivateClone(url, self._cache, settings=self._repository)
         # The repository of the caller stays as it is.
         if not self._clone.repository.has_commit(oid):
@@ -163,8 +158,6 @@ class RemoteSource(SourceRepository):
     """A URL. Only the newest commit of a branch is fetched; earlier commits are fetched one by one on request."""
 
     def __init__(self, url: str, cache: Path) -> None:
-        from gitsched.git.private_clone import PrivateClone  # not for a local repository
-
         self.clone = PrivateClone(url, cache)
         self.requested_branches = set()
 

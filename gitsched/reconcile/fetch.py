@@ -26,6 +26,7 @@ from gitsched.model.errors import Permanent
 from gitsched.reconcile.cache.plan_cache import make_cache_key
 from gitsched.reconcile.facts.facts_branches import fetch_facts
 from gitsched.reconcile.output.output_records import open_records
+from gitsched.reconcile.output.recorded_output import follow_output
 from gitsched.reconcile.run import Fetched, OutputLocation, ReconciledSource, RunContext, TrustedConfig
 from gitsched.reconcile.source.config_file import read_config
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
@@ -39,6 +40,7 @@ from gitsched.render.output_files import (
     STATUS,
 )
 from gitsched.render.run_metadata import RunMetadata, parse_run_metadata
+from gitsched.temporary_directory import TemporaryDirectory
 
 if TYPE_CHECKING:
     from gitsched.model.document import Body
@@ -69,8 +71,6 @@ def fetch(context: RunContext, base: Commit | None = None, *, publishes: bool = 
     trusted, reconciled = TrustedConfig(settled, base, base is not None), ReconciledSource()
     chosen = None
     if location.record is not None or location.has_notes:
-        from gitsched.reconcile.output.recorded_output import follow_output  # only if there was an earlier run
-
         read_settings = partial(read_config_or_defaults, context)
         location, trusted, reconciled, chosen = follow_output(context, location, trusted, commit, open_location, read_settings)
     output, output_head, output_tree, prefix, record, _, is_edited = location
@@ -220,8 +220,6 @@ def write_worktree(repository: Repository) -> str:
     root = Path(repository.root).resolve()
     linked = [Path(path).relative_to(root) for path in list_linked_worktrees(repository) if Path(path).is_relative_to(root)]
     excluded = [f":(exclude,literal){path}" for path in linked if path.parts]
-    from gitsched.temporary_directory import TemporaryDirectory  # few commands read a worktree
-
     with TemporaryDirectory("index") as directory:
         index = {"GIT_INDEX_FILE": str(directory / "index"), **repository.scratch.environment}
         for arguments in (["add", "--all", "--", ".", *excluded], ["write-tree"]):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from gitsched import __version__
 from gitsched.decide.garbage_collection import gc_paused
 from gitsched.decide.guard.guard_settings import NO_GUARD_INPUT, GuardInput
+from gitsched.decide.isolated_plan import make_isolated_plan
 from gitsched.decide.plan import InMemoryCaches, compute_plan_times, make_plan
 from gitsched.decide.plan_input import PlanInput, SourceTree
 from gitsched.decide.registry import policy_apis
@@ -29,6 +30,7 @@ from gitsched.reconcile.incremental.source_diff import plan_incrementally
 from gitsched.reconcile.output.output_commit import NewCommit, prepare_commit, publish, write
 from gitsched.reconcile.review.allowances import list_allowed_changes, read_releases
 from gitsched.reconcile.review.guard_input import make_guard_input
+from gitsched.reconcile.rollout_input import read_rollout_input
 from gitsched.reconcile.run import (
     NO_SETTING_REPORT,
     CompleteState,
@@ -45,7 +47,10 @@ from gitsched.reconcile.run import (
     make_result,
 )
 from gitsched.reconcile.source.loaded_source import load
+from gitsched.reconcile.source.quarantined_documents import quarantine_faults
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_plan_findings
+from gitsched.reconcile.source.source_order import check_source_order
+from gitsched.reconcile.tenants.required_tenants import check_required_tenants
 from gitsched.render.run_metadata import NOTHING_BUILT
 
 if TYPE_CHECKING:
@@ -142,8 +147,6 @@ def _check_source(context: RunContext, fetched: Fetched) -> tuple[Finding, ...]:
         check_signature(context, fetched)
     if fetched.reconciled.source in ("", fetched.source.oid, *fetched.source.parents):
         return fetched.output.unfetched
-    from gitsched.reconcile.source.source_order import check_source_order  # most commits follow the last one
-
     return check_source_order(context, fetched)
 
 
@@ -271,8 +274,6 @@ def read_source(context: RunContext, fetched: Fetched, read: Callable[[], T], fi
         if not is_bug(error):
             raise
         bug = error
-    from gitsched.reconcile.source.quarantined_documents import quarantine_faults  # only after a bug
-
     return quarantine_faults(context, fetched, read, bug)
 
 
@@ -339,8 +340,6 @@ def read_plan_input(context: RunContext, fetched: Fetched, now: datetime, *, wit
     guard = _read_guard_input(context, fetched, source)
     rollouts = None
     if has_rollout(source) or (record is not None and record.rollouts):
-        from gitsched.reconcile.rollout_input import read_rollout_input  # most sources have no Rollout
-
         rollouts = read_rollout_input(context, fetched)
     made_from = PlanInput(
         source,
@@ -370,8 +369,6 @@ def _check_tenants(context: RunContext, source: SourceTree, *, refuses: bool) ->
     required = context.settings.operator.required_tenants
     if not required and all(finding.code != "tenant-unreadable" for finding in source.other_findings):
         return source
-    from gitsched.reconcile.tenants.required_tenants import check_required_tenants  # few operators require Tenants
-
     return check_required_tenants(source, required, refuses=refuses)
 
 
@@ -424,7 +421,5 @@ def _make_plan(made_from: PlanInput, caches: Caches, use: Callable[[Plan], objec
         except Exception as error:
             if not is_bug(error):
                 raise
-    from gitsched.decide.isolated_plan import make_isolated_plan  # only after a bug
-
     caches.decisions = InMemoryCaches()
     return make_isolated_plan(made_from, use or (lambda _: None)), False

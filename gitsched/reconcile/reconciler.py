@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.git import SourceRepository, is_url
+from gitsched.git.lost_objects import describe_loss
 from gitsched.git.objects import LostObject
 from gitsched.model.errors import Conflict
 from gitsched.reconcile.cache.caches import Caches, ParseCache
@@ -56,7 +57,6 @@ class Reconciler:
             try:
                 found = run(self._context, now, preview=preview, complete=complete, reads_record=reads_record and not restored)
             except LostObject as error:
-                from gitsched.git.lost_objects import describe_loss  # only for a damaged repository
                 from gitsched.reconcile.output.lost_output import restore_output
 
                 if preview or len(restored) == MAX_RESTORATIONS:

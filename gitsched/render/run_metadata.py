@@ -15,6 +15,8 @@ from gitsched.model.time import EPOCH, format_time, parse_time
 from gitsched.model.urls import strip_credentials
 from gitsched.render.format_versions import FORMAT_MEMBER, FORMAT_VERSION, check_version, upgrade_metadata
 from gitsched.render.output_files import RUN_METADATA
+from gitsched.render.retained_copies import read_key, read_retained_copies, write_key, write_retained_copy
+from gitsched.render.rollout_records import read_rollouts, write_rollouts
 
 if TYPE_CHECKING:
     from gitsched.model.changes import RetainedCopy
@@ -111,16 +113,10 @@ def write_run_metadata(value: RunMetadata) -> NewBlob:
     if value.workloads is not None:
         members["workloads"] = dict(value.workloads)
     if value.retained:
-        from gitsched.render.retained_copies import write_retained_copy  # most outputs have none
-
         members["retainedCopies"] = [write_retained_copy(copy) for copy in value.retained]
     if value.undelivered:
-        from gitsched.render.retained_copies import write_key  # as above
-
         members["undelivered"] = [write_key(key) for key in value.undelivered]
     if value.rollouts:
-        from gitsched.render.rollout_records import write_rollouts  # as above
-
         members["rollouts"] = write_rollouts(value.rollouts)
     return _write_members(members)
 
@@ -147,18 +143,12 @@ def parse_run_metadata(data: bytes, reader: str = "") -> RunMetadata:
         value = upgrade_metadata(value, version)
     retained: tuple[RetainedCopy, ...] = ()
     if value.get("retainedCopies"):
-        from gitsched.render.retained_copies import read_retained_copies  # most outputs have none
-
         retained = read_retained_copies(value["retainedCopies"])
     undelivered: tuple[Key, ...] = ()
     if isinstance(value.get("undelivered"), list):
-        from gitsched.render.retained_copies import read_key  # as above
-
         undelivered = tuple(key for entry in value["undelivered"] if (key := read_key(entry)) is not None)
     rollouts: tuple[RolloutRecord, ...] = ()
     if value.get("rollouts"):
-        from gitsched.render.rollout_records import read_rollouts  # as above
-
         rollouts = read_rollouts(value["rollouts"])
     retiring, workloads, unclaimed = as_object(value.get("retiring")), value.get("workloads"), value.get("unclaimed")
     return RunMetadata(

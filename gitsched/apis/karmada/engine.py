@@ -15,15 +15,29 @@ from gitsched.apis.capabilities import ChangeProposal, Companions, Continuation,
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.autoscalers import NO_AUTOSCALERS
 from gitsched.apis.karmada.binding.binding_decision import decide_binding, run_passes
+from gitsched.apis.karmada.binding.repeated_binding import are_bindings_plain, is_repeated
 from gitsched.apis.karmada.binding.scheduling_pass import apply_overrides, find_decisive_pass, mark_suspended
 from gitsched.apis.karmada.binding.unscheduled_outcomes import keep_previous
 from gitsched.apis.karmada.cluster.availability import list_reported_unready, list_unavailable
+from gitsched.apis.karmada.companions import describe_selection, list_companions
 from gitsched.apis.karmada.dependencies.attached_binding import Attachment
 from gitsched.apis.karmada.dependencies.dependencies_distributor import DependenciesDistributor
 from gitsched.apis.karmada.dependencies.references import depends_on
+from gitsched.apis.karmada.explanation.rebalance_effect import explain_rebalancer, explain_unmoved
 from gitsched.apis.karmada.observed_decisions import list_observed_decisions
+from gitsched.apis.karmada.policy.near_selection import describe_near_selections
 from gitsched.apis.karmada.queue.coupled_decisions import needs_queue
 from gitsched.apis.karmada.reschedule_triggers import NO_TRIGGERS
+from gitsched.apis.karmada.simulation import (
+    describe_remedy,
+    evaluates_alike,
+    find_relevant_clusters,
+    list_concerned,
+    list_free_capacity,
+    make_reschedule_request,
+    make_rescheduling_document,
+    read_resource_request,
+)
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.karmada.warnings import find_policy_warnings
 from gitsched.apis.policy_api import PolicyEngine
@@ -134,8 +148,6 @@ class KarmadaEngine(PolicyEngine):
         return (after.records, after.findings) == (before.records, before.findings) and not after.pending
 
     def repeats(self, template: Document, outcome: Outcome, /) -> bool:
-        from gitsched.apis.karmada.binding.repeated_binding import are_bindings_plain, is_repeated  # only where records changed
-
         if self.dependencies is not None or self.state.queue is not None or not are_bindings_plain(self.state):
             return False
         return is_repeated(self.state, template, outcome)
@@ -168,13 +180,9 @@ class KarmadaEngine(PolicyEngine):
         return f"set spec.propagateDeps: true in {policy.key.title}"
 
     def describe_selection(self, template: Document, companions: Iterable[Document], /) -> str:
-        from gitsched.apis.karmada.companions import describe_selection  # only for companions that no policy selects
-
         return describe_selection(self.state, template, companions)
 
     def describe_near_selections(self, templates: Iterable[Document], /) -> Mapping[Key, str]:
-        from gitsched.apis.karmada.policy.near_selection import describe_near_selections  # only for objects that no policy selects
-
         return describe_near_selections(self.state, templates)
 
     def _reconcile_rebalancers(self) -> None:
@@ -191,8 +199,6 @@ class KarmadaEngine(PolicyEngine):
         self.time: datetime | None = triggers.time
 
     def _explain_unmoved(self, template: Document) -> str:
-        from gitsched.apis.karmada.explanation.rebalance_effect import explain_unmoved  # few runs handle a rebalancer
-
         return explain_unmoved(self.state, template)
 
     def expired_documents(self) -> Iterable[ExpiredDocument]:
@@ -321,8 +327,6 @@ class KarmadaEngine(PolicyEngine):
 
     def explain(self, template: Document) -> Explanation | None:
         if template.key.kind == names.REBALANCER and template.key.group == names.APPS_GROUP:
-            from gitsched.apis.karmada.explanation.rebalance_effect import explain_rebalancer
-
             return explain_rebalancer(self.state, template, self.decide)
         from gitsched.apis.karmada.explanation.decision import explain
 
@@ -344,40 +348,26 @@ class KarmadaEngine(PolicyEngine):
         return propose(self.state, template, policy, find_decisive_pass(passes), cluster)
 
     def free_capacity(self) -> Mapping[str, Capacity | None]:
-        from gitsched.apis.karmada.simulation import list_free_capacity
-
         return list_free_capacity(self.state.fleet)
 
     def resource_request(self, template: Document, cluster: str) -> tuple[tuple[str, int], ...]:
-        from gitsched.apis.karmada.simulation import read_resource_request
-
         return read_resource_request(self.state, template, cluster)
 
     def relevant_clusters(self, template: Document) -> frozenset[str] | None:
-        from gitsched.apis.karmada.simulation import find_relevant_clusters
-
         return (
             None if self.state.queue is not None else find_relevant_clusters(self.state, template, self._find_attachment(template))
         )
 
     def list_concerned(self, index: TemplateIndex, clusters: frozenset[str], /) -> frozenset[Key]:
-        from gitsched.apis.karmada.simulation import list_concerned
-
         return frozenset(index) if self.state.queue is not None else list_concerned(self.state, index, clusters)
 
     def evaluates_alike(self, placement: PlacementSummary, api: tuple[str, str], cluster: str, /) -> bool:
-        from gitsched.apis.karmada.simulation import evaluates_alike
-
         return evaluates_alike(self.state, placement, api, cluster)
 
     def make_rescheduling_document(self, templates: Iterable[Document]) -> Document:
-        from gitsched.apis.karmada.simulation import make_rescheduling_document
-
         return make_rescheduling_document(templates)
 
     def make_reschedule_request(self, templates: Iterable[Document], ttl: timedelta | None) -> Document:
-        from gitsched.apis.karmada.simulation import make_reschedule_request
-
         return make_reschedule_request(self.state, templates, ttl)
 
     def list_pending_requests(self) -> Iterable[Key]:
@@ -389,11 +379,7 @@ class KarmadaEngine(PolicyEngine):
         return adopt_workloads(self.state, workloads, running)
 
     def list_companions(self, templates: Iterable[Document], among: Mapping[Key, Document] | None = None) -> Companions:
-        from gitsched.apis.karmada.companions import list_companions
-
         return list_companions(self.state, templates, self.state.snapshot.templates if among is None else among)
 
     def describe_remedy(self, template: Document, kept: Outcome, rescheduled: Outcome | None, expected: Outcome, /) -> str:
-        from gitsched.apis.karmada.simulation import describe_remedy
-
         return describe_remedy(self.state, template, kept, rescheduled, expected)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from gitsched.kinds.kind import Replicas
+from gitsched.kinds.replicas import divide_component, read_replicas
 from gitsched.kinds.table import find_kind
 from gitsched.model.document import Body, Document, get_field, list_objects
 from gitsched.model.quantity import Quantity, add_quantities, count_quantity, parse_quantity
@@ -121,8 +122,6 @@ def _read_by_rule(template: Document, rule: Replicas) -> ReplicaRequirements:
 
     Source: karmada/pkg/resourceinterpreter/default/thirdparty/resourcecustomizations.
     """
-    from gitsched.kinds.replicas import read_replicas  # only for these kinds
-
     found = read_replicas(template.body, rule)
     if found is None:
         path = rule.path or rule.components[0].path or rule.components[0].replicas
@@ -180,8 +179,6 @@ def revise_replicas(
 def revise_copy(template: Document, requirements: ReplicaRequirements, replicas: int) -> tuple[tuple[str, int], ...]:
     """Return the changes to one copy of a manifest that give it this many replicas, without a Job's completions."""
     if requirements.rule is not None:
-        from gitsched.kinds.replicas import divide_component  # only for these kinds
-
         return divide_component(template.body, requirements.rule, replicas)
     return ((requirements.replicas_path, replicas),) if requirements.replicas_path is not None else ()
 

@@ -19,6 +19,7 @@ from gitsched.apis.karmada.binding.resource_binding import (
     read_previous,
 )
 from gitsched.apis.karmada.cluster.candidates import ClusterReadings, read_clusters
+from gitsched.apis.karmada.cluster.missing_clusters import count_other_clusters, find_missing_clusters
 from gitsched.apis.karmada.cluster.taints import NO_TAINT_POLICIES, ClusterTaintPolicies, find_unready_clusters, read_taint_policies
 from gitsched.apis.karmada.components import make_sets, read_bound_requirements, read_workload_components
 from gitsched.apis.karmada.failover.failover import Failover
@@ -41,6 +42,7 @@ from gitsched.apis.karmada.policy.propagation_policy import (
 )
 from gitsched.apis.karmada.reschedule_triggers import NO_TRIGGERS, RescheduleTriggers
 from gitsched.apis.karmada.settings import SETTINGS, KarmadaConfig
+from gitsched.apis.karmada.variant_requirements import VariantRequirements, read_variant_requirements
 from gitsched.apis.registered import Registered
 from gitsched.apis.replicas import AUTOSCALER_KINDS
 from gitsched.apis.snapshot import DEFINITION_KIND, Snapshot, list_definitions
@@ -57,7 +59,6 @@ if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config
     from gitsched.apis.karmada.binding_queue import BindingQueue
     from gitsched.apis.karmada.custom_interpreters import InterpretedKinds
-    from gitsched.apis.karmada.variant_requirements import VariantRequirements
 
 
 _POLICY_KINDS = ((names.POLICY_GROUP, names.POLICY), (names.POLICY_GROUP, names.CLUSTER_POLICY))
@@ -231,8 +232,6 @@ class KarmadaState:
 
     def find_missing_clusters(self) -> tuple[Finding, ...]:
         """Return the finding that only other APIs have clusters, if policies select a workload."""
-        from gitsched.apis.karmada.cluster.missing_clusters import find_missing_clusters
-
         return find_missing_clusters(self.other_clusters, self.snapshot.templates.values(), self.find_policy)
 
     def find_record(self, template: Document) -> Body | None:
@@ -271,8 +270,6 @@ class KarmadaState:
             return None
         known = self._variant_requirements.get(template.key)
         if known is None or known[0] is not variants or known[1] is not template:
-            from gitsched.apis.karmada.variant_requirements import read_variant_requirements  # few sources have variants
-
             known = variants, template, read_variant_requirements(template, variants, self.declared_paths)
             self._variant_requirements[template.key] = known
         return known[2]
@@ -358,8 +355,6 @@ class KarmadaState:
 
 
 def _count_other_clusters(snapshot: Snapshot) -> Mapping[tuple[str, str], int]:
-    from gitsched.apis.karmada.cluster.missing_clusters import count_other_clusters  # almost every source has a Cluster
-
     return count_other_clusters(snapshot)
 
 

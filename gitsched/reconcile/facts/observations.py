@@ -14,6 +14,7 @@ from gitsched.decide.registry import policy_apis
 from gitsched.model.finding import Finding
 from gitsched.model.observation import MetricFailure, MetricQuery, Observations, read_observations
 from gitsched.model.rollouts import ROLLOUT_KIND
+from gitsched.reconcile.facts.cluster_statuses import ROLLOUT_CODE, add_cluster_reports, list_recent_commits, observe_statuses
 from gitsched.reconcile.facts.observation_options import ObservationOptions
 from gitsched.reconcile.run import NOTHING_OBSERVED, Fetched, ObservationResult, RunContext
 from gitsched.reconcile.source.source_tree import read_source_tree
@@ -45,12 +46,6 @@ def observe(context: RunContext, fetched: Fetched, source: SourceTree, now: date
             result = _merge_results(result, found._replace(findings=locate_finding_resources(found.findings, documents)))
         clusters = list_reporting_clusters(api.delivery_reports, source) if api.delivery_reports is not None else set[str]()
         if clusters and api.delivery_reports is not None:
-            from gitsched.reconcile.facts.cluster_statuses import (  # few rollouts wait for reports
-                add_cluster_reports,
-                list_recent_commits,
-                observe_statuses,
-            )
-
             options, code = _make_options(context, fetched, source.config), api.delivery_reports.unknown_code
             commits = list_recent_commits(fetched.output.repository, fetched.output_head)
             result = observe_statuses(result, code, statuses, commits, clusters, record, options, now)
@@ -70,8 +65,6 @@ def observe_all_statuses(
     observed: ObservationResult = NOTHING_OBSERVED,
 ) -> ObservationResult:
     """Add the commit statuses of clusters, where the settings say who reports them."""
-    from gitsched.reconcile.facts.cluster_statuses import ROLLOUT_CODE, list_recent_commits, observe_statuses  # most have no forge
-
     statuses, options = fetched.trusted.config.observations.statuses, _make_options(context, fetched, config)
     commits = list_recent_commits(fetched.output.repository, fetched.output_head)
     return observe_statuses(observed, ROLLOUT_CODE, statuses, commits, clusters, fetched.record, options, now)

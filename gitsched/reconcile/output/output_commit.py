@@ -42,6 +42,7 @@ from gitsched.reconcile.run import (
     StateUpdate,
     Written,
 )
+from gitsched.reconcile.source.settled_files import list_settled
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
 from gitsched.render.output_files import FREEZE, GITATTRIBUTES_FILE, HYDRATOR_METADATA, README, RUN_METADATA
 from gitsched.render.run_metadata import GITATTRIBUTES, RunMetadata
@@ -240,8 +241,6 @@ def _list_settled(fetched: Fetched, output_tree: str, state: CompleteState) -> M
     """Return the broken files that the next plan need not read again; None if it has to be complete."""
     if not state.used_versions:
         return {}
-    from gitsched.reconcile.source.settled_files import list_settled  # most sources are valid
-
     return list_settled(fetched, output_tree, state.used_versions)
 
 

@@ -11,11 +11,11 @@ from gitsched.manifests.parsed_file import ParsedDocument, ParsedFile
 from gitsched.model.document import parse_api_group
 from gitsched.model.finding import Finding, Location
 from gitsched.reconcile.cache.caches import ParseCache
+from gitsched.reconcile.source.last_valid_documents import RestoredFile, keep_version
 from gitsched.reconcile.source.source_reader import SourceReader
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
 
 if TYPE_CHECKING:
-    from gitsched.reconcile.source.last_valid_documents import RestoredFile
     from gitsched.reconcile.source.source_history import SourceHistory
 
 OpenHistory = Callable[[], "SourceHistory"]
@@ -53,8 +53,6 @@ def read_valid_config(
         before = reader.read(version.blob, FILE, version.repository)
         parsed = _find_config_document(before)
         if parsed is not None:
-            from gitsched.reconcile.source.last_valid_documents import keep_version  # most settings are valid
-
             return parse_config(parsed.body.get("spec") or {}), [], False, keep_version(version, before)
     return Config(), [make_no_config_finding()], False, None
 

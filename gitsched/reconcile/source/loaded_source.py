@@ -15,11 +15,11 @@ from gitsched.reconcile.builds.remote_policy import decide_remotes
 from gitsched.reconcile.cache.caches import TreeCache
 from gitsched.reconcile.run import Fetched, RunContext
 from gitsched.reconcile.source.config_file import OpenHistory
+from gitsched.reconcile.source.source_history import SourceHistory
 from gitsched.reconcile.source.source_tree import read_source_tree
 
 if TYPE_CHECKING:
     from gitsched.model.commit import Commit
-    from gitsched.reconcile.source.source_history import SourceHistory
 
 
 def load(context: RunContext, fetched: Fetched, *, check_output: bool = True) -> SourceTree:
@@ -90,8 +90,6 @@ def read_source_at(context: RunContext, fetched: Fetched, commit: Commit) -> Sou
 def _prepare_history(context: RunContext, fetched: Fetched) -> OpenHistory:
     @cached
     def open_history() -> SourceHistory:
-        from gitsched.reconcile.source.source_history import SourceHistory  # only for what is broken
-
         return SourceHistory(context, fetched)
 
     return open_history

@@ -25,6 +25,15 @@ from gitsched.reconcile.source.config_file import (
     read_valid_config,
 )
 from gitsched.reconcile.source.file_selection import choose_reading_rules
+from gitsched.reconcile.source.hidden_sources import find_hidden_sources
+from gitsched.reconcile.source.last_valid_documents import LastValidDocuments, RestoredFile
+from gitsched.reconcile.source.lost_documents import (
+    find_lost_documents,
+    find_unverified_files,
+    list_restored_findings,
+    make_unverified_finding,
+)
+from gitsched.reconcile.source.settled_files import list_used_versions
 from gitsched.reconcile.source.source_reader import (
     DEFINITION_KIND,
     SourceReader,
@@ -45,7 +54,6 @@ if TYPE_CHECKING:
     from gitsched.manifests.sourceignore import SourceIgnore
     from gitsched.reconcile.builds.kustomizations import KustomizedTree
     from gitsched.reconcile.source.file_version import FileVersion
-    from gitsched.reconcile.source.last_valid_documents import RestoredFile
 
 _ROOT_NAMES = (*KUSTOMIZATION_NAMES, CHART_FILE)
 
@@ -169,8 +177,6 @@ def _read_files(request: _Request, selection: _Selection, reader: SourceReader, 
     followed = selection.wanted if progress is None else follow(selection.wanted, "reading files", progress)
     files = {entry.path: read_source_file(entry.path, entry.blob, reader) for entry in followed}
     if selection.ignore is not None and not has_policy_documents(files.values()):
-        from gitsched.reconcile.source.hidden_sources import find_hidden_sources  # most sources have policies
-
         every = select_entries(selection.entries, selection.manifests, request.roots, None)
         unread = [entry for entry in every if entry.path not in files]
         findings += find_hidden_sources(request.repository, unread, selection.ignore, files)
@@ -268,14 +274,10 @@ def _list_restored_findings(
     """Return all findings of a tree, those about restored files and their history at the end."""
     findings = list(contents.findings)
     if contents.restored:
-        from gitsched.reconcile.source.lost_documents import list_restored_findings  # most sources are valid
-
         findings += list_restored_findings(contents.restored, kept, contents.files)
     if request.open_history is not None and (contents.restored or was_built):
         findings += request.open_history().list_findings()
     if contents.unverified:
-        from gitsched.reconcile.source.lost_documents import make_unverified_finding
-
         findings.append(make_unverified_finding(contents.unverified))
     return findings
 
@@ -287,8 +289,6 @@ def _list_used_versions(request: _Request, selection: _Selection, contents: _Con
         return None
     if not contents.restored or request.open_history is None:
         return {}
-    from gitsched.reconcile.source.settled_files import list_used_versions  # most sources are valid
-
     return list_used_versions(contents.restored, contents.files, request.open_history())
 
 
@@ -334,19 +334,13 @@ def _restore_last_valid(
         file.file.others or file.file.status in ("not-a-resource", "invalid") for file in files.values()
     )
     if has_unread and open_history is not None:
-        from gitsched.reconcile.source.lost_documents import find_lost_documents  # not without any other YAML
-
         lost = find_lost_documents(files, reader, open_history())
     restored: dict[str, RestoredFile] = {}
     failed: tuple[str, ...] = ()
     if lost or any(file.broken or file.file.reason == NOT_YAML for file in files.values()):
-        from gitsched.reconcile.source.last_valid_documents import LastValidDocuments  # most sources are valid
-
         find_versions = open_history().list_versions if open_history is not None else lambda _: ()
         last_valid = LastValidDocuments(reader, find_versions)
         restored, failed = last_valid.restore_all(files, lost), tuple(last_valid.failed)
     if not has_unread or open_history is None:
         return restored, failed
-    from gitsched.reconcile.source.lost_documents import find_unverified_files
-
     return restored, tuple(dict.fromkeys((*failed, *find_unverified_files(files, restored, open_history()))))

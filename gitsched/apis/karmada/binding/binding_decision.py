@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 
 from gitsched.apis.karmada import names
+from gitsched.apis.karmada.binding.held_binding import drop_lost_clusters, find_hold, hold_binding, hold_unselected
 from gitsched.apis.karmada.binding.resource_binding import SchedulingPass, binding_key, is_rebalance_pending, read_previous
 from gitsched.apis.karmada.binding.scheduling_pass import list_previous_targets, run_pass
 from gitsched.apis.karmada.binding.unscheduled_outcomes import (
@@ -18,6 +19,7 @@ from gitsched.apis.karmada.dependencies.attached_binding import Attachment
 from gitsched.apis.karmada.dependencies.dependencies_distributor import DependenciesDistributor
 from gitsched.apis.karmada.policy.policy_options import MissingPrerequisite, find_missing_prerequisite
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
+from gitsched.apis.karmada.preferred_clusters import find_preference_findings
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.karmada.warnings import find_binding_warnings
 from gitsched.apis.registered import Registered
@@ -45,8 +47,6 @@ def decide_binding(
     before = list_previous_targets(passes[0].previous.clusters, record)
     snapshot, needs_holds = state.snapshot, state.snapshot.load_holds is not None and not state.snapshot.fixed
     if needs_holds and (snapshot.has_adopted or _leaves_clusters(passes, state.fleet.index)):
-        from gitsched.apis.karmada.binding.held_binding import drop_lost_clusters, find_hold, hold_binding  # few workloads move
-
         scheduled = drop_lost_clusters(state, template, record)
         if scheduled is not record:
             passes, record = run_passes(state, dependencies, template, policy, scheduled, attachment), scheduled
@@ -93,8 +93,6 @@ def _decide_unselected(
         if kept is not None or attachment is None:
             return kept or wait_for_policy(state, template, claim)
     if record is not None and state.snapshot.load_holds is not None:
-        from gitsched.apis.karmada.binding.held_binding import hold_unselected  # few workloads lose their policy
-
         held = hold_unselected(state, template, attachment, record)
         if held is not None:
             return held
@@ -104,8 +102,6 @@ def _decide_unselected(
 
 def _report_preference(state: KarmadaState, template: Document, outcome: Outcome, last: SchedulingPass | None) -> Outcome:
     """Add the findings about the preferred clusters of a workload."""
-    from gitsched.apis.karmada.preferred_clusters import find_preference_findings  # few workloads name clusters
-
     findings = tuple(find_preference_findings(state, template, last))
     return outcome._replace(findings=(*outcome.findings, *findings), has_preference=last is not None)
 
