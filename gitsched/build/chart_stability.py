@@ -16,6 +16,7 @@ from gitsched.build.commit_files import BuildProblem, join_path
 from gitsched.build.scratch import InputError
 from gitsched.build.template_scanner import replace_calls, scan_template
 from gitsched.build.unstable_functions import FUNCTIONS, LOOKUP, write_definitions
+from gitsched.manifests.kubectl_reading import READINGS
 from gitsched.model.bisection import bisect_failures
 
 _EVALUATE = b"tpl"
@@ -55,12 +56,12 @@ class _MachineError(Exception):
 
 def is_error(problem: BuildProblem) -> bool:
     """Return whether nothing is built because of a problem."""
-    return problem.code != "helm-lookup"
+    return problem.code not in ("helm-lookup", *READINGS)
 
 
 def is_repeatable(problem: BuildProblem) -> bool:
     """Return whether a problem of a chart is one in each run with the same files and programs."""
-    return problem.code in ("helm-random", "helm-lookup")
+    return problem.code in ("helm-random", "helm-lookup", *READINGS)
 
 
 def check_stable(charts: ChartSources, output: bytes, render: Render) -> list[BuildProblem]:

@@ -16,9 +16,11 @@ from gitsched.build.chart_stability import ChartSources, check_stable, is_error
 from gitsched.build.commit_files import BuildProblem
 from gitsched.build.process import DEFAULT_LIMITS, BuildLimits
 from gitsched.build.scratch import run_on_files, select_contents
+from gitsched.manifests.kubectl_reading import find_kubectl_reading
 from gitsched.model.errors import Permanent
+from gitsched.render.yaml import dump
 
-_FORMAT = 3
+_FORMAT = 4
 """Changes with what `ChartResult` means, so that cached results of other versions are not read."""
 _DOCUMENT = re.compile(rb"^---[ \t]*\n", re.MULTILINE)
 _SOURCE = re.compile(rb"\A(?:[ \t]*\n)*# Source: ([^\n]*)\n")
@@ -82,8 +84,25 @@ def render_chart(chart: ChartFiles, blobs: Mapping[str, bytes], helm: Builder, l
         chart.request.chart, (chart.request.chart,), {path: contents[path] for path in chart.files}, chart.list_inline_files()
     )
     problems = check_stable(sources, done, lambda changed: _run(chart, {**contents, **changed}, helm, limits))
-    objects = () if any(map(is_error, problems)) else _split(chart, done)
-    return ChartResult(tuple(objects), tuple(problems))
+    if any(map(is_error, problems)):
+        return ChartResult((), tuple(problems))
+    objects = [_read_as_kubectl(rendered, main) for rendered in _split(chart, done)]
+    problems += dict.fromkeys(problem for _, found in objects for problem in found)
+    return ChartResult(tuple(rendered for rendered, _ in objects), tuple(problems))
+
+
+def _read_as_kubectl(rendered: RenderedObject, main: str) -> tuple[RenderedObject, list[BuildProblem]]:
+    """Return an object whose text all readers of Kubernetes read as Argo CD and Flux do, who read what helm prints with that of kubectl,
+    and a warning for each key and value that kustomize reads differently."""
+    try:
+        reading = find_kubectl_reading(rendered.text.decode("utf-8"))
+    except UnicodeDecodeError:
+        return rendered, []
+    if reading is None:
+        return rendered, []
+    path = rendered.path or main
+    problems = [BuildProblem(one.code, f"{one.message}; delivered as kubectl reads it", path) for one in reading.differences]
+    return rendered._replace(text=dump(reading.value).encode("utf-8")), problems
 
 
 def _run(chart: ChartFiles, contents: Mapping[str, bytes], helm: Builder, limits: BuildLimits) -> bytes | str:

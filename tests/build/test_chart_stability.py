@@ -167,7 +167,7 @@ CHART = {
     "c/Chart.yaml": "apiVersion: v2\nname: c\nversion: 1.0.0\n",
     "c/values.yaml": "{d: {one: 1, two: 2}, text: none}\n",
     "c/templates/_a.tpl": '{{ define "a" }}{{ keys .d | sortAlpha | join "," }}{{ end }}\n',
-    "c/templates/a.yaml": MAP + '  a: {{ include "a" .Values }}\n  n: "{{ keys .Values | len }}"\n',
+    "c/templates/a.yaml": MAP + '  a: {{ include "a" .Values }}\n  count: "{{ keys .Values | len }}"\n',
 }
 
 
@@ -233,7 +233,7 @@ def test_the_call_that_changes_the_output_is_named(
 
 def test_lookup_in_a_chart_that_evaluates_texts_is_a_warning() -> None:
     lines = (
-        '  {{ lookup "v1" "Secret" "a" "b" | typeOf | len }}: {{ tpl `x` . }}\n',
+        '  l{{ lookup "v1" "Secret" "a" "b" | typeOf | len }}: {{ tpl `x` . }}\n',
         '  a: {{ lookup "v1" "Secret" "a" "c" | default `randAlpha` }}\n',
     )
     result = render({**CHART, **add("".join(lines))}, chart="c")

@@ -12,7 +12,9 @@ from gitsched.build.chart_files import ChartRequest, resolve_chart
 from gitsched.build.commit_files import BuildProblem
 from gitsched.build.helm import ChartResult, compute_chart_key, find_helm, render_chart
 from gitsched.build.process import BuildLimits
+from gitsched.manifests.parser import parse_file
 from tests.build.test_closure import Commit
+from tests.fuzz.kubernetes_readers import read_with_kubectl
 
 pytestmark = pytest.mark.needs("helm")
 
@@ -214,3 +216,26 @@ def test_the_key_changes_with_everything_that_is_read() -> None:
     keys.add(compute_chart_key(resolve_chart(requests[0], other), helm))
     keys.add(compute_chart_key(resolve_chart(requests[0], commit), helm._replace(version="helm v9")))
     assert len(keys) == len(requests) + 2
+
+
+AMBIGUOUS = (
+    "apiVersion: example.com/v1\nkind: Example\nmetadata: {name: a, labels: {a: b}}\nspec:\n  n: one\n  2: two\n"
+    "  mode: on\n  day: 2026-01-02\n  texts: [\"n\", 'on']\n"
+)
+"""An object that kustomize refuses, or reads otherwise than kubectl."""
+
+
+def test_what_kustomize_reads_differently_is_delivered_as_kubectl_reads_it() -> None:
+    plain = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\ndata: {a: b} # as it is\n"
+    result = render(CHART | {"charts/web/templates/a.yaml": AMBIGUOUS, "charts/web/templates/b.yaml": plain})
+    codes = ("non-string-key", "non-string-key", "ambiguous-value", "ambiguous-value")
+    assert [(one.code, one.path) for one in result.problems] == [(code, "charts/web/templates/a.yaml") for code in codes]
+    assert result.problems[0].message == (
+        "kubectl reads the key n as false, and kustomize as a text: quote it; delivered as kubectl reads it"
+    )
+    texts = {one.path: one.text for one in result.objects}
+    assert texts["charts/web/templates/b.yaml"].decode() == plain
+    delivered = texts["charts/web/templates/a.yaml"]
+    (wanted,) = read_with_kubectl([AMBIGUOUS.encode()])
+    assert read_with_kubectl([delivered]) == [wanted]
+    assert parse_file(delivered, path="a.yaml", validate=None).issues == ()
