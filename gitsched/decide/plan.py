@@ -5,7 +5,7 @@ output tree = plan(source commit, previous output, observations, now)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from gitsched.decide.relations.relation_database import PlanRelations
     from gitsched.decide.rollouts.waves import RolloutGate
     from gitsched.model.document import Key
+    from gitsched.model.finding import Finding
     from gitsched.model.planned_files import PlannedFile
     from gitsched.model.scheduling import Outcome
 
@@ -80,18 +81,7 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     caches = caches or InMemoryCaches()
     source, decisions = _decide(source, caches.decisions)
     decisions = decisions if decisions.tenancy is None else drop_left_clusters(source, decisions)
-    catalog = decisions.catalog
-    bundles = tuple(entry for key, entry in catalog.templates.items() if key[:2] == BUNDLE_KIND)
-    unmatched = find_unmatched(catalog.api_documents, bundles, catalog.broken, decisions.engines, decisions.findings)
-    decisions = decisions._replace(findings=(*decisions.findings, *unmatched))
-    if any(policy_apis[engine.name].selecting_annotation for engine in decisions.engines if engine.name in policy_apis):
-        from gitsched.decide.unread_annotations import list_unread_annotations  # many sources use no such API
-
-        decisions = decisions._replace(findings=(*decisions.findings, *list_unread_annotations(decisions)))
-    if decisions.catalog.kind_scopes:
-        foreign = list_foreign_kinds(decisions.catalog.kind_scopes)
-        notes = list_foreign_documents(decisions.list_unclaimed(), decisions.catalog.templates, foreign) if foreign else ()
-        decisions = decisions._replace(findings=(*decisions.findings, *notes))
+    decisions = decisions._replace(findings=(*decisions.findings, *_find_unread(decisions)))
     changes = find_changes(source, decisions)
     changes, withheld = withhold_changes(source, changes)
     changes = report_changes(source, changes)
@@ -141,6 +131,20 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
         rollout_records=rollouts.records,
         adopted=adopted,
     )
+
+
+def _find_unread(decisions: DecisionSet) -> Iterator[Finding]:
+    """Yield the findings about selectors that select nothing, annotations that no API reads, and documents of APIs that are not read."""
+    catalog = decisions.catalog
+    bundles = tuple(entry for key, entry in catalog.templates.items() if key[:2] == BUNDLE_KIND)
+    yield from find_unmatched(catalog.api_documents, bundles, catalog.broken, decisions.engines, decisions.findings)
+    if any(policy_apis[engine.name].selecting_annotation for engine in decisions.engines if engine.name in policy_apis):
+        from gitsched.decide.unread_annotations import list_unread_annotations  # many sources use no such API
+
+        yield from list_unread_annotations(decisions)
+    foreign = list_foreign_kinds(catalog.kind_scopes) if catalog.kind_scopes else {}
+    if foreign:
+        yield from list_foreign_documents(decisions.list_unclaimed(), catalog.templates, foreign)
 
 
 class _Directories(NamedTuple):

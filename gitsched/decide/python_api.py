@@ -97,6 +97,30 @@ class Schedule(NamedTuple):
 
 
 @gc_paused()
+def _decide_isolated(
+    raw: list[RawDocument],
+    records: Mapping[Key, Body],
+    decide_all: Callable[[Iterable[RawDocument], Mapping[Key, Body]], DecisionSet],
+) -> tuple[DecisionSet, list[Finding], list[Body]]:
+    """Return the decisions, the findings about them, and the records that stay of documents that a bug concerns."""
+    try:
+        decisions = decide_all(raw, records)
+    except Exception as error:
+        if not is_bug(error):
+            raise
+    else:
+        return decisions, list(decisions.findings), []
+
+    def decide_without(documents: Iterable[RawDocument], isolated: Isolated) -> tuple[DecisionSet, Isolated]:
+        owned = OwnedRecords(records).list_of(isolated.skipped) if isolated.skipped else ()
+        left_out = {*isolated.records, *owned}
+        return decide_all(documents, {key: body for key, body in records.items() if key not in left_out}), isolated
+
+    decisions, isolated = isolate_faults(raw, records, decide_without, lambda made: made[0])
+    kept = [records[key] for key in OwnedRecords(records).list_of(isolated.skipped)] if isolated.skipped else []
+    return decisions, [*decisions.findings, *isolated.findings], kept
+
+
 def schedule(
     documents: Iterable[Body],
     *,
@@ -150,23 +174,7 @@ def schedule(
     def decide_all(documents: Iterable[RawDocument], known: Mapping[Key, Body]) -> DecisionSet:
         return decide(documents, known, settings, at or time, time, None, observations, once=True)
 
-    kept: list[Body] = []
-    try:
-        decisions = decide_all(raw, records)
-        found = list(decisions.findings)
-    except Exception as error:
-        if not is_bug(error):
-            raise
-
-        def decide_without(documents: Iterable[RawDocument], isolated: Isolated) -> tuple[DecisionSet, Isolated]:
-            owned = OwnedRecords(records).list_of(isolated.skipped) if isolated.skipped else ()
-            return decide_all(
-                documents, {key: body for key, body in records.items() if key not in {*isolated.records, *owned}}
-            ), isolated
-
-        decisions, isolated = isolate_faults(raw, records, decide_without, lambda made: made[0])
-        found = [*decisions.findings, *isolated.findings]
-        kept = [records[key] for key in OwnedRecords(records).list_of(isolated.skipped)] if isolated.skipped else []
+    decisions, found, kept = _decide_isolated(raw, records, decide_all)
     findings += [*found, *unusable]
     for outcome in decisions.outcomes.values():
         findings += outcome.findings

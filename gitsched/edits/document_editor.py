@@ -73,15 +73,7 @@ class DocumentEditor:
     # Mappings
 
     def _edit_mapping(self, node: Any, place: _Place, before: dict[str, Any], after: dict[str, Any], *, flow: bool) -> None:
-        pairs = {}
-        for name in before:
-            if name in after and before[name] is after[name]:
-                continue
-            pair = find_member(node, name)
-            if pair is not None:
-                pairs[name] = pair
-            elif name not in after or not is_same_json(before[name], after[name]):
-                raise NotEditable(_MERGED)
+        pairs = _find_changed_members(node, before, after)
         added = {name: value for name, value in after.items() if name not in before}
         removed = [pair for name, pair in pairs.items() if name not in after]
         if len(removed) == len(node.value):
@@ -327,3 +319,17 @@ class DocumentEditor:
     def _add(self, start: int, end: int, text: str) -> None:
         if start < end or text:
             self._edits.append(TextEdit(start, end, text))
+
+
+def _find_changed_members(node: Any, before: dict[str, Any], after: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Return the key and value nodes of the members that change or go. Raise NotEditable if one of them is merged into the mapping."""
+    pairs = {}
+    for name in before:
+        if name in after and before[name] is after[name]:
+            continue
+        pair = find_member(node, name)
+        if pair is not None:
+            pairs[name] = pair
+        elif name not in after or not is_same_json(before[name], after[name]):
+            raise NotEditable(_MERGED)
+    return pairs

@@ -77,6 +77,15 @@ def list_data(body: Body) -> list[DataVolume]:
     return list(dict.fromkeys(found))
 
 
+def _read_reference(reference: Body) -> Iterator[DataVolume]:
+    """Yield the claim that a volume refers to, or the template of one that it has itself."""
+    claim = reference.get("claimName")
+    if isinstance(claim, str):
+        yield DataVolume("claim", claim)
+    elif _is_template(reference):
+        yield _describe_claim("claim template", "", reference)
+
+
 def _walk(spec: Body) -> Iterator[DataVolume]:
     """Yield the claims and templates of claims below a value, in the order of the manifest."""
     pending: list[Any] = [spec]
@@ -99,11 +108,7 @@ def _walk(spec: Body) -> Iterator[DataVolume]:
             elif isinstance(name, str) and name.lower().endswith(_TEMPLATE) and _is_template(member):
                 yield _describe_template(member, "" if name.lower() == _TEMPLATE else name)
             elif name == _REFERENCE and isinstance(member, dict):
-                claim = member.get("claimName")
-                if isinstance(claim, str):
-                    yield DataVolume("claim", claim)
-                elif _is_template(member):
-                    yield _describe_claim("claim template", "", member)
+                yield from _read_reference(member)
             elif name not in _SKIPPED:
                 pending.append(member)
 

@@ -241,34 +241,30 @@ def _limited_resources(member: str) -> Check:
         if not isinstance(resources, dict):
             return
         requests, limits = (part if isinstance(part := resources.get(name), dict) else {} for name in ("requests", "limits"))
-        for kind, amounts in (("requests", requests), ("limits", limits)):
-            for name in amounts:
-                if (
-                    "/" not in name
-                    and name not in STANDARD_RESOURCES
-                    and not (name.startswith("hugepages-") or _is_placeholder(name))
-                ):
-                    message = (
-                        f"{_shorten(name)} is no resource of a container: write cpu, memory or ephemeral-storage, or its prefix"
-                    )
-                    yield (member, kind, name), "value-not-allowed", message
-        for name, amount in requests.items():
-            request, limit = parse_quantity(amount), parse_quantity(limits.get(name))
-            is_extended = "/" in name and "kubernetes.io/" not in name
-            if request is None:
-                continue
-            if limit is not None and (request.nano > limit.nano or (is_extended and request.nano != limit.nano)):
-                wanted = "equal" if is_extended else "be at most"
-                message = f"the request of {_shorten(name)}, {amount}, must {wanted} its limit, which is {limits[name]}"
-                yield (member, "requests", name), "out-of-range", message
-            elif is_extended and name not in limits and not _is_placeholder(name):
-                yield (
-                    (member, "requests", name),
-                    "missing-field",
-                    f"a request of {_shorten(name)} needs a limit with the same amount",
-                )
+        for kind, name in (*(("requests", name) for name in requests), *(("limits", name) for name in limits)):
+            if not ("/" in name or name in STANDARD_RESOURCES or name.startswith("hugepages-") or _is_placeholder(name)):
+                message = f"{_shorten(name)} is no resource of a container: write cpu, memory or ephemeral-storage, or its prefix"
+                yield (member, kind, name), "value-not-allowed", message
+        for name in requests:
+            yield from (((member, "requests", name), code, message) for code, message in _compare_amounts(name, requests, limits))
 
     return check
+
+
+def _compare_amounts(name: str, requests: Body, limits: Body) -> Iterable[tuple[str, str]]:
+    """Yield the code and the message of an error if the request of a resource is not one that its limit allows."""
+    request, limit = parse_quantity(requests[name]), parse_quantity(limits.get(name))
+    is_extended = "/" in name and "kubernetes.io/" not in name
+    if request is None:
+        return
+    if limit is not None and (request.nano > limit.nano or (is_extended and request.nano != limit.nano)):
+        wanted = "equal" if is_extended else "be at most"
+        yield (
+            "out-of-range",
+            f"the request of {_shorten(name)}, {requests[name]}, must {wanted} its limit, which is {limits[name]}",
+        )
+    elif is_extended and name not in limits and not _is_placeholder(name):
+        yield "missing-field", f"a request of {_shorten(name)} needs a limit with the same amount"
 
 
 def _refers(path: str, lists: str, inner: str, member: str, target: str, key: str, more: str = "") -> Check:

@@ -278,17 +278,7 @@ class _FileParser:
                 body = {"apiVersion": version, "kind": kind, **body}
             item_class = classify_document(body)
             if item_class is RESOURCE:
-                errors, warnings = (
-                    [error for error in found if locations[item] <= (error.line, error.column) < ends[item]]
-                    for found in (builder.errors, builder.warnings)
-                )
-                if len(builder.errors) >= MAX_ISSUES and locations[item] > builder.errors[-1][2:]:
-                    # errors of this item were no longer collected
-                    errors = [
-                        ParseError(
-                            "too-many-problems", "earlier items of the list have too many errors: fix them first", *locations[item]
-                        )
-                    ]
+                errors, warnings = _select_issues(builder, locations[item], ends[item])
                 self._add_document(tree, nodes[item], body, index, item, make_item_spans(body), errors, warnings)
             elif item_class.category == "nameless":
                 self._add_unnamed(tree, nodes[item], item_class)
@@ -395,3 +385,13 @@ def _describe_bug(error: Exception) -> str:
 
 def _error_at(tree: YamlDocument, code: str, message: str) -> ParseError:
     return ParseError(code, message, tree.line + tree.node.start_mark.line + 1, tree.node.start_mark.column + 1)
+
+
+def _select_issues(builder: Constructor, start: tuple[int, int], end: tuple[int, int]) -> tuple[list[ParseError], list[ParseError]]:
+    """Return the errors and warnings about an item of a list, from its position to that of the next one."""
+    errors, warnings = (
+        [error for error in found if start <= (error.line, error.column) < end] for found in (builder.errors, builder.warnings)
+    )
+    if len(builder.errors) >= MAX_ISSUES and start > builder.errors[-1][2:]:  # those of this item were no longer collected
+        errors = [ParseError("too-many-problems", "earlier items of the list have too many errors: fix them first", *start)]
+    return errors, warnings

@@ -57,6 +57,17 @@ def has_key_without_text(text: str) -> bool:
     return _KEY_WITHOUT_TEXT.search(text) is not None
 
 
+def _find_earlier_error(text: str, error: YAMLError, read: int, depth: int, line: int, limits: Limits) -> FirstError | None:
+    """Return an error before a token that cannot be read: what the parser read ahead, from the offset `read` on, may be nested too deep."""
+    if not isinstance(error, ScannerError):
+        return None
+    start = _find_token(error)
+    if depth + text.count("[", read, start) + text.count("{", read, start) < limits.depth:
+        return None
+    earlier = find_first_error(text[:start], line, limits)
+    return earlier if earlier is not None and (earlier.position is None or earlier.position < start) else None
+
+
 def find_first_error(text: str, line: int, limits: Limits) -> FirstError | None:
     """Return the first error that the events of a text show: a limit of depth, nodes or documents, or a syntax error.
 
@@ -90,15 +101,9 @@ def find_first_error(text: str, line: int, limits: Limits) -> FirstError | None:
             if nodes > limits.nodes:
                 return _exceed(event, line, "too-many-nodes", f"the file holds more than {limits.nodes} values")
     except YAMLError as caught:
+        earlier = _find_earlier_error(text, caught, event.end_mark.index if event is not None else 0, depth, line, limits)
         error, position = describe_error(caught, line)
-        if isinstance(caught, ScannerError):
-            start, read = _find_token(caught), event.end_mark.index if event is not None else 0
-            if depth + text.count("[", read, start) + text.count("{", read, start) >= limits.depth:
-                # What was read ahead may exceed a limit, or have an earlier error, before the token that cannot be read.
-                earlier = find_first_error(text[:start], line, limits)
-                if earlier is not None and (earlier.position is None or earlier.position < start):
-                    return earlier
-        return FirstError(error, ended, position)
+        return earlier or FirstError(error, ended, position)
     finally:
         parser.dispose()
     return None

@@ -359,8 +359,8 @@ def read_plan_input(context: RunContext, fetched: Fetched, now: datetime, *, wit
     # or metrics.
     has_reports = not observed.empty and (rollouts is not None or has_delivery_reports(source))
     awaits_statuses = rollouts is not None and own.observations.statuses is not None
-    can_continue = not (has_reports or awaits_statuses or observed.findings or reported.findings)
-    can_continue = can_continue and source.config is own and not lacks_tenants and not contacts
+    is_changed = (observed.findings, reported.findings, contacts, lacks_tenants, source.config is not own)
+    can_continue = not any((has_reports, awaits_statuses, *is_changed))
     return RunInput(made_from, can_continue, reported.changes, facts)
 
 

@@ -32,12 +32,6 @@ def write_retained_copy(copy: RetainedCopy) -> Body:
     return entry
 
 
-def read_retained_copies(value: Any) -> tuple[RetainedCopy, ...]:
-    """Return the copies that entries describe, without entries that are not complete."""
-    entries = value if isinstance(value, list) else []
-    return tuple(copy for entry in entries if (copy := read_retained_copy(as_object(entry))) is not None)
-
-
 def read_retained_copy(entry: Body) -> RetainedCopy | None:
     """Return the copy of an entry, without paths that cannot be those of its objects; None for one that is not complete."""
     workload, cluster, replicas = read_key(entry.get("workload")), entry.get("cluster"), entry.get("replicas")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from gitsched.model.document import Body, Key, list_objects
@@ -10,12 +10,8 @@ from gitsched.model.rollouts import ApprovedFiles, ChangedCluster, HeldFiles, Lo
 from gitsched.model.time import format_time, parse_time
 
 
-def write_rollouts(records: Iterable[RolloutRecord]) -> Body:
-    """Return the rollouts by name, as JSON."""
-    return {record.name: _write_record(record) for record in records}
-
-
-def _write_record(record: RolloutRecord) -> Body:
+def write_rollout(record: RolloutRecord) -> Body:
+    """Return a rollout as JSON, without its name."""
     entry: Body = {
         "clusters": {one.cluster: _write_cluster(one) for one in record.changed},
         "held": [[list(one.workload), one.cluster, list(one.paths)] for one in sorted(record.held)],
@@ -36,14 +32,8 @@ def _write_cluster(one: ChangedCluster) -> Body:
     return entry | ({"state": state} if state else {})
 
 
-def read_rollouts(value: Any) -> tuple[RolloutRecord, ...]:
-    """Parse what `write_rollouts` returns; what is malformed is skipped."""
-    if not isinstance(value, dict):
-        return ()
-    return tuple(_read_record(name, entry) for name, entry in sorted(value.items()) if isinstance(entry, dict))
-
-
-def _read_record(name: str, entry: Body) -> RolloutRecord:
+def read_rollout(name: str, entry: Body) -> RolloutRecord:
+    """Parse what `write_rollout` returns; what is malformed is skipped."""
     unapproved = {(key, cluster) for key, cluster, _ in _read_pairs(entry.get("unapproved"))}
     held = tuple(
         HeldFiles(key, cluster, _read_paths(rest), (key, cluster) not in unapproved)

@@ -15,8 +15,8 @@ from gitsched.model.time import EPOCH, format_time, parse_time
 from gitsched.model.urls import strip_credentials
 from gitsched.render.format_versions import FORMAT_MEMBER, FORMAT_VERSION, check_version, upgrade_metadata
 from gitsched.render.output_files import RUN_METADATA
-from gitsched.render.retained_copies import read_key, read_retained_copies, write_key, write_retained_copy
-from gitsched.render.rollout_records import read_rollouts, write_rollouts
+from gitsched.render.retained_copies import read_key, read_retained_copy, write_key, write_retained_copy
+from gitsched.render.rollout_records import read_rollout, write_rollout
 
 if TYPE_CHECKING:
     from gitsched.model.changes import RetainedCopy
@@ -106,18 +106,15 @@ def write_run_metadata(value: RunMetadata) -> NewBlob:
         "helm": value.builds.helm,
         "keptFiles": dict(value.kept_files),
         "keptRoots": dict(value.builds.kept),
+        "retainedCopies": [write_retained_copy(copy) for copy in value.retained],
+        "rollouts": {record.name: write_rollout(record) for record in value.rollouts},
         "tenants": [dict(tenant) for tenant in value.tenants],
         "unclaimed": value.unclaimed,
+        "undelivered": [write_key(key) for key in value.undelivered],
     }
     members |= {name: member for name, member in optional.items() if member}
     if value.workloads is not None:
         members["workloads"] = dict(value.workloads)
-    if value.retained:
-        members["retainedCopies"] = [write_retained_copy(copy) for copy in value.retained]
-    if value.undelivered:
-        members["undelivered"] = [write_key(key) for key in value.undelivered]
-    if value.rollouts:
-        members["rollouts"] = write_rollouts(value.rollouts)
     return _write_members(members)
 
 
@@ -141,15 +138,7 @@ def parse_run_metadata(data: bytes, reader: str = "") -> RunMetadata:
     value, version = _read_members(data, reader)
     if version != FORMAT_VERSION:
         value = upgrade_metadata(value, version)
-    retained: tuple[RetainedCopy, ...] = ()
-    if value.get("retainedCopies"):
-        retained = read_retained_copies(value["retainedCopies"])
-    undelivered: tuple[Key, ...] = ()
-    if isinstance(value.get("undelivered"), list):
-        undelivered = tuple(key for entry in value["undelivered"] if (key := read_key(entry)) is not None)
-    rollouts: tuple[RolloutRecord, ...] = ()
-    if value.get("rollouts"):
-        rollouts = read_rollouts(value["rollouts"])
+    undelivered, rollouts = value.get("undelivered"), sorted(as_object(value.get("rollouts")).items())
     retiring, workloads, unclaimed = as_object(value.get("retiring")), value.get("workloads"), value.get("unclaimed")
     return RunMetadata(
         source=_as_text(value.get("source")),
@@ -171,10 +160,10 @@ def parse_run_metadata(data: bytes, reader: str = "") -> RunMetadata:
         kept_files=_keep_values(value.get("keptFiles"), str),
         workloads=_keep_values(workloads, int) if isinstance(workloads, dict) else None,
         unclaimed=unclaimed if isinstance(unclaimed, int) else 0,
-        retained=retained,
-        undelivered=undelivered,
+        retained=tuple(filter(None, map(read_retained_copy, list_objects(value.get("retainedCopies"))))),
+        undelivered=tuple(filter(None, map(read_key, undelivered))) if isinstance(undelivered, list) else (),
         guard=as_object(value.get("guard")),
-        rollouts=rollouts,
+        rollouts=tuple(read_rollout(name, entry) for name, entry in rollouts if isinstance(entry, dict)),
         adopted=_keep_values(value.get("adopted"), str),
         tenants=tuple(list_objects(value.get("tenants"))),
         format_version=version,

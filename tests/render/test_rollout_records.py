@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from gitsched.model.document import Key
 from gitsched.model.rollouts import ApprovedFiles, ChangedCluster, HeldFiles, LostCopy, RolloutRecord
-from gitsched.render.rollout_records import read_rollouts, write_rollouts
+from gitsched.render.rollout_records import read_rollout, write_rollout
 
 NOW = datetime(2026, 3, 2, 8, tzinfo=UTC)
 WEB = Key("apps", "Deployment", "shop", "web")
@@ -26,15 +26,14 @@ LOST = RolloutRecord(
 
 def test_records_are_read_back() -> None:
     for record in (PLAIN, LOST):
-        assert read_rollouts(write_rollouts([record])) == (record,)
+        assert read_rollout(record.name, write_rollout(record)) == record
 
 
 def test_a_record_without_lost_clusters_is_written_as_before() -> None:
     entry = {"parent": "1" * 40, "appliedAt": "2026-03-02T08:00:00Z", "state": "Success"}
-    assert write_rollouts([PLAIN]) == {"shop": {"clusters": {"ash": entry}, "held": [[list(WEB), "bru", [PATH]]]}}
+    assert write_rollout(PLAIN) == {"clusters": {"ash": entry}, "held": [[list(WEB), "bru", [PATH]]]}
 
 
 def test_what_is_malformed_is_left_out() -> None:
     malformed = {"clusters": {"ash": {"appliedAt": "soon"}, "bru": 3}, "held": [["web"], 3], "lost": {}, "approved": [[[], "a", 1]]}
-    assert read_rollouts({"shop": malformed, "other": []}) == (RolloutRecord("shop", ()),)
-    assert read_rollouts("nothing") == ()
+    assert read_rollout("shop", malformed) == RolloutRecord("shop", ())

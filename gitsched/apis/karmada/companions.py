@@ -6,7 +6,7 @@ clusters, for example in a backup group, and is rescheduled on its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from gitsched.apis.capabilities import Companions
 from gitsched.apis.companions import CompanionFollowers
@@ -30,25 +30,29 @@ def list_companions(state: KarmadaState, templates: Iterable[Document], among: M
     selects in its namespace.
     """
     chosen = {template.key for template in templates}
-    namespaces = {key.namespace for key in chosen}
     index = CompanionFollowers(among, state.snapshot.config)
-    related = {companion for key in chosen for companion in index.list_companions(key)}
-    wanted = [key for key in among if key.namespace in namespaces or key in related]
+    wanted = _list_near(chosen, among, index)
     policy_of = {key: _find_policy(state, among[key]) for key in wanted}
     workloads = {key: policy_of[key] for key in wanted if state.read_requirements(among[key]).is_workload}
-    objects = {key: policy for key, policy in policy_of.items() if policy and key not in workloads and key not in chosen}
+    objects = {key: policy for key, policy in policy_of.items() if policy and key not in workloads.keys() | chosen}
     users = _list_users(state, workloads, objects, among, index)
     own: list[Document] = []
     shared: list[Document] = []
     for key, policy in objects.items():
-        belonging = users.get(key, set())
-        if belonging & chosen:
-            (own if belonging <= chosen else shared).append(among[key])
-        elif not belonging:
-            alike = {one for one, other in workloads.items() if (other, one.namespace) == (policy, key.namespace)}
-            if alike and alike <= chosen:
-                own.append(among[key])
+        known = users.get(key, set())
+        belonging = known or {one for one, other in workloads.items() if (other, one.namespace) == (policy, key.namespace)}
+        if belonging and belonging <= chosen:
+            own.append(among[key])
+        elif known & chosen:
+            shared.append(among[key])
     return Companions(tuple(own), tuple(shared))
+
+
+def _list_near(chosen: Collection[Key], among: Iterable[Key], index: CompanionFollowers) -> list[Key]:
+    """Return the objects in the namespaces of some workloads, and their companions."""
+    namespaces = {key.namespace for key in chosen}
+    related = {companion for key in chosen for companion in index.list_companions(key)}
+    return [key for key in among if key.namespace in namespaces or key in related]
 
 
 def describe_selection(state: KarmadaState, workload: Document, companions: Iterable[Document]) -> str:

@@ -98,6 +98,12 @@ class _Record(NamedTuple):
         state = str(given or self.state or "PENDING")
         return source_state if self.changed and state in final else state
 
+    def find_reason(self, given: Body | None, final: tuple[str, ...]) -> Body | None:
+        """Return the reason of the state: that of the recorded failure while it counts, else the one in the document."""
+        if not self.has_own_failure(final):
+            return given
+        return None if self.changed else _keep_type(self.status.get("reason"), dict)
+
 
 def _read_record(document: Document, previous: Body | None) -> _Record:
     if previous is None:
@@ -131,7 +137,6 @@ def read_previous(document: Document, previous: Body | None, time: datetime, fin
     retries, next_retry = (None, None) if record.changed else (status.get("retries"), status.get("scheduled_retry"))
     awaiting = record.status if record.unchanged or record.changed else {**source, **record.status}
     source_reason = _keep_type(source.get("reason"), dict)
-    own_reason = None if record.changed else _keep_type(record.status.get("reason"), dict)
     return SchedulingStatus(
         state=state,
         modified=time if record.changed else modified or created or time,
@@ -143,7 +148,7 @@ def read_previous(document: Document, previous: Body | None, time: datetime, fin
         triggered=parse_time(status.get("kube_controller_triggered")),
         retries=_keep_type(retries, int),
         next_retry=parse_time(next_retry),
-        reason=own_reason if record.has_own_failure(final) else source_reason,
+        reason=record.find_reason(source_reason, final),
         owners=owners,
         awaited_cluster=str(awaiting.get("auto_cluster_create_started") or ""),
         migration_timeout=_keep_type(source.get("migration_timeout"), int) or 0,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -256,6 +256,12 @@ def _leave_out_errors(
     return files, _propose(found, starter)[1]
 
 
+def _list_lines(title: str, lines: Iterable[str]) -> str:
+    """Return a paragraph of lines below a title; "" without any."""
+    listed = [f"  {line}" for line in lines]
+    return "\n".join([title, *listed]) + "\n\n" if listed else ""
+
+
 def _propose(found: RecognizedLayout | None, starter: StarterFiles) -> tuple[Mapping[str, str], str]:
     """Return the files to write, by path, and the text about what the repository has."""
     if found is None:
@@ -287,14 +293,8 @@ def _propose(found: RecognizedLayout | None, starter: StarterFiles) -> tuple[Map
         files |= _list_missing_policies(found, starter)
     if not _has_layout(found):
         text += _describe_documents(found)
-    if found.other_tools:
-        text += (
-            "\n".join(["Documents of other tools, which gitsched does not read:", *(f"  {line}" for line in found.other_tools)])
-            + "\n\n"
-        )
-    if layout.notes:
-        text += "\n".join(["Not considered:", *(f"  {note}" for note in layout.notes)]) + "\n\n"
-    return files, text
+    text += _list_lines("Documents of other tools, which gitsched does not read:", found.other_tools)
+    return files, text + _list_lines("Not considered:", layout.notes)
 
 
 def _list_missing_policies(found: RecognizedLayout, starter: StarterFiles) -> dict[str, str]:

@@ -23,6 +23,14 @@ if TYPE_CHECKING:
     from gitsched.report.review import Review
 
 
+def _check_shown(form: str, *options: object) -> None:
+    """Raise UsageError if a saved plan is shown with options that a new plan takes, or as a page."""
+    if any(options) or form == "html":
+        raise click.UsageError(
+            "--show prints a saved plan as text, markdown, json or yaml; it is used without BASE and plan options"
+        )
+
+
 def run(
     base: str | None,
     head: str | None,
@@ -48,10 +56,7 @@ def run(
     _check_selection(base, head, revision, worktree, out)
     paint = output.choose_paint(color)
     if show is not None:
-        if any((base, revision, worktree, out, resilience, wanted)) or form == "html":
-            raise click.UsageError(
-                "--show prints a saved plan as text, markdown, json or yaml; it is used without BASE and plan options"
-            )
+        _check_shown(form, base, revision, worktree, out, resilience, wanted)
         limited = partial(write_markdown, limit=max_chars, identity=comment_id)
         return saved_plan.show_saved_plan(show, form, limited, paint, each=each)
 

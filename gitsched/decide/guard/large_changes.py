@@ -286,11 +286,9 @@ def may_exceed_limit(
         percent = config.limits.get(scope, {}).get(effect)
         if percent is None or (scope == "fleet" and workloads <= MIN_PERCENT_SIZE):
             continue
-        least = MIN_PERCENT_SIZE + 1  # the limit applies to nothing smaller
-        if effect in ("removed", "moved"):
-            size = count(scope, name)
-        else:
-            size, least = (replicas if scope == "fleet" else 0), (least if scope == "workload" else 1)
+        size = count(scope, name) if effect in ("removed", "moved") else replicas if scope == "fleet" else 0
+        # A limit applies to nothing smaller; one of replicas does so for each workload.
+        least = 1 if effect not in ("removed", "moved") and scope != "workload" else MIN_PERCENT_SIZE + 1
         if 100 * amount > percent * max(size, least):
             return True
     return False

@@ -44,6 +44,12 @@ class _WaitingDecision(NamedTuple):
     scopes: frozenset[_Scope]
 
 
+def _leaves_known_clusters(move: Move, decisions: DecisionSet) -> bool:
+    """Return whether a decided workload goes from clusters that exist to others."""
+    left, outcome = _list_left(move), decisions.outcomes.get(move.key)
+    return bool(move.after and left) and left <= decisions.cluster_facts.keys() and outcome is not None and outcome.state != "stale"
+
+
 def find_observed_moves(
     moves: Iterable[Move], decisions: DecisionSet, list_edits: Callable[[], SourceEdits | None], rate: MoveRate
 ) -> ObservedMoves:
@@ -52,8 +58,7 @@ def find_observed_moves(
     A move with an edit that can have caused it is not one of them; nor is any move if the edits since the last run are not known. A move
     that waits already stays one of them as long as it has the same clusters.
     """
-    leaving = [move for move in moves if move.after and _list_left(move) and _list_left(move) <= decisions.cluster_facts.keys()]
-    leaving = [move for move in leaving if move.key in decisions.outcomes and decisions.outcomes[move.key].state != "stale"]
+    leaving = [move for move in moves if _leaves_known_clusters(move, decisions)]
     if not leaving:
         return {}
     edits = list_edits()

@@ -94,8 +94,7 @@ def find_missing(db: Reader, key: QueryKey) -> object:
     is_part = facts.source.startswith(PART) and maker is None
     creators: dict[Key, Clusters] = {}
     if is_part or not in_source:
-        others = sorted(set(_list_creators(db, wanted)).difference(lacking.referrers))
-        creators = {one: found for one in others if (found := find_own_clusters(db, one) & lacking.clusters)}
+        creators = _find_creators(db, wanted, lacking)
     source = maker if maker is not None and facts.source != DOCUMENT else wanted
     missing = LackingObject(
         wanted,
@@ -170,6 +169,12 @@ def _find_lacking(db: Reader, key: QueryKey) -> _Lacking:
                 if referrer not in referrers:
                     referrers[referrer] = (part.key, part.location) if part is not None and part.key is not None else None
     return _Lacking(lacking, referrers, is_expected)
+
+
+def _find_creators(db: Reader, wanted: Key, lacking: _Lacking) -> dict[Key, Clusters]:
+    """Return the delivered objects that may create another one, each with the clusters that lack it otherwise."""
+    others = sorted(set(_list_creators(db, wanted)).difference(lacking.referrers))
+    return {one: found for one in others if (found := find_own_clusters(db, one) & lacking.clusters)}
 
 
 def _list_creators(db: Reader, wanted: Key) -> Iterator[Key]:
