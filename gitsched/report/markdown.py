@@ -58,7 +58,7 @@ def write_markdown(review: Review, limit: int = COMMENT_LIMIT - RESERVED_LENGTH,
 
 def fits_limit(text: str, limit: int) -> bool:
     """Return whether a text has at most `limit` UTF-16 code units, and so at most as many Unicode code points."""
-    return len(text) + sum(c > "\uffff" for c in text) <= limit
+    return len(text.encode("utf-16-le", "surrogatepass")) <= 2 * limit
 
 
 def _list_detail_levels(most: DetailLevel) -> Iterator[DetailLevel]:

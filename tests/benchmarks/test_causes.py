@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from benchmarks.causes import CHANGES, measure
 from benchmarks.generator import Size
+
+pytestmark = pytest.mark.long
 
 
 def test_every_pull_request_moves_workloads_for_proved_causes(tmp_path: Path) -> None:

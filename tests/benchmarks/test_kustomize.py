@@ -9,6 +9,8 @@ import pytest
 from benchmarks.kustomize import choose_base, compare, list_closures
 from tests.scenarios.conftest import Fleet, deployment
 
+pytestmark = pytest.mark.long
+
 
 def test_every_root_is_built_and_one_base_is_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fleet = Fleet(tmp_path / "repository", tmp_path / "cache")

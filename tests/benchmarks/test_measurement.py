@@ -14,6 +14,8 @@ from benchmarks.commands import CHANGES
 from benchmarks.meter import STAGES
 from tests import fork_server
 
+pytestmark = pytest.mark.long
+
 TINY = ("python -m benchmarks", "--manifests", "40", "--clusters", "9", "--policies", "4", "--rounds", "2")
 CHILD = "import sys; from benchmarks.child import main; main(sys.argv[3:])"
 """What follows `python -m benchmarks.child`."""

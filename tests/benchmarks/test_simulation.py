@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from benchmarks.generator import Size
 from benchmarks.simulation import measure
+
+pytestmark = pytest.mark.long
 
 
 def test_every_cluster_and_every_region_is_lost_once(tmp_path: Path) -> None:

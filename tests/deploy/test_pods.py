@@ -216,6 +216,7 @@ def test_reconcile_commits_beside_watch_with_the_same_secret(fleet: Fleet) -> No
     assert all("ada:secret" not in path for path, _ in fleet.server.requests)
 
 
+@pytest.mark.long
 def test_two_replicas_lose_no_decision_and_make_none_twice(fleet: Fleet) -> None:
     one, two = fleet.watch(webhook=True), fleet.watch(webhook=True, grace=0)
     for pod in (one, two):

@@ -87,7 +87,7 @@ def spoil(dice: random.Random, cache: Path) -> None:
 
 
 @pytest.mark.search
-@pytest.mark.parametrize("seed", range(count_examples(2)))
+@pytest.mark.parametrize("seed", range(count_examples(1)))
 def test_caches_change_no_byte(fleet: Fleet, tmp_path: Path, seed: int) -> None:
     dice, files, hour = random.Random(seed), start(), 0.0
     fleet.commit(files)
@@ -162,7 +162,10 @@ def count_open_files() -> int:
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="this system does not list the open files of a process")
-@pytest.mark.parametrize("resident", [True, False], ids=["resident", "one after another"])
+@pytest.mark.parametrize(
+    "resident",
+    [pytest.param(True, id="resident"), pytest.param(False, id="one after another", marks=pytest.mark.long)],
+)
 def test_many_runs_in_one_process_leave_no_file_open(fleet: Fleet, resident: bool) -> None:
     fleet.commit(start())
     session = Reconciler(fleet.settings())

@@ -28,7 +28,7 @@ spec: {interval: 10m, path: ./apps/%(name)s, targetNamespace: %(name)s, sourceRe
 """
 UNNAMED = "apiVersion: v1\nkind: Namespace\nmetadata: {name: _}\n"
 """A Namespace that kustomize gives its name."""
-FEATURES = ("built", "reconciled", "not placed")
+FEATURES = ("reconciled", pytest.param("built", marks=pytest.mark.long), pytest.param("not placed", marks=pytest.mark.long))
 
 
 def write_app(name: str, number: int = 1, lane: str = "one") -> Files:

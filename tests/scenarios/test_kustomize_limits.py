@@ -63,6 +63,7 @@ CASES: dict[str, tuple[dict[str, str | bytes | None], str]] = {
     "more bases than the limit": (chain(2_100, "../d0"), "more than 10000 files or 2000 kustomizations"),
     "a base that includes itself": ({"bad/kustomization.yaml": "resources: [.]\n"}, ""),
 }  # fmt: skip
+LONG = ("an output of a gigabyte", "more bases than the limit")
 
 
 @pytest.fixture
@@ -73,7 +74,10 @@ def limited(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> Fleet:
     return fleet
 
 
-@pytest.mark.parametrize(("files", "text"), CASES.values(), ids=CASES)
+@pytest.mark.parametrize(
+    ("files", "text"),
+    [pytest.param(*case, id=name, marks=pytest.mark.long if name in LONG else ()) for name, case in CASES.items()],
+)
 def test_a_hostile_root_is_a_finding_in_bounded_time(limited: Fleet, files: dict[str, str | bytes | None], text: str) -> None:
     limited.commit({**GOOD, **files})
     start = time.monotonic()

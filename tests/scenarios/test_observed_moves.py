@@ -419,12 +419,14 @@ def test_a_period_goes_on_where_a_run_moves_nothing(fleet: Fleet) -> None:
             "fleet: {movedPerPeriod: 100}, namespace: {movedPerPeriod: 10}",
             {"shop": 2, "side": 1},
             id="a tenth of each namespace",
+            marks=pytest.mark.long,
         ),
         pytest.param(
             3,
             "fleet: {movedPerPeriod: 100}, namespace: {movedPerPeriod: 100}, cluster: {movedPerPeriod: 9}",
             {"first": 3},
             id="a part of a cluster",
+            marks=pytest.mark.long,
         ),
     ],
 )

@@ -459,7 +459,9 @@ def test_an_invalid_rebalancer_keeps_its_last_valid_version_and_is_not_repeated(
     assert rebalanced.read(RECORD) == before
 
 
-@pytest.mark.parametrize("failback", ["Never", "OnRebalance", "{AfterStabilization: 30m}"])
+@pytest.mark.parametrize(
+    "failback", [*(pytest.param(name, marks=pytest.mark.long) for name in ("Never", "OnRebalance")), "{AfterStabilization: 30m}"]
+)
 def test_a_long_running_process_commits_the_same_as_a_job(make_fleet: Callable[[str], Fleet], failback: str) -> None:
     heads = []
     for name in ("job", "resident"):
