@@ -103,7 +103,7 @@ class FieldVerdict(NamedTuple):
 
     `same`: as upstream. `differs`: `reason` says how. `recorded`: gitsched decides nothing by it; `reason` says who does. `finding`: where
     it is set, `reason` is what the finding says. Other code reports it if `code` is given. Otherwise it is a
-    warning: for all values, for those of `values`, or for all but those of `unless`.
+    warning. A row concerns all values, those of `values`, or all but those of `unless`, such as a default.
     """
 
     fields: tuple[str, ...]
@@ -200,6 +200,17 @@ def make_field_validator(api: str, group: str, kind: str) -> DocumentValidator |
     entries = [entry for entry in load_field_table(api) if entry.group == group and kind in entry.kinds]
     rows = dict.fromkeys(row for entry in entries for row in entry.rows if row.verdict == "finding" and not row.code)
     return partial(_find_unsupported, tuple(rows)) if rows else None
+
+
+def list_differing_fields(api: str, group: str, body: Body) -> Iterator[tuple[str, FieldVerdict]]:
+    """Yield the fields below spec that a document sets and by which gitsched decides otherwise than upstream, or decides nothing."""
+    for entry in load_field_table(api):
+        rows = entry.rows if entry.group == group and body.get("kind") in entry.kinds else ()
+        for row in rows:
+            for path in row.fields if row.verdict in ("differs", "recorded") else ():
+                values = _list_values(body, tuple(path.split("."))) if path.startswith("spec.") else ()
+                if any(_is_reported(row, value) for _, value in values):
+                    yield path, row
 
 
 def _find_unsupported(rows: tuple[FieldVerdict, ...], body: Body) -> Iterator[Issue]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from gitsched.apis.hub_comparison import TriedSetting
+from gitsched.apis.schemas import list_differing_fields
 from gitsched.decide.python_api import Candidates, Schedule
 from gitsched.decide.registry import policy_apis
 from gitsched.diff.hub_decisions import HubDecider, list_aspects
@@ -61,7 +62,7 @@ class CauseSearch:
         for subject, one in unexplained.items():
             causes = [*proved.get(subject, ()), *self._list_shown(one)]
             if not any(cause.proved for cause in causes):
-                causes += self._list_rules(one)
+                causes += [*self._list_fields(one), *self._list_rules(one)]
             yield one._replace(causes=tuple(causes) or (DifferenceCause("rule", "no cause was found", UNEXPLAINED),))
 
     def _prove(self, differences: Mapping[Key, ComparedDecision]) -> dict[Key, list[DifferenceCause]]:
@@ -147,13 +148,26 @@ class CauseSearch:
 
     def _list_shown(self, one: ComparedDecision) -> Iterator[DifferenceCause]:
         """Yield the causes that the dumps show."""
-        policies = [decision.policy for decision in (one.own, one.hub) if decision is not None and decision.policy is not None]
-        for key in dict.fromkeys([one.subject, *policies]):
+        for key in self._list_keys(one):
             yield from self._reported.get(key.resource, ())
         comparison = self._decider.comparisons[self._apis[one.subject]]
         for cause in comparison.list_causes(self._change, one.hub, one.own):
             yield cause if cause.location is not None else cause._replace(location=self._locate_policy(one))
         yield from self._list_removed(one)
+
+    def _list_fields(self, one: ComparedDecision) -> Iterator[DifferenceCause]:
+        """Yield the fields of the policy and of the workload by which gitsched decides otherwise, or decides nothing."""
+        for key in self._list_keys(one):
+            body = self._change.second.documents.get(key)
+            for path, row in list_differing_fields(self._apis[one.subject], key.group, body) if body is not None else ():
+                effect = "gitsched handles it otherwise" if row.verdict == "differs" else "gitsched decides nothing by it"
+                yield DifferenceCause("field", f"{effect}: {row.reason}", path, self._locations.get(key.resource))
+
+    @staticmethod
+    def _list_keys(one: ComparedDecision) -> Iterable[Key]:
+        """Return the workload and the policies that it follows on both sides."""
+        policies = [decision.policy for decision in (one.own, one.hub) if decision is not None and decision.policy is not None]
+        return dict.fromkeys([one.subject, *policies])
 
     def _list_removed(self, one: ComparedDecision) -> Iterator[DifferenceCause]:
         """Yield the clusters of the hub that the second dump does not have any more."""

@@ -150,6 +150,59 @@ CAUSES: list[tuple[Change, str, str]] = [
 ]
 
 
+FIELDS: list[tuple[Body, str]] = [
+    (
+        {"failover": {"cluster": {"purgeMode": "Directly"}}},
+        "spec.failover.cluster gitsched handles it otherwise: clusters are left",
+    ),
+    ({"conflictResolution": "Overwrite"}, "spec.conflictResolution gitsched decides nothing by it: whether an object"),
+    ({"conflictResolution": "Abort", "preemption": "Never"}, ""),
+]
+"""Fields of a policy, and what is said of them where the hub has decided otherwise."""
+
+
+@each_row(("spec", "text"), FIELDS)
+def test_rows_of_the_tables_of_fields_are_causes(spec: Body, text: str, tmp_path: Path) -> None:
+    hub = make_hub("web")
+    hub.change("PropagationPolicy", "web", **spec)
+    found = compare_change(tmp_path, lambda hub: scale(hub, {"m1": 4}), hub)
+    fields = [f"{cause.name} {cause.text}" for cause in found.causes if cause.kind == "field"]
+    assert [each.startswith(text) for each in fields] == ([True] if text else [])
+
+
+DEFINITIONS: list[Any] = [
+    {},
+    {"versions": 3},
+    {
+        "group": "a.example.com",
+        "names": {"kind": "A"},
+        "versions": [{"name": "v1", "schema": {"openAPIV3Schema": {"type": "nope"}}}],
+    },
+    {"group": "a.example.com", "names": {"kind": "A"}, "versions": [{"name": "v1", "schema": {"openAPIV3Schema": [CANARY]}}]},
+    {
+        "group": "apps",
+        "scope": "Namespaced",
+        "names": {"kind": "Deployment", "plural": "deployments"},
+        "versions": [{"name": "v1", "served": True, "schema": {"openAPIV3Schema": {"$ref": "#/nowhere", "pattern": "("}}}],
+    },
+]
+
+
+@each_row("spec", DEFINITIONS)
+def test_a_damaged_definition_changes_no_decision(spec: Any, tmp_path: Path) -> None:
+    hub = make_hub("web")
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "as.a.example.com"},
+    }
+    first = [*hub.dump(), {**definition, "spec": spec}]
+    scale(hub, {"m1": 2, "m2": 2})
+    result = shadow(tmp_path, first, [*hub.dump(), {**definition, "spec": spec}])
+    assert dict(result.counts) == {"equal": 1, "different": 0, "in-progress": 0, "not-compared": 0}
+    assert CANARY not in str(result.findings)
+
+
 @each_row(("change", "kind", "text"), CAUSES)
 def test_a_difference_has_its_cause(change: Change, kind: str, text: str, tmp_path: Path) -> None:
     found = compare_change(tmp_path, change)
