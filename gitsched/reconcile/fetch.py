@@ -286,6 +286,7 @@ def read_previous_output(context: RunContext, fetched: Fetched) -> PreviousOutpu
         fetched.record.retained if fetched.record else (),
         frozenset(fetched.record.undelivered if fetched.record else ()),
         partial(_read_manifest, fetched),
+        partial(_has_files, fetched),
     )
 
 
@@ -295,6 +296,17 @@ def _read_manifest(fetched: Fetched, path: str) -> Body | None:
     blob = find_output_blob(fetched, path)
     file = parse_file(fetched.output.repository.blob(blob), path=path, validate=None) if blob is not None else None
     return file.documents[0].body if file is not None and file.documents else None
+
+
+def _has_files(fetched: Fetched, commit: str, paths: Iterable[str]) -> bool | None:
+    from gitsched.reconcile.rollout_input import list_output_commits  # few outputs have files that wait for reports
+
+    repository = fetched.output.repository
+    if commit not in list_output_commits(repository, fetched.output_head):
+        return None
+    tree = repository.commit(commit).tree
+    entries = ((repository.find_entry(tree, f"{fetched.prefix}{path}"), find_output_blob(fetched, path)) for path in paths)
+    return all(entry is not None and entry[0] == blob for entry, blob in entries)
 
 
 _DIRECTORY_MODE = 0o040000

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gitsched.model.time import format_time
 from gitsched.reconcile.run import RunResult, make_review
 from gitsched.report.retained_copies import describe_retained_copies
 from gitsched.report.summary import format_headline
@@ -262,3 +263,39 @@ def test_a_tenant_that_leaves_a_cluster_keeps_what_its_policy_preserves(fleet: F
         flux.follow(fleet, "ash")
         assert "web" in flux.names
     assert fleet.delivered("shop/deployment-web") == ["bru"]
+
+
+def report(name: str, commit: str, hour: float) -> str:
+    return (
+        f"apiVersion: gitsched.io/v1alpha1\nkind: ClusterReport\nmetadata: {{name: {name}}}\n"
+        f'spec: {{appliedCommit: "{commit}", health: Healthy, since: "{format_time(at_hour(hour))}"}}\n'
+    )
+
+
+@pytest.mark.usefixtures("bugs_are_raised")
+def test_the_file_goes_when_the_cluster_has_reported_that_it_has_applied_it(fleet: Fleet, tmp_path: Path) -> None:
+    variants = ThreeVariants(fleet, tmp_path)
+    fill(fleet, "true")
+    variants.run(0, "first")
+    before = fleet.git("rev-parse", "refs/heads/resident")
+    fleet.commit({**EVENTS["another cluster"], "ash-report.yaml": report("ash", before, 0.5)}, hour=1)
+    variants.run(1, "moved")
+    annotated = fleet.git("rev-parse", "refs/heads/resident")
+    (copy,) = variants.run(30, "reported only what was before")[0].plan.totals.retained
+    assert copy.until == at_hour(49), "for as long again"
+    fleet.commit({"web.yaml": deployment("web", 3)}, hour=31)
+    variants.run(31, "another change")
+    fleet.commit({"ash-report.yaml": report("ash", annotated, 32)}, hour=32)
+    run = variants.run(32.5, "applied")[0]
+    assert [copy.until for copy in run.plan.ended] == [at_hour(32)]
+    assert not run.plan.totals.retained
+    assert "clusters/ash/default/deployment-web.yaml" not in fleet.files("refs/heads/resident")
+
+
+def test_a_report_about_an_unknown_commit_says_nothing(fleet: Fleet) -> None:
+    fill(fleet, "true", **{"ash-report.yaml": report("ash", "1" * 40, 0.5)})
+    fleet.reconcile()
+    fleet.commit(EVENTS["another cluster"], hour=1)
+    (copy,) = fleet.reconcile(1).plan.retained
+    assert copy.until == at_hour(25)
+    assert not fleet.reconcile(26).plan.retained

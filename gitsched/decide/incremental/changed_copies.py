@@ -16,6 +16,7 @@ from gitsched.decide.overlap.retention_input import RetentionInput
 from gitsched.decide.relations.object_queries import has_far_companions
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.model.changes import CopyRetention
+from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import Key
 from gitsched.model.planned_files import ExistingBlob
 from gitsched.model.scheduling import Outcome
@@ -76,6 +77,12 @@ def _preserves_more(retention: CopyRetention, before: Iterable[RetainedCopy]) ->
     """Return whether copies are preserved that were not preserved `before`: their manifests have to be read."""
     known = {(copy.workload, copy.cluster) for copy in before if copy.preserved}
     return any(copy.preserved and (copy.workload, copy.cluster) not in known for copy in retention.copies)
+
+
+def waits_for_reports(changes: IncrementalChanges) -> bool:
+    """Return whether a report of a cluster may say when a preserved copy goes."""
+    waiting = any(copy.preserved and copy.until is not None for copy in changes.totals.retained)
+    return waiting and bool(changes.snapshot.documents.get(CLUSTER_REPORT))
 
 
 def may_lack_replicas(changes: IncrementalChanges, moves: Iterable[Move]) -> bool:

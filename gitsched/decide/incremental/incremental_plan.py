@@ -325,11 +325,15 @@ def _keep_copies(totals: Totals) -> CopyRetention:
 
 def _retain_copies(changes: IncrementalChanges, moves: ChangedMoves, find_blob: BlobLookup) -> CopyRetention | None:
     """Return the copies that stay for an overlap; None if only a complete plan can tell."""
-    from gitsched.decide.incremental.changed_copies import may_lack_replicas, retain_changed_copies  # few changes move anything
+    from gitsched.decide.incremental.changed_copies import (  # few changes move anything
+        may_lack_replicas,
+        retain_changed_copies,
+        waits_for_reports,
+    )
     from gitsched.decide.overlap.retention_input import list_leaving  # as above
 
     totals = changes.totals
-    if may_lack_replicas(changes, moves.moves):
+    if may_lack_replicas(changes, moves.moves) or waits_for_reports(changes):
         return None
     leaving = list_leaving(changes.outcomes.values())
     if (

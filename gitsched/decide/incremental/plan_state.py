@@ -43,7 +43,8 @@ class PreviousOutput(NamedTuple):
     `records` are by identity; `list_other_records` returns those without the given identities; `find_blob` returns the blob of a path.
     `clusters` are the names of the cluster directories, `retiring` clusters without a document, with the time since when they retire.
     `list_delivered` returns for each cluster directory which of some relative paths it has. `retained` are copies that it has only for an
-    overlap; of the `undelivered` workloads a cluster may have another manifest than was decided. `read_manifest` reads one.
+    overlap; of the `undelivered` workloads a cluster may have another manifest than was decided. `read_manifest` reads one. `has_files`
+    says whether a commit of the output branch has files at some paths as the previous output does; None for another commit.
     """
 
     records: Mapping[Key, Body]
@@ -55,6 +56,7 @@ class PreviousOutput(NamedTuple):
     retained: tuple[RetainedCopy, ...] = ()
     undelivered: frozenset[Key] = frozenset()
     read_manifest: Callable[[str], Body | None] = dict[str, Body]().get
+    has_files: Callable[[str, Iterable[str]], bool | None] = lambda _commit, _paths: None
 
     def without_records(self, keys: Collection[Key]) -> PreviousOutput:
         """Return the previous output without some records."""

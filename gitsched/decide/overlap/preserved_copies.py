@@ -45,8 +45,10 @@ def preserve_copies(given: RetentionInput) -> CopyRetention:
 
     A workload that is placed in a cluster again is no copy there any more.
     """
-    found = {(copy.workload, copy.cluster): copy for copy in given.retained if copy.preserved}
-    settled, find_outcome, now = found.copy(), given.find_outcome, given.times.now
+    known = [copy for copy in given.retained if copy.preserved]
+    settled = {(copy.workload, copy.cluster): copy for copy in known}
+    found = {(copy.workload, copy.cluster): _update_end(copy, given) for copy in known}
+    find_outcome, now = given.find_outcome, given.times.now
     left = list(_list_left(given.leaving, given.delivered, given.config))
     kept = (copy for one in left if one.preserved for copy in one.copies)
     duration = given.config.output.retire_after
@@ -60,6 +62,19 @@ def preserve_copies(given: RetentionInput) -> CopyRetention:
     copies = tuple(found[key] for key in sorted(found.keys() - placed - over))
     ended = tuple(found[key] for key in sorted(over))
     return CopyRetention(copies, ended, tuple(_find_news(given, left, copies)), found == settled and not (placed or over))
+
+
+def _update_end(copy: RetainedCopy, given: RetentionInput) -> RetainedCopy:
+    """Return a known copy with the end that the report of its cluster makes: at once if it has applied the files, later if not."""
+    applied = given.find_application(copy) if copy.until is not None else None
+    if applied is None or copy.until is None or copy.start is None:
+        return copy
+    now, duration = given.times.now, given.config.output.retire_after
+    if applied.applied:
+        return copy._replace(until=min(copy.until, max(copy.start, min(applied.since, now))))
+    if copy.until > now or not duration:
+        return copy
+    return copy._replace(until=add_duration(copy.until, duration * ((now - copy.until) // duration + 1)))
 
 
 def _list_left(leaving: Iterable[Outcome], delivered: DeliveredCopies, config: Config) -> Iterator[LeftCopies]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.decide.overlap.delivered_copies import DeliveredCopies
 from gitsched.decide.renames import list_requests
+from gitsched.model.cluster_report import CLUSTER_REPORT, read_cluster_report
 from gitsched.render.output_files import escape_segment
 
 if TYPE_CHECKING:
@@ -22,6 +24,13 @@ if TYPE_CHECKING:
     from gitsched.model.scheduling import Outcome
 
 
+class AppliedCopy(NamedTuple):
+    """Whether a cluster has applied the files of a copy, as its report of the time `since` says."""
+
+    applied: bool
+    since: datetime
+
+
 class RetentionInput(NamedTuple):
     """What the retained copies of a plan depend on.
 
@@ -31,6 +40,7 @@ class RetentionInput(NamedTuple):
     a document. `list_renames` returns what annotations say about removed ones. `list_companions` returns the templates that say which of
     some workloads some moved companions belong to. `waiting` are the replicas of workloads in clusters that have fewer than were decided
     until their turn in a rollout. `leaving` are placed workloads that are not in all clusters any more that the previous output has.
+    `find_application` says whether a cluster has reported that it has applied the files of a copy, and when; None if it has not reported.
     """
 
     find_outcome: Callable[[Key], Outcome | None]
@@ -49,6 +59,7 @@ class RetentionInput(NamedTuple):
     config: Config
     waiting: Mapping[tuple[Key, str], int] = {}
     leaving: Sequence[Outcome] = ()
+    find_application: Callable[[RetainedCopy], AppliedCopy | None] = lambda _: None
 
 
 def make_retention_input(
@@ -85,7 +96,22 @@ def make_retention_input(
         config,
         waiting,
         leaving,
+        _read_reports(decisions, previous),
     )
+
+
+def _read_reports(decisions: DecisionSet, previous: PreviousOutput) -> Callable[[RetainedCopy], AppliedCopy | None]:
+    """Return what finds the reports of clusters about copies."""
+    documents = decisions.catalog.api_documents.get(CLUSTER_REPORT, ())
+    read = (read_cluster_report(document.body) for document in documents)
+    reports = {report.cluster: report for report in read if report is not None}
+
+    def find(copy: RetainedCopy) -> AppliedCopy | None:
+        report = reports.get(copy.cluster)
+        applied = previous.has_files(report.commit, copy.paths) if report is not None else None
+        return AppliedCopy(applied, report.since) if report is not None and applied is not None else None
+
+    return find
 
 
 def list_leaving(outcomes: Iterable[Outcome]) -> list[Outcome]:
