@@ -42,8 +42,8 @@ def retain_changed_copies(
     involved = {key for copy in retained for key in (copy.workload, copy.follows) if key is not None}
     involved |= {move.key for move in moves.moves if move.before}
     involved |= moves.renames.names.keys() if moves.renames is not None else set()
-    if not changes.restored.isdisjoint(involved):
-        return None  # their documents are gone
+    if _waits_for_reports(changes) or not changes.restored.isdisjoint(involved):
+        return None  # also if their documents are gone
     if any(_is_composed(changes, key) for key in involved if changes.find_outcome(key) is not None):
         return None
     if not changes.totals.undelivered.isdisjoint((*(copy.workload for copy in retained), *_list_losing(moves.moves))):
@@ -79,7 +79,7 @@ def _preserves_more(retention: CopyRetention, before: Iterable[RetainedCopy]) ->
     return any(copy.preserved and (copy.workload, copy.cluster) not in known for copy in retention.copies)
 
 
-def waits_for_reports(changes: IncrementalChanges) -> bool:
+def _waits_for_reports(changes: IncrementalChanges) -> bool:
     """Return whether a report of a cluster may say when a preserved copy goes."""
     waiting = any(copy.preserved and copy.until is not None for copy in changes.totals.retained)
     return waiting and bool(changes.snapshot.documents.get(CLUSTER_REPORT))

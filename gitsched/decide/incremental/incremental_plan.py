@@ -325,22 +325,14 @@ def _keep_copies(totals: Totals) -> CopyRetention:
 
 def _retain_copies(changes: IncrementalChanges, moves: ChangedMoves, find_blob: BlobLookup) -> CopyRetention | None:
     """Return the copies that stay for an overlap; None if only a complete plan can tell."""
-    from gitsched.decide.incremental.changed_copies import (  # few changes move anything
-        may_lack_replicas,
-        retain_changed_copies,
-        waits_for_reports,
-    )
+    from gitsched.decide.incremental.changed_copies import may_lack_replicas, retain_changed_copies  # few changes move anything
     from gitsched.decide.overlap.retention_input import list_leaving  # as above
 
     totals = changes.totals
-    if may_lack_replicas(changes, moves.moves) or waits_for_reports(changes):
+    if may_lack_replicas(changes, moves.moves):
         return None
-    leaving = list_leaving(changes.outcomes.values())
-    if (
-        not totals.retained
-        and not (any(move.before for move in moves.moves) and totals.config.output.overlap.duration)
-        and not leaving
-    ):
+    leaving, moving = list_leaving(changes.outcomes.values()), any(move.before for move in moves.moves)
+    if not (totals.retained or leaving or (moving and totals.config.output.overlap.duration)):
         return NOTHING_RETAINED
     own = changes.own | totals.own
     if not own.isdisjoint((*(move.key for move in moves.moves), *(copy.workload for copy in totals.retained))):

@@ -45,23 +45,31 @@ def preserve_copies(given: RetentionInput) -> CopyRetention:
 
     A workload that is placed in a cluster again is no copy there any more.
     """
-    known = [copy for copy in given.retained if copy.preserved]
-    settled = {(copy.workload, copy.cluster): copy for copy in known}
-    found = {(copy.workload, copy.cluster): _update_end(copy, given) for copy in known}
-    find_outcome, now = given.find_outcome, given.times.now
+    known = {(copy.workload, copy.cluster): copy for copy in given.retained if copy.preserved}
     left = list(_list_left(given.leaving, given.delivered, given.config))
-    kept = (copy for one in left if one.preserved for copy in one.copies)
-    duration = given.config.output.retire_after
-    start = choose_start(given.times.source_time, now, duration)
-    for copy in (*_list_removed(given.removed.values(), given.delivered), *kept):
-        end = None if _has_fixed_content(copy, given.delivered.read_manifest) else add_duration(start, duration)
-        new = copy._replace(start=start, until=end, follows=None, preserved=True)
-        found.setdefault((copy.workload, copy.cluster), new)
-    placed = {key for key in found if (one := find_outcome(key[0])) is not None and key[1] in one.replicas_by_cluster}
-    over = {key for key, copy in found.items() if key not in placed and copy.until is not None and copy.until <= now}
+    found = {**_begin(left, given), **{key: _update_end(copy, given) for key, copy in known.items()}}
+    placed = {key for key in found if _is_placed(key, given)}
+    over = {key for key, copy in found.items() if key not in placed and copy.until is not None and copy.until <= given.times.now}
     copies = tuple(found[key] for key in sorted(found.keys() - placed - over))
     ended = tuple(found[key] for key in sorted(over))
-    return CopyRetention(copies, ended, tuple(_find_news(given, left, copies)), found == settled and not (placed or over))
+    return CopyRetention(copies, ended, tuple(_find_news(given, left, copies)), found == known and not (placed or over))
+
+
+def _begin(left: Iterable[LeftCopies], given: RetentionInput) -> dict[tuple[Key, str], RetainedCopy]:
+    """Return the copies that are preserved from this run on."""
+    kept = (copy for one in left if one.preserved for copy in one.copies)
+    duration = given.config.output.retire_after
+    start = choose_start(given.times.source_time, given.times.now, duration)
+    found = {}
+    for copy in (*_list_removed(given.removed.values(), given.delivered), *kept):
+        end = None if _has_fixed_content(copy, given.delivered.read_manifest) else add_duration(start, duration)
+        found[copy.workload, copy.cluster] = copy._replace(start=start, until=end, follows=None, preserved=True)
+    return found
+
+
+def _is_placed(key: tuple[Key, str], given: RetentionInput) -> bool:
+    outcome = given.find_outcome(key[0])
+    return outcome is not None and key[1] in outcome.replicas_by_cluster
 
 
 def _update_end(copy: RetainedCopy, given: RetentionInput) -> RetainedCopy:
