@@ -284,3 +284,36 @@ def test_init_says_what_it_does_not_read_of_other_tools(gitsched: Run, make: Cal
         kind = text.split()[1]
         assert f"  {name}, 1 file such as tools/{name}.yaml ({kind}): " in shown
         assert kind not in (place / "fleet/policies.yaml").read_text()
+
+
+def test_init_proposes_no_policy_for_a_kind_whose_objects_are_defined_more_than_once(
+    gitsched: Run, make: Callable[[Mapping[str, str]], Path]
+) -> None:
+    shared = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared, namespace: shop}\ndata: {from: %s}\n"
+    files = {f"{name}/map.yaml": shared % name for name in ("paris", "lyon")}
+    place = make({**files, "paris/web.yaml": WEB})
+    done = gitsched("init", at=place)
+    assert "No policy is proposed for kinds whose objects would have errors then:\n  ConfigMap: lyon/map.yaml:1:1: " in done.stdout
+    (policy,) = yaml.safe_load_all((place / "fleet/policies.yaml").read_text())
+    assert [selector["kind"] for selector in policy["spec"]["resourceSelectors"]] == ["Deployment"]
+    assert gitsched("validate", at=place).returncode == 0
+
+
+def test_init_writes_no_policy_and_no_example_if_all_kinds_are_left_out(
+    gitsched: Run, make: Callable[[Mapping[str, str]], Path]
+) -> None:
+    place = make({"paris/web.yaml": WEB, "lyon/web.yaml": WEB.replace("replicas: 2", "replicas: 3")})
+    done = gitsched("init", at=place)
+    assert "  Deployment: lyon/web.yaml:1:1: " in done.stdout, done.stdout
+    assert sorted(path.name for path in (place / "fleet").iterdir()) == ["clusters.yaml"]
+    assert gitsched("validate", at=place).returncode == 0
+
+
+def test_init_leaves_errors_that_were_there_before_to_validate(
+    gitsched: Run, make: Callable[[Mapping[str, str]], Path]
+) -> None:
+    place = make({"web.yaml": WEB, "broken.yaml": WEB.replace("name: web", "name: WEB")})
+    done = gitsched("init", at=place)
+    assert done.returncode == 0
+    assert "Errors that" not in done.stdout
+    assert gitsched("validate", at=place).returncode == 1

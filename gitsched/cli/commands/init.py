@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -27,6 +27,7 @@ from gitsched.reconcile.adoption.repository_layout import (
     DocumentKinds,
     copy_files,
     leave_out_errors,
+    list_new_errors,
     read_worktree,
     recognize_layout_of,
 )
@@ -35,6 +36,7 @@ from gitsched.temporary_directory import TemporaryDirectory
 
 if TYPE_CHECKING:
     from gitsched.model.document import Body
+    from gitsched.model.finding import Finding
     from gitsched.reconcile.adoption.repository_layout import RecognizedLayout
 
 
@@ -54,8 +56,12 @@ spec:
 """
 
 
-MAX_VALIDATIONS = 3
+MAX_VALIDATIONS = 6
 """How often a proposal is validated."""
+
+
+MAX_SHOWN_ERRORS = 3
+"""Errors that a proposal leaves and that are shown."""
 
 
 MAX_CLUSTERS = 100
@@ -119,9 +125,10 @@ def _write(
     """Write the proposal, without what has errors, and print what was written."""
     starter = list_starters()[api]()
     files, text = _propose(found, starter)
+    before = _validate(directory) if found is not None else None
     written = {name: write_new_file(directory, name, content) for name, content in files.items()}
-    if found is not None and _has_layout(found) and all(written.values()):
-        files, text = _leave_out_errors(directory, found, starter, files)
+    if found is not None and before is not None and all(written.values()):
+        files, text = _leave_out_errors(directory, found, starter, files, before)
     if dry_run:
         lines = [f"{'would write' if written.get(name, True) else 'would keep '} {name}" for name in files]
         contents = "".join(f"\n# {name}\n{content}" for name, content in files.items() if written.get(name, True))
@@ -222,10 +229,9 @@ def _has_layout(found: RecognizedLayout) -> bool:
     return bool(found.layout.recognitions or found.layout.build)
 
 
-def _leave_out_errors(
-    directory: Path, found: RecognizedLayout, starter: StarterFiles, files: Mapping[str, str]
-) -> tuple[Mapping[str, str], str]:
-    """Validate the files that were written, and write them again without bundles that have errors. Return the files and the text."""
+def _validate(directory: Path) -> tuple[Finding, ...] | None:
+    """Return the findings about the files of a worktree; None if it cannot be validated, as without a program that builds it: the next
+    command says so."""
     settings = RunSettings(
         datetime.now(UTC),
         options.find_cache_directory(),
@@ -234,14 +240,23 @@ def _leave_out_errors(
         observations="recorded",
         findings_only=True,
     )
+    try:
+        with output.show_progress("Validating the proposal"):
+            return tuple(validate_source(settings).findings)
+    except Permanent:
+        return None
+
+
+def _leave_out_errors(
+    directory: Path, found: RecognizedLayout, starter: StarterFiles, files: Mapping[str, str], before: Collection[Finding]
+) -> tuple[Mapping[str, str], str]:
+    """Validate the files that were written, and write them again without what causes errors that were not there `before`. Return the files
+    and the text."""
+    errors: list[Finding] = []
     for _ in range(MAX_VALIDATIONS):
-        try:
-            with output.show_progress("Validating the proposal"):
-                findings = list(validate_source(settings).findings)
-        except Permanent:
-            break  # such as a repository without a program that builds it: the next command says so
-        left = leave_out_errors(found, files.get(BUNDLES, ""), findings)
-        if left.layout == found.layout:
+        errors = list_new_errors(_validate(directory) or (), before)
+        left = leave_out_errors(found, files.get(BUNDLES, ""), errors)
+        if left == found:
             break
         found = left
         changed, _text = _propose(found, starter)
@@ -253,7 +268,11 @@ def _leave_out_errors(
             else:
                 write_new_file(directory, name, content)
         files = changed
-    return files, _propose(found, starter)[1]
+    else:
+        errors = list_new_errors(_validate(directory) or (), before)
+    shown = [f"{error.location}: {error.message}" for error in errors[:MAX_SHOWN_ERRORS]]
+    shown += [f"and {len(errors) - MAX_SHOWN_ERRORS} more"] if len(errors) > MAX_SHOWN_ERRORS else []
+    return files, _propose(found, starter)[1] + _list_lines("Errors that gitsched validate shows now:", shown)
 
 
 def _list_lines(title: str, lines: Iterable[str]) -> str:
@@ -294,12 +313,13 @@ def _propose(found: RecognizedLayout | None, starter: StarterFiles) -> tuple[Map
     if not _has_layout(found):
         text += _describe_documents(found)
     text += _list_lines("Documents of other tools, which gitsched does not read:", found.other_tools)
+    text += _list_lines("No policy is proposed for kinds whose objects would have errors then:", found.left_kinds)
     return files, text + _list_lines("Not considered:", layout.notes)
 
 
 def _list_missing_policies(found: RecognizedLayout, starter: StarterFiles) -> dict[str, str]:
     """Return the policies and the example workload for a repository that has no policies."""
-    if found.policies or (found.layout.recognitions and not found.layout.build):
+    if found.policies or (found.left_kinds and not found.kinds) or (found.layout.recognitions and not found.layout.build):
         return {}  # what is deployed is left out: a policy for the kinds of its parts would select what is no object
     if found.kinds and starter.write_policies is not None and not found.has_other_policies:
         return {POLICIES: starter.write_policies(found.kinds, sorted(found.described))}

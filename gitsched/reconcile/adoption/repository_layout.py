@@ -31,8 +31,6 @@ MAX_KINDS = 50
 """Kinds of workloads that a proposed policy selects."""
 _DELIVERY_GROUPS = ("argoproj.io", "kustomize.config.k8s.io", "kustomize.toolkit.fluxcd.io", "source.toolkit.fluxcd.io")
 _NO_WORKLOADS = ("Namespace", "Node", "Pod")
-_BUILD_CODES = ("bundle-", "chart-", "flux-variable", "helm-", "kustomize-", "reconciled-path")
-"""The beginnings of codes of findings about what is built."""
 
 
 class Worktree(NamedTuple):
@@ -69,7 +67,8 @@ class RecognizedLayout(NamedTuple):
     """The layout of a worktree. `described` are the labels of the clusters that have documents, by name; `label` is the label of clusters
     that names their environment; `hidden` says that .sourceignore hides the files that are proposed. `policies` are the documents that
     say where workloads go, and `kinds` the (apiVersion, kind) of the workloads. `has_other_policies`: another API places some of them.
-    `other_tools` are lines about documents of tools that gitsched does not read."""
+    `other_tools` are lines about documents of tools that gitsched does not read, `left_kinds` those about kinds that no policy can select
+    without an error."""
 
     layout: Layout
     files: _WorktreeFiles
@@ -80,6 +79,7 @@ class RecognizedLayout(NamedTuple):
     kinds: tuple[tuple[str, str], ...]
     has_other_policies: bool
     other_tools: tuple[str, ...]
+    left_kinds: tuple[str, ...] = ()
 
 
 def read_worktree(root: Path) -> Worktree:
@@ -216,37 +216,61 @@ def _leave_out(layout: Layout, reasons: Mapping[str, LeftOut]) -> Layout:
     )
 
 
-def _find_readers(place: Location, closures: Mapping[str, set[str]], documents: Mapping[str, Collection[str]]) -> list[str]:
-    """Return the directories that read the file of a finding, else those that a document of a tool adds what it is about."""
+def _find_readers(place: Location, closures: Mapping[str, set[str]], documents: Mapping[str, frozenset[str]]) -> list[str]:
+    """Return the directories that read the file of a finding, else those that a document of a tool adds what it is about, or builds."""
     file, document = place.path, place.changed_by.rpartition(":")[0]
     readers = [path for path, files in closures.items() if file in files or (not files and file.startswith(f"{path}/"))]
-    return readers or [path for path in closures if document in documents.get(path, ())]
+    return readers or [path for path in closures if not documents.get(path, frozenset()).isdisjoint((document, file))]
 
 
-def leave_out_errors(found: RecognizedLayout, written: str, findings: Iterable[Finding]) -> RecognizedLayout:
-    """Return a layout without the bundles about which a validation has errors, given the text of the file of Bundles that it read.
+def list_new_errors(findings: Iterable[Finding], before: Iterable[Finding]) -> list[Finding]:
+    """Return the errors with a place that an earlier validation did not find."""
+    known = {(one.code, one.location, one.message) for one in before}
+    return [
+        one
+        for one in findings
+        if one.severity == "error" and one.location is not None and (one.code, one.location, one.message) not in known
+    ]
 
-    An error in that file is about the Bundle at its line, any other one about the directories that read the file of the error.
+
+def leave_out_errors(found: RecognizedLayout, written: str, errors: Iterable[Finding]) -> RecognizedLayout:
+    """Return a layout without what the errors of a validation are about, given the text of the file of Bundles that it read.
+
+    An error in that file is about the Bundle at its line, any other one about the directories that read the file of the error, else about
+    the kind of the object: a policy selects it.
     """
     layout, reasons = found.layout, dict[str, LeftOut]()
     starts = [number for number, line in enumerate(written.splitlines(), 1) if line.startswith("apiVersion:")]
     dropped: dict[str, LeftOut] = {}
     closures = {path: {*resolve_closure(path, found.files).files} for path in dict.fromkeys((*layout.build, *_list_paths(layout)))}
-    documents = {variant.path: variant.documents for bundle in layout.bundles for variant in bundle.variants}
-    for finding in findings:
-        if finding.severity != "error" or finding.location is None or not finding.code.startswith(_BUILD_CODES):
+    documents = {variant.path: frozenset(variant.documents) for bundle in layout.bundles for variant in bundle.variants}
+    selected: dict[str, Finding] = {}
+    for finding in errors:
+        if (place := finding.location) is None:
             continue
-        text = f"{finding.location.path}:{finding.location.line}: {finding.message}"
+        text = f"{place.path}:{place.line}: {finding.message}"
         reason = f"gitsched cannot place it ({finding.code})"
-        if finding.location.path == BUNDLES and starts:
-            bundle = layout.bundles[max(bisect_right(starts, finding.location.line) - 1, 0)]
+        if place.path == BUNDLES and starts:
+            bundle = layout.bundles[max(bisect_right(starts, place.line) - 1, 0)]
             dropped.setdefault(bundle.name, LeftOut(bundle.name, reason, finding.message))
-        readers = _find_readers(finding.location, closures, documents)
+        readers = _find_readers(place, closures, documents)
         for path in readers:
             reasons.setdefault(path, LeftOut(path, reason, text))
+        if not readers and finding.resource is not None:
+            selected.setdefault(finding.resource[0], finding)
     kept = layout._replace(bundles=tuple(bundle for bundle in layout.bundles if bundle.name not in dropped))
     kept = kept._replace(left_out=(*kept.left_out, *dropped.values()))
-    return found._replace(layout=_leave_out(kept, reasons))
+    return _leave_out_kinds(found._replace(layout=_leave_out(kept, reasons)), selected)
+
+
+def _leave_out_kinds(found: RecognizedLayout, errors: Mapping[str, Finding]) -> RecognizedLayout:
+    """Return the layout without the kinds about whose objects there are errors: the first one of each."""
+    left = [kind for _, kind in found.kinds if kind in errors]
+    if not left:
+        return found
+    lines = [f"{kind}: {errors[kind].location}: {errors[kind].message}" for kind in dict.fromkeys(left)]
+    kinds = tuple(one for one in found.kinds if one[1] not in errors)
+    return found._replace(kinds=kinds, left_kinds=(*found.left_kinds, *lines))
 
 
 def _list_paths(layout: Layout) -> list[str]:
