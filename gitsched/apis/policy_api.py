@@ -358,7 +358,8 @@ class PolicyAPI:
     selecting_annotation: str = ""
     """The annotation by which workloads choose their policy; "" for an API whose policies select workloads only."""
     embedded_objects: Mapping[GroupKind, tuple[str, ...]] = field(default_factory=dict)
-    """Where kinds of workloads have the list of the objects that they consist of."""
+    """Where kinds of workloads have the list of the objects that they consist of. An API with such kinds assigns no replicas: it delivers
+    all its workloads as they are."""
     remove_secrets: Callable[[Body], Body] | None = None
     """Return a document of the API without what must not be copied to the output; the same object when there is nothing of it."""
     read_removed_workload: Callable[[Body], RemovedWorkload | None] | None = None

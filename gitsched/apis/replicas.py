@@ -34,6 +34,9 @@ _BUILT_BY_CLUSTERS: Final = {
 """Kinds whose objects have no workloads in their manifests: a controller in the cluster builds these."""
 
 
+NOTHING_SCALED: Final[Mapping[Key, int]] = {}
+
+
 def list_declared_paths(config: Config) -> dict[tuple[str, str], FieldPaths]:
     """Return the fields with the number of replicas of the kinds that the settings declare."""
     return {
@@ -97,14 +100,15 @@ def read_scale_limits(kind: tuple[str, str], body: Body) -> tuple[int | None, in
     return low, high
 
 
-def count_copy_replicas(manifests: Iterable[Body], config: Config) -> int | None:
+def count_copy_replicas(manifests: Iterable[Body], config: Config, scaled: Mapping[Key, int] = NOTHING_SCALED) -> int | None:
     """Return the number of replicas of a full copy of the manifests; None if no manifest has replicas.
 
     A workload that one of these manifests scales counts with the minimum of that autoscaler, and what a cluster builds itself, such as a
-    HelmRelease, with 0: the sum is then `AtLeast` this number, or UNKNOWN without any other.
+    HelmRelease, with 0: the sum is then `AtLeast` this number, or UNKNOWN without any other. `scaled` are the minima of other autoscalers.
     """
     declared, bodies = list_declared_paths(config), list(manifests)
     minima = _list_minima(bodies) if len(bodies) > 1 else {}
+    minima |= {key: max(low, minima.get(key, 0)) for key, low in scaled.items()}
     return add_replicas([_count_object(body, declared, minima) for body in bodies])
 
 
@@ -113,7 +117,7 @@ def _list_minima(bodies: Iterable[Body]) -> dict[Key, int]:
     minima: dict[Key, int] = {}
     for body in bodies:
         if body.get("kind") in _AUTOSCALER_NAMES:
-            key = _identify(body)
+            key = identify_object(body)
             target = read_scale_target(key, body)
             low, _ = read_scale_limits(key[:2], body) if target is not None else (None, None)
             if target is not None and low is not None:
@@ -121,7 +125,8 @@ def _list_minima(bodies: Iterable[Body]) -> dict[Key, int]:
     return minima
 
 
-def _identify(body: Body) -> Key:
+def identify_object(body: Body) -> Key:
+    """Return what identifies an object of a manifest."""
     namespace, name = (str(get_field(body, "metadata", member) or "") for member in ("namespace", "name"))
     return Key(parse_api_group(str(body.get("apiVersion"))), str(body.get("kind")), namespace, name)
 
@@ -136,7 +141,7 @@ def _count_object(body: Body, declared: Mapping[tuple[str, str], FieldPaths], mi
         return 1
     if kind in _BUILT_BY_CLUSTERS:
         return UNKNOWN
-    if minima and (minimum := minima.get(_identify(body))) is not None:
+    if minima and (minimum := minima.get(identify_object(body))) is not None:
         return AtLeast(minimum)
     paths = declared.get(kind) or REPLICA_PATHS.get(kind)
     if paths is not None:

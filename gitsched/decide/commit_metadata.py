@@ -15,6 +15,7 @@ from gitsched.decide.guard.guard_settings import DEFAULT_GUARD, write_guard_reco
 from gitsched.model.commit import RELEASE_CLUSTER_TRAILER, RELEASE_TRAILER, Commit
 from gitsched.model.holds import describe_release
 from gitsched.model.observation import write_observations
+from gitsched.model.scheduling import AtLeast
 from gitsched.model.time import EPOCH, format_time
 from gitsched.render.format_versions import describe_upgrade
 from gitsched.render.output_files import CLUSTERS, HYDRATOR_METADATA, KEPT, README, RUN_METADATA
@@ -67,7 +68,13 @@ def render_metadata_files(
         version=version,
         time=plan.time,
         fleet=[
-            FleetRow(facts.name, facts.region, "retiring" if name in totals.retiring else "", facts.workloads, facts.replicas)
+            FleetRow(
+                facts.name,
+                facts.region,
+                "retiring" if name in totals.retiring else "",
+                facts.workloads,
+                AtLeast(facts.replicas) if facts.marked else facts.replicas,
+            )
             for name, facts in totals.first_clusters.items()
         ],
         decisions=[

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitsched.apis.capabilities import ReferenceReading
 from gitsched.apis.policy_api import PolicyEngine
+from gitsched.apis.replicas import AUTOSCALER_KINDS
 from gitsched.apis.snapshot import Snapshot
 from gitsched.decide.catalog import (
     DEFINITION_KINDS,
@@ -115,7 +116,7 @@ class DecisionSet(NamedTuple):
     decided again because they depend on these.
     `replaced` are the documents of files that builds read, as the files have them: what is built takes their place.
     `input` is what the decisions were made from. `refused` are workloads that a policy selects and a Tenant does not allow.
-    `tenancy` says which tenant owns which document.
+    `tenancy` says which tenant owns which document. `depend_on_others`: an autoscaler of one workload sets the replicas of another.
     """
 
     catalog: Catalog
@@ -137,6 +138,7 @@ class DecisionSet(NamedTuple):
     cluster_facts: Mapping[str, ClusterInfo] = {}
     refused: frozenset[Key] = frozenset()
     tenancy: Tenancy | None = None
+    depend_on_others: bool = False
 
     @property
     def recorded(self) -> tuple[RecordedDecision, ...]:
@@ -297,6 +299,11 @@ def decide_input(source: DecisionInput, cache: DecisionCache, progress: Progress
         findings += find_unknown_reports(catalog.api_documents[CLUSTER_REPORT], cluster_facts)
     chosen = {(key.group, key.kind) for key in outcomes}
     findings += [make_scope_finding(document) for kind, document in sorted(catalog.guessed_scopes.items()) if kind in chosen]
+    depend_on_others = False
+    if any(outcome.manifests is not None or outcome.bundles or key[:2] in AUTOSCALER_KINDS for key, outcome in outcomes.items()):
+        from gitsched.decide.scaled_workloads import count_scaled  # many sources have single objects without autoscalers
+
+        outcomes, depend_on_others = count_scaled(outcomes, templates, snapshot)
     unstable = frozenset(key for key in outcomes if key not in cache.decisions)
     return DecisionSet(
         catalog,
@@ -314,6 +321,7 @@ def decide_input(source: DecisionInput, cache: DecisionCache, progress: Progress
         cluster_facts=cluster_facts,
         refused=refused,
         tenancy=source.tenancy,
+        depend_on_others=depend_on_others,
     )
 
 

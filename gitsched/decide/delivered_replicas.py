@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from gitsched.apis.replicas import count_copy_replicas
+from gitsched.apis.replicas import NOTHING_SCALED, count_copy_replicas
 from gitsched.model.document import Body, Document, Key, get_field
 from gitsched.model.scheduling import AtLeast, Outcome, TargetCluster, decode_replicas, encode_replicas
 from gitsched.model.variants import BUNDLE_KIND
@@ -24,15 +24,23 @@ if TYPE_CHECKING:
 _NOTHING: Final = TargetCluster("", waits=True)
 
 
-def count_delivered(document: Document, outcome: Outcome, snapshot: Snapshot, *, keeps: bool = False) -> Outcome:
-    """Return an outcome whose targets have the replicas of their delivered manifests, before and now. With `keeps`, no manifest changes."""
+Minima = Mapping[str, Mapping[Key, int]]
+"""By cluster the minima of autoscalers, by the workload that they scale."""
+_NO_MINIMA: Final[Minima] = {}
+
+
+def count_delivered(
+    document: Document, outcome: Outcome, snapshot: Snapshot, *, keeps: bool = False, minima: Minima = _NO_MINIMA
+) -> Outcome:
+    """Return an outcome whose targets have the replicas of their delivered manifests, before and now. With `keeps`, no manifest changes.
+    `minima` are those of autoscalers that other workloads bring into the clusters."""
     record = snapshot.previous.get(outcome.records[0][0]) if outcome.records else None
     recorded = None if record is None else get_field(record, "metadata", "annotations", DELIVERED_ANNOTATION)
     before = outcome.previous_targets
     if recorded is not None and recorded != UNRECORDED:
         before = tuple(_restore_targets(before, parse_delivered(recorded)))
     known = {target.cluster: target for target in before}
-    count = _Counter(document, outcome, snapshot)
+    count = _Counter(document, outcome, snapshot, minima)
     targets = []
     for target in outcome.targets:
         if not (keeps or target.keeps_manifest):
@@ -106,8 +114,7 @@ def _annotate(outcome: Outcome, assigned: Iterable[TargetCluster]) -> tuple[tupl
     differing = {
         target.cluster: None if target.waits else encode_replicas(target.replicas)
         for target, one in zip(outcome.targets, assigned, strict=True)
-        if target is not one
-        and (target.waits or target.replicas != one.replicas or type(target.replicas) is not type(one.replicas))
+        if target is not one and (target.waits or target.replicas != one.replicas)
     }
     text = json.dumps(differing, sort_keys=True, separators=(",", ":")) if differing else None
     (key, body), *others = outcome.records
@@ -123,8 +130,8 @@ def _annotate(outcome: Outcome, assigned: Iterable[TargetCluster]) -> tuple[tupl
 class _Counter:
     """Counts the replicas of what clusters get of a workload. Clusters that get the same are counted once."""
 
-    def __init__(self, document: Document, outcome: Outcome, snapshot: Snapshot) -> None:
-        self._document, self._outcome, self._config = document, outcome, snapshot.config
+    def __init__(self, document: Document, outcome: Outcome, snapshot: Snapshot, minima: Minima) -> None:
+        self._document, self._outcome, self._config, self._minima = document, outcome, snapshot.config, minima
         self._variants = snapshot.variants
         self._is_varied = bool(outcome.bundles) or (bool(self._variants) and document.key in self._variants)
         self._counts: dict[Any, int | None] = {}
@@ -133,6 +140,8 @@ class _Counter:
         """Return the replicas of a target whose manifests are rendered; `known` are the previous ones by cluster."""
         if self._is_varied:
             return self._count_variant(target, known)
+        if scaled := self._minima.get(target.cluster):
+            return count_copy_replicas(self._list_own(target), self._config, scaled)
         identity = target.edits if target.body is None else id(target.body)
         if identity not in self._counts:
             self._counts[identity] = count_copy_replicas(self._list_own(target), self._config)
@@ -161,7 +170,7 @@ class _Counter:
                 for built in variant.objects:
                     edits = target.edits if built.key == target.workload else ()
                     bodies.append(changed.get(built.key) or set_counts(built.body, edits))
-        return count_copy_replicas(bodies, self._config)
+        return count_copy_replicas(bodies, self._config, self._minima.get(target.cluster, NOTHING_SCALED))
 
     def _is_built_by_tool(self, bundle: Key) -> bool:
         if not self._outcome.bundles:

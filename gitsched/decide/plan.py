@@ -16,6 +16,7 @@ from gitsched.decide.guard.plan_changes import (
     Changes,
     choose_config,
     drop_left_clusters,
+    find_active_clusters,
     find_changes,
     keep_adopted,
     record_guard,
@@ -91,6 +92,12 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     found = (*changes.decisions.findings, *retention.findings, *rollouts.findings)
     decisions = changes.decisions._replace(findings=found)
     relations, relation_findings = _relate(decisions, source.source.config, caches)
+    moves = changes.moves
+    if rollouts.counted or rollouts.former:
+        from gitsched.decide.rollouts.waiting_replicas import count_step  # few clusters wait
+
+        decisions = decisions._replace(outcomes={**decisions.outcomes, **rollouts.counted})
+        moves = count_step(moves, rollouts, decisions.outcomes, find_active_clusters(source.previous))
     totals = compute_totals(decisions, rendered, source.source, source.times)._replace(
         retiring=directories.retiring,
         relation_findings=relation_findings,
@@ -105,7 +112,7 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
         totals,
         decisions.outcomes,
         decisions.outcomes.values(),
-        mark_preserved(changes.moves, retention.copies) if retention.copies else changes.moves,
+        mark_preserved(moves, retention.copies) if retention.copies else moves,
         {**rendered.files, **kept_files} if kept_files else rendered.files,
         wakeups=(
             *source.wakeups,

@@ -22,7 +22,7 @@ from gitsched.model.document import Body, Document, Key
 from gitsched.model.errors import DocumentFault
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.planned_files import ClusterInfo, ExistingBlob, NewBlob, PlannedFile
-from gitsched.model.scheduling import Unknown
+from gitsched.model.scheduling import MarkedCount
 from gitsched.model.system_errors import is_bug
 from gitsched.model.variants import BUNDLE_KIND, TemplateVariants
 from gitsched.render.cluster_directory import (
@@ -176,13 +176,13 @@ def render(
     directories = {}
     for name in facts:
         paths = (delivered or {}).get(escape_segment(name), frozenset()) - manifests.get(name, {}).keys()
-        workloads, replicas = counts.get(name, (0, 0))
+        workloads, replicas, marked = counts.get(name, NOTHING_COUNTED)
         if skipped:
             found = add_skipped_objects(skipped, name, paths, find_blob, manifests.setdefault(name, {}))
             workloads, replicas, paths = workloads + found[0], replicas + found[1], paths - object_paths
         kept = {path: keep_namespace(path, decisions.templates, protected) for path in sorted(paths)}
         manifests |= {name: {**kept, **manifests.get(name, {})}} if kept else {}
-        facts[name] = facts[name]._replace(workloads=workloads, replicas=replicas)
+        facts[name] = facts[name]._replace(workloads=workloads, replicas=replicas, marked=marked)
         complete = add_namespace_manifests(manifests.get(name, {}), select(name))
         directories[name] = _render_directory(facts[name], complete, known.get(name), protected)
         files.update(directories[name].files)
@@ -283,18 +283,21 @@ def _render_records(outcome: Outcome, cache: RenderCache, delivery: DeliveryConf
     if not cache.written:
         return dict.fromkeys((*(status_path(key) for key, _ in outcome.records), placement_path(outcome.key)), NewBlob(b""))
     files: dict[str, PlannedFile] = {status_path(key): write_record(cache.reuse_parts(body)) for key, body in outcome.records}
-    placed = outcome.replicas_by_cluster.items()
-    decisions = [(name, None if isinstance(count, Unknown) else count, None, outcome.reason) for name, count in placed]
-    files.update(write_placement_decision(outcome.key, decisions, SCHEDULER, delivery.profile_namespace))
-    return files
+    return {**files, **write_placement(outcome, delivery)}
+
+
+def write_placement(outcome: Outcome, delivery: DeliveryConfig) -> Mapping[str, NewBlob]:
+    """Return the PlacementDecision of a workload by path, with the clusters that have it."""
+    decisions = [(name, count, None, outcome.reason) for name, count in outcome.replicas_by_cluster.items()]
+    return write_placement_decision(outcome.key, decisions, SCHEDULER, delivery.profile_namespace)
 
 
 def _group_by_cluster(
     workloads: Mapping[Key, WorkloadFiles], find_blob: BlobLookup
-) -> tuple[dict[str, dict[str, PlannedFile]], dict[str, tuple[int, int]], SharedObjects | None]:
+) -> tuple[dict[str, dict[str, PlannedFile]], dict[str, ReplicaCounts], SharedObjects | None]:
     """Return the manifests and the numbers of workloads and replicas of each cluster, and the objects that several workloads deliver."""
     manifests: dict[str, dict[str, PlannedFile]] = {}
-    counts: dict[str, tuple[int, int]] = {}
+    counts: dict[str, ReplicaCounts] = {}
     owners: dict[str, dict[str, Outcome]] = {}
     shared = None
     if any(workload.outcome.bundles for workload in workloads.values()):
@@ -312,11 +315,23 @@ def _group_by_cluster(
     return manifests, counts, shared
 
 
-def count_replicas(counts: dict[str, tuple[int, int]], outcome: Outcome, sign: int) -> None:
+class ReplicaCounts(NamedTuple):
+    """The numbers of workloads and replicas of a cluster, and of the workloads whose replicas are only a minimum or not known."""
+
+    workloads: int = 0
+    replicas: int = 0
+    marked: int = 0
+
+
+NOTHING_COUNTED = ReplicaCounts()
+
+
+def count_replicas(counts: dict[str, ReplicaCounts], outcome: Outcome, sign: int) -> None:
     """Add the workload and its replicas to the counts of its clusters; subtract them with sign -1."""
     for cluster, replicas in outcome.replicas_by_cluster.items():
-        workloads, total = counts.get(cluster, (0, 0))
-        counts[cluster] = workloads + sign, total + sign * (replicas or 0)
+        workloads, total, marked = counts.get(cluster, NOTHING_COUNTED)
+        marked += sign * isinstance(replicas, MarkedCount)
+        counts[cluster] = ReplicaCounts(workloads + sign, total + sign * (replicas or 0), marked)
 
 
 def _find_path_collisions(workloads: Iterable[WorkloadFiles], templates: Mapping[Key, Document]) -> list[Finding]:

@@ -87,7 +87,8 @@ PlannedFile = WritableFile | PatchedBlob
 
 
 class ClusterInfo(NamedTuple):
-    """The data about a cluster for downstream generators; `replicas` and `workloads` count what is placed there."""
+    """The data about a cluster for downstream generators; `replicas` and `workloads` count what is placed there. `marked` are the workloads
+    whose number of replicas is only a minimum or not known."""
 
     name: str
     labels: Mapping[str, str]
@@ -95,3 +96,4 @@ class ClusterInfo(NamedTuple):
     provider: str = ""
     replicas: int = 0
     workloads: int = 0
+    marked: int = 0

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from gitsched.model.document import Key
     from gitsched.model.finding import Finding
     from gitsched.model.planned_files import PlannedFile, WritableFile
+    from gitsched.model.scheduling import Outcome, TargetCluster
 
 ROLLOUT_KIND: Final = ("gitsched.io", "Rollout")
 """Group and kind of a Rollout, as `Key` begins with."""
@@ -124,7 +125,9 @@ class RolloutTargets(NamedTuple):
 class RolloutResult(NamedTuple):
     """The rollouts of a plan, what the output records of them, when they can go on without a commit, the times of the events that changed
     them, findings, and what each of them selects. `files` are those below approved/ on the output branch; None for one that goes.
-    `waiting` are the replicas of workloads in clusters that have fewer than were decided until their turn, of those that lose some."""
+    `waiting` are the replicas of workloads in clusters that have fewer than were decided until their turn, of those that lose some.
+    `counted` are the outcomes, with the replicas that clusters have before and after this step, of the workloads that clusters wait for or
+    waited for until now; `former` is what clusters had of such workloads that are removed."""
 
     statuses: tuple[RolloutStatus, ...] = ()
     records: tuple[RolloutRecord, ...] = ()
@@ -134,6 +137,8 @@ class RolloutResult(NamedTuple):
     targets: Mapping[str, RolloutTargets] = {}
     files: Mapping[str, PlannedFile | None] = {}
     waiting: Mapping[tuple[Key, str], int] = {}
+    counted: Mapping[Key, Outcome] = {}
+    former: Mapping[Key, Mapping[str, TargetCluster]] = {}
 
 
 NOTHING_ROLLED_OUT = RolloutResult()

@@ -196,7 +196,22 @@ class CandidateResult(NamedTuple):
     total: float | None
 
 
-class AtLeast(int):
+class MarkedCount(int):
+    """A number of replicas with a mark: no number without it, or with another one, is equal."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object, /) -> bool:
+        return type(other) is type(self) and int(self) == int(other)
+
+    def __ne__(self, other: object, /) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((type(self), int(self)))
+
+
+class AtLeast(MarkedCount):
     """A number of replicas that is only the least one: an autoscaler of the cluster, or what it builds itself, may add to it. As text it is
     marked: `2+`."""
 
@@ -209,7 +224,7 @@ class AtLeast(int):
         return f"{self}"
 
 
-class Unknown(int):
+class Unknown(MarkedCount):
     """0 as the number of replicas of what a cluster builds itself, such as a HelmRelease: no manifest says how many it has. As text it is
     `?`."""
 
@@ -229,9 +244,15 @@ def add_replicas(counts: Iterable[int | None]) -> int | None:
     """Return the sum of numbers of replicas, `AtLeast` that if one of them is no exact number, UNKNOWN if there is no other; None if no
     number is given."""
     known = [count for count in counts if count is not None]
-    if not any(isinstance(count, (AtLeast, Unknown)) for count in known):
+    if not any(isinstance(count, MarkedCount) for count in known):
         return sum(known) if known else None
     return UNKNOWN if all(isinstance(count, Unknown) for count in known) else AtLeast(sum(known))
+
+
+def total_replicas(counts: Iterable[int | None]) -> int:
+    """Return the sum of numbers of replicas with its mark, as `add_replicas`; 0 if no number is given."""
+    total = add_replicas(counts)
+    return 0 if total is None else total
 
 
 def encode_replicas(replicas: int | None) -> int | str:
@@ -239,7 +260,7 @@ def encode_replicas(replicas: int | None) -> int | str:
     "" without any."""
     if replicas is None:
         return ""
-    return f"{replicas}" if isinstance(replicas, (AtLeast, Unknown)) else replicas
+    return f"{replicas}" if isinstance(replicas, MarkedCount) else replicas
 
 
 def decode_replicas(value: object) -> int | None:
@@ -255,7 +276,7 @@ def decode_replicas(value: object) -> int | None:
 def weigh_replicas(replicas: int | None) -> int:
     """Return how much a copy of a workload counts where it replaces another one: its replicas, and 1 where no manifest has a number, or
     where it may have more than none."""
-    return 1 if replicas is None or (not replicas and isinstance(replicas, (AtLeast, Unknown))) else replicas
+    return 1 if replicas is None or (not replicas and isinstance(replicas, MarkedCount)) else replicas
 
 
 class TargetCluster(NamedTuple):

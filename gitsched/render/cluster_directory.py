@@ -50,7 +50,7 @@ def complete_directory(
         directory.setdefault(namespace_path(namespace), write_namespace(namespace))
     directory[KUSTOMIZATION] = write_kustomization(directory)
     directory[STUB_FILE] = write_stub(cluster.name)
-    directory[CLUSTER_JSON] = write_cluster_json(*cluster)
+    directory[CLUSTER_JSON] = write_cluster_json(cluster)
     return directory
 
 

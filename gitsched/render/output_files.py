@@ -17,7 +17,17 @@ from functools import lru_cache
 from typing import Any, Final
 
 from gitsched.model.document import Body, Document, Key, SourceSpans, remove_server_owned
-from gitsched.model.planned_files import END_OF_TEXT, EditedBlob, ExistingBlob, NewBlob, PatchedBlob, PlannedFile, TextEdit
+from gitsched.model.planned_files import (
+    END_OF_TEXT,
+    ClusterInfo,
+    EditedBlob,
+    ExistingBlob,
+    NewBlob,
+    PatchedBlob,
+    PlannedFile,
+    TextEdit,
+)
+from gitsched.model.scheduling import encode_replicas
 from gitsched.render.yaml import Fragment, dump, dump_fragment, quote
 
 README, RUN_METADATA, HYDRATOR_METADATA, GITATTRIBUTES_FILE = "README.md", "gitsched.json", "hydrator.metadata", ".gitattributes"
@@ -231,17 +241,17 @@ def _set_field(body: Any, path: list[str], value: int) -> Any:
 STUB_NAME = "gitsched-placement"
 
 
-def write_cluster_json(
-    name: str, labels: Mapping[str, str], region: str = "", provider: str = "", replicas: int = 0, workloads: int = 0
-) -> NewBlob:
-    """Return `cluster.json` with all members, because Argo CD's templates fail on a missing one."""
+def write_cluster_json(facts: ClusterInfo) -> NewBlob:
+    """Return `cluster.json` with all members, because Argo CD's templates fail on a missing one; and `atLeast` if the replicas are only the
+    least number."""
     members = {
-        "labels": dict(labels),
-        "name": name,
-        "provider": provider,
-        "region": region,
-        "replicas": replicas,
-        "workloads": workloads,
+        "labels": dict(facts.labels),
+        "name": facts.name,
+        "provider": facts.provider,
+        "region": facts.region,
+        "replicas": facts.replicas,
+        "workloads": facts.workloads,
+        **({"atLeast": True} if facts.marked else {}),
     }
     return NewBlob((json.dumps(members, indent=2, sort_keys=True) + "\n").encode())
 
@@ -371,13 +381,17 @@ def _write_part(part: tuple[ClusterDecision, ...], namespace: str) -> tuple[Frag
     """Write the annotations of a PlacementDecision, and what follows `decisions:`, an item for each cluster."""
     annotations = {LOCAL_CONFIG: "true"}
     for name, values in (
-        (REPLICAS_ANNOTATION, {cluster: replicas for cluster, replicas, _, _ in part if replicas is not None}),
+        (REPLICAS_ANNOTATION, {cluster: _encode(replicas) for cluster, replicas, _, _ in part if replicas is not None}),
         (SCORES_ANNOTATION, {cluster: score for cluster, _, score, _ in part if score is not None}),
     ):
         if values:
             annotations[name] = _encode_compact(values)
     entries = "".join([_write_decision(cluster, namespace, reason) for cluster, _, _, reason in part])
     return dump_fragment(annotations), entries or " []"
+
+
+def _encode(replicas: int) -> int | str:
+    return replicas if type(replicas) is int else encode_replicas(replicas)  # most have no mark
 
 
 _cached_part = lru_cache(maxsize=1 << 10)(_write_part)  # many workloads go to the same clusters for the same reasons

@@ -7,6 +7,7 @@ import re
 from typing import NamedTuple
 
 from gitsched.model.document import Key, as_object, list_objects
+from gitsched.model.scheduling import decode_replicas
 from gitsched.render.output_files import APPS_KINDS, REPLICAS_ANNOTATION
 
 _ESCAPED = re.compile(r"(?:_[0-9a-f]{2})+")
@@ -43,8 +44,7 @@ def read_placement_record(bodies: list[dict[str, object]]) -> PlacementRecord:
             if not isinstance(name, str):
                 damage = "a decision names no cluster"
                 continue
-            count = replicas.get(name)
-            clusters[name] = count if isinstance(count, int) else None
+            clusters[name] = decode_replicas(replicas.get(name))
             reason = decision.get("reason")
             if isinstance(reason, str):
                 reasons[reason] = reasons.get(reason, 0) + 1

@@ -8,6 +8,7 @@ from typing import Any
 
 from gitsched.model.finding import format_count
 from gitsched.model.fleet_status import ClusterStatus, FleetStatus, WorkloadStatus
+from gitsched.model.scheduling import total_replicas
 from gitsched.model.time import format_time
 from gitsched.report.lines import (
     abbreviate_oid,
@@ -48,7 +49,7 @@ def write_fleet_status(status: FleetStatus, *, workloads: bool = False, unclaime
 def _count_workloads(status: FleetStatus) -> str:
     """Return the number of workloads that are placed and unplaced, and of the objects that no policy selects."""
     placed = [one for one in status.workloads if one.clusters]
-    replicas = sum(count or 0 for one in placed for count in one.clusters.values())
+    replicas = total_replicas(count for one in placed for count in one.clusters.values())
     parts = [f"{len(placed):,} placed ({format_count(replicas, 'replica')})"] if placed else []
     unplaced, unclaimed = len(status.workloads) - len(placed), len(status.unclaimed)
     parts += [f"{unplaced:,} unplaced"] if unplaced and status.time is not None else []

@@ -9,6 +9,7 @@ from gitsched.model.changes import RetainedCopy
 from gitsched.model.explanation import ExplainedReference
 from gitsched.model.finding import format_count
 from gitsched.model.fleet_tree import ClusterTree, WorkloadTree
+from gitsched.model.scheduling import total_replicas
 from gitsched.model.time import format_time
 from gitsched.report.explanation import describe_reference
 from gitsched.report.fleet_status import serialize_cluster_status, serialize_workload_status
@@ -29,11 +30,11 @@ def write_fleet_tree(tree: ClusterTree | WorkloadTree) -> str:
 
 
 def _list_cluster_lines(tree: ClusterTree) -> list[str]:
-    name, replicas = tree.cluster.name, 0
+    name = tree.cluster.name
+    replicas = total_replicas(one.clusters[name] for one in tree.workloads)
     namespaces: dict[str, list[str]] = {}
     for one in sorted(tree.workloads, key=lambda each: (each.key.namespace, each.key.kind, each.key.name)):
         count = one.clusters[name]
-        replicas += count or 0
         namespaces.setdefault(one.key.namespace, []).append(f"    {one.key.kind} {one.key.name}{_format_amount(count)}")
     state = f"not ready: {tree.cluster.unready}" if tree.cluster.unready else "ready"
     total = f"{format_count(len(tree.workloads), 'workload')}, {format_count(replicas, 'replica')}"

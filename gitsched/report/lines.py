@@ -156,7 +156,7 @@ def serialize_replicas(replicas: int | None) -> dict[str, Any]:
     has one; `atLeast` marks the minimum of an autoscaler."""
     if isinstance(replicas, Unknown):
         return {"replicas": None, "unknown": True}
-    return {"replicas": replicas, "atLeast": True} if isinstance(replicas, AtLeast) else {"replicas": replicas}
+    return {"replicas": int(replicas), "atLeast": True} if isinstance(replicas, AtLeast) else {"replicas": replicas}
 
 
 def classify_move(move: Move) -> str:
@@ -228,9 +228,7 @@ def list_cluster_changes(move: Move) -> tuple[list[ClusterChange], int]:
     left = [ClusterChange("left", name, before[name], None) for name in sorted(before.keys() - after.keys())]
     joined = [ClusterChange("joined", name, None, after[name]) for name in sorted(after.keys() - before.keys())]
     both = sorted(before.keys() & after.keys())
-    scaled = [
-        ClusterChange("scaled", name, before[name], after[name]) for name in both if not _are_equal(before[name], after[name])
-    ]
+    scaled = [ClusterChange("scaled", name, before[name], after[name]) for name in both if before[name] != after[name]]
     return [*left, *joined, *scaled], len(both) - len(scaled)
 
 
@@ -239,10 +237,6 @@ def format_cluster_changes(move: Move, most: int = CLUSTERS_SHOWN, minus: str = 
     changes, unchanged = list_cluster_changes(move)
     shown = list_limited([change.format(minus, arrow) for change in changes], most)
     return [*shown, *([f"{unchanged:,} unchanged"] if unchanged else [])]
-
-
-def _are_equal(one: int | None, other: int | None) -> bool:
-    return one == other and type(one) is type(other)
 
 
 def format_cluster(name: str, replicas: int | None) -> str:
@@ -258,11 +252,7 @@ def format_replica_change(move: Move) -> str:
 def _format_sums(earlier: int | None, later: int | None) -> str:
     if earlier is None and later is None:
         return ""
-    return (
-        str(later)
-        if _are_equal(earlier, later)
-        else " -> ".join("0" if count is None else str(count) for count in (earlier, later))
-    )
+    return str(later) if earlier == later else " -> ".join("0" if count is None else str(count) for count in (earlier, later))
 
 
 def sum_replicas(move: Move) -> tuple[int | None, int | None]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.model.finding import count_shown, format_count, format_names
+from gitsched.model.scheduling import total_replicas
 from gitsched.report.causes import identify_change, merge_causes
 from gitsched.report.lines import (
     MIN_GROUP_SIZE,
@@ -140,7 +141,7 @@ def list_group_clusters(group: MoveGroup) -> tuple[frozenset[str], frozenset[str
 def describe_group_replicas(group: MoveGroup) -> str:
     """Return the sums of replicas before and after, if they differ while the workloads run on: "320 -> 160 replicas"."""
     sums = [sum_replicas(move) for move in group.moves]
-    earlier, later = (sum(pair[side] or 0 for pair in sums) for side in (0, 1))
+    earlier, later = (total_replicas(pair[side] for pair in sums) for side in (0, 1))
     running = group.kind in ("moved", "left", "resized")
     return f"{earlier:,} -> {format_count(later, 'replica')}" if running and earlier != later else ""
 

@@ -164,7 +164,14 @@ def test_a_kustomization_does_not_depend_on_the_order_of_files() -> None:
 
 
 def test_cluster_json_always_has_all_members() -> None:
-    assert set(json.loads(write_cluster_json("a", {}).data)) == {"labels", "name", "provider", "region", "replicas", "workloads"}
+    assert set(json.loads(write_cluster_json(ClusterInfo("a", {})).data)) == {
+        "labels",
+        "name",
+        "provider",
+        "region",
+        "replicas",
+        "workloads",
+    }
 
 
 def test_a_namespace_that_looks_like_a_number_is_a_string() -> None:

@@ -2,191 +2,74 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import yaml
 
+from gitsched.cli.html_reports import write_plan_page
 from gitsched.model.changes import Move
+from gitsched.model.history import HistoryFilter
 from gitsched.model.scheduling import AtLeast, Unknown
+from gitsched.reconcile import RunResult
+from gitsched.reconcile.output.output_history import open_history
 from gitsched.reconcile.review.comparison import compare_plans
+from gitsched.reconcile.review.fleet_status import read_fleet_status
+from gitsched.reconcile.run import make_review
+from gitsched.report.fleet_status import serialize_fleet_status, write_fleet_status
+from gitsched.report.history import serialize_history
 from gitsched.report.markdown import write_markdown
+from gitsched.report.page import FleetView, write_page
+from gitsched.report.page.live import LiveView
 from gitsched.report.serialization import serialize_review
 from gitsched.report.text import write_plan
-from tests.builders.krake import cluster_yaml
-from tests.scenarios.conftest import UNGUARDED, Fleet, cluster, deployment, policy
+from tests.builders.knative import ADAPTER
+from tests.scenarios.conftest import Fleet
+from tests.scenarios.pull_requests import CLUSTERS, WORKLOADS, PullRequests
 from tests.search_depth import count_examples
 
-CLUSTERS = ("ash", "bru", "cph")
-OPEN = f"{UNGUARDED}    workload: {{replicasLost: 100}}\n"
-NO_OVERLAP = OPEN.replace("spec:\n", "spec:\n  output: {overlap: 0s}\n")
-OVERRIDE = """\
-apiVersion: policy.karmada.io/v1alpha1
-kind: OverridePolicy
-metadata: {name: replicas, namespace: default}
-spec:
-  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}]
-  overrideRules:
-  - targetCluster: {clusterNames: [%s]}
-    overriders: {plaintext: [{path: /spec/replicas, operator: %s, value: %d}]}
-"""
-SCALER = """\
-apiVersion: autoscaling/v2
-kind: HorizontalPodAutoscaler
-metadata: {name: scaler, namespace: default}
-spec:
-  %smaxReplicas: 9
-  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: api}
-"""
-BUNDLE = "apiVersion: gitsched.io/v1alpha1\nkind: Bundle\nmetadata: {name: pair, namespace: default}\nspec: {path: bundles/pair}\n"
-WORK = """\
-apiVersion: work.open-cluster-management.io/v1alpha1
-kind: ManifestWorkReplicaSet
-metadata: {name: work, namespace: default}
-spec:
-  placementRefs: [{name: all}]
-  manifestWorkTemplate: {workload: {manifests: [%s]}}
-"""
-OCM = """\
-apiVersion: cluster.open-cluster-management.io/v1beta1
-kind: Placement
-metadata: {name: all, namespace: default}
-spec: {clusterSets: [global], numberOfClusters: %d}
----
-apiVersion: cluster.open-cluster-management.io/v1beta2
-kind: ManagedClusterSet
-metadata: {name: global}
-spec: {clusterSelector: {selectorType: LabelSelector, labelSelector: {}}}
----
-apiVersion: cluster.open-cluster-management.io/v1beta2
-kind: ManagedClusterSetBinding
-metadata: {name: global, namespace: default}
-spec: {clusterSet: global}
-"""
-MANAGED = """\
-apiVersion: cluster.open-cluster-management.io/v1
-kind: ManagedCluster
-metadata: {name: %s}
-spec: {hubAcceptsClient: true}
-status: {conditions: [{type: ManagedClusterConditionAvailable, status: "True"}]}
-"""
-APPLICATION = """\
-api: kubernetes
-kind: Application
-metadata: {name: echo, namespace: tenant-a}
-spec:
-  manifest: [%s]
-"""
-NUMBERS = (None, 0, 1, 5, 20)
+Replicas = Mapping[str, Any]
+"""Replicas as `-o json` writes them."""
 
 
-class PullRequests:
-    """Random changes of a source with workloads of all APIs that run pods, overrides, an autoscaler, a Bundle and a HelmRelease."""
+class Output(NamedTuple):
+    """What the manifests of an output commit say: the replicas of each workload by its name and cluster, and the names and clusters of
+    copies that stay for an overlap. These are counted apart, and may be larger than what is decided for their cluster."""
 
-    def __init__(self, dice: Random) -> None:
-        self.dice = dice
-        self.files: dict[str, str | None] = {f"clusters/{name}.yaml": cluster(name) for name in CLUSTERS}
-        self.files |= {f"managed/{name}.yaml": MANAGED % name for name in CLUSTERS[:2]}
-        self.files |= {
-            "gitsched.yaml": dice.choice((OPEN, NO_OVERLAP)),
-            "krake/one.yaml": cluster_yaml("one"),
-            "bundle.yaml": BUNDLE,
-            "release.yaml": "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: chart, namespace: default}\n",
-            "policies/releases.yaml": policy("ash", name="releases", kind="HelmRelease").replace(
-                "apps/v1", "helm.toolkit.fluxcd.io/v2"
-            ),
-            "bundles/pair/settings.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: pair, namespace: default}\n",
-        }
-        for part in self._parts:
-            self.files |= {path: text for path, text in part(self).items() if text is not None}
+    counts: Mapping[str, Mapping[str, Replicas]]
+    kept: frozenset[tuple[str, str]]
 
-    def go_on(self) -> dict[str, str | None]:
-        """Return the changed files of a pull request."""
-        changed: dict[str, str | None] = {}
-        for part in self.dice.sample(self._parts, self.dice.choice((1, 1, 2))):
-            changed |= part(self)
-        changed = {path: text for path, text in changed.items() if text is not None or self.files.get(path) is not None}
-        self.files |= changed
-        return changed
+    def select(self, name: str, clusters: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what is said of clusters without a copy of a workload."""
+        return {cluster: value for cluster, value in clusters.items() if (name, cluster) not in self.kept}
 
-    def _deployment(self, name: str) -> str:
-        text, number = deployment(name), self.dice.choice(NUMBERS)
-        return re.sub(r"\n +replicas: \d+[^\n]*", "" if number is None else f"\n  replicas: {number}", text)
-
-    def _write(self, name: str) -> str:
-        return json.dumps(yaml.safe_load(self._deployment(name)))
-
-    def change_deployments(self) -> dict[str, str | None]:
-        return {f"apps/{name}.yaml": self._deployment(name) for name in self.dice.sample(("web", "api", "job"), 2)}
-
-    def change_policy(self) -> dict[str, str | None]:
-        group = ",".join(self.dice.sample(CLUSTERS, self.dice.choice((1, 2, 3))))
-        return {"policies/all.yaml": policy(group, scheduling=self.dice.choice(("Duplicated", "Divided")))}
-
-    def change_override(self) -> dict[str, str | None]:
-        operator = self.dice.choice(("add", "replace"))
-        text = OVERRIDE % (self.dice.choice(CLUSTERS), operator, self.dice.choice((0, 2, 30)))
-        return {"policies/override.yaml": self.dice.choice((text, None))}
-
-    def change_autoscaler(self) -> dict[str, str | None]:
-        minimum = self.dice.choice(("", "minReplicas: 2\n  ", "minReplicas: 4\n  "))
-        group = ",".join(self.dice.sample(CLUSTERS, 2))
-        scalers = policy(group, name="scalers", kind="HorizontalPodAutoscaler").replace("apps/v1", "autoscaling/v2")
-        return {"apps/scaler.yaml": self.dice.choice((SCALER % minimum, SCALER % minimum, None)), "policies/scalers.yaml": scalers}
-
-    def change_bundle(self) -> dict[str, str | None]:
-        scaler = (SCALER % "minReplicas: 3\n  ").replace("name: api", "name: pair").replace("name: scaler", "name: pair")
-        text = policy(",".join(self.dice.sample(CLUSTERS, 2)), name="bundles", kind="Bundle")
-        return {
-            "bundles/pair/pair.yaml": self._deployment("pair"),
-            "bundles/pair/scaler.yaml": self.dice.choice((scaler, None, None)),
-            "policies/bundles.yaml": text.replace("apps/v1", "gitsched.io/v1alpha1"),
-        }
-
-    def change_work(self) -> dict[str, str | None]:
-        return {"work.yaml": WORK % self._write("work"), "ocm.yaml": OCM % self.dice.choice((1, 2))}
-
-    def change_application(self) -> dict[str, str | None]:
-        return {"echo.yaml": APPLICATION % self._write("echo")}
-
-    _parts = (
-        change_deployments,
-        change_policy,
-        change_override,
-        change_autoscaler,
-        change_bundle,
-        change_work,
-        change_application,
-    )
+    def list_replicas(self, name: str) -> dict[str, Replicas]:
+        return dict(self.counts.get(name, {}))
 
 
-Counts = dict[str, dict[str, Any]]
-"""What clusters have of each workload by its name: replicas as `-o json` writes them."""
+PODS = ("Deployment", "StatefulSet")
+NOT_COUNTED = ("ConfigMap", "HorizontalPodAutoscaler", "KafkaSource")
 
 
-def list_kept(fleet: Fleet, commit: str) -> set[tuple[str, str]]:
-    """Return the names and clusters of copies that stay for an overlap."""
+def add_up(fleet: Fleet, commit: str) -> Output:
+    """Add up the replicas of the delivered manifests."""
     record = json.loads(fleet.read("gitsched.json", commit))
-    return {(entry["workload"]["name"], entry["cluster"]) for entry in record.get("retainedCopies", [])}
-
-
-def add_up(fleet: Fleet, commit: str) -> Counts:
-    """Return the replicas of the delivered manifests, without copies that stay for an overlap."""
-    kept = list_kept(fleet, commit)
+    kept = frozenset((entry["workload"]["name"], entry["cluster"]) for entry in record.get("retainedCopies", []))
     bodies: dict[str, list[Any]] = {}
     for path in fleet.files(commit):
         if re.fullmatch(r"clusters/[^/]+/[^/]+/[^/]+\.yaml", path):
             bodies.setdefault(path.split("/")[1], []).append(yaml.safe_load(fleet.read(path, commit)))
-    found: Counts = {}
+    found: dict[str, dict[str, Replicas]] = {}
     for name, objects in bodies.items():
         minima = {
             body["spec"]["scaleTargetRef"]["name"]: body["spec"].get("minReplicas", 1)
             for body in objects
-            if body["kind"] == "HorizontalPodAutoscaler"
+            if body["kind"] == "HorizontalPodAutoscaler" and (body["metadata"]["name"], name) not in kept
         }
         for body in objects:
             workload = body["metadata"]["name"]
@@ -194,56 +77,131 @@ def add_up(fleet: Fleet, commit: str) -> Counts:
                 continue
             if body["kind"] == "HelmRelease":
                 found.setdefault(workload, {})[name] = {"replicas": None, "unknown": True}
-            elif body["kind"] == "Deployment" and workload in minima:
+            elif body["kind"] in PODS and workload in minima:
                 found.setdefault(workload, {})[name] = {"replicas": minima[workload], "atLeast": True}
-            elif body["kind"] == "Deployment":
+            elif body["kind"] in PODS:
                 found.setdefault(workload, {})[name] = {"replicas": body["spec"].get("replicas", 1)}
-    return found
+    return Output(found, kept)
 
 
-def list_json(placements: list[Any]) -> dict[str, Any]:
-    return {entry["cluster"]: {name: value for name, value in entry.items() if name != "cluster"} for entry in placements}
+def list_json(placements: list[Any], title: str = "cluster") -> dict[str, Any]:
+    return {entry[title]: {name: value for name, value in entry.items() if name != title} for entry in placements}
 
 
-def select(counts: Mapping[str, Any], workload: str, kept: set[tuple[str, str]]) -> dict[str, Any]:
-    return {name: value for name, value in counts.items() if (workload, name) not in kept}
+def mark(count: Mapping[str, Any]) -> str:
+    """Return replicas as texts show them."""
+    return "?" if "unknown" in count else f"{count['replicas']}{'+' if 'atLeast' in count else ''}"
 
 
-WORKLOADS = ("web", "api", "job", "pair", "work", "echo", "chart")
+def total(counts: Iterable[Mapping[str, Any]]) -> str:
+    """Return the sum of replicas as texts show it."""
+    found = list(counts)
+    if found and all("unknown" in count for count in found):
+        return "?"
+    return f"{sum(count['replicas'] or 0 for count in found)}{'+' if any(len(count) > 1 for count in found) else ''}"
 
 
-def check_output(fleet: Fleet) -> Counts:
-    """Compare what the output branch delivers with what its files say."""
-    counts = add_up(fleet, "placements")
-    kept = list_kept(fleet, "placements")
+def check_output(fleet: Fleet) -> Output:
+    """Compare what the output branch says of its clusters with its manifests."""
+    output = add_up(fleet, "placements")
     readme = fleet.read("README.md")
     for name in (*CLUSTERS, "tenant-a.one"):
-        if any(cluster_name == name for _, cluster_name in kept):
+        if any(cluster_name == name for _, cluster_name in output.kept):
             continue  # a smaller copy that waits behind a larger one counts, and is in no file
-        total = sum(found[name]["replicas"] or 0 for found in counts.values() if name in found)
-        assert fleet.load(f"clusters/{name}/cluster.json")["replicas"] == total, name
-        assert re.search(rf"^\| `{name}` \|.*\| {total} \|$", readme, re.MULTILINE), name
-    return counts
+        wanted = total(found[name] for found in output.counts.values() if name in found).replace("?", "0+")
+        facts = fleet.load(f"clusters/{name}/cluster.json")
+        assert f"{facts['replicas']}{'+' if facts.get('atLeast') else ''}" == wanted, name
+        assert re.search(rf"^\| `{name}` \|.*\| {re.escape(wanted)} \|$", readme, re.MULTILINE), name
+    return output
 
 
-def check_plan(fleet: Fleet, data: Mapping[str, Any], before: Counts, after: Counts) -> None:
+def check_plan(data: Mapping[str, Any], before: Output, after: Output) -> None:
     """Compare the JSON of a plan with what the output branch delivers before and after it."""
-    kept = list_kept(fleet, "placements")
     placed = {
         entry["workload"]["name"]: list_json(entry["clusters"])
         for entry in data["placements"]
-        if entry["workload"]["kind"] not in ("ConfigMap", "HorizontalPodAutoscaler")
+        if entry["workload"]["kind"] not in NOT_COUNTED
     }
     for name in WORKLOADS:
-        got, wanted = (select(found.get(name, {}), name, kept) for found in (placed, after))
-        assert got == wanted, name
-    moves = {entry["workload"]["name"]: entry for entry in data["moves"]}
+        assert after.select(name, placed.get(name, {})) == after.list_replicas(name), name
+    check_moves(data["moves"], before, after)
+
+
+def check_moves(moves: list[Any], before: Output, after: Output) -> None:
+    """Compare the moves of a plan or a run with what the output branch delivers before and after it."""
+    found = {entry["workload"]["name"]: entry for entry in moves if entry["workload"]["kind"] not in NOT_COUNTED}
     for name in WORKLOADS:
-        if name in moves:
-            assert list_json(moves[name]["before"]) == before.get(name, {}), name
-            assert select(list_json(moves[name]["after"]), name, kept) == select(after.get(name, {}), name, kept), name
+        if name in found:
+            check_move(found[name], before, after)
         else:
-            assert select(before.get(name, {}), name, kept) == select(after.get(name, {}), name, kept), name
+            assert after.select(name, before.list_replicas(name)) == before.select(name, after.list_replicas(name)), name
+
+
+def check_move(move: Any, before: Output, after: Output) -> None:
+    name = move["workload"]["name"]
+    assert before.select(name, list_json(move["before"])) == before.list_replicas(name), name
+    assert after.select(name, list_json(move["after"])) == after.list_replicas(name), name
+
+
+def check_status(fleet: Fleet, hour: float, output: Output) -> None:
+    """Compare `gitsched status` with what the output branch delivers."""
+    status = read_fleet_status(fleet.settings(hour))
+    data = serialize_fleet_status(status)
+    entries = {one["name"]: list_json(one["clusters"], "name") for one in data["workloads"] if one["kind"] not in NOT_COUNTED}
+    for name in WORKLOADS:
+        assert output.select(name, entries.get(name, {})) == output.list_replicas(name), name
+    text = write_fleet_status(status, workloads=True)
+    shown = [count for found in entries.values() for count in found.values()]
+    if total(shown) != "?":
+        assert f" placed ({total(shown)} replica" in write_fleet_status(status)
+    for name in WORKLOADS:
+        for cluster_name, count in entries.get(name, {}).items():
+            assert re.search(rf"/{name} .*\b{cluster_name} {re.escape(mark(count))}(,|\s)", text), name
+
+
+def check_history(fleet: Fleet, before: Output, after: Output) -> None:
+    """Compare what `gitsched history` says about the newest commit with what the output branch delivers before and after it."""
+    history = open_history(fleet.settings(), HistoryFilter())
+    entries = list(history.read_entries(1))
+    (entry,) = serialize_history("placements", history.head, entries, (), "", "")["entries"]
+    kinds = {name.lower() for name in NOT_COUNTED}
+    for move in entry["moves"]:
+        if move["workload"]["name"] in WORKLOADS and move["workload"]["kind"].lower() not in kinds:
+            check_move(move, before, after)
+
+
+def list_cells(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the workloads of the matrix of a page, with what their clusters have."""
+    found = re.search(r'<script type="application/json" id="fleet-data">(.*?)</script>', text, re.DOTALL)
+    assert found is not None
+    data = json.loads(found[1])
+    for row in data["workloads"]:
+        if row["kind"] not in NOT_COUNTED:
+            yield row["name"], {data["clusters"][index]["name"]: str(count) for index, count in row["after"]}
+
+
+def check_html(text: str, output: Output) -> None:
+    cells = dict(list_cells(text))
+    for name in WORKLOADS:
+        wanted = {cluster: mark(count) for cluster, count in output.list_replicas(name).items()}
+        assert output.select(name, cells.get(name, {})) == wanted, name
+
+
+def check_texts(moves: tuple[Move, ...], texts: Iterable[str]) -> None:
+    """Each number of a single move is in each text, with its mark."""
+    if len(moves) > 2:
+        return  # groups have sums
+    for move in moves:
+        for name, count in {**move.before, **move.after}.items():
+            if count is not None and move.before.get(name) != move.after.get(name):
+                marked = "+" if isinstance(count, AtLeast) else ""
+                number = "?" if isinstance(count, Unknown) else f"{int(count)}{marked}"
+                assert all(number in text for text in texts), (name, number)
+
+
+def write_live_html(run: RunResult) -> str:
+    """Return the page that the watch process serves after a run."""
+    return write_page(make_review(run), FleetView({}, {}), LiveView("1", "fleet"))
 
 
 @pytest.mark.search
@@ -256,27 +214,35 @@ def test_every_format_has_the_replicas_of_the_delivered_manifests(fleet: Fleet, 
     for step in range(1, 6):
         hour = step * 3.0
         fleet.commit(requests.go_on(), hour=hour)
-        review = compare_plans(fleet.settings(hour, trusted=False), None).review
+        compared = compare_plans(fleet.settings(hour, trusted=False), None)
+        review, head = compared.review, fleet.head
         run = fleet.reconcile(hour)
         after = check_output(fleet)
-        data = serialize_review(review)
-        check_plan(fleet, data, before, after)
-        check_texts(review.moves, write_plan(review, width=10_000), write_markdown(review))
+        check_plan(serialize_review(review), before, after)
+        plan_html = write_plan_page(compared, review)
+        check_html(plan_html, after)
+        check_html(write_live_html(run), after)
+        check_texts(review.moves, (write_plan(review, width=10_000), write_markdown(review), html.unescape(plan_html)))
         assert {move.key: (move.before, move.after) for move in run.plan.moves} == {
             move.key: (move.before, move.after) for move in review.moves
         }
-        fleet.reconcile(hour + 1.5)  # ends overlaps
+        if head != fleet.head:
+            check_history(fleet, before, after)
+        # Clusters report, and overlaps end.
+        fleet.commit(requests.report(fleet.head or "", hour + 0.5), hour=hour + 1.5)
+        run, earlier = fleet.reconcile(hour + 1.5), after
         before = check_output(fleet)
+        check_moves(serialize_review(make_review(run))["moves"], earlier, before)
+        check_status(fleet, hour + 1.5, before)
 
 
-def check_texts(moves: tuple[Move, ...], text: str, markdown: str) -> None:
-    """Each number of a single move is in the text and in Markdown, with its mark."""
-    if len(moves) > 2:
-        return  # groups have sums
-    for move in moves:
-        for name, count in {**move.before, **move.after}.items():
-            if count is not None and move.before.get(name) != move.after.get(name):
-                mark = "+" if isinstance(count, AtLeast) else ""
-                number = "?" if isinstance(count, Unknown) else f"{int(count)}{mark}"
-                assert number in text, (name, number)
-                assert number in markdown, (name, number)
+def test_the_program_adds_up_all_kinds_of_workloads(fleet: Fleet) -> None:
+    """Each kind has a manifest with replicas in some pull request, so that the comparison compares something."""
+    found: set[str] = set()
+    for seed in range(3):
+        requests = PullRequests(Random(seed))
+        fleet.commit(requests.files, hour=seed * 100)
+        fleet.reconcile(seed * 100)
+        found |= add_up(fleet, "placements").counts.keys()
+    assert found == {*WORKLOADS}
+    assert ADAPTER in found

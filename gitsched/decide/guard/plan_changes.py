@@ -125,7 +125,7 @@ def keep_adopted(source: PlanInput, changes: Changes) -> tuple[Changes, Mapping[
 
 def _list_all_moves(source: PlanInput, decisions: DecisionSet, removed: Mapping[Key, RemovedPlacement]) -> tuple[Move, ...]:
     """Return the moves of all workloads, those that are removed at the end."""
-    moves = tuple(list_moves(decisions.outcomes.values(), _find_active_clusters(source.previous)))
+    moves = tuple(list_moves(decisions.outcomes.values(), find_active_clusters(source.previous)))
     if any(outcome.held is not None and outcome.held.lost for outcome in decisions.outcomes.values()):
         from gitsched.decide.stateful_workloads import drop_undelivered  # few clusters are lost
 
@@ -144,7 +144,7 @@ def _check_guard(source: PlanInput, changes: Changes) -> tuple[WithheldChanges, 
     if any(move.before for move in changes.moves):
         from gitsched.decide.guard.exceeded_limits import find_exceeding_changes  # most plans move nothing
 
-        withheld = find_exceeding_changes(source, *changes, _find_active_clusters(source.previous))
+        withheld = find_exceeding_changes(source, *changes, find_active_clusters(source.previous))
     if guard is NO_GUARD_INPUT and own == DEFAULT_GUARD.settings and not (withheld.moves or withheld.waiting):
         return withheld, []
     allowed = source.list_allowed() if withheld.moves else ()
@@ -161,6 +161,7 @@ def record_guard(source: PlanInput, withheld: WithheldChanges, decisions: Decisi
     return source.guard.make_record(own, withheld, source.releases, holds=holds)
 
 
-def _find_active_clusters(previous: PreviousOutput) -> HadWorkloads:
+def find_active_clusters(previous: PreviousOutput) -> HadWorkloads:
+    """Return what says whether a cluster received workloads in the previous output."""
     active = previous.clusters - previous.retiring.keys()
     return lambda cluster: escape_segment(cluster) in active

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from gitsched.apis.replicas import AUTOSCALER_KINDS
 from gitsched.decide.engines import list_dependency_trackers
 from gitsched.decide.incremental.changed_namespaces import concerns_protected
 from gitsched.decide.incremental.incremental_changes import IncrementalChanges
 from gitsched.decide.plan_result import list_moves
 from gitsched.decide.rendered_tree import BlobLookup, RenderCache, render_workload
+from gitsched.decide.scaled_workloads import assigns_replicas, list_foreign_autoscalers
 from gitsched.decide.workload_decision import decide_workload, is_unchanged
 from gitsched.decide.workload_files import WorkloadFiles
 from gitsched.model.document import workload_sort_key
@@ -81,7 +83,22 @@ def decide_affected(
     unstable -= {*removed, *gone}
     if _have_taken_paths(outcomes, rows):
         return None
-    return IncrementalChanges(totals, rows, diff, snapshot, continued, documents, {}, outcomes, removed, frozenset(unstable))
+    changes = IncrementalChanges(totals, rows, diff, snapshot, continued, documents, {}, outcomes, removed, frozenset(unstable))
+    return None if _may_be_scaled_by_others(changes) else changes
+
+
+def _may_be_scaled_by_others(changes: IncrementalChanges) -> bool:
+    """Return whether an autoscaler may set the replicas of a workload whose API does not know it."""
+    rows, documents = changes.rows, changes.documents
+    autoscalers = [key for key in changes.outcomes if key[:2] in AUTOSCALER_KINDS]
+    for key in autoscalers:
+        scaled = list_foreign_autoscalers(changes.outcomes[key], documents[key], {}, changes.find_outcome)
+        if next(scaled, None) is not None:
+            return True
+    new = [key for key in changes.outcomes if rows.read_workload(key) is None]
+    if not all(assigns_replicas(changes.outcomes[key].api) for key in new):
+        return any(key[:2] in AUTOSCALER_KINDS for key in (*rows.template_index, *documents))
+    return False
 
 
 def render_affected(changes: IncrementalChanges, find_blob: BlobLookup, cache: RenderCache) -> IncrementalChanges | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from gitsched.decide.incremental.plan_state import ClusterRow, PlanRows, WorkloadRow
-from gitsched.decide.rendered_tree import count_replicas
+from gitsched.decide.rendered_tree import NOTHING_COUNTED, ReplicaCounts, count_replicas
 from gitsched.model.planned_files import ClusterInfo
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def update_cluster_rows(
     `workload_rows` are those of workloads that were decided again, None for removed ones. `clusters` are those whose facts changed, None
     for those without a document: they keep an empty directory for a while. `copies` are the paths of copies retained for an overlap.
     """
-    counts: dict[str, tuple[int, int]] = {}
+    counts: dict[str, ReplicaCounts] = {}
     removed: dict[str, set[str]] = {}
     added: dict[str, set[str]] = {}
     for key, row in workload_rows.items():
@@ -42,9 +42,9 @@ def update_cluster_rows(
             continue  # bound to a cluster without a document, which has no directory
         before = before or ClusterRow(ClusterInfo(name, {}), frozenset())
         facts = before.facts if name not in clusters else clusters[name] or ClusterInfo(name, {})
-        workloads, replicas = counts.get(name, (0, 0))
-        workloads, replicas = before.facts.workloads + workloads, before.facts.replicas + replicas
-        facts = facts._replace(workloads=workloads, replicas=replicas)
+        known, change = before.facts, counts.get(name, NOTHING_COUNTED)
+        workloads, replicas = known.workloads + change.workloads, known.replicas + change.replicas
+        facts = facts._replace(workloads=workloads, replicas=replicas, marked=known.marked + change.marked)
         kept = before.manifest_paths - removed.get(name, set()) - copies.before.get(name, frozenset())
         cluster_rows[name] = ClusterRow(facts, kept | added.get(name, set()) | copies.after.get(name, frozenset()))
     return cluster_rows

@@ -91,7 +91,7 @@ def _list_changed_manifests(
         if previous is not None and previous.manifest_paths == row.manifest_paths and same_namespaces:
             yield from ((cluster_path(name, path), file) for path, file in changed.items())
             if previous.facts != row.facts and name not in copies.kept_facts:
-                yield cluster_path(name, CLUSTER_JSON), write_cluster_json(*row.facts)
+                yield cluster_path(name, CLUSTER_JSON), write_cluster_json(row.facts)
         else:
             old = _list_directory_files(previous, {}, totals, select_old(name)) if previous else {}
             new = _list_directory_files(row, changed, new_totals, select_new(name))
@@ -102,7 +102,7 @@ def _list_changed_manifests(
                 (cluster_path(name, path), file) for path, file in new.items() if file is not _UNCHANGED and old.get(path) != file
             )
         if name in copies.changed_facts:
-            yield cluster_path(name, CLUSTER_JSON), write_cluster_json(*row.facts)
+            yield cluster_path(name, CLUSTER_JSON), write_cluster_json(row.facts)
 
 
 def _select_namespaces(manifests: NamespaceManifests, snapshot: Snapshot) -> Callable[[str], NamespaceManifests]:

@@ -16,7 +16,8 @@ from gitsched.decide.registry import policy_apis
 from gitsched.decide.relations.object_queries import list_referrers
 from gitsched.decide.rollouts.lost_clusters import read_cluster_states
 from gitsched.decide.rollouts.rollout_findings import STEP_CODES
-from gitsched.decide.rollouts.rollout_steps import UNGATED, RolloutMembers, RolloutSource, RolloutSteps
+from gitsched.decide.rollouts.rollout_source import RolloutSource
+from gitsched.decide.rollouts.rollout_steps import UNGATED, RolloutMembers, RolloutSteps
 from gitsched.decide.rollouts.workload_policies import WorkloadPolicies
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import Body, Document, Key
@@ -94,8 +95,8 @@ def continue_rollouts(
     result = steps.summarize(steps.take(specs, members, files), members, ())
     if (given.records or result.records or result.statuses) and (changes.withheld.moves or totals.adopted):
         return None  # what is withheld keeps its files, too
-    if result.waiting:
-        return None  # copies elsewhere stay until then
+    if result.waiting or steps.concern_autoscalers:
+        return None  # copies elsewhere stay until then, or workloads that were not decided again have other replicas
     return ContinuedRollouts(files, result)
 
 

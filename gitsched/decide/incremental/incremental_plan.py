@@ -112,14 +112,19 @@ def make_incremental_plan(
     retiring = _list_retiring(changes, retention) if retention is not None else None
     if retention is None or retiring is None:
         return None
-    rollouts, continued = NOTHING_ROLLED_OUT, None
+    rollouts, continued, all_moves = NOTHING_ROLLED_OUT, None, moves.moves
     if state.rollouts is not None:
-        from gitsched.decide.incremental.continued_rollouts import continue_rollouts  # few sources have Rollouts
+        # Few sources have Rollouts.
+        from gitsched.decide.incremental.continued_rollouts import continue_rollouts
+        from gitsched.decide.rollouts.waiting_replicas import count_step
 
         continued = continue_rollouts(changes, state.rollouts, moves.moves, retention, find_blob)
         if continued is None:
             return None
-        changes, rollouts = changes._replace(workloads=continued.workloads), continued.result
+        rollouts = continued.result
+        counted = {**changes.outcomes, **rollouts.counted}
+        all_moves = count_step(all_moves, rollouts, counted, changes.had_workloads)
+        changes = changes._replace(workloads=continued.workloads, outcomes=counted)
     copies = NO_COPY_PATHS
     if not is_idle and (totals.retained or retention.copies):
         from gitsched.decide.incremental.changed_copies import list_copy_paths  # few plans retain copies
@@ -182,7 +187,7 @@ def make_incremental_plan(
         new._replace(other_findings=(*new.other_findings, *findings)) if findings else new,
         StoredOutcomes(rows, new.workload_count, changed),
         changes.outcomes.values(),
-        moves.moves,
+        all_moves,
         {**dict(list_changed_files(changes, new, {**with_namespaces, **cluster_rows}, copies)), **rollouts.files},
         wakeups=(*wakeups, *rollouts.wakeups, *(copy.until for copy in new.retained if copy.until is not None)),
         deadlines=(*rollouts.events, *(copy.until for copy in retention.ended if copy.until is not None)),

@@ -52,12 +52,14 @@ def can_continue(decisions: DecisionSet, rendered: RenderedTree, totals: Totals,
     """Return whether the next plan may be an incremental one that starts from this complete plan.
 
     It may not when a document of a policy API is broken or defined more than once, or a workload that was placed, when two objects have the
-    same path or several workloads deliver one object, when a finding is about a change of this plan, or
+    same path or several workloads deliver one object, when an autoscaler of one workload sets the replicas of another that its API does not
+    divide, when a finding is about a change of this plan, or
     when all records of a kind are removed.
     """
     catalog = decisions.catalog
     return not (
         catalog.duplicate_api_documents
+        or decisions.depend_on_others
         or not decisions.quarantined <= decisions.withheld
         or not _are_ignored(totals.unused, decisions.engines)
         or rendered.findings

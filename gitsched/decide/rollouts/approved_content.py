@@ -6,7 +6,7 @@ Replicas and other numbers that scheduling assigns (`TargetCluster.edits`) are n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.replicas import count_copy_replicas
@@ -88,9 +88,11 @@ class ContentReader:
 
     def count_replicas(self, content: FileSet, config: Config) -> int | None:
         """Return the replicas of a content, 0 of none; None if no file has replicas."""
-        if not content:
-            return 0
-        return count_copy_replicas((body for file in content.values() if (body := self._read(file)) is not None), config)
+        return count_copy_replicas(self.read_objects(content), config) if content else 0
+
+    def read_objects(self, content: FileSet) -> Iterator[Body]:
+        """Yield the objects in the files of a content."""
+        return (body for file in content.values() if (body := self._read(file)) is not None)
 
     def _merge(self, own: ExistingBlob, before: PlannedFile, after: PlannedFile) -> tuple[Body | None, tuple[str, ...]]:
         bodies = [self._read(file) for file in (before, own, after)]

@@ -2,51 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from gitsched.apis.gitsched.config import Config
 from gitsched.apis.gitsched.rollout import RolloutSpec
-from gitsched.decide.incremental.plan_state import PlanTimes, PreviousOutput
+from gitsched.decide.rendered_tree import write_placement
 from gitsched.decide.rollouts.approved_content import ContentReader
 from gitsched.decide.rollouts.approved_files import ApprovedFilesKeeper
 from gitsched.decide.rollouts.broken_rollouts import hold_changes
 from gitsched.decide.rollouts.cluster_reports import KnownReports
 from gitsched.decide.rollouts.delivered_files import DeliveredFiles, FileSet
-from gitsched.decide.rollouts.lost_clusters import ClusterStates, Labels, LostClusters, list_first_groups
+from gitsched.decide.rollouts.lost_clusters import Labels, LostClusters, list_first_groups
 from gitsched.decide.rollouts.pending_files import Comparison, FileComparison
 from gitsched.decide.rollouts.rollout_findings import list_rollout_findings, make_mixed_finding
 from gitsched.decide.rollouts.rollout_progress import RolloutStep, StepInput, advance
-from gitsched.decide.rollouts.workload_policies import WorkloadPolicies
+from gitsched.decide.rollouts.rollout_source import RolloutSource
+from gitsched.decide.rollouts.waiting_replicas import WaitingReplicas
 from gitsched.decide.workload_files import WorkloadFiles
-from gitsched.model.changes import CopyRetention, Move
-from gitsched.model.document import Document, Key
+from gitsched.model.document import Key
 from gitsched.model.finding import Finding
-from gitsched.model.rollouts import RolloutInput, RolloutRecord, RolloutResult, RolloutTargets
-from gitsched.model.scheduling import Outcome, weigh_replicas
+from gitsched.model.rollouts import RolloutRecord, RolloutResult, RolloutTargets
+from gitsched.model.scheduling import Outcome, TargetCluster, weigh_replicas
 
 UNGATED = "All"
-
-
-class RolloutSource(NamedTuple):
-    """What rollouts take their steps from besides the files of a plan.
-
-    `reports` are the ClusterReports. `moves` are the moves of the plan, `retention` the copies that stay for an overlap, and `quarantined`
-    the workloads that keep what they have in all clusters.
-    """
-
-    given: RolloutInput
-    previous: PreviousOutput
-    reports: Iterable[Document]
-    observations: Mapping[Any, Any]
-    config: Config
-    times: PlanTimes
-    states: ClusterStates
-    policies: WorkloadPolicies
-    moves: Iterable[Move]
-    retention: CopyRetention
-    quarantined: Collection[Key] = ()
 
 
 class RolloutMembers(NamedTuple):
@@ -76,6 +55,15 @@ class RolloutSteps:
         copies = (*source.previous.retained, *source.retention.copies, *source.retention.ended)
         self._losing |= {copy.workload for copy in copies}
         self._waiting: dict[tuple[Key, str], int] = {}
+        self._kept: dict[tuple[Key, str], FileSet] = {}
+        self._replicas = WaitingReplicas(source, self._delivered, self._reader)
+        self._counted: Mapping[Key, Outcome] = {}
+        self._former: Mapping[Key, Mapping[str, TargetCluster]] = {}
+
+    @property
+    def concern_autoscalers(self) -> bool:
+        """Whether a cluster keeps or kept an autoscaler until its turn, which changes what it has of another workload."""
+        return self._replicas.concern_autoscalers(self._kept)
 
     def take(
         self, specs: Iterable[RolloutSpec], members: Mapping[str, RolloutMembers], files: dict[Key, WorkloadFiles]
@@ -93,6 +81,10 @@ class RolloutSteps:
             step = advance_one(spec, record, members[spec.name], found)
             self._keep(found, step, files)
             steps.append((spec, step))
+        self._counted, self._former = self._replicas.count(self._kept, files), self._replicas.list_former(files)
+        for key, outcome in self._counted.items():
+            placement = write_placement(outcome, self._source.config.delivery)
+            files[key] = files[key]._replace(outcome=outcome, records={**files[key].records, **placement})
         return steps
 
     def summarize(
@@ -113,6 +105,8 @@ class RolloutSteps:
             {spec.name: members[spec.name].targets for spec, _ in steps},
             self._approved.list_files(self._source.given.records, records),
             self._waiting,
+            self._counted,
+            self._former,
         )
 
     def _hold(self, spec: RolloutSpec, record: RolloutRecord, _members: RolloutMembers, found: Comparison) -> RolloutStep:
@@ -167,6 +161,7 @@ class RolloutSteps:
             if key in self._losing:
                 self._count_waiting(files[key].outcome, cluster, pending.content)
             files[key] = self._delivered.replace(files[key], cluster, pending.content)
+            self._kept[key, cluster] = pending.content
             if pending.fields:
                 template = self._source.policies.templates[key]
                 self._findings.append(make_mixed_finding(files[key].outcome, template, cluster, pending.fields))

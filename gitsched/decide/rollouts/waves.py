@@ -17,7 +17,8 @@ from gitsched.decide.registry import policy_apis
 from gitsched.decide.rollouts.broken_rollouts import list_broken_rollouts, make_broken_finding
 from gitsched.decide.rollouts.lost_clusters import read_cluster_states
 from gitsched.decide.rollouts.rollout_findings import make_overlap_finding
-from gitsched.decide.rollouts.rollout_steps import RolloutMembers, RolloutSource, RolloutSteps
+from gitsched.decide.rollouts.rollout_source import RolloutSource
+from gitsched.decide.rollouts.rollout_steps import RolloutMembers, RolloutSteps
 from gitsched.decide.rollouts.workload_policies import WorkloadPolicies
 from gitsched.decide.workload_files import WorkloadFiles
 from gitsched.model.changes import CopyRetention, Move

@@ -26,7 +26,7 @@ class WorkloadPolicies:
         find_blob: BlobLookup,
     ) -> None:
         self._engines = {engine.name: engine for engine in engines}
-        self.templates, self._variants, self._delivery, self._find_blob = templates, variants, delivery, find_blob
+        self.templates, self.variants, self._delivery, self._find_blob = templates, variants, delivery, find_blob
 
     def may_place(self, outcome: Outcome, cluster: str) -> bool:
         """Return whether the policy of a workload may choose a cluster, in whatever state the cluster is."""
@@ -44,4 +44,4 @@ class WorkloadPolicies:
             return None
         alone = outcome._replace(targets=(customized,))
         unwritten = RenderCache(written=False)
-        return render_workload(alone, template, False, self._find_blob, unwritten, self._variants, self._delivery)
+        return render_workload(alone, template, False, self._find_blob, unwritten, self.variants, self._delivery)

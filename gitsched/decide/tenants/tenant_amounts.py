@@ -16,7 +16,7 @@ from gitsched.kinds.table import find_kind
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.finding import format_count
 from gitsched.model.quantity import Quantity
-from gitsched.model.scheduling import AtLeast, Outcome, TargetCluster, Unknown
+from gitsched.model.scheduling import MarkedCount, Outcome, TargetCluster
 from gitsched.model.variants import BUNDLE_KIND, TemplateVariants
 
 _EDITS: Final = ("replicas", "parallelism")
@@ -137,7 +137,7 @@ def _add_object(amounts: Amounts, target: TargetCluster, key: Key, one: _ObjectA
         return
     count = one.pods.replicas
     # An autoscaler may set more than its minimum, up to what `scales` has.
-    is_exact = target.replicas is not None and not isinstance(target.replicas, (AtLeast, Unknown))
+    is_exact = target.replicas is not None and not isinstance(target.replicas, MarkedCount)
     if divided and is_exact and target.body is None and one.has_known_replicas:
         count = target.replicas or 0
     edited = [value for path, value in target.edits if path.rpartition(".")[2] in _EDITS]

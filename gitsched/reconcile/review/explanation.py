@@ -219,7 +219,7 @@ def _list_delivered(result: Iterable[ReplicaShare], outcome: Outcome | None) -> 
     shares = []
     for share in result:
         replicas = delivered.get(share.cluster, share.replicas)
-        is_other = replicas != share.replicas or type(replicas) is not type(share.replicas)
+        is_other = replicas != share.replicas
         is_other &= share.replicas is not None and outcome is not None and outcome.replicas is not None  # else sets of objects
         shares.append(share._replace(replicas=replicas, assigned=share.replicas if is_other else None))
     return tuple(shares)
