@@ -380,7 +380,10 @@ def test_moves_with_the_same_cause_are_one_entry_above_the_rows(show: Open) -> N
         "~ 12 workloads move: c0–c2 → west, 96 → 48 replicas (fewer)",
         "policy",
         "Deployment shop/w00, Deployment shop/w01, Deployment shop/w02 and 9 more",
+        "All 12",
     ]
+    assert "w11" not in page.inner_text("#changes"), "the whole list is folded"
+    entry.get_by_text("All 12").click()
     assert (
         page.get_by_role("row", name="Deployment shop/w00").first.inner_text().split("\t")[1]
         == "− c0 8 + west 4 8 → 4 replicas, fewer"

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from gitsched.model.document import Key
 from gitsched.model.explanation import Explanation
-from gitsched.model.finding import count_shown, format_count
+from gitsched.model.finding import format_count
 from gitsched.model.fleet_topology import ClusterSite
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import Outcome
@@ -23,19 +23,17 @@ from gitsched.model.time import format_time
 from gitsched.report.consequences import list_consequence_lines, list_consequences
 from gitsched.report.held import describe_held
 from gitsched.report.images import describe_image_changes
-from gitsched.report.lines import abbreviate_oid, escape_unprintable, sort_moves
-from gitsched.report.move_groups import group_moves
+from gitsched.report.lines import abbreviate_oid, escape_unprintable
 from gitsched.report.page.content import (
     build_finding_row,
-    build_group,
     build_loss_table,
     build_manifest_entry,
     build_matrix,
-    build_move_row,
     build_record_change_row,
     build_recorded_row,
     build_retained_row,
     build_summary_row,
+    list_move_groups,
     list_totals,
 )
 from gitsched.report.page.live import PAGES, LiveView
@@ -99,7 +97,7 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
         *((("files", "Files", len(shown) + more),) if live is None else ()),
         ("findings", "Findings", len(review.findings)),
     ]
-    moves_shown = count_shown(len(review.moves), MOVES_SHOWN)
+    listed = list_move_groups(review.moves, MOVES_SHOWN)
     return load_template("page.html.j2").render(
         live=live,
         pages=PAGES,
@@ -118,10 +116,10 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
         sections=sections,
         sums=list_totals(review, len(matrix["clusters"])),
         rows=[build_summary_row(row) for row in list_summary_rows(review)],
-        groups=[build_group(group) for group in group_moves(review.moves) if not group.is_single],
-        moves=[build_move_row(move) for move in sort_moves(review.moves)[:moves_shown]],
+        groups=listed.groups,
+        moves=listed.moves,
         images=[escape_unprintable(line) for line in describe_image_changes(review.comparison.delivery.images, "→")],
-        moves_more=len(review.moves) - moves_shown,
+        moves_more=listed.more,
         record_changes=[build_record_change_row(change) for change in review.record_changes],
         recorded=[build_recorded_row(decision) for decision in review.recorded[:RECORDS_SHOWN]],
         recorded_more=max(len(review.recorded) - RECORDS_SHOWN, 0),

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from gitsched.model.changes import ManifestChange, Move, RecordChange, RetainedWorkload
 from gitsched.model.document import Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation
-from gitsched.model.finding import SEVERITIES, Finding
+from gitsched.model.finding import SEVERITIES, Finding, count_shown
 from gitsched.model.fleet_topology import ClusterSite
 from gitsched.model.planned_files import ClusterInfo
-from gitsched.model.scheduling import Outcome, RecordedDecision
+from gitsched.model.scheduling import Outcome, RecordedDecision, encode_replicas
 from gitsched.model.simulation import ResilienceChange
 from gitsched.report.causes import list_reasons
 from gitsched.report.explanation import describe_candidate, list_overrides, list_related_objects
 from gitsched.report.lines import escape_unprintable, format_clusters, format_key, format_replica_change, shrinks
 from gitsched.report.manifests import format_manifest_title
-from gitsched.report.move_groups import MoveGroup, describe_flows, describe_group, name_workloads
+from gitsched.report.move_groups import MoveGroup, describe_flows, describe_group, group_moves, name_workloads
 from gitsched.report.page.topology import build_site_fields
 from gitsched.report.review import Review
 from gitsched.report.simulation import describe_losses, describe_worst_effect
 from gitsched.report.summary import SummaryRow, format_record_change, format_subject, format_targets
 
-ClusterCells = list[list[int | None]]
+ClusterCells = list[list[int | str | None]]
 _TARGETS_SHOWN = 50
 """The number of targets that are listed for one recorded decision."""
 
@@ -62,7 +62,8 @@ def build_matrix(
 ) -> dict[str, Any]:
     """Return clusters as columns and workloads as rows: `{"clusters": [...], "workloads": [...], "texts": [...], "candidates": [...]}`.
 
-    Texts are indices into `texts`, the candidates of a workload an index into `candidates`. A cell is `[column index, replicas or None]`.
+    Texts are indices into `texts`, the candidates of a workload an index into `candidates`. A cell is `[column index, replicas]`, with
+    replicas as a text if they have a mark, and None without any.
     Removed workloads have a row, too.
     """
     decided = list(outcomes)
@@ -136,7 +137,7 @@ def _key_fields(key: Key) -> dict[str, str]:
 
 
 def _build_cluster_cells(shares: Mapping[str, int | None], columns: Mapping[str, int]) -> ClusterCells:
-    return [[columns[cluster], shares[cluster]] for cluster in sorted(shares)]
+    return [[columns[cluster], encode_replicas(shares[cluster]) or shares[cluster]] for cluster in sorted(shares)]
 
 
 def _build_explanation(value: Explanation, texts: StringTable) -> dict[str, Any]:
@@ -247,7 +248,30 @@ def build_loss_table(review: Review) -> dict[str, Any] | None:
     }
 
 
-def build_group(group: MoveGroup) -> dict[str, Any]:
+class ListedMoves(NamedTuple):
+    """The moves that the page lists: groups, and moves that have no group. `more` are moves that no list has."""
+
+    groups: list[dict[str, Any]]
+    moves: list[dict[str, Any]]
+    more: int
+
+
+def list_move_groups(moves: Sequence[Move], most: int) -> ListedMoves:
+    """Return the moves as the other reports group them, the gravest first, at most so many; each group has all that are left of these."""
+    groups: list[dict[str, Any]] = []
+    alone: list[dict[str, Any]] = []
+    left = count_shown(len(moves), most)
+    for group in group_moves(moves):
+        shown = list(map(build_move_row, group.moves[:left]))
+        left -= len(shown)
+        if group.is_single:
+            alone += shown
+        else:
+            groups.append(_build_group(group) | {"moves": shown, "number": len(group.moves)})
+    return ListedMoves(groups, alone, len(moves) - count_shown(len(moves), most))
+
+
+def _build_group(group: MoveGroup) -> dict[str, Any]:
     """Return moves with the same cause in one line, and their parts, causes and first names."""
     title = f"{group.sign} {describe_group(group)}{' (fewer)' if group.shrinking else ''}".replace("->", "→")
     details = [*list_reasons(group), *describe_flows(group), name_workloads(group)]
@@ -263,7 +287,7 @@ def build_move_row(move: Move) -> dict[str, Any]:
             clusters.append(("new", f"+ {cluster}" + _format_replicas(later)))
         elif cluster not in move.after:
             clusters.append(("old", f"− {cluster}" + _format_replicas(earlier)))  # a minus sign, not a hyphen
-        elif earlier != later or type(earlier) is not type(later):
+        elif earlier != later:
             clusters.append(("turn", f"{cluster}{_format_replicas(earlier)} →{_format_replicas(later)}"))
         else:
             clusters.append(("", cluster + _format_replicas(later)))

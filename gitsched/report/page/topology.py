@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from gitsched.model.changes import Move
 from gitsched.model.finding import format_count
 from gitsched.model.fleet_topology import ClusterSite, ResourceUse
-from gitsched.model.scheduling import Outcome
+from gitsched.model.scheduling import Outcome, total_replicas
 from gitsched.report.lines import escape_unprintable
 from gitsched.report.summary import count_moves
 
@@ -78,11 +78,11 @@ class PlaceRow(NamedTuple):
 def build_place_rows(clusters: Iterable[Mapping[str, Any]], outcomes: Iterable[Outcome], moves: Iterable[Move]) -> list[PlaceRow]:
     """Return a row for each provider and region; `clusters` are those of the matrix."""
     workloads: dict[str, int] = {}
-    replicas: dict[str, int] = {}
+    replicas: dict[str, list[int | None]] = {}
     for outcome in outcomes:
         for name, count in outcome.replicas_by_cluster.items():
             workloads[name] = workloads.get(name, 0) + 1
-            replicas[name] = replicas.get(name, 0) + (count or 0)
+            replicas.setdefault(name, []).append(count)
     deltas = count_moves(moves).clusters
     places: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for cluster in clusters:
@@ -98,7 +98,7 @@ def build_place_rows(clusters: Iterable[Mapping[str, Any]], outcomes: Iterable[O
                 len(members),
                 sum("unavailable" in cluster for cluster in members),
                 sum(workloads.get(name, 0) for name in names),
-                sum(replicas.get(name, 0) for name in names),
+                total_replicas(count for name in names for count in replicas.get(name, ())),
                 _format_delta("+", sum(d.gained for d in changed), sum(d.replicas_gained for d in changed)),
                 _format_delta("−", sum(d.lost for d in changed), sum(d.replicas_lost for d in changed)),  # a minus sign
             )

@@ -7,7 +7,8 @@ const makeTopology = ({ make, title, amount, showWorkload, tree, state }) => {
   const PLACES = { provider: "(no provider)", region: "(no region)" };
 
   const plural = (number, one) => `${number.toLocaleString("en")} ${one}${number === 1 ? "" : "s"}`;
-  const empty = () => ({ clusters: 0, workloads: 0, stays: 0, gained: 0, lost: 0, arrive: [], leave: [], change: [], keep: [], down: 0 });
+  const empty = () => ({ clusters: 0, workloads: 0, stays: 0, gained: 0, lost: 0, arrive: [], leave: [], change: [], keep: [], down: 0, more: false, hadMore: false });
+  const size = (replicas) => Number.parseInt(replicas, 10) || 0; // marked ones are text: "2+" is a minimum, "?" is not known
 
   // What each cluster has after the plan, and what arrives and leaves with it, of the filtered rows.
   const count = ({ columns, rows }) => {
@@ -17,7 +18,9 @@ const makeTopology = ({ make, title, amount, showWorkload, tree, state }) => {
         const total = totals.get(column);
         if (!total) continue;
         const [now, then] = [row.now.get(column), row.then.get(column)];
-        const [after, before] = [now || 0, then || 0];
+        const [after, before] = [size(now), size(then)];
+        total.more ||= typeof now === "string";
+        total.hadMore ||= typeof then === "string";
         total.stays += Math.min(after, before);
         total.gained += Math.max(after - before, 0);
         total.lost += Math.max(before - after, 0);
@@ -32,6 +35,7 @@ const makeTopology = ({ make, title, amount, showWorkload, tree, state }) => {
     sum.clusters += each.clusters || 1;
     for (const name of ["stays", "gained", "lost", "down", "workloads"]) sum[name] += each[name];
     for (const name of ["arrive", "leave", "change"]) sum[name] = sum[name].concat(each[name]);
+    for (const name of ["more", "hadMore"]) sum[name] ||= each[name];
     return sum;
   }, empty());
 
@@ -53,7 +57,9 @@ const makeTopology = ({ make, title, amount, showWorkload, tree, state }) => {
   };
   const replicaText = (total) => {
     const [before, after] = [total.stays + total.lost, total.stays + total.gained];
-    return before === after || !(total.gained || total.lost) ? plural(after, "replica") : `${before.toLocaleString("en")} → ${plural(after, "replica")}`;
+    const [earlier, later] = [[before, total.hadMore], [after, total.more]].map(([number, more]) => `${number.toLocaleString("en")}${more ? "+" : ""}`);
+    const text = `${later} replica${later === "1" ? "" : "s"}`;
+    return before === after || !(total.gained || total.lost) ? text : `${earlier} → ${text}`;
   };
   const flowText = (total, changed) => {
     const node = make("span", null, { class: "flow" });
@@ -101,7 +107,7 @@ const makeTopology = ({ make, title, amount, showWorkload, tree, state }) => {
     const sign = { arrive: "+", leave: "−", change: "", keep: "" }[kind];
     const size = kind === "change" ? `${amount(then)} → ${amount(now)}` : kind === "keep" ? amount(now) : `${sign}${number === null ? "" : number}`;
     item.append(make("span", size, { class: `place ${{ arrive: "new", leave: "old", change: "turn", keep: "" }[kind]}` }), " ", button);
-    const others = kind === "leave" ? places(row.now, column) || "nowhere" : kind === "arrive" ? places([...row.then].filter(([index]) => !row.now.has(index) || row.now.get(index) < row.then.get(index)), column) : "";
+    const others = kind === "leave" ? places(row.now, column) || "nowhere" : kind === "arrive" ? places([...row.then].filter(([index]) => !row.now.has(index) || size(row.now.get(index)) < size(row.then.get(index))), column) : "";
     if (others) item.append(make("span", ` ${kind === "leave" ? "now on" : "from"} ${others}`, { class: "soft" }));
     return item;
   };
