@@ -88,6 +88,17 @@ def test_the_next_push_updates_the_comment(hub: Hub, action: Action, talk: FakeF
     assert done.outputs["changed"] == "false"
 
 
+def test_a_pull_request_that_changes_nothing_gets_a_comment_only_on_request(hub: Hub, action: Action, talk: FakeForge) -> None:
+    head = hub.request({"README.md": "nothing of interest\n"})
+    github = pull_request(hub, head, talk)
+    done = action(hub.clone("refs/pull/5/merge"), github)
+    assert (done.code, talk.texts, done.outputs["unchanged"]) == (0, [], "true"), done.log
+    assert "No changes" in done.summary
+    action(hub.clone("refs/pull/5/merge"), github, comment_unchanged="true")
+    (comment,) = talk.texts
+    assert "No changes" in comment
+
+
 def test_later_commits_of_main_are_not_part_of_the_plan(hub: Hub, action: Action, talk: FakeForge) -> None:
     head = hub.request({"apps/api.yaml": deployment("api", 3)})
     hub.commit({"apps/web.yaml": deployment("web", 7)})
