@@ -5,12 +5,12 @@ Expressions with values that only the hub knows, or that gitsched does not evalu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from gitsched.build.generator_steps import Steps, TooManySteps, count_values
 from gitsched.build.go_functions import TemplateError
-from gitsched.build.go_templates import find_unknown, mark_unknown
+from gitsched.build.go_templates import Parameters, find_unknown, mark_unknown
 from gitsched.build.parameter_sets import GeneratorInput, ParameterGenerator
 from gitsched.manifests.kustomization import parse_values
 from gitsched.model.document import Body, as_object, get_field, get_text, list_objects
@@ -30,7 +30,7 @@ UNKNOWN_PATCH = mark_unknown("{{templatePatch}}")
 
 
 class GeneratedApplications(NamedTuple):
-    """The Applications of an ApplicationSet; `is_complete` is False if a limit leaves some out.
+    """The Applications of an ApplicationSet; `is_complete` is False if a limit leaves some out. `parameters` are those of each Application.
 
     `problem` says why Argo CD makes none, or is ""; the Applications then have only what the template says without parameters.
     """
@@ -38,31 +38,37 @@ class GeneratedApplications(NamedTuple):
     applications: list[Body]
     is_complete: bool = True
     problem: str = ""
+    parameters: list[Parameters] = []
 
 
 def list_applications(body: Body, source: GeneratorInput) -> GeneratedApplications:
     """Return the Applications of an ApplicationSet, with marks where a value is not known."""
     steps = Steps(min(MAX_STEPS, max(MIN_STEPS, MAX_STEPS_OF_ALL - source.steps)))
-    found: dict[str, Body] = {}
+    found: dict[str, tuple[Body, Parameters]] = {}
     names: set[str] = set()
     problem = ""
     try:
-        for application in _make_applications(body, source, steps):
+        for application, parameters in _make_applications(body, source, steps):
             text, name = repr(application), get_text(application, "metadata", "name")
             if len(found) == MAX_APPLICATIONS:
-                return GeneratedApplications(list(found.values()), is_complete=False)
+                return _collect(found, is_complete=False)
             if name in names and find_unknown(name) is None:
                 problem = f"it makes several Applications with the name {name}"
             names.add(name)
-            found.setdefault(text, application)
+            found.setdefault(text, (application, parameters))
     except TooManySteps:
-        return GeneratedApplications(list(found.values()), is_complete=False)
+        return _collect(found, is_complete=False)
     except TemplateError as error:
         problem = str(error)
-        found = {"": _render_without_parameters(body)}
+        found = {"": (_render_without_parameters(body), Parameters({}))}
     finally:
         source.steps += steps.taken
-    return GeneratedApplications(list(found.values()), problem=problem)
+    return _collect(found, problem=problem)
+
+
+def _collect(found: Mapping[str, tuple[Body, Parameters]], *, is_complete: bool = True, problem: str = "") -> GeneratedApplications:
+    applications, parameters = [one for one, _ in found.values()], [one for _, one in found.values()]
+    return GeneratedApplications(applications, is_complete, problem, parameters)
 
 
 def list_unread_generators(body: Body, source: GeneratorInput) -> list[str]:
@@ -82,7 +88,7 @@ def list_unread_generators(body: Body, source: GeneratorInput) -> list[str]:
     return list(found)
 
 
-def _make_applications(body: Body, source: GeneratorInput, steps: Steps) -> Iterator[Body]:
+def _make_applications(body: Body, source: GeneratorInput, steps: Steps) -> Iterator[tuple[Body, Parameters]]:
     spec = as_object(body.get("spec"))
     patch = spec.get("templatePatch")
     generator = ParameterGenerator(spec, source, steps)
@@ -95,7 +101,9 @@ def _make_applications(body: Body, source: GeneratorInput, steps: Steps) -> Iter
             for parameters in generator.generate({kind: inner}, selector=entry.get("selector")):
                 steps.take(size)
                 application = _complete(generator.render(template, parameters), body)
-                yield _apply_patch(application, str(generator.render(str(patch), parameters))) if patch else application
+                if patch:
+                    application = _apply_patch(application, str(generator.render(str(patch), parameters)))
+                yield application, parameters
 
 
 def _complete(application: Body, application_set: Body) -> Body:

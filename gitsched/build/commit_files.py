@@ -20,21 +20,25 @@ _MAX_PATH = 4096
 """Characters of a path or of a link's target; Linux allows no longer path."""
 
 
-class CommitFiles(Protocol):
-    """The files of a commit."""
+class ReadableFiles(Protocol):
+    """Files that can be listed and read."""
 
     @property
     def entries(self) -> Mapping[str, tuple[str, int]]:
         """Blob and mode of each file, symlink and submodule with a safe path."""
         ...
 
+    def read_blob(self, blob: str, /) -> bytes:
+        """Return the content of a blob."""
+        ...
+
+
+class CommitFiles(ReadableFiles, Protocol):
+    """The files of a commit."""
+
     @property
     def directories(self) -> Container[str]:
         """The paths of all directories; the root is `.`."""
-        ...
-
-    def read_blob(self, blob: str, /) -> bytes:
-        """Return the content of a blob."""
         ...
 
     def read_kustomization(self, blob: str, path: str, /) -> Kustomization | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
 
-from gitsched.build.commit_files import CommitFiles, list_directories
+from gitsched.build.commit_files import ReadableFiles, list_directories
 from gitsched.build.generator_patterns import describe_path, flatten_values, select_directories, select_files
 from gitsched.build.generator_steps import Steps, count_values
 from gitsched.build.go_functions import TemplateError, TextMap, format_value, normalize_name
@@ -26,7 +26,7 @@ class GeneratorInput:
     """What generators read: the files of the repository, the Secrets of clusters, and whether a URL is that of the repository. `steps` are
     those that the ApplicationSets of a commit have taken."""
 
-    def __init__(self, commit: CommitFiles, clusters: tuple[Body, ...], is_own_url: Callable[[str], bool]) -> None:
+    def __init__(self, commit: ReadableFiles, clusters: tuple[Body, ...], is_own_url: Callable[[str], bool]) -> None:
         self.commit, self.clusters, self.is_own_url = commit, clusters, is_own_url
         self.steps = 0
 
@@ -242,13 +242,17 @@ class ParameterGenerator:
             return value
 
     def _join(self, generators: list[Body], keys: Any, depth: int) -> Iterator[Parameters]:
-        """Yield the parameters of the first generator, each with those of the others that have the same values of the keys."""
+        """Yield the parameters of the first generator, each with those of the others that have the same values of the keys.
+
+        Where the first one asks another server, and gives no such value, each set of the others may belong to one of its own.
+        """
         names = sorted({str(name) for name in keys}) if isinstance(keys, list) else []
         if len(generators) < 2:
             raise TemplateError("its merge generator has fewer than two generators")
         if not names:
             raise TemplateError("its merge generator has no mergeKeys")
         joined: dict[str, Parameters] = {}
+        unknown, possible = json.dumps([None] * len(names)), list[Parameters]()
         for position, generator in enumerate(generators):
             seen: set[str] = set()
             for entry in self._generate_inner(generator, depth):
@@ -259,11 +263,17 @@ class ParameterGenerator:
                 if position == 0:
                     joined.setdefault(value, entry)
                 elif value in joined:
-                    self._steps.take(len(entry.values))
-                    before = joined[value]
-                    values = merge_values(before.values, entry.values) if self._go else {**before.values, **entry.values}
-                    joined[value] = Parameters(values, before.is_open or entry.is_open)
-        yield from joined.values()
+                    joined[value] = self._override(joined[value], entry)
+                elif unknown in joined and joined[unknown].is_open:
+                    possible.append(self._override(joined[unknown], entry))
+        if possible:
+            del joined[unknown]
+        yield from (*joined.values(), *possible)
+
+    def _override(self, before: Parameters, entry: Parameters) -> Parameters:
+        self._steps.take(len(entry.values))
+        values = merge_values(before.values, entry.values) if self._go else {**before.values, **entry.values}
+        return Parameters(values, before.is_open or entry.is_open)
 
 
 def merge_values(base: Any, override: Any) -> dict[str, Any]:

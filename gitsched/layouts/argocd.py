@@ -7,7 +7,9 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
-from gitsched.layouts.argocd_generators import Parameters, fill_template, list_parameters
+from gitsched.build.application_sets import APPLICATION_SET, list_applications
+from gitsched.build.go_templates import Parameters, find_unknown
+from gitsched.build.parameter_sets import IN_CLUSTER, IN_CLUSTER_SERVER, GeneratorInput
 from gitsched.layouts.helm_values import read_helm_values
 from gitsched.layouts.layout import DeployedPath, DocumentRule, Findings, HelmRelease, LeftOut, Recognition, Target, choose_rules
 from gitsched.layouts.overlay_names import split_path
@@ -16,15 +18,13 @@ from gitsched.model.document import Body, as_object, get_field, list_objects
 from gitsched.model.finding import format_count
 
 _GROUP: Final = "argoproj.io"
-_OWN_SERVER: Final = "https://kubernetes.default.svc"
-_OWN_CLUSTER: Final = "in-cluster"
 _SEVERAL: Final = "several"
 _UNKNOWN: Final = "the Application has options that only Argo CD knows, or a plugin: move them to the overlay, and add a Bundle"
 _DIFFERENT: Final = (
     "Applications build it with different options: map their directories to clusters in source.variants and add a Bundle, or have "
     "policies select its objects; gitsched builds both as Argo CD does"
 )
-_NO_PARAMETERS: Final[list[Parameters]] = [{}]
+_NO_PARAMETERS: Final = Parameters({})
 
 
 class _Source(NamedTuple):
@@ -50,9 +50,10 @@ def recognize_argocd(files: RepositoryFiles, _: Collection[str] = ()) -> Finding
     found: dict[tuple[str, tuple[str, ...], HelmRelease], dict[str, None]] = {}
     named: dict[str, dict[str, dict[str, str]]] = {}
     left_out: list[LeftOut] = []
+    source_of_generators = GeneratorInput(files, (), lambda _: True)
     for document in documents:
         reasons: dict[str, str] = {}
-        for source in _list_sources(document, files):
+        for source in _list_sources(document, files, source_of_generators):
             path = normalize_path(source.path)
             reason = _find_exclusion(files, path) or source.problem
             reasons.setdefault(reason, path)
@@ -96,43 +97,54 @@ def recognize_argocd(files: RepositoryFiles, _: Collection[str] = ()) -> Finding
     return Findings((Recognition("Argo CD", reason),), deployed, clusters, tuple(left_out), rules=tuple(rules))
 
 
-def _list_sources(document: DeliveryDocument, files: RepositoryFiles) -> Iterator[_Source]:
+def _list_sources(document: DeliveryDocument, files: RepositoryFiles, generators: GeneratorInput) -> Iterator[_Source]:
     """Yield the directories of a repository that an Application or an ApplicationSet names."""
-    spec, sets, name_template = as_object(document.body.get("spec")), _NO_PARAMETERS, document.name
-    if document.kind == "ApplicationSet":
-        sets = list_parameters(spec.get("generators"), files, f"ApplicationSet {document.name} ({document.place})")
-        name_template = str(get_field(spec, "template", "metadata", "name") or "")
-        spec = as_object(get_field(spec, "template", "spec"))
-    destination = as_object(spec.get("destination"))
-    for parameters in sets:
+    applications, problem = [(document.body, _NO_PARAMETERS)], ""
+    if document.kind == APPLICATION_SET:
+        made, title = list_applications(document.body, generators), f"{APPLICATION_SET} {document.name} ({document.place})"
+        applications = list(zip(made.applications, made.parameters, strict=True))
+        problem = f"Argo CD makes no Application of it: {made.problem}" if made.problem else ""
+        if not made.is_complete:
+            files.notes[f"{title} makes more than {len(applications):,} Applications: only the first ones are considered"] = None
+    for application, parameters in applications:
+        spec = as_object(application.get("spec"))
+        destination = as_object(spec.get("destination"))
         cluster = files.find_cluster(document.path)[1] or _read_cluster(destination, parameters)
         for source in [as_object(spec.get("source")), *list_objects(spec.get("sources"))]:
-            path = source.get("path")
-            filled = fill_template(path, parameters) if isinstance(path, str) else None
-            if filled and not source.get("chart"):
-                names = (fill_template(str(name), parameters) for name in get_field(source, "helm", "valueFiles") or ())
-                files_of_values = tuple(name for name in names if name and not name.startswith("$"))
-                release = HelmRelease(
-                    fill_template(str(get_field(source, "helm", "releaseName") or name_template), parameters) or "",
-                    fill_template(str(destination.get("namespace") or ""), parameters) or "",
-                )
-                values, problem = read_helm_values(as_object(source.get("helm")), parameters)
-                release = release._replace(values=json.dumps(values, sort_keys=True) if values else "")
-                options = fill_template(json.dumps([source.get("kustomize"), release.namespace], sort_keys=True), parameters)
-                if options is None or source.get("plugin"):
-                    problem = problem or _UNKNOWN
-                yield _Source(filled, files_of_values, cluster, release, problem, options or "")
+            path = _keep_known(source.get("path"))
+            if (path or problem) and not source.get("chart"):
+                yield _read_source(source, path, cluster, application, problem)
+
+
+def _read_source(source: Body, path: str, cluster: str, application: Body, problem: str) -> _Source:
+    """Return a source of an Application with a known path. `problem` is why Argo CD makes no such Application."""
+    helm, destination = as_object(source.get("helm")), as_object(get_field(application, "spec", "destination"))
+    names = map(_keep_known, helm.get("valueFiles") or ())
+    files_of_values = tuple(name for name in names if name and not name.startswith("$"))
+    values, unknown = read_helm_values(helm)
+    release = HelmRelease(
+        _keep_known(helm.get("releaseName") or get_field(application, "metadata", "name")),
+        _keep_known(destination.get("namespace")),
+        json.dumps(values, sort_keys=True) if values else "",
+    )
+    given = [source.get("kustomize"), release.namespace]
+    if source.get("plugin") or find_unknown([given[0], destination.get("namespace")]) is not None:
+        unknown = unknown or _UNKNOWN
+    return _Source(path, files_of_values, cluster, release, problem or unknown, json.dumps(given, sort_keys=True))
+
+
+def _keep_known(value: object) -> str:
+    """Return a text; "" if it has an expression whose value is not known, and for no value."""
+    text = "" if value is None else str(value)
+    return "" if find_unknown(text) is not None else text
 
 
 def _read_cluster(destination: Body, parameters: Parameters) -> str:
     """Return the name of the destination; "" if only Argo CD knows it."""
-    name = fill_template(str(destination.get("name") or ""), parameters)
-    if name:
-        return name
-    server = fill_template(str(destination.get("server") or ""), parameters)
-    if server == _OWN_SERVER:
-        return _OWN_CLUSTER
-    return parameters.get("cluster") or parameters.get("name") or parameters.get("nameNormalized") or ""
+    name = _keep_known(destination.get("name"))
+    if name or _keep_known(destination.get("server")) == IN_CLUSTER_SERVER:
+        return name or IN_CLUSTER
+    return next((text for key in ("cluster", "name", "nameNormalized") if (text := _keep_known(parameters.values.get(key)))), "")
 
 
 def _find_exclusion(files: RepositoryFiles, path: str) -> str:

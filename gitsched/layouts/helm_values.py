@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from gitsched.layouts.argocd_generators import Parameters, fill_template
+from gitsched.build.go_templates import find_unknown
 from gitsched.manifests.kustomization import parse_plugins
 from gitsched.model.document import Body, list_objects
 
@@ -15,20 +15,21 @@ _CONSTANTS: Final[Mapping[str, Any]] = {"true": True, "false": False, "null": No
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 
 
-def read_helm_values(helm: Body, parameters: Parameters) -> tuple[Body, str]:
+def read_helm_values(helm: Body) -> tuple[Body, str]:
     """Return the values that `spec.source.helm` sets besides values files, and why they are not known, or ""."""
     if helm.get("fileParameters"):
         return {}, "the Application sets helm.fileParameters: move them to a values file, and add a Bundle"
     own = helm.get("valuesObject")
     text = json.dumps(own) if isinstance(own, dict) else str(helm.get("values") or "")
-    filled = fill_template(text, parameters)
-    if filled is None:
+    if find_unknown(own if isinstance(own, dict) else text) is not None:
         return {}, "the Application sets values that only Argo CD knows: move them to a values file, and add a Bundle"
-    values = dict(next(iter(parse_plugins(filled.encode())), {}))
+    values = dict(next(iter(parse_plugins(text.encode())), {}))
     for parameter in list_objects(helm.get("parameters")):
         name = str(parameter.get("name"))
-        value = fill_template(str(parameter.get("value") if parameter.get("value") is not None else ""), parameters)
-        if value is None or not _set_value(values, name, value if parameter.get("forceString") is True else _read(value)):
+        value = str(parameter.get("value") if parameter.get("value") is not None else "")
+        if find_unknown(value) is not None or not _set_value(
+            values, name, value if parameter.get("forceString") is True else _read(value)
+        ):
             return {}, f"the Application sets the parameter {name}: move it to a values file, and add a Bundle"
     return values, ""
 

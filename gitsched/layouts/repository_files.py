@@ -68,6 +68,15 @@ class RepositoryFiles:
                 self.kustomizations[posixpath.dirname(path) or "."] = path, kustomization or Kustomization()
 
     @cached_property
+    def entries(self) -> Mapping[str, tuple[str, int]]:
+        """The files as `gitsched.build.commit_files.ReadableFiles`: the path stands for the blob."""
+        return {path: (path, 0o100644) for path in self.files}
+
+    def read_blob(self, blob: str, /) -> bytes:
+        """Return the content of a file."""
+        return self.files[blob]
+
+    @cached_property
     def charts(self) -> tuple[str, ...]:
         """The directories of the charts that are not dependencies of another chart."""
         found = {posixpath.dirname(path) or "." for path in self.files if posixpath.basename(path) == CHART}

@@ -309,9 +309,7 @@ def test_init_writes_no_policy_and_no_example_if_all_kinds_are_left_out(
     assert gitsched("validate", at=place).returncode == 0
 
 
-def test_init_leaves_errors_that_were_there_before_to_validate(
-    gitsched: Run, make: Callable[[Mapping[str, str]], Path]
-) -> None:
+def test_init_leaves_errors_that_were_there_before_to_validate(gitsched: Run, make: Callable[[Mapping[str, str]], Path]) -> None:
     place = make({"web.yaml": WEB, "broken.yaml": WEB.replace("name: web", "name: WEB")})
     done = gitsched("init", at=place)
     assert done.returncode == 0

@@ -43,35 +43,21 @@ def elements(count: int, key: str = "name") -> dict[str, Any]:
     return {"list": {"elements": [{key: f"{key}-{number}"} for number in range(count)]}}
 
 
-def nest(depth: int) -> dict[str, Any]:
-    inner = elements(1)
-    for _ in range(depth):
-        inner = {"matrix": {"generators": [inner]}}
-    return inner
-
-
 CASES: list[tuple[str, int, Mapping[str, bytes], str]] = [
-    ("recognition.MAX_BUNDLES", 1, overlays("web", "dns"), "2 bundles were found: only the first 1 are proposed"),
+    ("layouts.recognition.MAX_BUNDLES", 1, overlays("web", "dns"), "2 bundles were found: only the first 1 are proposed"),
     (
-        "repository_files.MAX_FILES",
+        "layouts.repository_files.MAX_FILES",
         5,
         overlays("web", "dns"),
         "the repository has 6 manifests: only the first 5 by path are considered",
     ),
-    ("repository_files.MAX_VISITS", 1, overlays("web"), "kustomizations have more than 1 references"),
+    ("layouts.repository_files.MAX_VISITS", 1, overlays("web"), "kustomizations have more than 1 references"),
     (
-        "argocd_generators.MAX_PARAMETERS",
+        "build.application_sets.MAX_APPLICATIONS",
         2,
         application_set(elements(3)),
         "ApplicationSet all (set.yaml:1) makes more than 2 Applications",
     ),
-    (
-        "argocd_generators.MAX_PARAMETERS",
-        3,
-        application_set({"matrix": {"generators": [elements(2), elements(2, "other")]}}),
-        "ApplicationSet all (set.yaml:1) makes more than 3 Applications",
-    ),
-    ("argocd_generators.MAX_DEPTH", 3, application_set(nest(3)), "ApplicationSet all (set.yaml:1) nests more than 3 generators"),
 ]
 
 
@@ -79,9 +65,9 @@ CASES: list[tuple[str, int, Mapping[str, bytes], str]] = [
 def test_what_is_not_considered_is_named(
     constant: str, limit: int, files: Mapping[str, bytes], note: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(f"gitsched.layouts.{constant}", limit)
+    monkeypatch.setattr(f"gitsched.{constant}", limit)
     assert [found[: len(note)] for found in recognize_layout(files, ["staging"]).notes] == [note]
-    monkeypatch.setattr(f"gitsched.layouts.{constant}", limit + 9)
+    monkeypatch.setattr(f"gitsched.{constant}", limit + 9)
     assert recognize_layout(files, ["staging"]).notes == ()
 
 

@@ -265,12 +265,12 @@ CASES = [
         "Argo CD: ApplicationSets with lists, directories and clusters",
         {
             "sets/web.yaml": "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: web}\n"
-            "spec: {generators: [{list: {elements: [{cluster: eu, dir: europe}, {cluster: us, dir: america}]}}], template: {spec: "
-            "{destination: {name: '{{cluster}}'}, source: {path: 'web/{{dir}}'}}}}",
+            "spec: {generators: [{list: {elements: [{cluster: eu, dir: europe}, {cluster: us, dir: america}]}}], template: {metadata: "
+            "{name: 'web-{{cluster}}'}, spec: {destination: {name: '{{cluster}}'}, source: {path: 'web/{{dir}}'}}}}",
             "sets/tools.yaml": "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: tools}\n"
             "spec: {goTemplate: true, generators: [{matrix: {generators: [{git: {directories: [{path: tools/*}, {path: tools/old, "
-            "exclude: true}]}}, {list: {elements: [{name: eu}, {name: us}]}}]}}], template: {spec: {destination: {name: '{{.name}}'}, "
-            "source: {path: '{{.path.path}}'}}}}",
+            "exclude: true}]}}, {list: {elements: [{name: eu}, {name: us}]}}]}}], template: {metadata: "
+            "{name: '{{.name}}-{{.path.basename}}'}, spec: {destination: {name: '{{.name}}'}, source: {path: '{{.path.path}}'}}}}",
             "web/europe/kustomization.yaml": BASE,
             "web/america/kustomization.yaml": BASE,
             "tools/dns/kustomization.yaml": BASE,
@@ -471,7 +471,7 @@ def test_the_release_of_a_chart_is_that_of_its_application() -> None:
         ("{valuesObject: {a: [1]}, values: 'b: 1'}", {"a": [1]}),
         ("{parameters: [{name: 'a[0]', value: b}]}", None),
         ("{fileParameters: [{name: a, path: b}]}", None),
-        ("{values: 'a: {{ only.argo.knows }}'}", None),
+        ("{values: 'a: \"{{ .Release.Name }}\"'}", {"a": "{{ .Release.Name }}"}),
     ],
 )
 def test_the_values_of_a_chart_are_those_of_its_application(options: str, values: dict[str, Any] | None) -> None:
@@ -479,6 +479,49 @@ def test_the_values_of_a_chart_are_those_of_its_application(options: str, values
     layout = recognize_layout({path: text.encode() for path, text in tree.items()})
     found = [bundle["spec"]["helm"].get("values") for bundle in yaml.safe_load_all(write_bundles(layout, {})) if bundle]
     assert found == ([values] if values is not None else [])
+
+
+def write_set(generators: str, source: str, more: str = "") -> str:
+    """Return an ApplicationSet."""
+    return (
+        "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: web}\n"
+        f"spec: {{{more}generators: [{generators}], template: {{metadata: {{name: 'web-{{{{name}}}}'}}, spec: {{destination: {{name: "
+        f"'{{{{name}}}}'}}, source: {{{source}}}}}}}}}\n"
+    )
+
+
+CLUSTERS = "{clusters: {}}"
+NAMED = "{list: {elements: [{name: eu, size: big}, {name: us, size: small}]}}"
+"""Clusters that only Argo CD has, and values for two of them."""
+
+
+@pytest.mark.parametrize(
+    ("text", "bundles", "reason"),
+    [
+        (write_set(NAMED, "path: web"), {"web": "all"}, ""),
+        (
+            write_set(f"{{merge: {{mergeKeys: [name], generators: [{CLUSTERS}, {NAMED}]}}}}", "path: 'web-{{size}}'"),
+            {"web-big": "eu", "web-small": "us"},
+            "",
+        ),
+        (
+            write_set(NAMED, "path: charts/web, helm: {values: 'size: {{secret}}'}").replace(NAMED, "{plugin: {}}"),
+            {},
+            "the Application sets values that only Argo CD knows: move them to a values file, and add a Bundle",
+        ),
+        (
+            write_set("{list: {elements: [{name: eu, size: 3}]}}", "path: web-big"),
+            {"web": "all"},  # the chart, which no document names
+            "Argo CD makes no Application of it: the value of size in its list generator is not a text: quote it, or set goTemplate",
+        ),
+    ],
+)
+def test_application_sets_are_read_as_builds_read_them(text: str, bundles: Mapping[str, str], reason: str) -> None:
+    kustomizations = {f"{name}/kustomization.yaml": BASE for name in ("web", "web-big", "web-small")}
+    tree = {"set.yaml": text, "charts/web/Chart.yaml": "name: web", **kustomizations}
+    layout = recognize_layout({path: text.encode() for path, text in tree.items()})
+    assert {bundle.name: ", ".join(bundle.variants[0].target.names) or "all" for bundle in layout.bundles} == bundles
+    assert [one.reason for one in layout.left_out if one.place == "set.yaml:1"] == ([reason] if reason else [])
 
 
 NAMES = st.sampled_from(["base", "overlays", "clusters", "production", "staging", "web", "eu", "charts", ".git", "flux"])
