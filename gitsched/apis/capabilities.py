@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.tenancy import Tenancy
@@ -13,10 +13,11 @@ if TYPE_CHECKING:
     from gitsched.model.document import Document, Key
     from gitsched.model.explanation import ProposedChange
     from gitsched.model.placement_groups import PlacementGroups
-    from gitsched.model.scheduling import Outcome
+    from gitsched.model.scheduling import EqualPods, Outcome
     from gitsched.model.source_edits import SourceEdits
     from gitsched.model.template_index import TemplateIndex
     from gitsched.schedule.estimator import Capacity
+    from gitsched.schedule.shared_capacity import SharedCapacity
 
 
 @runtime_checkable
@@ -126,6 +127,44 @@ class CapacityReporting(Protocol):
 
     def list_concerned(self, index: TemplateIndex, clusters: frozenset[str], /) -> frozenset[Key]:
         """Return the workloads of the last plan to which one of these clusters may be relevant: more is allowed, fewer never."""
+        ...
+
+
+class ClusterCapacity(NamedTuple):
+    """The capacity of a cluster: what is free, what it has in `total`, None if that is unknown, and when both were `observed`, None if
+    nothing says so."""
+
+    free: Capacity
+    total: Capacity | None
+    observed: datetime | None
+
+
+class QueuePosition(NamedTuple):
+    """When a workload is decided, as a value that sorts, and whether its replicas follow capacity."""
+
+    order: tuple[Any, ...]
+    follows_capacity: bool
+
+
+@runtime_checkable
+class CapacitySharing(Protocol):
+    """Capability of an engine that assigns replicas by free capacity, where what is placed counts for what is placed next."""
+
+    def list_capacities(self) -> Mapping[str, ClusterCapacity]:
+        """Return the clusters with a known capacity, by name."""
+        ...
+
+    def find_queue_position(self, template: Document, /) -> QueuePosition | None:
+        """Return when a workload is decided; None if no policy of the API selects it."""
+        ...
+
+    def measure_pods(self, template: Document, replicas: Mapping[str, int | None], /) -> Mapping[str, tuple[EqualPods, ...]]:
+        """Return the pods of a workload of any API in clusters, given its replicas there, None for as many as it has itself, or the number
+        of sets if it is placed whole."""
+        ...
+
+    def share_capacity(self, template: Document, shared: SharedCapacity, /) -> None:
+        """Decide a workload from now on with what is left of the shared capacity at this moment."""
         ...
 
 

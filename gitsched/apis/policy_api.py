@@ -36,11 +36,13 @@ class PolicyEngine(ABC):
 
     `findings` are about the API's own documents. `wakeup` is the first time after which `own_workloads`, `records` or `clusters` differ
     without a change of the input; None if there is none. `time` is the latest deadline after the commit that changed one of `records` in
-    this run; None if there is none. An API that decides only documents of its own has False as `decides_templates`.
+    this run; None if there is none. An API that decides only documents of its own has False as `decides_templates`. With
+    `shares_capacity` it has the capability CapacitySharing, and what is placed counts for what is placed next.
     """
 
     name: str
     decides_templates = True
+    shares_capacity = False
     findings: tuple[Finding, ...] = ()
     wakeup: datetime | None = None
     time: datetime | None = None

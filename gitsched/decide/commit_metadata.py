@@ -123,6 +123,7 @@ def render_metadata_files(
         retiring=totals.retiring,
         facts=facts,
         retained=totals.retained,
+        placed=totals.capacity.placed,
         undelivered=tuple(sorted(totals.undelivered)),
         rollouts=plan.rollout_records,
         workloads={state: count for state, count in totals.state_counts.items() if count},

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitsched.apis.capabilities import ReferenceReading
 from gitsched.apis.policy_api import PolicyEngine
+from gitsched.apis.registered import Registered
 from gitsched.apis.replicas import AUTOSCALER_KINDS
 from gitsched.apis.snapshot import Snapshot
 from gitsched.decide.catalog import (
@@ -39,6 +40,7 @@ from gitsched.decide.workload_decision import (
     make_two_claims_finding,
     read_cached_decision,
 )
+from gitsched.model.capacity_use import NO_PLACEMENTS, EarlierPlacements
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.errors import DocumentFault
@@ -51,9 +53,12 @@ if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config
     from gitsched.apis.gitsched.tenancy import Tenancy
     from gitsched.apis.stateful_holds import Holds
+    from gitsched.decide.capacity.shared_decisions import CapacityDecisions
     from gitsched.model.holds import Releases
     from gitsched.model.planned_files import ClusterInfo
     from gitsched.model.scheduling import Outcome, RecordedDecision
+
+_SHARE_CAPACITY = Registered("gitsched.decide.capacity.shared_decisions", "share_capacity")
 
 
 class DecisionInput(NamedTuple):
@@ -75,6 +80,7 @@ class DecisionInput(NamedTuple):
     adopted: Mapping[str, str] = {}
     fixed: bool = False
     tenancy: Tenancy | None = None
+    earlier: EarlierPlacements = NO_PLACEMENTS
 
     def make_snapshot(self) -> Snapshot:
         """Return the input as the policy engines read it."""
@@ -116,7 +122,8 @@ class DecisionSet(NamedTuple):
     decided again because they depend on these.
     `replaced` are the documents of files that builds read, as the files have them: what is built takes their place.
     `input` is what the decisions were made from. `refused` are workloads that a policy selects and a Tenant does not allow.
-    `tenancy` says which tenant owns which document. `depend_on_others`: an autoscaler of one workload sets the replicas of another.
+    `tenancy` says which tenant owns which document. `depend_on_others`: an autoscaler of one workload sets the replicas of another. `shared` is what
+    was decided otherwise because workloads share capacity, None if no engine knows any.
     """
 
     catalog: Catalog
@@ -139,6 +146,7 @@ class DecisionSet(NamedTuple):
     refused: frozenset[Key] = frozenset()
     tenancy: Tenancy | None = None
     depend_on_others: bool = False
+    shared: CapacityDecisions | None = None
 
     @property
     def recorded(self) -> tuple[RecordedDecision, ...]:
@@ -184,6 +192,7 @@ def decide(
     fixed: bool = False,
     tenancy: Tenancy | None = None,
     progress: Progress | None = None,
+    earlier: EarlierPlacements = NO_PLACEMENTS,
 ) -> DecisionSet:
     """Decide every workload, `once` or until deciding again changes nothing. The order is (namespace, name); no decision depends on it.
 
@@ -207,6 +216,7 @@ def decide(
         adopted or {},
         fixed,
         tenancy,
+        earlier,
     )
     return decide_input(source, cache or DecisionCache(), progress)
 
@@ -292,6 +302,14 @@ def decide_input(source: DecisionInput, cache: DecisionCache, progress: Progress
         quarantined |= enforced.kept.keys()
         own &= outcomes.keys()
         refused = frozenset(enforced.refused)
+    shared: CapacityDecisions | None = None
+    if any(engine.shares_capacity for engine in engines):
+        made: CapacityDecisions = _SHARE_CAPACITY(
+            outcomes, templates, engines, snapshot, frozenset((*quarantined, *own, *refused)), source.earlier
+        )
+        shared, outcomes = made, {key: one for key, one in {**outcomes, **made.outcomes}.items() if one is not None}
+        for key in (*made.outcomes, *made.limited):
+            cache.decisions.pop(key, None)
     cluster_facts = collect_cluster_facts(engines)
     if CLUSTER_REPORT in catalog.api_documents:
         from gitsched.decide.rollouts.cluster_reports import find_unknown_reports  # few sources have reports of clusters
@@ -322,6 +340,7 @@ def decide_input(source: DecisionInput, cache: DecisionCache, progress: Progress
         refused=refused,
         tenancy=source.tenancy,
         depend_on_others=depend_on_others,
+        shared=shared,
     )
 
 

@@ -31,6 +31,7 @@ from gitsched.decide.registry import policy_apis
 from gitsched.decide.rendered_tree import RenderCache, RenderedTree, render
 from gitsched.decide.skipped_workloads import list_object_paths
 from gitsched.decide.workload_decision import DecisionCache
+from gitsched.model.capacity_use import EarlierPlacements
 from gitsched.model.changes import NOTHING_RETAINED, CopyRetention, Move, RetainedCopy
 from gitsched.model.observation import Observations
 from gitsched.model.rollouts import NOTHING_ROLLED_OUT, RolloutResult
@@ -199,6 +200,7 @@ def _decide_once(source: PlanInput, config: Config, cache: DecisionCache) -> Dec
         fixed=source.fixed,
         tenancy=tree.tenancy,
         progress=source.progress,
+        earlier=EarlierPlacements(source.previous.placed, source.previous.retained),
     )._replace(replaced=tree.replaced)
 
 

@@ -10,6 +10,7 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gitsched.apis.gitsched.tenancy import PLATFORM
+from gitsched.apis.registered import Registered
 from gitsched.decide.engines import collect_cluster_facts
 from gitsched.decide.incremental.plan_state import PlanTimes, Totals
 from gitsched.decide.registry import list_absence_codes
@@ -43,12 +44,17 @@ UPDATED_CODES = (
     *SELECTOR_CODES,
     "adopted-held",
     "annotation-unread",
+    "cluster-overcommitted",
     "facts-incomplete",
     "report-cluster-unknown",
     *COPY_CODES,
     *RENAME_CODES,
 )
 """Codes of findings that belong to no file or workload, and that an incremental plan updates."""
+_CAPACITY = "gitsched.decide.capacity.capacity_totals"
+_MEASURE_CAPACITY = Registered(_CAPACITY, "measure_capacity")
+_UPDATE_CAPACITY = Registered(_CAPACITY, "update_capacity")
+_FIND_OVERCOMMITTED = Registered(_CAPACITY, "find_overcommitted")
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -76,13 +82,16 @@ def compute_totals(decisions: DecisionSet, rendered: RenderedTree, source: Sourc
         varied=frozenset(decisions.variants),
         # What documents select and name may be among the objects that are not built.
         hidden_codes=list_absence_codes() if source.incomplete else frozenset(),
-        document_count=sum(map(len, catalog.api_documents.values())),
-        template_count=len(catalog.templates),
+        input_counts=(sum(map(len, catalog.api_documents.values())), len(catalog.templates)),
         own=decisions.own_workloads,
         part_kinds=frozenset(key[:2] for key in decisions.kustomized),
         owners=() if tenancy is None else (PLATFORM, *sorted(set(tenancy.owners.values()))),
         trusted_tenants=None if tenancy is None else tenancy.paths.unsettled,
     )
+    if any(engine.shares_capacity for engine in decisions.engines):
+        use = _MEASURE_CAPACITY(decisions, times.now)
+        short = tuple(_FIND_OVERCOMMITTED(decisions.engines, use, catalog.api_documents))
+        totals = totals._replace(capacity=use, other_findings=(*totals.other_findings, *short))
     return _add_clusters(_add_workloads(totals, decisions.outcomes), rendered.cluster_facts)
 
 
@@ -103,6 +112,12 @@ def update_totals(
     unclaimed = list_unclaimed(changes)
     new = _add_workloads(totals, changes.outcomes, former, lambda count: _list_first(changes, count))
     clusters = {name: row.facts for name, row in cluster_rows.items()}
+    other_findings = (*_update_other_findings(changes, unclaimed, copy_findings), *part_findings)
+    if any(engine.shares_capacity for engine in continued.engines):
+        use = _UPDATE_CAPACITY(changes)
+        short = tuple(_FIND_OVERCOMMITTED(continued.engines, use, changes.snapshot.documents))
+        new = new._replace(capacity=use)
+        other_findings = (*(one for one in other_findings if one.code != "cluster-overcommitted"), *short)
     return _add_clusters(new, clusters, sum(rows.read_cluster(name) is not None for name in clusters))._replace(
         source_time=changes.snapshot.at,
         now=changes.snapshot.now,
@@ -110,11 +125,13 @@ def update_totals(
         unstable=changes.unstable,
         findings_by_file=by_file,
         engine_findings=continued.findings,
-        other_findings=(*_update_other_findings(changes, unclaimed, copy_findings), *part_findings),
+        other_findings=other_findings,
         records=continued.records,
         recorded=continued.recorded,
-        document_count=totals.document_count + _count_new(diff.api_documents),
-        template_count=totals.template_count + _count_new(diff.templates),
+        input_counts=(
+            totals.input_counts[0] + _count_new(diff.api_documents),
+            totals.input_counts[1] + _count_new(diff.templates),
+        ),
         has_new_records=continued.records != totals.records or any(finding.is_change for finding in continued.findings),
         own=changes.own,
         part_kinds=changes.snapshot.part_kinds,

@@ -58,13 +58,9 @@ def is_active(api: PolicyAPI, kinds: Collection[tuple[str, str]]) -> bool:
 
 def list_ignored_codes(settings: Config) -> frozenset[str]:
     """Return the codes of the validation findings that settings turn off."""
-    return frozenset(
-        code
-        for api in policy_apis.values()
-        if api.settings is not None
-        for name, code in api.ignored_codes.items()
-        if getattr(settings.settings_of(api.settings), name)
-    )
+    apis = [(api.settings, api.ignored_codes) for api in policy_apis.values() if api.ignored_codes]
+    found = ((settings.settings_of(section), codes) for section, codes in apis if section is not None)
+    return frozenset(code for values, codes in found for name, code in codes.items() if getattr(values, name))
 
 
 def load_cluster_formats() -> dict[str, ClusterFormat]:

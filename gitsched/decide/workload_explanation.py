@@ -6,16 +6,21 @@ from collections.abc import Collection, Iterable
 
 from gitsched.apis.capabilities import NearSelecting
 from gitsched.apis.policy_api import PolicyEngine
+from gitsched.apis.registered import Registered
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.variants.variant_tables import add_variants
 from gitsched.model.document import Document, Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation, ReplicaShare
+
+_ADD_CAPACITY = Registered("gitsched.decide.capacity.capacity_explanation", "add_capacity")
 
 
 def explain_workload(decisions: DecisionSet, document: Document) -> Explanation | None:
     """Explain the placement of a workload, or a recorded decision; None if no API decides about the document."""
     found = next((found for engine in decisions.engines if (found := engine.explain(document))), None)
     found = _explain_recorded(decisions, document) if found is None else found
+    if found is not None and decisions.shared is not None:
+        found = _ADD_CAPACITY(found, decisions, document.key)
     variants = decisions.variants.get(document.key)
     if found is None or variants is None:
         return found

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import repeat
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from gitsched.model.document import Body, Key
@@ -119,8 +119,8 @@ class CapacityEstimates(Protocol):
     """Estimates of how much fits on each candidate, by index."""
 
     def estimate_replicas(self, resource_request: tuple[tuple[str, int], ...] | None) -> Sequence[int]: ...
-
     def estimate_sets(self, pods: tuple[EqualPods, ...]) -> Sequence[int]: ...
+    def read_capacity(self, index: int) -> Any: ...
 
 
 class Request(NamedTuple):

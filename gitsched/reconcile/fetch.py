@@ -287,6 +287,7 @@ def read_previous_output(context: RunContext, fetched: Fetched) -> PreviousOutpu
         frozenset(fetched.record.undelivered if fetched.record else ()),
         partial(_read_manifest, fetched),
         partial(_has_files, fetched),
+        fetched.record.placed if fetched.record else {},
     )
 
 

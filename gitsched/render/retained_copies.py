@@ -1,12 +1,15 @@
-"""Copies that the output has only for an overlap, as an entry of gitsched.json."""
+"""Copies that the output has only for an overlap, and what was placed since facts were observed, as entries of gitsched.json."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from gitsched.model.capacity_use import PlacedRequests
 from gitsched.model.changes import RetainedCopy
-from gitsched.model.document import Body, Key, as_object
+from gitsched.model.document import Body, Key, as_object, list_objects
+from gitsched.model.quantity import count_quantity, format_resource_amount, parse_quantity
 from gitsched.model.scheduling import decode_replicas, encode_replicas
 from gitsched.model.time import format_time, parse_time
 from gitsched.render.output_files import CLUSTERS, HUB, cluster_path, escape_segment, relative_path
@@ -86,3 +89,28 @@ def read_key(value: Any) -> Key | None:
     if not isinstance(members.get("kind"), str) or not isinstance(members.get("name"), str):
         return None
     return Key(*(str(members.get(name) or "") for name in _KEY_MEMBERS))
+
+
+def write_placed(entries: Iterable[PlacedRequests]) -> list[dict[str, Any]]:
+    """Return what was placed on one cluster as JSON."""
+    return [
+        {
+            "at": format_time(one.at),
+            "requests": {name: format_resource_amount(name, amount, binary=False) for name, amount in sorted(one.requests.items())},
+        }
+        for one in entries
+    ]
+
+
+def read_placed(value: object) -> Mapping[str, tuple[PlacedRequests, ...]]:
+    """Return what was placed by cluster; malformed entries are left out."""
+    return {name: tuple(_read_entries(entries)) for name, entries in as_object(value).items()}
+
+
+def _read_entries(entries: object) -> Iterable[PlacedRequests]:
+    for entry in list_objects(entries):
+        at = parse_time(entry.get("at"))
+        if at is None:
+            continue
+        quantities = ((name, parse_quantity(text)) for name, text in as_object(entry.get("requests")).items())
+        yield PlacedRequests(at, {name: count_quantity(name, one) for name, one in quantities if one is not None and one.nano > 0})

@@ -15,10 +15,11 @@ from gitsched.model.time import EPOCH, format_time, parse_time
 from gitsched.model.urls import strip_credentials
 from gitsched.render.format_versions import FORMAT_MEMBER, FORMAT_VERSION, check_version, upgrade_metadata
 from gitsched.render.output_files import RUN_METADATA
-from gitsched.render.retained_copies import read_key, read_retained_copy, write_key, write_retained_copy
+from gitsched.render.retained_copies import read_key, read_placed, read_retained_copy, write_key, write_placed, write_retained_copy
 from gitsched.render.rollout_records import read_rollout, write_rollout
 
 if TYPE_CHECKING:
+    from gitsched.model.capacity_use import PlacedRequests
     from gitsched.model.changes import RetainedCopy
     from gitsched.model.document import Key
     from gitsched.model.rollouts import RolloutRecord
@@ -55,6 +56,7 @@ class RunMetadata(NamedTuple):
     have another manifest than was decided. `guard` is as
     `gitsched.decide.guard.guard_settings` writes it. `tenants` are the Tenants that the next run trusts.
     `rollouts` are those that are not complete.
+    `placed` is what was placed on clusters since their facts were observed.
     `adopted` says why objects that gitsched took over keep their placement, by key as text. `format_version` is that of the file, whose
     other members are in the present form.
     """
@@ -80,6 +82,7 @@ class RunMetadata(NamedTuple):
     rollouts: tuple[RolloutRecord, ...] = ()
     adopted: Mapping[str, str] = {}
     tenants: tuple[Mapping[str, Any], ...] = ()
+    placed: Mapping[str, tuple[PlacedRequests, ...]] = {}
     format_version: int = FORMAT_VERSION
 
 
@@ -106,6 +109,7 @@ def write_run_metadata(value: RunMetadata) -> NewBlob:
         "helm": value.builds.helm,
         "keptFiles": dict(value.kept_files),
         "keptRoots": dict(value.builds.kept),
+        "placed": {name: write_placed(entries) for name, entries in value.placed.items()},
         "retainedCopies": [write_retained_copy(copy) for copy in value.retained],
         "rollouts": {record.name: write_rollout(record) for record in value.rollouts},
         "tenants": [dict(tenant) for tenant in value.tenants],
@@ -166,6 +170,7 @@ def parse_run_metadata(data: bytes, reader: str = "") -> RunMetadata:
         rollouts=tuple(read_rollout(name, entry) for name, entry in rollouts if isinstance(entry, dict)),
         adopted=_keep_values(value.get("adopted"), str),
         tenants=tuple(list_objects(value.get("tenants"))),
+        placed=read_placed(value["placed"]) if "placed" in value else {},
         format_version=version,
     )
 

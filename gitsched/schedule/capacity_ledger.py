@@ -38,6 +38,11 @@ class CapacityLedger:
             entries.pop(owner, None)
         self._changed.append(index)
 
+    def read_capacity(self, index: int) -> Capacity | None:
+        """Return what is left on a candidate; None if its capacity is not known."""
+        capacity = self._capacities[index]
+        return None if capacity is None else capacity._replace(free=self._subtract(index, capacity))
+
     def estimate_replicas(self, resource_request: ResourceRequest | None) -> Sequence[int]:
         """Return how many replicas fit on each candidate, by index. `resource_request` None requests only a pod."""
         return self._estimate(resource_request, lambda index: self._estimate_replicas(index, resource_request))
@@ -109,9 +114,20 @@ class CapacityLedger:
         entries = self._assumed.get(index)
         if not entries:
             return capacity.free
-        pods = tuple(self._list_pods(index))
-        used = {PODS: sum(max(group.replicas, 0) for group in pods), **_sum_requests(pods)}
+        used = sum_pods(self._list_pods(index))
         return {resource: amount - used.get(resource, 0) for resource, amount in capacity.free.items()}
+
+
+def sum_pods(pods: Iterable[EqualPods]) -> dict[str, int]:
+    """Return what pods use together: their number, and what they request."""
+    pods = tuple(pods)
+    return {PODS: sum(max(group.replicas, 0) for group in pods), **_sum_requests(pods)}
+
+
+def has_nodes_for(capacity: Capacity, pods: Iterable[EqualPods]) -> bool:
+    """Return whether all pods fit on the modelled nodes of a candidate, each on the first node with enough of each resource."""
+    nodes = _Nodes(capacity.grades, ())
+    return all(map(nodes.place, tuple(pods)))
 
 
 def _sum_requests(pods: Iterable[EqualPods]) -> dict[str, int]:

@@ -20,6 +20,7 @@ from gitsched.schedule.candidate import Candidate as Candidate
 from gitsched.schedule.estimator import UNLIMITED, Estimator, ResourceRequest
 
 T = TypeVar("T")
+_Estimate = Callable[[ResourceRequest | None], Sequence[int]]
 _SMALL_SET = 8
 _BOOL_TO_DIGIT = bytes(ord("1") if byte else ord("0") for byte in range(256))
 _DIGIT_TO_BOOL = bytes(byte == ord("1") for byte in range(256))
@@ -88,17 +89,17 @@ class Fleet:
 
     def estimate_for(self, request: Request) -> Sequence[int]:
         """Return how many replicas of a workload fit on each candidate, where it may have a variant of its own."""
-        if request.remaining is not None:
-            return request.estimate_remaining(request.remaining)
-        if request.variants is None:
-            return self.estimate_replicas(request.resource_request)
-        variants = request.variants
-        return self.get_or_compute(("estimates", variants), lambda: self._estimate_variants(variants))
+        variants, remaining = request.variants, request.remaining
+        if variants is None:
+            return self.estimate_replicas(request.resource_request) if remaining is None else request.estimate_remaining(remaining)
+        if remaining is not None:
+            return self._estimate_variants(variants, remaining.estimate_replicas)
+        return self.get_or_compute(("estimates", variants), lambda: self._estimate_variants(variants, self.estimate_replicas))
 
-    def _estimate_variants(self, variants: Iterable[CandidateVariant]) -> Sequence[int]:
+    def _estimate_variants(self, variants: Iterable[CandidateVariant], estimate: _Estimate) -> Sequence[int]:
         estimates = [0] * len(self.names)
         for variant in variants:
-            found = self.estimate_replicas(variant.resource_request)
+            found = estimate(variant.resource_request)
             for index in self.members(self.mask(variant.names)):
                 estimates[index] = found[index]
         return estimates
@@ -114,9 +115,8 @@ class Fleet:
     def mask(self, names: Iterable[str]) -> int:
         """Return the set of the named candidates; unknown names are ignored."""
         index, mask = self.index, 0
-        for name in names:
-            if name in index:
-                mask |= 1 << index[name]
+        for name in filter(index.__contains__, names):
+            mask |= 1 << index[name]
         return mask
 
     def members(self, mask: int) -> list[int]:

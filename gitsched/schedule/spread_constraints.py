@@ -11,6 +11,8 @@ from gitsched.schedule.assignment import RankedCandidates
 from gitsched.schedule.fleet import Fleet
 from gitsched.schedule.preferences import rate_preference
 
+GROUPING_FIELDS = ("provider", REGION_FIELD, "zone")
+"""Fields by which candidates are grouped to spread over the groups, in the order in which groups are chosen."""
 _WEIGHT_UNIT = 1000
 """The weight of one unit of the target compared with the scores of the members."""
 _PREFERENCE_UNIT = 1 << 64
@@ -37,11 +39,11 @@ _Combination = tuple[int, int, tuple[int, ...]]
 def score_regions(
     request: Request, fleet: Fleet, ranked: RankedCandidates, region: SpreadConstraint, cluster: SpreadConstraint
 ) -> list[Region]:
-    """Return the regions of the feasible candidates with their scores."""
+    """Return the regions of the feasible candidates with their scores, or for a constraint by another field the groups with its values."""
     if ranked.ranking is None:
-        members = _group_by_region(fleet, ranked.order)
+        members = _group_by_field(fleet, ranked.order, region.field)
     else:
-        members = fleet.get_or_compute(("by region", ranked.ranking), lambda: _sort_by_region(fleet, ranked))
+        members = fleet.get_or_compute(("by", region.field, ranked.ranking), lambda: _sort_by_field(fleet, ranked, region.field))
     score = _score_divided_region if request.divides else _score_duplicated_region
     regions = [Region(name, score(request, ranked, found, region, cluster), found) for name, found in members.items()]
     if not ranked.positions:
@@ -49,19 +51,21 @@ def score_regions(
     return [one._replace(preference=rate_preference(one.members, ranked.positions, len(fleet))) for one in regions]
 
 
-def _group_by_region(fleet: Fleet, order: list[int]) -> dict[str, list[int]]:
-    """Return the candidates of each region in their order. A candidate without a region is in none."""
-    names = fleet.get_or_compute("regions", lambda: [next(iter(c.fields.get("region", ())), None) for c in fleet.candidates])
+def _group_by_field(fleet: Fleet, order: list[int], field: str) -> dict[str, list[int]]:
+    """Return the candidates with each value of a field in their order, such as those of each region. One without a value is in no group."""
+    names = fleet.get_or_compute(
+        ("values", field), lambda: [next(iter(one.fields.get(field, ())), None) for one in fleet.candidates]
+    )
     members: defaultdict[str | None, list[int]] = defaultdict(list)
     for index in order:
         members[names[index]].append(index)
     return {name: found for name, found in members.items() if name is not None}
 
 
-def _sort_by_region(fleet: Fleet, ranked: RankedCandidates) -> dict[str, list[int]]:
-    """Return what `_group_by_region` does for candidates that are ordered by capacity and name: it takes less to sort each region."""
+def _sort_by_field(fleet: Fleet, ranked: RankedCandidates, field: str) -> dict[str, list[int]]:
+    """Return what `_group_by_field` does for candidates that are ordered by capacity and name: it takes less to sort each group."""
     (mask,), capacities = ranked.tiers, ranked.allocatable_replicas
-    unsorted = fleet.get_or_compute(("regions of", mask), lambda: _group_by_region(fleet, fleet.members(mask)))
+    unsorted = fleet.get_or_compute((field, mask), lambda: _group_by_field(fleet, fleet.members(mask), field))
     members = {name: sorted(found, key=capacities.__getitem__, reverse=True) for name, found in unsorted.items()}
     return dict(sorted(members.items(), key=lambda region: (-capacities[region[1][0]], region[1][0])))
 
@@ -154,13 +158,22 @@ class SelectionError(Exception):
 def select_candidates(request: Request, fleet: Fleet, ranked: RankedCandidates) -> list[int]:
     """Return the candidates of a request with spread constraints, in the order in which Karmada lists them. Raises SelectionError."""
     spreads = {spread.field: spread for spread in request.spread_constraints}
-    if REGION_FIELD in spreads:
-        return _select_by_region(
-            request, fleet, ranked, spreads[REGION_FIELD], spreads.get(CLUSTER_FIELD) or SpreadConstraint(CLUSTER_FIELD, 0, 0)
-        )
-    if CLUSTER_FIELD in spreads:
+    if REGION_FIELD not in spreads and CLUSTER_FIELD not in spreads:
+        raise SelectionError("just support cluster and region spread constraint")
+    grouping = [spreads[field] for field in GROUPING_FIELDS if field in spreads]
+    if not grouping:
         return _select_by_cluster(request, ranked, spreads[CLUSTER_FIELD])
-    raise SelectionError("just support cluster and region spread constraint")
+    cluster = spreads.get(CLUSTER_FIELD) or SpreadConstraint(CLUSTER_FIELD, 0, 0)
+    for spread in grouping[:-1]:
+        groups = _select_groups(request, fleet, ranked, spread, cluster)
+        chosen = {index for group in groups for index in group.members}
+        ranked = ranked._replace(order=[index for index in ranked.order if index in chosen], ranking=None)
+    selected = _fill_regions(_select_groups(request, fleet, ranked, grouping[-1], cluster), ranked, cluster.maximum)
+    for spread in grouping[:-1]:
+        count = len(_group_by_field(fleet, selected, spread.field))
+        if count < spread.minimum:
+            raise SelectionError(f"the selected clusters are in {count} {spread.field}s, fewer than spreadConstraint.MinGroups")
+    return selected
 
 
 def _select_by_cluster(request: Request, ranked: RankedCandidates, spread: SpreadConstraint) -> list[int]:
@@ -185,16 +198,17 @@ def _select_by_cluster(request: Request, ranked: RankedCandidates, spread: Sprea
     return picked
 
 
-def _select_by_region(
-    request: Request, fleet: Fleet, ranked: RankedCandidates, region: SpreadConstraint, cluster: SpreadConstraint
-) -> list[int]:
-    regions = score_regions(request, fleet, ranked, region, cluster)
-    if len(regions) < region.minimum:
-        raise SelectionError("the number of feasible region is less than spreadConstraint.MinGroups")
-    path = select_regions(regions, region.minimum, region.maximum, cluster.minimum)
+def _select_groups(
+    request: Request, fleet: Fleet, ranked: RankedCandidates, spread: SpreadConstraint, cluster: SpreadConstraint
+) -> list[Region]:
+    """Return the regions, zones or providers that are selected."""
+    groups = score_regions(request, fleet, ranked, spread, cluster)
+    if len(groups) < spread.minimum:
+        raise SelectionError(f"the number of feasible {spread.field} is less than spreadConstraint.MinGroups")
+    path = select_regions(groups, spread.minimum, spread.maximum, cluster.minimum)
     if path is None:
         raise SelectionError("the number of clusters is less than the cluster spreadConstraint.MinGroups")
-    return _fill_regions(path, ranked, cluster.maximum)
+    return path
 
 
 def _fill_regions(path: list[Region], ranked: RankedCandidates, maximum: int) -> list[int]:

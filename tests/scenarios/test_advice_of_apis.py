@@ -373,6 +373,12 @@ HPA = (
     "apiVersion: autoscaling.karmada.io/v1alpha1\nkind: FederatedHPA\nmetadata: {name: web, namespace: default}\n"
     "spec: {maxReplicas: 9, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}\n"
 )
+BY_ZONE = "{spreadByField: zone, minGroups: 1, maxGroups: 1}, "
+SUMMARY = "status:\n  resourceSummary: {allocatable: {cpu: %d, pods: 110}}\n"
+ONE_CPU = "  template: {spec: {containers: [{name: web, image: web, resources: {requests: {cpu: 1}}}]}}\n"
+OBSERVED = 'annotations: {gitsched.io/observed-at: "2026-01-01T00:00:00Z"}'
+AGGREGATED = policy("first,second", scheduling="Divided").replace("Preference: Weighted", "Preference: Aggregated")
+QUOTAS = f"{UNGUARDED}  karmada: {{quotaEnforcement: true}}\n"
 APART = "    workloadAffinity: {antiAffinity: {groupByLabelKey: app}}\n"
 KARMADA_BASE = {
     "gitsched.yaml": UNGUARDED,
@@ -381,6 +387,12 @@ KARMADA_BASE = {
     "web.yaml": deployment("web"),
     "policy.yaml": policy("first,second"),
 }
+
+
+def assign(overall: int, *clusters: str) -> str:
+    """Return a quota that assigns one cpu to each cluster."""
+    assignments = ", ".join(f"{{clusterName: {name}, hard: {{cpu: 1}}}}" for name in clusters)
+    return QUOTA.replace("cpu: 1}}", f"cpu: {overall}}}, staticAssignments: [{assignments}]}}")
 
 
 def has_sizes(**wanted: int) -> Check:
@@ -398,11 +410,54 @@ KARMADA: dict[str, Advice] = {
         delivered("default/deployment-web", "first", "second"),
     ),
     "spread by zone": Advice(
-        "field-unsupported",
-        "Spread by region or cluster",
+        "karmada-spread-field",
+        "or spread by region or cluster",
         {"policy.yaml": policy("first,second", more=SPREADING % "{spreadByField: zone, minGroups: 1}, ")},
         {"policy.yaml": policy("first,second", more=SPREADING % "")},
         delivered("default/deployment-web", "first"),
+    ),
+    "spread by zone, as it is written": Advice(
+        "karmada-spread-field",
+        "Set karmada.spread: strict in gitsched.yaml to spread workloads by it",
+        {
+            "first.yaml": cluster("first") + "  zone: a\n",
+            "second.yaml": cluster("second") + "  zone: b\n",
+            "policy.yaml": policy("first,second", more=(SPREADING % BY_ZONE).replace("maxGroups: 1}]", "maxGroups: 2}]")),
+        },
+        {"gitsched.yaml": f"{UNGUARDED}  karmada: {{spread: strict}}\n"},
+        delivered("default/deployment-web", "first"),
+    ),
+    "more than a cluster has": Advice(
+        "cluster-overcommitted",
+        "2 cpu requested, 1 allocatable; pods wait. Add nodes",
+        {"first.yaml": cluster("first") + SUMMARY % 1, "web.yaml": deployment("web") + ONE_CPU},
+        {"first.yaml": cluster("first") + SUMMARY % 2},
+    ),
+    "capacity that was observed at an unknown time": Advice(
+        "capacity-time-unknown",
+        "set the annotation gitsched.io/observed-at",
+        {"first.yaml": cluster("first") + SUMMARY % 8, "policy.yaml": AGGREGATED},
+        {"first.yaml": (cluster("first") + SUMMARY % 8).replace("  name: first\n", f"  name: first\n  {OBSERVED}\n")},
+    ),
+    "an amount that is no quantity": Advice(
+        "karmada-quota-amount",
+        "is not a quantity",
+        {"gitsched.yaml": QUOTAS, "quota.yaml": QUOTA.replace("cpu: 1", "cpu: many")},
+        {"quota.yaml": QUOTA},
+    ),
+    "a second assignment to a cluster": Advice(
+        "karmada-quota-cluster",
+        "has more than one assignment",
+        {"gitsched.yaml": QUOTAS, "quota.yaml": assign(2, "first", "first")},
+        {"quota.yaml": assign(2, "first")},
+        lambda fleet: fleet.load("clusters/first/default/resourcequota-q.yaml")["spec"] == {"hard": {"cpu": 1}},
+    ),
+    "more assigned than there is": Advice(
+        "karmada-quota-contradiction",
+        "overall has 1 cpu, and 2 are assigned to clusters",
+        {"gitsched.yaml": QUOTAS, "quota.yaml": assign(1, "first", "second")},
+        {"quota.yaml": assign(2, "first", "second")},
+        lambda fleet: fleet.load("clusters/second/default/resourcequota-q.yaml")["spec"] == {"hard": {"cpu": 1}},
     ),
     "a quota over all clusters": Advice(
         "karmada-gate-off",

@@ -9,6 +9,13 @@ import pytest
 
 from .conftest import Fleet
 
+ALONE = """\
+apiVersion: gitsched.io/v1alpha1
+kind: Config
+metadata: {name: gitsched}
+spec:
+  karmada: {overcommitProtection: false}
+"""
 GATES = """\
 apiVersion: gitsched.io/v1alpha1
 kind: Config
@@ -131,7 +138,7 @@ def test_what_is_placed_counts_for_what_is_placed_next(
     without: dict[str, dict[str, int]],
     expected: dict[str, dict[str, int]],
 ) -> None:
-    fleet.commit(files)
+    fleet.commit({**files, "gitsched.yaml": ALONE})
     fleet.reconcile()
     assert list_bound(fleet, "auth", "mail") == without
     fleet.git("branch", "-D", "placements")
@@ -161,5 +168,62 @@ def test_a_quota_that_stops_a_workload_is_a_finding_and_has_its_usage(fleet: Fle
     messages = [finding.message for finding in run.plan.findings if finding.code == "unschedulable"]
     assert len(messages) == 1
     assert "FederatedResourceQuota(shop/shop) exceeded for resource cpu: requested sum 10, limit 8." in messages[0]
+    assert messages[0].endswith("; FederatedResourceQuota/shop/shop (quota.yaml:1) allows 2 cpu less")
     quota = fleet.load("status/policy.karmada.io/federatedresourcequota/shop/shop.yaml")
     assert quota["status"] == {"overall": {"cpu": "8"}, "overallUsed": {"cpu": "5"}}
+
+
+def test_the_setting_enforces_quotas_as_the_gate_does(fleet: Fleet) -> None:
+    settings = ALONE.replace("overcommitProtection: false", "quotaEnforcement: true")
+    apps = {"auth.yaml": deployment("auth", 5), "mail.yaml": deployment("mail", 5)}
+    fleet.commit(
+        {
+            "gitsched.yaml": settings,
+            "clusters.yaml": cluster("b", 10),
+            "policy.yaml": policy(AGGREGATED),
+            "quota.yaml": QUOTA,
+            **apps,
+        }
+    )
+    fleet.reconcile()
+    assert list_bound(fleet, "auth", "mail") == {"auth": {"b": 5}, "mail": {}}
+
+
+def test_capacity_is_shared_beside_another_gate(fleet: Fleet) -> None:
+    """Decisions that depend on each other are made in the order of the queue; the setting for capacity holds there as well."""
+    first = {"auth.yaml": deployment("auth", 8, labels="{team: a}"), "mail.yaml": deployment("mail", 8, labels="{team: b}")}
+    placement = AGGREGATED + "workloadAffinity: {affinity: {groupByLabelKey: team}}\n"
+    fleet.commit(
+        {"gitsched.yaml": GATES % "WorkloadAffinity", "clusters.yaml": cluster("b", 10), "policy.yaml": policy(placement), **first}
+    )
+    fleet.reconcile()
+    assert list_bound(fleet, "auth", "mail") == {"auth": {"b": 8}, "mail": {}}
+    fleet.commit(
+        {"more.yaml": deployment("more", 2, labels="{team: c}"), "rest.yaml": deployment("rest", 1, labels="{team: d}")}, hour=1
+    )
+    fleet.reconcile(1)
+    assert list_bound(fleet, "auth", "mail", "more", "rest") == {"auth": {"b": 8}, "mail": {}, "more": {"b": 2}, "rest": {}}
+
+
+def test_a_workload_that_is_held_for_its_data_keeps_its_affinity_groups(fleet: Fleet) -> None:
+    placement = "clusterAffinity: {clusterNames: [%s]}\nworkloadAffinity: {affinity: {groupByLabelKey: team}}\n"
+    database = (
+        deployment("auth", 1, labels="{team: a}")
+        .replace("kind: Deployment", "kind: StatefulSet")
+        .replace(
+            "  replicas: 1\n",
+            "  replicas: 1\n  serviceName: auth\n  volumeClaimTemplates: [{metadata: {name: data}, spec: "
+            "{accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]\n",
+        )
+    )
+    selecting = policy(placement % "b").replace("kind: Deployment", "kind: StatefulSet")
+    clusters = f"{cluster('b', 10)}---\n{cluster('c', 10)}"
+    fleet.commit(
+        {"gitsched.yaml": GATES % "WorkloadAffinity", "clusters.yaml": clusters, "policy.yaml": selecting, "db.yaml": database}
+    )
+    fleet.reconcile()
+    fleet.commit({"policy.yaml": selecting.replace("[b]", "[c]")}, hour=1)
+    fleet.reconcile(1)
+    spec = fleet.binding("auth-statefulset", "shop")["spec"]
+    assert [one["name"] for one in spec["clusters"]] == ["b"], "it is held"
+    assert spec["workloadAffinityGroups"] == {"affinityGroup": "team=a"}

@@ -106,9 +106,10 @@ def make_rebalancer(*names: str, ttl: int | None = None) -> str:
     return f"apiVersion: apps.karmada.io/v1alpha1\nkind: WorkloadRebalancer\nmetadata:\n  name: demo\nspec:\n  workloads:{entries}\n{tail}"
 
 
-def make_cluster(name: str, pods: int, *taints: str) -> str:
-    """Return a cluster with capacity for a number of pods."""
-    return cluster(name, *taints) + f"status:\n  resourceSummary: {{allocatable: {{cpu: '1000', pods: '{pods}'}}}}\n"
+def make_cluster(name: str, pods: int, *taints: str, used: int = 0) -> str:
+    """Return a cluster with capacity for a number of pods, beside those that it has."""
+    amounts = f"allocatable: {{cpu: '1000', pods: '{pods + used}'}}, allocated: {{pods: '{used}'}}"
+    return cluster(name, *taints) + f"status:\n  resourceSummary: {{{amounts}}}\n"
 
 
 def prefer(preference: str) -> str:
@@ -180,7 +181,7 @@ def test_story_2_a_workload_in_one_cluster_spreads_again_when_there_is_capacity(
     fleet.commit({**files, "1.yaml": make_cluster("member1", 0), "2.yaml": make_cluster("member2", 10)})
     fleet.reconcile()
     assert shares(fleet) == {"member2": 6}
-    fleet.commit({"1.yaml": make_cluster("member1", 10), "2.yaml": make_cluster("member2", 4)}, hour=1)
+    fleet.commit({"1.yaml": make_cluster("member1", 10), "2.yaml": make_cluster("member2", 4, used=6)}, hour=1)
     fleet.reconcile(1)
     assert shares(fleet) == {"member2": 6}
     fleet.commit({"demo.yaml": make_rebalancer("web")}, hour=2)
@@ -267,7 +268,7 @@ def test_an_edit_keeps_the_distribution_and_a_rebalance_does_not(
     files = {"web.yaml": deployment("web", 6), "policy.yaml": prefer("dynamic")}
     fleet.commit({**files, "1.yaml": make_cluster("member1", 0), "2.yaml": make_cluster("member2", 10)})
     fleet.reconcile()
-    fleet.commit({"1.yaml": make_cluster("member1", 10), "2.yaml": make_cluster("member2", 4), **edit}, hour=1)
+    fleet.commit({"1.yaml": make_cluster("member1", 10), "2.yaml": make_cluster("member2", 4, used=6), **edit}, hour=1)
     fleet.reconcile(1)
     assert shares(fleet) == kept
     fleet.commit({"demo.yaml": make_rebalancer("web")}, hour=2)

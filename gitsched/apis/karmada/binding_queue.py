@@ -16,9 +16,12 @@ Decide = Callable[["Document"], "Outcome | None"]
 
 class BindingQueue(Protocol):
     """The bindings of a run, decided one after the other. `remaining` is what is free on the clusters at any moment, `refused` are the
-    workloads whose bindings keep their former requirements."""
+    workloads whose bindings keep their former requirements. `counts_capacity`: what is placed counts for what is placed next.
+    `quota_refusals` say by workload which quota stops it, and by how much."""
 
     refused: frozenset[Key]
+    counts_capacity: bool
+    quota_refusals: dict[Key, str]
 
     @property
     def remaining(self) -> CapacityEstimates: ...
@@ -53,3 +56,10 @@ class BindingQueue(Protocol):
     ) -> ScheduleResult:
         """Return the result of a pass; where a quota refuses it, with the former clusters."""
         ...
+
+
+def add_affinity_groups(queue: BindingQueue, template: Document, body: Body) -> None:
+    """Add the affinity groups of a workload to its new binding."""
+    groups = queue.find_groups(template)
+    if groups:
+        body["spec"]["workloadAffinityGroups"] = groups

@@ -8,7 +8,7 @@ runs for that deadline, so a delayed run writes the same output as a run on time
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import ChangeProposal, Companions, Continuation, ExpiredDocument, HealthReport, SnapshotChanges
@@ -18,6 +18,7 @@ from gitsched.apis.karmada.binding.binding_decision import decide_binding, run_p
 from gitsched.apis.karmada.binding.repeated_binding import are_bindings_plain, is_repeated
 from gitsched.apis.karmada.binding.scheduling_pass import apply_overrides, find_decisive_pass, mark_suspended
 from gitsched.apis.karmada.binding.unscheduled_outcomes import keep_previous
+from gitsched.apis.karmada.capacity_engine import CapacityEngine
 from gitsched.apis.karmada.cluster.availability import list_reported_unready, list_unavailable
 from gitsched.apis.karmada.companions import describe_selection, list_companions
 from gitsched.apis.karmada.dependencies.attached_binding import Attachment
@@ -26,21 +27,11 @@ from gitsched.apis.karmada.dependencies.references import depends_on
 from gitsched.apis.karmada.explanation.rebalance_effect import explain_rebalancer, explain_unmoved
 from gitsched.apis.karmada.observed_decisions import list_observed_decisions
 from gitsched.apis.karmada.policy.near_selection import describe_near_selections
-from gitsched.apis.karmada.queue.coupled_decisions import needs_queue
+from gitsched.apis.karmada.queue.coupled_decisions import needs_queue, protects_capacity
 from gitsched.apis.karmada.reschedule_triggers import NO_TRIGGERS
-from gitsched.apis.karmada.simulation import (
-    describe_remedy,
-    evaluates_alike,
-    find_relevant_clusters,
-    list_concerned,
-    list_free_capacity,
-    make_reschedule_request,
-    make_rescheduling_document,
-    read_resource_request,
-)
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.karmada.warnings import find_policy_warnings
-from gitsched.apis.policy_api import PolicyEngine
+from gitsched.apis.registered import Registered
 from gitsched.apis.snapshot import Snapshot
 from gitsched.model.adoption import AdoptedRecord, RunningObjects
 from gitsched.model.document import Body, Document, Key
@@ -50,17 +41,19 @@ from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import AffinityGroup, CandidateResult, Outcome, Request, TargetCluster
 from gitsched.model.variants import BUNDLE_KIND
 from gitsched.schedule import pipeline
-from gitsched.schedule.estimator import Capacity
 from gitsched.schedule.fleet import ClusterAffinityFilter
 
 if TYPE_CHECKING:
     from gitsched.apis.karmada.binding.resource_binding import SchedulingPass
     from gitsched.apis.karmada.continuation.state_continuation import ContinuedState
+    from gitsched.apis.policy_api import PolicyEngine
     from gitsched.model.source_edits import SourceEdits
-    from gitsched.model.template_index import PlacementSummary, TemplateIndex
+
+_LIST_STATIC_QUOTAS = Registered("gitsched.apis.karmada.static_quotas", "list_static_quotas")
+_FIND_UNOBSERVED = Registered("gitsched.apis.karmada.queue.capacity_positions", "find_unobserved")
 
 
-class KarmadaEngine(PolicyEngine):
+class KarmadaEngine(CapacityEngine):
     """See `gitsched.apis.policy_api.PolicyEngine`."""
 
     name = names.API_NAME
@@ -90,6 +83,8 @@ class KarmadaEngine(PolicyEngine):
             from gitsched.apis.karmada.queue.scheduling_queue import SchedulingQueue  # few settings have gates
 
             state.queue = SchedulingQueue(state)
+        # A queue knows what the run has placed.
+        self.shares_capacity = state.fleet.has_capacity and state.queue is None and protects_capacity(state)
         if made is None:
             self._reconcile_rebalancers()
 
@@ -194,7 +189,9 @@ class KarmadaEngine(PolicyEngine):
                 triggers.add_companions(self.dependencies.list_companions)
             triggers.reconcile(self.state.snapshot, self.decide, self._explain_unmoved)
         missing = self.state.find_missing_clusters() if self.state.other_clusters else ()
-        self.findings: tuple[Finding, ...] = (*self.state.inventory.findings, *self._policy_warnings, *missing, *triggers.findings)
+        unobserved: tuple[Finding, ...] = _FIND_UNOBSERVED(self.state) if self.shares_capacity else ()
+        found = (*self.state.inventory.findings, *unobserved, *self._policy_warnings, *missing, *triggers.findings)
+        self.findings: tuple[Finding, ...] = found
         self.wakeup: datetime | None = triggers.wakeup
         self.time: datetime | None = triggers.time
 
@@ -205,7 +202,9 @@ class KarmadaEngine(PolicyEngine):
         return self.state.reschedule_triggers.expired
 
     def own_workloads(self) -> Iterable[tuple[Document, Outcome]]:
-        return ()
+        has_quotas = (names.POLICY_GROUP, names.QUOTA) in self.state.snapshot.documents
+        found: Iterable[tuple[Document, Outcome]] = _LIST_STATIC_QUOTAS(self.state) if has_quotas else ()
+        return found
 
     def clusters(self) -> Mapping[str, ClusterInfo]:
         return self.state.inventory.facts
@@ -347,29 +346,6 @@ class KarmadaEngine(PolicyEngine):
         passes = run_passes(self.state, self.dependencies, template, policy, record, self._find_attachment(template))
         return propose(self.state, template, policy, find_decisive_pass(passes), cluster)
 
-    def free_capacity(self) -> Mapping[str, Capacity | None]:
-        return list_free_capacity(self.state.fleet)
-
-    def resource_request(self, template: Document, cluster: str) -> tuple[tuple[str, int], ...]:
-        return read_resource_request(self.state, template, cluster)
-
-    def relevant_clusters(self, template: Document) -> frozenset[str] | None:
-        return (
-            None if self.state.queue is not None else find_relevant_clusters(self.state, template, self._find_attachment(template))
-        )
-
-    def list_concerned(self, index: TemplateIndex, clusters: frozenset[str], /) -> frozenset[Key]:
-        return frozenset(index) if self.state.queue is not None else list_concerned(self.state, index, clusters)
-
-    def evaluates_alike(self, placement: PlacementSummary, api: tuple[str, str], cluster: str, /) -> bool:
-        return evaluates_alike(self.state, placement, api, cluster)
-
-    def make_rescheduling_document(self, templates: Iterable[Document]) -> Document:
-        return make_rescheduling_document(templates)
-
-    def make_reschedule_request(self, templates: Iterable[Document], ttl: timedelta | None) -> Document:
-        return make_reschedule_request(self.state, templates, ttl)
-
     def list_pending_requests(self) -> Iterable[Key]:
         return [rebalancer.document.key for rebalancer in self.state.reschedule_triggers.rebalancers if rebalancer.pending]
 
@@ -380,6 +356,3 @@ class KarmadaEngine(PolicyEngine):
 
     def list_companions(self, templates: Iterable[Document], among: Mapping[Key, Document] | None = None) -> Companions:
         return list_companions(self.state, templates, self.state.snapshot.templates if among is None else among)
-
-    def describe_remedy(self, template: Document, kept: Outcome, rescheduled: Outcome | None, expected: Outcome, /) -> str:
-        return describe_remedy(self.state, template, kept, rescheduled, expected)

@@ -40,6 +40,8 @@ APPS_VERSION = f"{APPS_GROUP}/v1alpha1"
 
 APPLIED_PLACEMENT_ANNOTATION = "policy.karmada.io/applied-placement"
 DEFAULT_SCHEDULER = "default-scheduler"
+SPREAD_FIELD = "karmada-spread-field"
+"""The code of a warning about spreading by zone or provider, which has an effect with karmada.spread: strict."""
 TAINT_POLICY_NO_EXECUTE = "karmada-taint-policy-no-execute"
 """The code of an error that gitsched.yaml can turn off, like the flag of Karmada's webhook."""
 DEPENDENCIES_ANNOTATION = "resourcebinding.karmada.io/dependencies"

@@ -50,6 +50,8 @@ class KarmadaConfig(NamedTuple):
     failover: str = "none"
     autoscaler_limits: str = "keep"
     preserve_on_move: bool | None = None
+    overcommit_protection: bool = True
+    strict_spread: bool = False
     gates: FeatureGates = FeatureGates()
     in_flight: tuple[Mapping[str, object], ...] | None = None
 
@@ -68,16 +70,20 @@ def _parse_karmada(karmada: ConfigSection) -> KarmadaConfig:
         failover=_parse_failover(karmada),
         autoscaler_limits=karmada.get_choice("autoscalerLimits", "keep", "divide"),
         preserve_on_move=None if karmada.values.get("preserveOnMove") is None else karmada.get_bool("preserveOnMove", False),
-        gates=_parse_gates(karmada.get_section("featureGates")),
+        strict_spread=karmada.get_choice("spread", "upstream", "strict") == "strict",
+        overcommit_protection=karmada.get_bool("overcommitProtection", default.overcommit_protection),
+        gates=_parse_gates(karmada),
         in_flight=tuple(entry.values for entry in karmada.list_sections("inFlight")) if "inFlight" in karmada.values else None,
     )
 
 
-def _parse_gates(gates: ConfigSection) -> FeatureGates:
+def _parse_gates(karmada: ConfigSection) -> FeatureGates:
+    gates = karmada.get_section("featureGates")
     for name in gates.values:
         if name not in GATES:
             gates.reject(str(name), f"left out: the gates are {', '.join(GATES)}")
-    return FeatureGates(*(gates.get_bool(name, False) for name in GATES))
+    found = FeatureGates(*(gates.get_bool(name, False) for name in GATES))
+    return found._replace(quota=True) if karmada.get_bool("quotaEnforcement", False) else found
 
 
 def _parse_failback(karmada: ConfigSection) -> FailbackConfig:

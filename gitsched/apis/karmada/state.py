@@ -36,6 +36,7 @@ from gitsched.apis.karmada.policy.policy_options import apply_activation_prefere
 from gitsched.apis.karmada.policy.propagation_policy import (
     KnownPlacements,
     PolicyIndex,
+    PolicyPlacement,
     PropagationPolicy,
     is_skipped,
     parse_policy,
@@ -50,7 +51,7 @@ from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.model.document import Body, Document, Key, read_annotations
 from gitsched.model.finding import Finding
 from gitsched.model.preferred_clusters import PREFERRED_CLUSTERS, read_preferred_clusters
-from gitsched.model.scheduling import REGION_FIELD, CapacityEstimates, PodSets, Request
+from gitsched.model.scheduling import REGION_FIELD, CapacityEstimates, PodSets, Request, SpreadConstraint
 from gitsched.model.taints import NO_EXECUTE
 from gitsched.model.variants import WorkloadVariants
 from gitsched.schedule.capacity_ledger import CapacityLedger
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config
     from gitsched.apis.karmada.binding_queue import BindingQueue
     from gitsched.apis.karmada.custom_interpreters import InterpretedKinds
+    from gitsched.schedule.shared_capacity import CapacityShare
 
 
 _POLICY_KINDS = ((names.POLICY_GROUP, names.POLICY), (names.POLICY_GROUP, names.CLUSTER_POLICY))
@@ -127,6 +129,7 @@ class KarmadaState:
         "readings",
         "reschedule_triggers",
         "settings",
+        "shares",
         "snapshot",
         "taint_policies",
         "unready_clusters",
@@ -199,6 +202,7 @@ class KarmadaState:
         has_bindings = any(kind in snapshot.documents for kind in BINDING_KINDS)
         self.snapshot = add_hub_bindings(snapshot) if has_bindings else snapshot
         self._variant_requirements = _RequirementCache()
+        self.shares: dict[Key, CapacityShare] = {}
         rebalancer = (names.APPS_GROUP, names.REBALANCER)
         has_rebalancers = rebalancer in snapshot.documents or any(key[:2] == rebalancer for key in snapshot.quarantined)
         self.reschedule_triggers = RescheduleTriggers(self.snapshot) if has_rebalancers else NO_TRIGGERS
@@ -337,21 +341,28 @@ class KarmadaState:
             ),
             previous=current.clusters,
             weights=placement.weights,
-            spread_constraints=() if placement.division == "static" else placement.spreads,
+            spread_constraints=() if placement.division == "static" else self._list_spreads(placement),
             fresh=pending,
             keep_empty=self.settings.enable_empty_workload_propagation,
             variants=variants.candidates if variants is not None else None,
             preferred=_read_preferred(template),
             peers=queue.find_peers(template) if queue is not None else None,
-            remaining=self._find_remaining(sets),
+            remaining=self._find_remaining(template.key, sets),
             sets=sets,
         )
 
-    def _find_remaining(self, sets: PodSets | None) -> CapacityEstimates | None:
+    def _list_spreads(self, placement: PolicyPlacement) -> tuple[SpreadConstraint, ...]:
+        """Return the spread constraints that choose clusters."""
+        return placement.list_spreads(strict=self.settings.strict_spread) if placement.spread_fields else placement.spreads
+
+    def _find_remaining(self, workload: Key, sets: PodSets | None) -> CapacityEstimates | None:
         """Return what is free on the clusters at this moment; None if that is their capacity."""
-        if self.queue is not None and self.settings.gates.overcommit_protection:
+        if workload in self.shares:
+            return self.shares[workload].read(self.fleet)
+        if self.queue is not None and self.queue.counts_capacity:
             return self.queue.remaining
-        return None if sets is None else CapacityLedger([candidate.capacity for candidate in self.fleet.candidates], scales=True)
+        capacities = (candidate.capacity for candidate in self.fleet.candidates)
+        return None if sets is None else CapacityLedger(tuple(capacities), scales=self.snapshot.single_cycle)
 
 
 def _count_other_clusters(snapshot: Snapshot) -> Mapping[tuple[str, str], int]:

@@ -297,7 +297,8 @@ def find_binding_warnings(
         return
     exceeded = read_exceeded_capacity(read_annotations(last.outcome.records[0][1]))
     targets, group = last.outcome.targets, last.outcome.group
-    yield from find_full_clusters(state.fleet, template, last.request, group, targets, exceeded, state.inventory.allocatable)
+    is_shared, total = state.settings.overcommit_protection, state.inventory.allocatable
+    yield from find_full_clusters(state.fleet, template, last.request, group, targets, exceeded, total, is_shared=is_shared)
 
 
 def _find_ttl(template: Document) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from gitsched.apis.registered import Registered
 from gitsched.apis.replicas import AUTOSCALER_KINDS
 from gitsched.decide.engines import list_dependency_trackers
 from gitsched.decide.incremental.changed_namespaces import concerns_protected
@@ -16,6 +17,8 @@ from gitsched.decide.workload_decision import decide_workload, is_unchanged
 from gitsched.decide.workload_files import WorkloadFiles
 from gitsched.model.document import workload_sort_key
 from gitsched.render.output_files import STUB_MANIFEST_PATH, relative_path
+
+_NEEDS_COMPLETE_PLAN = Registered("gitsched.decide.capacity.capacity_totals", "needs_complete_plan")
 
 if TYPE_CHECKING:
     from gitsched.apis.snapshot import Snapshot
@@ -84,7 +87,9 @@ def decide_affected(
     if _have_taken_paths(outcomes, rows):
         return None
     changes = IncrementalChanges(totals, rows, diff, snapshot, continued, documents, {}, outcomes, removed, frozenset(unstable))
-    return None if _may_be_scaled_by_others(changes) else changes
+    shares = totals.capacity.requested or any(engine.shares_capacity for engine in continued.engines)
+    is_complete = _may_be_scaled_by_others(changes) or (shares and _NEEDS_COMPLETE_PLAN(changes))
+    return None if is_complete else changes
 
 
 def _may_be_scaled_by_others(changes: IncrementalChanges) -> bool:

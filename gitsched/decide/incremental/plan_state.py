@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from gitsched.model.capacity_use import NO_CAPACITY_USE, CapacityUse
 from gitsched.model.changes import NOTHING_WITHHELD
 from gitsched.model.document import Body, Document, Key, workload_sort_key
 from gitsched.model.finding import Finding
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from gitsched.decide.relations.located_findings import LocatedFinding
     from gitsched.decide.relations.relation_database import FactChanges, PlanRelations
     from gitsched.decide.tenants.tenant_amounts import Amounts
+    from gitsched.model.capacity_use import PlacedRequests
     from gitsched.model.changes import RetainedCopy, WithheldChanges
     from gitsched.model.holds import HeldPlacement
     from gitsched.model.observation import Observation, ObservationKey
@@ -44,7 +46,8 @@ class PreviousOutput(NamedTuple):
     `clusters` are the names of the cluster directories, `retiring` clusters without a document, with the time since when they retire.
     `list_delivered` returns for each cluster directory which of some relative paths it has. `retained` are copies that it has only for an
     overlap; of the `undelivered` workloads a cluster may have another manifest than was decided. `read_manifest` reads one. `has_files`
-    says whether a commit of the output branch has files at some paths as the previous output does; None for another commit.
+    says whether a commit of the output branch has files at some paths as the previous output does; None for another commit. `placed`
+    is what was placed on clusters since their facts were observed.
     """
 
     records: Mapping[Key, Body]
@@ -57,6 +60,7 @@ class PreviousOutput(NamedTuple):
     undelivered: frozenset[Key] = frozenset()
     read_manifest: Callable[[str], Body | None] = dict[str, Body]().get
     has_files: Callable[[str, Iterable[str]], bool | None] = lambda _commit, _paths: None
+    placed: Mapping[str, tuple[PlacedRequests, ...]] = {}
 
     def without_records(self, keys: Collection[Key]) -> PreviousOutput:
         """Return the previous output without some records."""
@@ -102,7 +106,7 @@ class Totals(NamedTuple):
     `relation_findings` are those about what delivered manifests refer to and where companions go. `retained` are
     copies that the output has only for an overlap, `undelivered` is as in `PreviousOutput`. `hidden_codes` are those of findings of
     engines that reports leave out. `held` are the stateful workloads that keep their clusters.
-    `document_count` is the number of documents of policy APIs, `template_count` that of templates.
+    `input_counts` are the numbers of documents of policy APIs and of templates. `capacity` is what workloads use of clusters.
     `engine_wakeups` are the times at which the engines have to check the same documents and output again; None
     if they have to do so in the next run. `has_new_records` says that the plan changed records that belong to no workload, so that the
     engines have not read them yet, or that the engines say what it changes.
@@ -146,8 +150,8 @@ class Totals(NamedTuple):
     hidden_codes: frozenset[str] = frozenset()
     held: Mapping[Key, HeldPlacement] = {}
     engine_wakeups: tuple[datetime, ...] | None = None
-    document_count: int = 0
-    template_count: int = 0
+    input_counts: tuple[int, int] = (0, 0)
+    capacity: CapacityUse = NO_CAPACITY_USE
     has_new_records: bool = False
     has_settled_copies: bool = False
     own: frozenset[Key] = frozenset()

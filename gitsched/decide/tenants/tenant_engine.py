@@ -43,6 +43,7 @@ class TenantEngine(PolicyEngine):
         self.tenancy, self.views = tenancy, views
         engines = self.engines.values()
         self.findings = tuple(self._list_findings(policy_apis[self.name].absence_codes))
+        self.shares_capacity = any(engine.shares_capacity for engine in engines)
         self.wakeup = min((engine.wakeup for engine in engines if engine.wakeup is not None), default=None)
         self.time = max((engine.time for engine in engines if engine.time is not None), default=None)
 

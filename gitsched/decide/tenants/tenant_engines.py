@@ -11,8 +11,10 @@ from gitsched.apis.adoption import Adopting
 from gitsched.apis.capabilities import (
     AvailabilityReporting,
     CapacityReporting,
+    CapacitySharing,
     ChangeProposal,
     ChangeProposing,
+    ClusterCapacity,
     Companions,
     CompanionSelecting,
     DependencyDelivering,
@@ -26,6 +28,7 @@ from gitsched.apis.capabilities import (
     InputListing,
     NearSelecting,
     ObservationFollowing,
+    QueuePosition,
     ReferenceReading,
     Repeating,
     Rescheduling,
@@ -42,9 +45,10 @@ from gitsched.decide.tenants.tenant_engine import TenantEngine
 from gitsched.decide.tenants.tenant_views import TenantViews
 from gitsched.model.adoption import AdoptedRecord, RunningObjects
 from gitsched.model.document import Document, Key
-from gitsched.model.scheduling import Outcome
+from gitsched.model.scheduling import EqualPods, Outcome
 from gitsched.model.source_edits import SourceEdits
 from gitsched.model.template_index import TemplateIndex
+from gitsched.schedule.shared_capacity import SharedCapacity
 
 
 class _Dependencies(TenantEngine):
@@ -87,6 +91,27 @@ class _Capacity(TenantEngine):
                 engine.list_concerned(entries.select(owner), clusters) if isinstance(engine, CapacityReporting) else frozenset()
             )
         return found
+
+
+class _Sharing(TenantEngine):
+    def list_capacities(self) -> Mapping[str, ClusterCapacity]:
+        found: dict[str, ClusterCapacity] = {}
+        for engine in self.list_engines():
+            found = {**engine.list_capacities(), **found} if isinstance(engine, CapacitySharing) else found
+        return found
+
+    def find_queue_position(self, template: Document, /) -> QueuePosition | None:
+        engine = self.find(template)
+        return engine.find_queue_position(template) if isinstance(engine, CapacitySharing) else None
+
+    def measure_pods(self, template: Document, replicas: Mapping[str, int | None], /) -> Mapping[str, tuple[EqualPods, ...]]:
+        engine = self.find(template) or self.get_platform()
+        return engine.measure_pods(template, replicas) if isinstance(engine, CapacitySharing) else {}
+
+    def share_capacity(self, template: Document, shared: SharedCapacity, /) -> None:
+        engine = self.find(template)
+        if isinstance(engine, CapacitySharing):
+            engine.share_capacity(template, shared)
 
 
 class _Inputs(TenantEngine):
@@ -245,6 +270,7 @@ class _Adoption(TenantEngine):
 _CAPABILITIES: tuple[tuple[Any, type[TenantEngine]], ...] = (
     (DependencyTracking, _Dependencies),
     (CapacityReporting, _Capacity),
+    (CapacitySharing, _Sharing),
     (InputListing, _Inputs),
     (SelectionTracking, _Selections),
     (AvailabilityReporting, _Availability),

@@ -171,7 +171,7 @@ def _compare_inputs(
         engines = update.incremental.changes.engines or cache.engines
         if update.incremental.decided.snapshot.tenancy is not None:
             engines = continue_planned_engines(update)  # stored ones do not know whose documents are whose
-        counts = totals.document_count, totals.template_count
+        counts = totals.input_counts
         return DecidedCommit(plan.outcomes, decisions.templates, engines, *counts, decisions.decide_some)
 
     return ComparedInputs(changes, (policy_names, _name_policies(context, later)), read_decided)

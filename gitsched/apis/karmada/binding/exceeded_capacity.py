@@ -123,17 +123,21 @@ def find_full_clusters(
     targets: Iterable[TargetCluster],
     exceeded: ExceededCapacity,
     allocatable: Mapping[str, Capacity],
+    *,
+    is_shared: bool,
 ) -> Iterator[Finding]:
     """Report the clusters that have no capacity for a workload.
 
     `group` is the affinity group in use, and `allocatable` is what each cluster with a summary has
-    in total. A cluster where more is requested than exists has waiting pods, also when nothing was added.
+    in total. `is_shared` says that what is placed counts for what is placed next.
+    A cluster where more is requested than exists has waiting pods, also when nothing was added.
     """
     if request.division not in _DIVISIONS:
         return
     groups = [affinity_group.name for affinity_group in request.groups]
     later = ", ".join(groups[groups.index(group) + 1 :] if group in groups else ())
     stays = f"it does not go to group {later}" if later else "no other cluster gets its replicas"
+    setting = "" if is_shared else ", with karmada.overcommitProtection: true in gitsched.yaml so that what is placed counts"
     find_estimate = _make_estimate_lookup(fleet, request, allocatable)
     find_fit = _list_certain_fits(fleet, request, allocatable).get
     for target in [one for one in targets if find_fit(one[0], 0) < (one[1] or 1) or one[0] in exceeded]:
@@ -145,7 +149,7 @@ def find_full_clusters(
             what = _describe_shortage(name, replicas, uncounted, estimate)
             message = (
                 f"{template.key} {what}; {_DIVISIONS[request.division]} ignores capacity, as in Karmada, "
-                f"so {stays}; divide replicas by capacity (replicaSchedulingType: Divided with Aggregated or dynamicWeight)"
+                f"so {stays}; divide replicas by capacity (replicaSchedulingType: Divided with Aggregated or dynamicWeight){setting}"
             )
             yield Finding("warning", "capacity-exceeded", message, locate_document(template), template.key.resource)
 

@@ -29,6 +29,7 @@ from gitsched.apis.karmada.binding.scheduling_pass import (
     list_previous_targets,
 )
 from gitsched.apis.karmada.binding.unscheduled_outcomes import keep_previous
+from gitsched.apis.karmada.binding_queue import add_affinity_groups
 from gitsched.apis.karmada.dependencies.attached_binding import Attachment
 from gitsched.apis.karmada.dependencies.dependencies_distributor import DependenciesDistributor
 from gitsched.apis.karmada.failover.graceful_eviction import APPLICATION_FAILURE, TAINT_UNTOLERATED
@@ -166,6 +167,7 @@ def _run_held_pass(
         str(condition.get("message") or ""),
         current.last_scheduled,
         parse_time(condition.get("lastTransitionTime")) or time,
+        components=current.components,
     )
     timers = find_failback_timers(state, template, policy, requirements, current, result, time)
     annotations = failover.write_annotations(template, policy, previous, result, time) if failover is not None else {}
@@ -173,6 +175,8 @@ def _run_held_pass(
         annotations |= annotate_exceeded_capacity(state.fleet, request, previous, clusters, state.inventory.allocatable)
     result = result._replace(failback_timers=timers, annotations=annotations)
     body = write_binding(template, policy, requirements, current, result, state.parts)
+    if state.queue is not None:
+        add_affinity_groups(state.queue, template, body)
     if failover is not None and (reports := failover.list_reports(template.key)):
         add_reported_status(body, record, reports, time)
     outcome = build_outcome(state, failover, template, policy, requirements, result, body, time, attachment)

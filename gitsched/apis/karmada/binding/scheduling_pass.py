@@ -20,6 +20,7 @@ from gitsched.apis.karmada.binding.resource_binding import (
     make_schedule_result,
     write_binding,
 )
+from gitsched.apis.karmada.binding_queue import add_affinity_groups
 from gitsched.apis.karmada.components import place_one_set
 from gitsched.apis.karmada.dependencies.attached_binding import Attachment
 from gitsched.apis.karmada.dependencies.dependencies_distributor import DependenciesDistributor
@@ -53,7 +54,6 @@ def run_pass(
     time: datetime,
 ) -> SchedulingPass:
     """Run one pass over a workload at a time, and return its decision with the binding that it writes."""
-    settings = state.settings.failback
     required_by = attachment.required_by if attachment else None
     previous = state.read_previous(template, record)
     if previous.required_by != required_by:
@@ -68,9 +68,7 @@ def run_pass(
     attempt = failback.SchedulingAttempt(request, trigger, None)
     if not (is_fixed or is_scheduling_skipped(policy, current)):
         attempt = _schedule(state, request, trigger, current, time)
-    if settings.mode != "Never" and state.failover.read_purge_mode(policy) != "Directly":
-        tasks = failback.make_failback_tasks(attempt, current.observed_group, current.clusters, state.fleet.index, time)
-        current = current._replace(eviction_tasks=(*current.eviction_tasks, *tasks))
+    current = _add_failback_tasks(state, policy, attempt, current, time)
     result = make_schedule_result(attempt.decision, policy, previous, current, time)
     result = _add_components(result, attempt.decision, policy, requirements)
     if timers := find_failback_timers(state, template, policy, requirements, current, result, time):
@@ -85,13 +83,24 @@ def run_pass(
     if state.queue is not None:
         result = state.queue.limit(template, requirements, record, result)
     body = write_binding(template, policy, requirements, current, result, state.parts)
-    _add_groups(state, template, body)
+    if state.queue is not None:
+        add_affinity_groups(state.queue, template, body)
     if dependencies is not None:
         dependencies.annotate_binding(body, template, policy, attachment)
     if failover is not None and (reports := failover.list_reports(template.key)):
         add_reported_status(body, record, reports, time)
     outcome = build_outcome(state, failover, template, policy, requirements, result, body, time, attachment)
     return SchedulingPass(time, previous, current, *attempt, outcome, bool(uncertain))
+
+
+def _add_failback_tasks(
+    state: KarmadaState, policy: PropagationPolicy, attempt: failback.SchedulingAttempt, current: PreviousState, time: datetime
+) -> PreviousState:
+    """Return the state of a binding with tasks for the clusters that it leaves because it returns to an earlier group."""
+    if state.settings.failback.mode == "Never" or state.failover.read_purge_mode(policy) == "Directly":
+        return current
+    tasks = failback.make_failback_tasks(attempt, current.observed_group, current.clusters, state.fleet.index, time)
+    return current._replace(eviction_tasks=(*current.eviction_tasks, *tasks))
 
 
 def _add_components(
@@ -104,12 +113,6 @@ def _add_components(
         return result._replace(components={})
     numbers = [{"name": one.name, "replicas": one.replicas} for one in requirements.components]
     return result._replace(components={target.name: numbers for target in result.clusters})
-
-
-def _add_groups(state: KarmadaState, template: Document, body: Body) -> None:
-    groups = state.queue.find_groups(template) if state.queue is not None else {}
-    if groups:
-        body["spec"]["workloadAffinityGroups"] = groups
 
 
 def find_decisive_pass(passes: Sequence[SchedulingPass]) -> SchedulingPass:
@@ -173,7 +176,7 @@ def build_outcome(
         targets = add_preserved_labels(template, targets, result.annotations)
     if result.reason not in ("Success", "") and not state.other_clusters:
         unplaced = _describe_unplaced_replicas(requirements, divided, result.clusters)
-        message = f"{template.key} could not be scheduled: {result.message}{unplaced}"
+        message = f"{template.key} could not be scheduled: {result.message}{unplaced}{_describe_quota(state, template, result)}"
         findings = (*findings, _make_binding_finding(template, "warning", "unschedulable", message))
     elif requirements.replicas == 0 and not result.clusters and not state.other_clusters:
         message = (
@@ -202,6 +205,13 @@ def build_outcome(
         findings=findings,
         absent=frozenset(str(task.get("fromCluster")) for task in tasks) - state.fleet.index.keys() if tasks else _NO_CLUSTERS,
     )
+
+
+def _describe_quota(state: KarmadaState, template: Document, result: ScheduleResult) -> str:
+    """Return which quota stops a workload, and by how much; "" if none does."""
+    if state.queue is None or result.reason != "QuotaExceeded":
+        return ""
+    return f"; {state.queue.quota_refusals.get(template.key)}"
 
 
 def _make_binding_finding(template: Document, severity: Severity, code: str, message: str) -> Finding:

@@ -59,7 +59,7 @@ class _SharedApis:
 class ClusterReading(NamedTuple):
     """What a document says at any time and whatever its record is. `total` is the capacity of the Cluster without what is in use, `undated`
     are the NoExecute taints without timeAdded, `unready` says why it is not ready, or is "", and `has_facts` whether it has
-    status.apiEnablements and status.resourceSummary."""
+    status.apiEnablements and status.resourceSummary. `observed` is when its resources were observed, None if nothing says so."""
 
     document: Document
     candidate: Candidate
@@ -70,6 +70,7 @@ class ClusterReading(NamedTuple):
     unready: str
     info: ClusterInfo
     has_facts: tuple[bool, bool]
+    observed: datetime | None
 
 
 class ClusterReadings:
@@ -117,7 +118,14 @@ def _read_cluster(document: Document, assume_facts: bool, shared: _SharedApis) -
         find_unready_reason(conditions) if conditions else "",
         ClusterInfo(document.key.name, candidate.labels, str(spec.get("region") or ""), str(spec.get("provider") or "")),
         (bool(status.get("apiEnablements")), bool(status.get("resourceSummary"))),
+        _read_observation_time(body),
     )
+
+
+def _read_observation_time(body: Body) -> datetime | None:
+    """Return when the resources of a Cluster were observed; None if nothing says so."""
+    annotations = body["metadata"].get("annotations")
+    return parse_time(annotations.get(OBSERVED_AT)) if annotations else None
 
 
 def _parse_cluster(document: Document, assume_facts: bool, capacity: Capacity | None, shared: _SharedApis) -> Candidate:
@@ -209,6 +217,8 @@ def _read_api_enablements(enablements: list[Body]) -> frozenset[tuple[str, str]]
     )
 
 
+OBSERVED_AT = "gitsched.io/observed-at"
+"""On a Cluster: when its resources were observed."""
 TAINTS_FIRST_SEEN = "gitsched.io/taints-first-seen"
 """On the record of a Cluster: when each NoExecute taint without timeAdded was first seen, as JSON."""
 _CLUSTER_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?")
@@ -219,7 +229,8 @@ class ClusterInventory(NamedTuple):
     """All Clusters of a commit.
 
     `records` are status documents of Clusters with undated NoExecute taints or with `added_taints`, which are by cluster. `unready` are
-    the Clusters that report that they are not ready. `allocatable` is what the Clusters with a summary of resources have in total.
+    the Clusters that report that they are not ready. `allocatable` is what the Clusters with a summary of resources have in total, and
+    `observed` when that was observed, for those of which it is known.
     """
 
     fleet: Fleet
@@ -229,6 +240,7 @@ class ClusterInventory(NamedTuple):
     added_taints: Mapping[str, tuple[AddedTaint, ...]]
     unready: tuple[Document, ...] = ()
     allocatable: Mapping[str, Capacity] = {}
+    observed: Mapping[str, datetime] = {}
 
 
 def _list_cluster_records(previous: Mapping[Key, Body]) -> Mapping[Key, Body]:
@@ -306,7 +318,13 @@ def read_clusters(
     added_taints = {name: change.added for name, change in tainted.items() if change.added}
     unready = tuple(one.document for one in clusters if one.unready)
     allocatable = {one.document.key.name: one.total for one in clusters if one.total is not None}
-    return ClusterInventory(Fleet(candidates), facts, findings, tuple(records), added_taints, unready, allocatable)
+    observed = _list_observation_times(clusters)
+    return ClusterInventory(Fleet(candidates), facts, findings, tuple(records), added_taints, unready, allocatable, observed)
+
+
+def _list_observation_times(clusters: Iterable[ClusterReading]) -> dict[str, datetime]:
+    """Return when the resources of Clusters were observed, for those that say so."""
+    return {one.document.key.name: one.observed for one in clusters if one.observed is not None}
 
 
 def _add_times(candidate: Candidate, since: Mapping[str, datetime]) -> Candidate:

@@ -13,6 +13,7 @@ from gitsched.apis.cluster_format import (
     replace_condition,
     translate_taints,
 )
+from gitsched.apis.karmada.cluster.candidates import OBSERVED_AT
 from gitsched.apis.karmada.cluster.taints import NOT_READY_TAINT, READY_CONDITION, UNREACHABLE_TAINT
 from gitsched.apis.karmada.names import CLUSTER, CLUSTER_GROUP
 from gitsched.apis.topology import add_taint
@@ -49,6 +50,10 @@ def apply_facts(body: Body, facts: ClusterFacts, stale: StaleFacts | None) -> Bo
         modelings = [{"grade": grade, "count": count} for grade, count in facts.grades.items()]
         status["resourceSummary"] = {**as_object(status.get("resourceSummary")), "allocatableModelings": modelings}
     made = {**body, "status": status}
+    if facts.allocatable:
+        metadata = as_object(body.get("metadata"))
+        annotations = {**as_object(metadata.get("annotations")), OBSERVED_AT: format_time(facts.observed)}
+        made["metadata"] = {**metadata, "annotations": annotations}
     if stale is not None and stale.rule in (NO_NEW_PLACEMENTS, EVICT):
         since = format_time(stale.since)
         made = add_taint(made, UNREACHABLE_TAINT.key, NO_SCHEDULE, since)

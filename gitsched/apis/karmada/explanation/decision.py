@@ -306,7 +306,8 @@ def _list_group_candidates(
     candidates = []
     for index, result in enumerate(pipeline.explain_group(request, group, fleet)):
         if result.eligible:
-            capacity = describe_capacity(request, fleet.names[index], fleet.candidates[index].capacity)
+            known = fleet.candidates[index].capacity if request.remaining is None else request.remaining.read_capacity(index)
+            capacity = describe_capacity(request, fleet.names[index], known)
             candidates.append(ExplainedCandidate(result, group=group.name, capacity=capacity))
             continue
         name = rejected.get(index, "")

@@ -13,7 +13,15 @@ from gitsched.apis.karmada.defaulting import apply_defaults
 from gitsched.apis.karmada.names import POLICY
 from gitsched.model.document import Body, Document, Key, read_json, read_labels
 from gitsched.model.labels import Requirement, Selector, parse_selector
-from gitsched.model.scheduling import Affinity, AffinityGroup, ReplicaDivision, SpreadConstraint, StaticWeight
+from gitsched.model.scheduling import (
+    CLUSTER_FIELD,
+    REGION_FIELD,
+    Affinity,
+    AffinityGroup,
+    ReplicaDivision,
+    SpreadConstraint,
+    StaticWeight,
+)
 from gitsched.model.taints import Toleration, parse_toleration
 
 if TYPE_CHECKING:
@@ -46,6 +54,11 @@ class PolicyPlacement(NamedTuple):
     @property
     def is_divided(self) -> bool:
         return self.division != "duplicated"
+
+    def list_spreads(self, *, strict: bool) -> tuple[SpreadConstraint, ...]:
+        """Return the spread constraints that choose clusters: only if `strict`, those by zone and provider do so beside others."""
+        chosen = tuple(one for one in self.spreads if strict or one.field in (CLUSTER_FIELD, REGION_FIELD))
+        return chosen or self.spreads
 
     def find_group_index(self, observed: str) -> int:
         """Return the index of a group by name; 0 when there is no such group."""

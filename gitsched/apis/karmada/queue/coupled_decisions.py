@@ -16,6 +16,12 @@ def list_quotas(state: KarmadaState) -> tuple[Document, ...]:
     return state.snapshot.documents.get((POLICY_GROUP, QUOTA), ())
 
 
+def protects_capacity(state: KarmadaState) -> bool:
+    """Return whether what is placed counts for what is placed next, as the setting says. A feature gate has other rules for that."""
+    snapshot = state.snapshot
+    return state.settings.overcommit_protection and not (snapshot.single_cycle or snapshot.fixed)
+
+
 def needs_queue(state: KarmadaState) -> bool:
     """Return whether the decision about one workload may depend on those about others of the same run."""
     gates = state.settings.gates

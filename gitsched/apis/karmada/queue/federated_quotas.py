@@ -11,7 +11,9 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from gitsched.apis.karmada.interpreter import is_counted_resource, parse_quantities
+from gitsched.apis.karmada.static_quotas import write_assignments
 from gitsched.model.document import Body, Document, Key, get_field, list_objects
+from gitsched.model.finding import locate_document
 from gitsched.model.quantity import Quantity, count_quantity, format_resource_amount
 
 Usage = Mapping[str, int]
@@ -40,6 +42,21 @@ class FederatedQuota(NamedTuple):
         return next((name for name in sorted(usage) if usage[name] > self.overall.get(name, usage[name])), "")
 
 
+class QuotaRefusal(NamedTuple):
+    """Why a quota refuses a change: the message of Karmada's webhook, the quota, a resource, and how much of it is too much."""
+
+    message: str
+    quota: Document
+    resource: str
+    excess: int
+
+    def __str__(self) -> str:
+        amount = format_resource_amount(self.resource, self.excess, binary=False)
+        where = locate_document(self.quota)
+        place = f" ({where.path}:{where.line})" if where is not None else ""
+        return f"{self.quota.key.title}{place} allows {amount} {self.resource} less"
+
+
 class FederatedQuotas:
     """The quotas of all namespaces. What is allowed is added to their usage."""
 
@@ -51,19 +68,20 @@ class FederatedQuotas:
             )
             self._quotas.setdefault(document.key.namespace, []).append(FederatedQuota(document, overall or {}, used))
 
-    def refuse(self, namespace: str, before: Usage, after: Usage) -> str:
-        """Return why the usage of a binding may not change, in the words of Karmada's webhook; "" if it may."""
+    def refuse(self, namespace: str, before: Usage, after: Usage) -> QuotaRefusal | None:
+        """Return why the usage of a binding may not change; None if it may."""
         for quota, usage in self._change(namespace, before, after):
             exceeded = quota.find_exceeded(usage)
             if exceeded:
                 key, amounts = quota.document.key, (usage[exceeded], quota.overall[exceeded])
                 total, limit = (format_resource_amount(exceeded, amount, binary=False) for amount in amounts)
-                return (
+                message = (
                     'admission webhook "resourcebinding.karmada.io" denied the request: '
                     f"FederatedResourceQuota({key.namespace}/{key.name}) exceeded for resource {exceeded}: "
                     f"requested sum {total}, limit {limit}."
                 )
-        return ""
+                return QuotaRefusal(message, quota.document, exceeded, amounts[0] - amounts[1])
+        return None
 
     def add(self, namespace: str, before: Usage, after: Usage) -> None:
         """Add a change of the usage of a binding that was not refused."""
@@ -101,7 +119,9 @@ class FederatedQuotas:
             for document, overall, used in quotas:
                 body = document.body
                 metadata = {"name": document.key.name, "namespace": document.key.namespace}
-                status = {"overall": _write_amounts(overall)} | ({} if used is None else {"overallUsed": _write_amounts(used)})
+                status: Body = {"overall": _write_amounts(overall)}
+                status |= {"overallUsed": _write_amounts(used)} if used else {}
+                status |= write_assignments(document)
                 yield document.key, {"apiVersion": body["apiVersion"], "kind": body["kind"], "metadata": metadata, "status": status}
 
 

@@ -20,7 +20,8 @@ from gitsched.apis.karmada.names import APPLIED_PLACEMENT_ANNOTATION, BINDING, W
 from gitsched.apis.karmada.policy.policy_options import read_schedule_priority
 from gitsched.apis.karmada.queue.affinity_groups import AffinityGroups, make_affinity_groups, read_affinity_groups
 from gitsched.apis.karmada.queue.assumed_replicas import derive_assumed, list_bound_pods, read_in_flight
-from gitsched.apis.karmada.queue.coupled_decisions import list_quotas
+from gitsched.apis.karmada.queue.capacity_positions import reduce_capacities
+from gitsched.apis.karmada.queue.coupled_decisions import list_quotas, protects_capacity
 from gitsched.apis.karmada.queue.federated_quotas import FederatedQuotas, measure_usage
 from gitsched.apis.snapshot import list_previous_records
 from gitsched.model.document import Body, Document, Key, list_objects, read_annotations
@@ -48,13 +49,19 @@ class SchedulingQueue:
 
     def __init__(self, state: KarmadaState) -> None:
         self._state, self._gates = state, state.settings.gates
+        # The rules of the gate for what earlier runs have placed, unless only the setting of gitsched is on.
+        self._protects = not self._gates.overcommit_protection and protects_capacity(state)
+        self.counts_capacity = self._gates.overcommit_protection or self._protects
         self._outcomes: dict[Key, Outcome | None] | None = None
         self.restart()
 
     def restart(self) -> frozenset[Key]:
         state, decided = self._state, frozenset(self._outcomes or ())
-        self.remaining = CapacityLedger([candidate.capacity for candidate in state.fleet.candidates], scales=True)
+        reduced = reduce_capacities(state) if self._protects else {}
+        capacities = [reduced.get(candidate.name, candidate.capacity) for candidate in state.fleet.candidates]
+        self.remaining = CapacityLedger(capacities, scales=state.snapshot.single_cycle)
         self.refused: frozenset[Key] = frozenset()
+        self.quota_refusals: dict[Key, str] = {}
         self._groups, self._quotas = AffinityGroups(), FederatedQuotas(list_quotas(state) if self._gates.quota else ())
         self._outcomes = None
         return decided
@@ -95,9 +102,10 @@ class SchedulingQueue:
             return result
         spec = write_replicas(requirements)
         after = measure_usage({**spec, "clusters": write_clusters(result.clusters)})
-        message = self._quotas.refuse(template.key.namespace, self._measure_bound(spec, record), after)
-        if not message:
+        refusal = self._quotas.refuse(template.key.namespace, self._measure_bound(spec, record), after)
+        if refusal is None:
             return result
+        self.quota_refusals[template.key] = str(refusal)
         previous = read_previous(record)
         return result._replace(
             clusters=previous.clusters,
@@ -105,7 +113,7 @@ class SchedulingQueue:
             applied_placement=previous.applied_placement,
             last_scheduled=previous.last_scheduled,
             reason="QuotaExceeded",
-            message=message,
+            message=refusal.message,
         )
 
     @property
@@ -160,8 +168,10 @@ class SchedulingQueue:
             if record is not None and self._gates.quota and template.key.namespace:
                 before = measure_usage(record["spec"])
                 after = self._measure_bound(write_replicas(self._state.read_requirements(template)), record)
-                if self._quotas.refuse(template.key.namespace, before, after):
+                refusal = self._quotas.refuse(template.key.namespace, before, after)
+                if refusal is not None:
                     refused.add(template.key)
+                    self.quota_refusals[template.key] = str(refusal)
                 else:
                     self._quotas.add(template.key.namespace, before, after)
             if self._gates.workload_affinity:
@@ -181,7 +191,9 @@ class SchedulingQueue:
             self._groups.add(binding, self._groups.find_groups(binding), _list_clusters(body))
         if self._gates.quota and binding.namespace:
             self._quotas.add(binding.namespace, self._measure_bound(body["spec"], record), measure_usage(body["spec"]))
-        if self._gates.overcommit_protection and binding.namespace and _is_patched(record, body):
+        if self._protects:
+            self._start(binding, record, body)
+        elif self._gates.overcommit_protection and binding.namespace and _is_patched(record, body):
             owner, clusters = f"{binding.namespace}/{binding.name}", list_objects(body["spec"].get("clusters"))
             for name in _list_clusters(record):
                 if (index := self._state.fleet.index.get(name)) is not None:
@@ -189,6 +201,19 @@ class SchedulingQueue:
             for cluster in clusters:
                 if (index := self._state.fleet.index.get(str(cluster.get("name")))) is not None:
                     self.remaining.assume(owner, index, list_bound_pods(body["spec"], cluster))
+
+    def _start(self, binding: Key, record: Body | None, body: Body) -> None:
+        """Count the replicas that a binding starts: those that it had are in what is free on its clusters."""
+        before = {} if record is None else {target.name: target.replicas for target in read_previous(record).clusters}
+        for cluster in list_objects(body["spec"].get("clusters")):
+            index, name = self._state.fleet.index.get(str(cluster.get("name"))), str(cluster.get("name"))
+            pods = list_bound_pods(body["spec"], cluster)
+            if body["spec"].get("components"):
+                pods = () if name in before else pods
+            else:
+                pods = tuple(one._replace(replicas=one.replicas - before.get(name, 0)) for one in pods)
+            if index is not None and any(one.replicas > 0 for one in pods):
+                self.remaining.assume(str(binding), index, pods)
 
 
 def _list_clusters(record: Body | None) -> list[str]:

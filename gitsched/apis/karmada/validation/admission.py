@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gitsched.apis.karmada.names import DEPENDENCIES_ANNOTATION, TAINT_POLICY_NO_EXECUTE
+from gitsched.apis.karmada.names import DEPENDENCIES_ANNOTATION, SPREAD_FIELD, TAINT_POLICY_NO_EXECUTE
 from gitsched.apis.karmada.overrides.overriders import is_tag_or_digest
 from gitsched.apis.karmada.validation.cluster import (
     make_error,
@@ -15,6 +15,7 @@ from gitsched.apis.karmada.validation.cluster import (
     validate_label_key,
     validate_labels,
 )
+from gitsched.apis.karmada.validation.quota import validate_quota
 from gitsched.apis.policy_api import DocumentValidator
 from gitsched.model.document import Body, get_field, reject_constant
 from gitsched.model.finding import Issue, Pointer
@@ -136,6 +137,7 @@ VALIDATORS: Mapping[tuple[str, str], DocumentValidator] = {
     ("policy.karmada.io", "OverridePolicy"): validate_override_policy,
     ("policy.karmada.io", "ClusterOverridePolicy"): validate_override_policy,
     ("policy.karmada.io", "ClusterTaintPolicy"): validate_taint_policy,
+    ("policy.karmada.io", "FederatedResourceQuota"): validate_quota,
     ("work.karmada.io", "ResourceBinding"): validate_binding,
     ("cluster.karmada.io", "Cluster"): validate_cluster,
 }
@@ -330,6 +332,12 @@ def _validate_spread_constraints(constraints: list[Body], at: Pointer) -> Iterat
             yield make_error("karmada-spread-groups", "maxGroups lower than 0 is not allowed", *at, index, "maxGroups")
         if 0 < most < least:
             yield make_error("karmada-spread-groups", "maxGroups lower than minGroups is not allowed", *at, index, "maxGroups")
+        if field in ("zone", "provider"):
+            message = (
+                f"as in Karmada, spreading by {field} only leaves out clusters without a {field}. Set karmada.spread: strict in "
+                "gitsched.yaml to spread workloads by it, or spread by region or cluster"
+            )
+            yield Issue("warning", SPREAD_FIELD, message, (*at, index, "spreadByField"))
         if field in fields:
             message = f"multiple {field} spread constraints are not allowed"
             yield make_error("karmada-spread-duplicate", message, *at, index, "spreadByField")

@@ -1,0 +1,86 @@
+"""What decisions about capacity and simulations read of the engine: the capacity of clusters, and what workloads request of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from gitsched.apis.capabilities import QueuePosition
+from gitsched.apis.karmada.simulation import (
+    describe_remedy,
+    evaluates_alike,
+    find_relevant_clusters,
+    list_concerned,
+    list_free_capacity,
+    make_reschedule_request,
+    make_rescheduling_document,
+    read_resource_request,
+)
+from gitsched.apis.policy_api import PolicyEngine
+from gitsched.apis.registered import Registered
+from gitsched.model.document import Document, Key
+from gitsched.model.scheduling import EqualPods, Outcome
+from gitsched.schedule.estimator import Capacity
+
+if TYPE_CHECKING:
+    from gitsched.apis.capabilities import ClusterCapacity
+    from gitsched.apis.karmada.dependencies.dependencies_distributor import DependenciesDistributor
+    from gitsched.apis.karmada.state import KarmadaState
+    from gitsched.model.template_index import PlacementSummary, TemplateIndex
+    from gitsched.schedule.shared_capacity import SharedCapacity
+
+_CAPACITY = "gitsched.apis.karmada.queue.capacity_positions"
+_LIST_CAPACITIES = Registered(_CAPACITY, "list_capacities")
+_FIND_POSITION = Registered(_CAPACITY, "find_queue_position")
+_MEASURE_PODS = Registered(_CAPACITY, "measure_pods")
+_SHARE = Registered(_CAPACITY, "share_capacity")
+
+
+class CapacityEngine(PolicyEngine):
+    """The capabilities CapacityReporting, CapacitySharing and Rescheduling of the engine."""
+
+    state: KarmadaState
+    dependencies: DependenciesDistributor | None
+
+    def free_capacity(self) -> Mapping[str, Capacity | None]:
+        return list_free_capacity(self.state.fleet)
+
+    def resource_request(self, template: Document, cluster: str) -> tuple[tuple[str, int], ...]:
+        return read_resource_request(self.state, template, cluster)
+
+    def relevant_clusters(self, template: Document) -> frozenset[str] | None:
+        if self.state.queue is not None:
+            return None
+        attachment = self.dependencies.find_attachment(template) if self.dependencies is not None else None
+        return find_relevant_clusters(self.state, template, attachment)
+
+    def list_concerned(self, index: TemplateIndex, clusters: frozenset[str], /) -> frozenset[Key]:
+        return frozenset(index) if self.state.queue is not None else list_concerned(self.state, index, clusters)
+
+    def evaluates_alike(self, placement: PlacementSummary, api: tuple[str, str], cluster: str, /) -> bool:
+        return evaluates_alike(self.state, placement, api, cluster)
+
+    def list_capacities(self) -> Mapping[str, ClusterCapacity]:
+        found: Mapping[str, ClusterCapacity] = _LIST_CAPACITIES(self.state) if self.shares_capacity else {}
+        return found
+
+    def find_queue_position(self, template: Document, /) -> QueuePosition | None:
+        found: QueuePosition | None = _FIND_POSITION(self.state, template)
+        return found
+
+    def measure_pods(self, template: Document, replicas: Mapping[str, int | None], /) -> Mapping[str, tuple[EqualPods, ...]]:
+        found: Mapping[str, tuple[EqualPods, ...]] = _MEASURE_PODS(self.state, template, replicas)
+        return found
+
+    def share_capacity(self, template: Document, shared: SharedCapacity, /) -> None:
+        _SHARE(self.state, self.dependencies, template, shared)
+
+    def make_rescheduling_document(self, templates: Iterable[Document]) -> Document:
+        return make_rescheduling_document(templates)
+
+    def make_reschedule_request(self, templates: Iterable[Document], ttl: timedelta | None) -> Document:
+        return make_reschedule_request(self.state, templates, ttl)
+
+    def describe_remedy(self, template: Document, kept: Outcome, rescheduled: Outcome | None, expected: Outcome, /) -> str:
+        return describe_remedy(self.state, template, kept, rescheduled, expected)

@@ -1,0 +1,128 @@
+"""Capacity that workloads share in a run: what is known of the clusters, what a workload requests, and when its turn comes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from gitsched.apis.capabilities import ClusterCapacity, QueuePosition
+from gitsched.apis.karmada import names
+from gitsched.apis.karmada.binding.resource_binding import binding_key
+from gitsched.apis.karmada.policy.policy_options import read_schedule_priority
+from gitsched.apis.karmada.queue.assumed_replicas import list_bound_pods
+from gitsched.apis.karmada.simulation import read_resource_request
+from gitsched.apis.snapshot import list_previous_records
+from gitsched.model.document import Document, as_object, get_field, list_objects
+from gitsched.model.finding import Finding, format_names, locate_document
+from gitsched.model.scheduling import EqualPods
+from gitsched.model.time import parse_time
+from gitsched.schedule.capacity_ledger import sum_pods
+from gitsched.schedule.estimator import PODS, Capacity
+from gitsched.schedule.shared_capacity import CapacityShare, SharedCapacity, limit_capacity
+
+if TYPE_CHECKING:
+    from gitsched.apis.karmada.dependencies.dependencies_distributor import DependenciesDistributor
+    from gitsched.apis.karmada.state import KarmadaState
+
+_BY_CAPACITY = ("dynamic", "aggregated")
+"""Ways to assign replicas that follow capacity."""
+
+
+def list_capacities(state: KarmadaState) -> Mapping[str, ClusterCapacity]:
+    """Return the clusters with a known capacity, by name."""
+    total, observed = state.inventory.allocatable, state.inventory.observed
+    return {
+        one.name: ClusterCapacity(one.capacity, total.get(one.name), observed.get(one.name))
+        for one in state.fleet.candidates
+        if one.capacity is not None
+    }
+
+
+def find_unobserved(state: KarmadaState) -> tuple[Finding, ...]:
+    """Return a note about the clusters that do not say when their resources were observed, if replicas are divided by capacity."""
+    if not any(policy.placement.division in _BY_CAPACITY for policy in state.policies.policies.values()):
+        return ()
+    known = state.inventory.allocatable.keys() - state.inventory.observed.keys()
+    documents = [one for one in state.snapshot.documents.get((names.CLUSTER_GROUP, names.CLUSTER), ()) if one.key.name in known]
+    if not documents:
+        return ()
+    first, more = documents[0], len(documents) > 1
+    who = f"{len(documents)} Clusters have" if more else f"Cluster {first.key.name} has"
+    named = f" ({format_names([one.key.name for one in documents])})" if more else ""
+    message = (
+        f"{who} status.resourceSummary, and nothing says when it was observed{named}: what earlier runs placed counts there only against "
+        "status.resourceSummary.allocatable, not against what is free; collect facts, or set the annotation gitsched.io/observed-at"
+    )
+    return (Finding("info", "capacity-time-unknown", message, locate_document(first), first.key.resource),)
+
+
+def find_queue_position(state: KarmadaState, template: Document) -> QueuePosition | None:
+    """Return when a workload is decided in Karmada's queue: after those of higher priority; among equals those that have a binding come
+    first, by namespace and name, then new ones by the order of their templates. None if no policy selects it."""
+    record = state.find_record(template)
+    policy, _ = state.find_policy(template, record)
+    if policy is None:
+        return None
+    read = read_schedule_priority(policy, state.snapshot.templates) if template.key.namespace else None
+    binding = binding_key(template.key)
+    place = ("", "") if record is None else (binding.namespace, binding.name)
+    order = (-int((read or {}).get("priority", 0)), record is None, *place)
+    return QueuePosition(order, policy.placement.division in _BY_CAPACITY and state.read_requirements(template).is_workload)
+
+
+def reduce_capacities(state: KarmadaState) -> dict[str, Capacity]:
+    """Return what is free on clusters before a run places anything, as the bindings of the last run show it: no more than a cluster has in
+    total without what they have there, and than its facts say without what was placed since."""
+    bound: dict[str, dict[str, int]] = {}
+    recent: dict[str, dict[str, int]] = {}
+    observed = state.inventory.observed
+    for kind in (names.BINDING, names.CLUSTER_BINDING):
+        for _, record in list_previous_records(state.snapshot.previous, names.WORK_GROUP, kind):
+            scheduled = parse_time(get_field(record, "status", "lastScheduledTime"))
+            for cluster in list_objects(get_field(record, "spec", "clusters")):
+                name, used = str(cluster.get("name")), sum_pods(list_bound_pods(as_object(record.get("spec")), cluster))
+                parts = [bound.setdefault(name, {})]
+                if scheduled is not None and name in observed and scheduled > observed[name]:
+                    parts.append(recent.setdefault(name, {}))
+                for part in parts:
+                    for resource, amount in used.items():
+                        part[resource] = part.get(resource, 0) + amount
+    return {
+        name: limit_capacity(cluster.free, cluster.total, bound.get(name, {}), recent.get(name, {}))
+        for name, cluster in list_capacities(state).items()
+    }
+
+
+def measure_pods(
+    state: KarmadaState, template: Document, replicas: Mapping[str, int | None]
+) -> Mapping[str, tuple[EqualPods, ...]]:
+    """Return the pods of a workload in clusters, given its replicas there, None for as many as it has itself, or the number of sets of one
+    that is placed whole."""
+    if state.snapshot.variants and template.key in state.snapshot.variants:
+        sets = {name: 1 if count is None else count for name, count in replicas.items()}
+        return {name: _repeat(dict(read_resource_request(state, template, name)), count) for name, count in sets.items()}
+    requirements = state.read_requirements(template)
+    if requirements.components:
+        return dict.fromkeys(replicas, tuple(one.pods for one in requirements.components))
+    if not requirements.is_workload:
+        return {}
+    own = 1 if requirements.replicas is None else requirements.replicas
+    counts = {name: own if count is None else int(count) for name, count in replicas.items()}
+    return {name: (EqualPods(count, requirements.resource_request),) for name, count in counts.items()}
+
+
+def _repeat(request: dict[str, int], count: int) -> tuple[EqualPods, ...]:
+    """Return pods with the same request, or whole sets of several pods that have one together."""
+    pods = request.pop(PODS, 0)
+    if not pods:
+        return ()
+    return (EqualPods(count, tuple(request.items())), *((EqualPods(count * (pods - 1), None),) if pods > 1 else ()))
+
+
+def share_capacity(
+    state: KarmadaState, dependencies: DependenciesDistributor | None, template: Document, shared: SharedCapacity
+) -> None:
+    """Let a workload be decided with what is left now."""
+    state.shares[template.key] = CapacityShare(shared, len(shared.taken))
+    if dependencies is not None:
+        dependencies.clear()

@@ -1,0 +1,123 @@
+"""What workloads request of clusters with a known capacity, and what that leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from gitsched.apis.capabilities import CapacitySharing, ClusterCapacity
+from gitsched.model.capacity_use import PlacedRequests, Requests, add_requests
+from gitsched.model.document import Document
+from gitsched.schedule.capacity_ledger import has_nodes_for, sum_pods
+from gitsched.schedule.estimator import PODS, Capacity
+from gitsched.schedule.shared_capacity import limit_capacity
+
+if TYPE_CHECKING:
+    from gitsched.apis.policy_api import PolicyEngine
+    from gitsched.model.changes import RetainedCopy
+    from gitsched.model.document import Body, Key
+    from gitsched.model.scheduling import EqualPods, Outcome
+
+PodsByCluster = Mapping[str, "tuple[EqualPods, ...]"]
+
+
+class CapacityReader:
+    """The clusters with a known capacity, and what workloads of any API request there."""
+
+    def __init__(self, engine: CapacitySharing, is_set: Callable[[Key], bool]) -> None:
+        """`is_set` says of a workload whether it has variants, so that it may be placed as a whole."""
+        self.engine, self.clusters = engine, engine.list_capacities()
+        self._is_set = is_set
+
+    def measure(self, outcome: Outcome, template: Document, replicas: Mapping[str, int | None]) -> PodsByCluster:
+        """Return the pods of a workload in clusters with a known capacity, given its replicas by cluster; None is as many as it has."""
+        known = {name: count for name, count in replicas.items() if name in self.clusters and (count is None or count > 0)}
+        if not known:
+            return {}
+        if outcome.manifests is not None:
+            return self._measure_manifests(outcome.manifests, known)
+        if outcome.replicas is None and self._is_set(outcome.key):
+            known = dict.fromkeys(known, 1)
+        return self.engine.measure_pods(template, known)
+
+    def _measure_manifests(self, manifests: Iterable[tuple[Key, Body]], clusters: Iterable[str]) -> PodsByCluster:
+        """Return the pods of the objects that an API delivers in place of a workload, each with its own replicas."""
+        found: dict[str, tuple[EqualPods, ...]] = {}
+        for key, body in manifests:
+            document = Document(key, str(body.get("apiVersion") or ""), body)
+            for name, pods in self.engine.measure_pods(document, dict.fromkeys(clusters)).items():
+                found[name] = (*found.get(name, ()), *pods)
+        return found
+
+    def measure_added(self, outcome: Outcome, template: Document) -> PodsByCluster:
+        """Return the pods that a workload starts in this run. Objects that an API delivers in place of it start in new clusters."""
+        before, after = outcome.previous_replicas, outcome.replicas_by_cluster
+        if outcome.manifests is not None:
+            return self.measure(outcome, template, {name: None for name in after if name not in before})
+        return self.measure(outcome, template, dict(_list_increases(after, before)))
+
+
+def _list_increases(after: Mapping[str, int | None], before: Mapping[str, int | None]) -> Iterator[tuple[str, int | None]]:
+    """Yield the clusters with more replicas than before, and how many more; None is one copy."""
+    for name, count in after.items():
+        earlier = before.get(name, 0)
+        if name not in before or (earlier is not None and (count is None or count > earlier)):
+            yield name, count if not earlier or count is None else count - earlier
+
+
+def find_reader(engines: Iterable[PolicyEngine], is_set: Callable[[Key], bool]) -> CapacityReader | None:
+    """Return the clusters with a known capacity; None if no engine shares their capacity."""
+    found = (CapacityReader(one, is_set) for one in engines if one.shares_capacity and isinstance(one, CapacitySharing))
+    reader = next(found, None)
+    return reader if reader is not None and reader.clusters else None
+
+
+def sum_by_cluster(parts: Iterable[PodsByCluster]) -> dict[str, dict[str, int]]:
+    """Return what workloads request together, by cluster."""
+    found: dict[str, dict[str, int]] = {}
+    for part in parts:
+        for name, pods in part.items():
+            total = found.setdefault(name, {})
+            for resource, amount in sum_pods(pods).items():
+                total[resource] = total.get(resource, 0) + amount
+    return found
+
+
+def list_current(cluster: ClusterCapacity, placed: Iterable[PlacedRequests]) -> tuple[PlacedRequests, ...]:
+    """Return what was placed after the facts about a cluster were observed; nothing where that time is not known."""
+    return tuple(one for one in placed if cluster.observed is not None and one.at > cluster.observed)
+
+
+def measure_retained(
+    reader: CapacityReader, retained: Iterable[RetainedCopy], find: Callable[[Key], tuple[Outcome, Document] | None]
+) -> dict[str, dict[str, int]]:
+    """Return what copies request by cluster that stay for an overlap, beyond what their workloads have there. `find` returns the outcome
+    and the document of a workload; None if the source does not have it."""
+    parts: list[PodsByCluster] = []
+    for copy in retained:
+        found = find(copy.workload)
+        if found is None:
+            continue
+        outcome, template = found
+        had = outcome.previous_replicas
+        count = copy.replicas if copy.cluster not in had or copy.replicas is None else copy.replicas - int(had[copy.cluster] or 0)
+        if copy.cluster not in had or (count is not None and count > 0):
+            parts.append(reader.measure(outcome, template, {copy.cluster: count}))
+    return sum_by_cluster(parts)
+
+
+def reduce_capacity(cluster: ClusterCapacity, staying: Requests, placed: Iterable[PlacedRequests]) -> Capacity:
+    """Return what is free on a cluster: what its facts say without what was placed since, and no more than what it has in total without
+    what stays there."""
+    since = add_requests(one.requests for one in list_current(cluster, placed))
+    return limit_capacity(cluster.free, cluster.total, staying, since)
+
+
+def find_lack(free: Capacity, pods: Iterable[EqualPods]) -> bool:
+    """Return whether a cluster lacks capacity for pods. One that does not say how many pods it takes has no limit."""
+    groups = tuple(pods)
+    needed = sum_pods(groups)
+    for resource, amount in needed.items():
+        if amount > 0 and (resource != PODS or PODS in free.free) and amount > free.free.get(resource, 0):
+            return True
+    return bool(free.grades) and not has_nodes_for(free, groups)

@@ -1,0 +1,205 @@
+"""Decide workloads again where all that a run places on a cluster exceeds its capacity.
+
+1. Every workload is decided alone. Where what they start on a cluster fits together, that stands.
+2. The workloads that start pods on the other clusters are decided again, one after the other: those that are placed without regard to
+   capacity by other APIs count first, then the order is that of the API's queue. Each sees what those before it have left.
+3. That may bring them to other clusters, which may be too small then: their workloads are decided as well, until no cluster is new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from gitsched.decide.capacity.capacity_takers import describe_takers
+from gitsched.decide.capacity.requested_capacity import (
+    CapacityReader,
+    PodsByCluster,
+    find_lack,
+    find_reader,
+    measure_retained,
+    reduce_capacity,
+    sum_by_cluster,
+)
+from gitsched.decide.engines import list_dependency_trackers
+from gitsched.decide.workload_decision import decide_workload
+from gitsched.model.capacity_use import NO_PLACEMENTS, EarlierPlacements
+from gitsched.model.document import Key, workload_sort_key
+from gitsched.schedule.shared_capacity import CapacityShare, SharedCapacity
+
+if TYPE_CHECKING:
+    from gitsched.apis.policy_api import PolicyEngine
+    from gitsched.apis.snapshot import Snapshot
+    from gitsched.model.document import Document
+    from gitsched.model.scheduling import EqualPods, Outcome
+    from gitsched.schedule.estimator import Capacity
+
+_UNSCHEDULABLE = "unschedulable"
+_MAX_ROUNDS = 8
+"""After so many rounds all workloads that start pods are decided one after the other."""
+
+
+class CapacityDecisions(NamedTuple):
+    """The outcomes that differ from those of workloads which are decided alone, None for a workload that no policy selects; the workloads
+    that are `limited` by what others take; and what was left for each workload that was decided after others."""
+
+    outcomes: Mapping[Key, Outcome | None] = {}
+    limited: frozenset[Key] = frozenset()
+    shares: Mapping[Key, CapacityShare] = {}
+
+
+NOTHING_SHARED = CapacityDecisions()
+
+
+def share_capacity(
+    outcomes: Mapping[Key, Outcome],
+    templates: Mapping[Key, Document],
+    engines: tuple[PolicyEngine, ...],
+    snapshot: Snapshot,
+    fixed: frozenset[Key],
+    earlier: EarlierPlacements = NO_PLACEMENTS,
+) -> CapacityDecisions:
+    """Return what is decided otherwise because workloads share capacity. Those that are `fixed` keep their outcome."""
+    reader = find_reader(engines, snapshot.variants.__contains__)
+    if reader is None:
+        return NOTHING_SHARED
+    return _Sharing(reader, outcomes, templates, engines, snapshot, fixed, earlier).decide()
+
+
+class _Sharing:
+    """The state of one run: `_added` are the pods that each workload starts."""
+
+    def __init__(
+        self,
+        reader: CapacityReader,
+        outcomes: Mapping[Key, Outcome],
+        templates: Mapping[Key, Document],
+        engines: tuple[PolicyEngine, ...],
+        snapshot: Snapshot,
+        fixed: frozenset[Key],
+        earlier: EarlierPlacements,
+    ) -> None:
+        self._reader, self._templates, self._engines, self._snapshot = reader, templates, engines, snapshot
+        self._alone, self._outcomes, self._fixed, self._earlier = outcomes, dict(outcomes), fixed, earlier
+        self._added: dict[Key, PodsByCluster] = {}
+        for key, outcome in outcomes.items():
+            self._measure(key, outcome)
+
+    def decide(self) -> CapacityDecisions:
+        """Return what changes."""
+        clusters = frozenset(name for pods in self._added.values() for name in pods)
+        if not clusters:
+            return NOTHING_SHARED
+        self._free = self._reduce()
+        order = self._list_order()
+        members: frozenset[Key] = frozenset()
+        self._shares: dict[Key, CapacityShare] = {}
+        for number in range(_MAX_ROUNDS + 1):
+            contested = self._find_contested()
+            following = {
+                key
+                for key in order
+                if order[key][0] and (number == _MAX_ROUNDS or not contested.isdisjoint(self._added.get(key, ())))
+            }
+            if members >= following:
+                break
+            members |= following
+            self._decide_in_order(members, order)
+        if not members:
+            return NOTHING_SHARED
+        limited = frozenset(key for key in members if self._outcomes[key].targets != self._alone[key].targets)
+        changed = {key: self._explain(key) for key in members if self._outcomes[key] != self._alone[key]}
+        return CapacityDecisions({**self._decide_dependents(frozenset(changed)), **changed}, limited, self._shares)
+
+    def _explain(self, key: Key) -> Outcome:
+        """Return the outcome of a workload that others limit; if it is not placed, its finding says who."""
+        outcome = self._outcomes[key]
+        clusters = self._alone[key].clusters - outcome.clusters
+        if not clusters or not any(one.code == _UNSCHEDULABLE for one in outcome.findings):
+            return outcome
+        why = describe_takers(key, self._shares[key], clusters, self._find_owner)
+        findings = (
+            one._replace(message=f"{one.message}; {why}") if one.code == _UNSCHEDULABLE else one for one in outcome.findings
+        )
+        return outcome._replace(findings=tuple(findings))
+
+    def _find_owner(self, key: Key) -> str:
+        return self._snapshot.tenancy.find_owner(key) if self._snapshot.tenancy is not None else ""
+
+    def _measure(self, key: Key, outcome: Outcome) -> None:
+        """Set the pods that a workload starts."""
+        self._added.pop(key, None)
+        if outcome.replicas_by_cluster != outcome.previous_replicas and key in self._templates:
+            pods = self._reader.measure_added(outcome, self._templates[key])
+            if pods:
+                self._added[key] = pods
+
+    def _reduce(self) -> dict[str, Capacity]:
+        """Return what is free on each cluster before this run places anything."""
+        reader, outcomes = self._reader, self._alone
+        staying = sum_by_cluster(
+            reader.measure(outcome, self._templates[key], outcome.previous_replicas)
+            for key, outcome in outcomes.items()
+            if outcome.previous_targets and key in self._templates
+        )
+
+        def find(key: Key) -> tuple[Outcome, Document] | None:
+            return (outcomes[key], self._templates[key]) if key in outcomes and key in self._templates else None
+
+        copies = measure_retained(reader, self._earlier.retained, find)
+        for name, more in copies.items():
+            known = staying.setdefault(name, {})
+            for resource, amount in more.items():
+                known[resource] = known.get(resource, 0) + amount
+        placed = self._earlier.placed
+        return {
+            name: reduce_capacity(cluster, staying.get(name, {}), placed.get(name, ())) for name, cluster in reader.clusters.items()
+        }
+
+    def _list_order(self) -> dict[Key, tuple[bool, tuple[object, ...]]]:
+        """Return whether each workload that starts pods follows capacity, and when it is decided."""
+        read_order = {key: number for number, key in enumerate(self._snapshot.input_order)}
+        found: dict[Key, tuple[bool, tuple[object, ...]]] = {}
+        for key in self._added:
+            position = self._reader.engine.find_queue_position(self._templates[key])
+            last = (read_order.get(key, len(read_order)), workload_sort_key(key))
+            if position is None:
+                found[key] = False, (0, (), last)
+            else:
+                found[key] = position.follows_capacity and key not in self._fixed, (1, position.order, last)
+        return found
+
+    def _find_contested(self) -> frozenset[str]:
+        """Return the clusters that lack capacity for what is started there."""
+        started: dict[str, list[EqualPods]] = {}
+        for pods in self._added.values():
+            for name, groups in pods.items():
+                started.setdefault(name, []).extend(groups)
+        return frozenset(name for name, groups in started.items() if find_lack(self._free[name], groups))
+
+    def _decide_in_order(self, members: frozenset[Key], order: Mapping[Key, tuple[bool, tuple[object, ...]]]) -> None:
+        """Decide workloads one after the other, beside those that take capacity without regard to it."""
+        shared = SharedCapacity(self._free)
+        taking = (key for key, (follows, _) in order.items() if not follows or key in members)
+        for key in sorted(taking, key=lambda key: order[key][1]):
+            if key in members:
+                template = self._templates[key]
+                self._shares[key] = CapacityShare(shared, len(shared.taken))
+                self._reader.engine.share_capacity(template, shared)
+                outcome = decide_workload(template, self._engines, self._snapshot)
+                if outcome is not None:
+                    self._outcomes[key] = outcome
+                    self._measure(key, outcome)
+            shared.take(key, self._added.get(key, {}))
+
+    def _decide_dependents(self, changed: frozenset[Key]) -> dict[Key, Outcome | None]:
+        """Return the outcomes of what depends on changed workloads."""
+        trackers: Iterable[frozenset[Key]] = (
+            (one.affected_by(changed) for one in list_dependency_trackers(self._engines)) if changed else ()
+        )
+        dependents = frozenset[Key]().union(*trackers) - changed - self._fixed
+        return {
+            key: decide_workload(self._templates[key], self._engines, self._snapshot)
+            for key in sorted(dependents, key=workload_sort_key)
+            if key in self._templates
+        }

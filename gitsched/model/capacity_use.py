@@ -1,0 +1,55 @@
+"""What workloads use of clusters: what they request together, and what was placed since the facts about a cluster were observed.
+
+Amounts are whole numbers as in `gitsched.schedule.estimator`: cpu in thousandths, pods by their number, others in units, by resource.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from gitsched.model.changes import RetainedCopy
+
+Requests = Mapping[str, int]
+"""Amounts by resource."""
+
+
+class PlacedRequests(NamedTuple):
+    """What one run has placed on a cluster: the time of the run, and what is requested."""
+
+    at: datetime
+    requests: Requests
+
+
+class CapacityUse(NamedTuple):
+    """`requested` is what all workloads of a cluster request there, by cluster; `placed` are the requests of runs after the facts about a
+    cluster were observed, oldest first. `is_limited` says that a workload got another placement, or none, because of what others use."""
+
+    requested: Mapping[str, Requests] = {}
+    placed: Mapping[str, tuple[PlacedRequests, ...]] = {}
+    is_limited: bool = False
+
+
+NO_CAPACITY_USE = CapacityUse()
+
+
+class EarlierPlacements(NamedTuple):
+    """What the output branch says about placements: what was `placed` since the facts about clusters were observed, and the copies that it
+    has only for an overlap."""
+
+    placed: Mapping[str, tuple[PlacedRequests, ...]] = {}
+    retained: tuple[RetainedCopy, ...] = ()
+
+
+NO_PLACEMENTS = EarlierPlacements()
+
+
+def add_requests(parts: Iterable[Requests]) -> dict[str, int]:
+    """Return the sum of requests, without resources of which it is 0."""
+    total: dict[str, int] = {}
+    for part in parts:
+        for name, amount in part.items():
+            total[name] = total.get(name, 0) + amount
+    return {name: amount for name, amount in total.items() if amount}

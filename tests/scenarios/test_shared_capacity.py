@@ -1,0 +1,421 @@
+"""What is placed on a cluster counts for what is placed next: in one run, over several runs, and for all APIs together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from random import Random
+from textwrap import dedent, indent
+from typing import Any
+
+import pytest
+
+from gitsched.apis.gitsched.config import parse_config
+from gitsched.cli import main
+from gitsched.decide.catalog import make_raw_document
+from gitsched.decide.decisions import DecisionSet, decide
+from gitsched.model.document import Body, Key
+from gitsched.model.time import EPOCH
+from gitsched.reconcile.run import RunResult
+from tests.builders.ocm import bound_global_set, managed_cluster, placement, to_yaml
+from tests.search_depth import DEEP
+
+from .conftest import Fleet
+
+Placement = dict[str, dict[str, int]]
+
+
+def cluster(name: str, observed: str = "", taint: str = "", **allocatable: Any) -> str:
+    amounts = {"pods": 110, **{key.replace("_", "/"): value for key, value in allocatable.items() if key != "used"}}
+    used = allocatable.get("used", 0)
+    annotations = f'{{gitsched.io/observed-at: "{observed}"}}' if observed else "{}"
+    taints = f"[{{key: {taint}, effect: NoExecute}}]" if taint else "[]"
+    return dedent(f"""\
+        ---
+        apiVersion: cluster.karmada.io/v1alpha1
+        kind: Cluster
+        metadata: {{name: {name}, annotations: {annotations}}}
+        spec: {{syncMode: Pull, taints: {taints}}}
+        status:
+          resourceSummary:
+            allocatable: {{{", ".join(f'{key}: "{value}"' for key, value in amounts.items())}}}
+            allocated: {{cpu: "{used}"}}
+        """)
+
+
+def deployment(name: str, replicas: int, requests: str = "cpu: 1", kind: str = "Deployment", labels: str = "{}") -> str:
+    return dedent(f"""\
+        ---
+        apiVersion: {"batch/v1" if kind == "Job" else "apps/v1"}
+        kind: {kind}
+        metadata: {{name: {name}, namespace: shop, labels: {labels}}}
+        spec:
+          {f"parallelism: {replicas}" if kind == "Job" else f"replicas: {replicas}"}
+          {"" if kind == "Job" else f"selector: {{matchLabels: {{app: {name}}}}}"}
+          template:
+            metadata: {{labels: {{app: {name}}}}}
+            spec:
+              {"restartPolicy: Never" if kind == "Job" else ""}
+              containers:
+                - name: main
+                  image: registry.example.com/{name}
+                  resources: {{requests: {{{requests}}}, limits: {{{requests}}}}}
+        """)
+
+
+def policy(placement: str, name: str = "all", more: str = "{}", selector: str = "{}") -> str:
+    selectors = "".join(
+        f"    - {{apiVersion: {version}, kind: {kind}, labelSelector: {selector}}}\n"
+        for version, kind in (("apps/v1", "Deployment"), ("batch/v1", "Job"))
+    )
+    return (
+        f"---\napiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nmetadata: {{name: {name}, namespace: shop}}\n"
+        f"spec:\n  resourceSelectors:\n{selectors}  schedulePriority: {more}\n  placement:\n" + indent(dedent(placement), "    ")
+    ).replace("  schedulePriority: {}\n", "")
+
+
+AGGREGATED = "replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}\n"
+BY_CAPACITY = dedent("""\
+    replicaScheduling:
+      replicaSchedulingType: Divided
+      replicaDivisionPreference: Weighted
+      weightPreference: {dynamicWeight: AvailableReplicas}
+    """)
+DUPLICATED = "replicaScheduling: {replicaSchedulingType: Duplicated}\n"
+ONE_CLUSTER = "spreadConstraints: [{spreadByField: cluster, minGroups: 1, maxGroups: 1}]\n"
+GROUPS = dedent("""\
+    clusterAffinities:
+      - {affinityName: prem, clusterNames: [prem]}
+      - {affinityName: cloud, clusterNames: [cloud]}
+    """)
+OFF = """\
+apiVersion: gitsched.io/v1alpha1
+kind: Config
+metadata: {name: gitsched}
+spec:
+  karmada: {overcommitProtection: false}
+"""
+
+
+def list_bound(fleet: Fleet, *names: str, kind: str = "deployment") -> Placement:
+    bindings = {name: fleet.binding(f"{name}-{kind}", "shop") for name in names}
+    return {
+        name: {one["name"]: one.get("replicas", 0) for one in body["spec"].get("clusters", ())} for name, body in bindings.items()
+    }
+
+
+def list_messages(run: RunResult, code: str) -> list[str]:
+    return [finding.message for finding in run.plan.findings if finding.code == code]
+
+
+TWO = {"clusters.yaml": cluster("a", cpu=10), "policy.yaml": policy(AGGREGATED)}
+EIGHT = {"apps.yaml": deployment("auth", 8) + deployment("mail", 8)}
+
+
+def test_two_workloads_that_fit_alone_and_not_together_are_not_both_placed(fleet: Fleet) -> None:
+    fleet.commit({**TWO, **EIGHT})
+    planned = fleet.preview()
+    run = fleet.reconcile()
+    assert list_bound(fleet, "auth", "mail") == {"auth": {"a": 8}, "mail": {}}
+    assert list_messages(planned, "unschedulable") == list_messages(run, "unschedulable")
+    [message] = list_messages(run, "unschedulable")
+    assert "alone it would be placed on a, but this run places Deployment.apps/shop/auth there before it" in message
+
+
+def test_without_the_setting_each_is_placed_alone(fleet: Fleet) -> None:
+    fleet.commit({**TWO, **EIGHT, "gitsched.yaml": OFF})
+    run = fleet.reconcile()
+    assert list_bound(fleet, "auth", "mail") == {"auth": {"a": 8}, "mail": {"a": 8}}
+    assert list_messages(run, "unschedulable") == []
+
+
+def test_explain_says_what_is_left_and_who_took_the_rest(fleet: Fleet, capsys: pytest.CaptureFixture[str]) -> None:
+    fleet.commit({**TWO, **EIGHT})
+    explain = ["-C", str(fleet.path), "explain", "-n", "shop", "deployment/mail"]
+    assert main(explain) == 0
+    before = capsys.readouterr().out
+    assert "capacity for 2: 102 pods, cpu 2 / 1 = 2" in before
+    assert "a        8 cpu, 8 pods  Deployment.apps/shop/auth, this run" in before
+    fleet.reconcile()
+    assert main(explain) == 0
+    after = capsys.readouterr().out
+    assert "a        8 cpu, 8 pods  Deployment.apps/shop/auth, earlier runs" in after
+
+
+def test_what_waits_is_placed_when_it_fits(fleet: Fleet) -> None:
+    fleet.commit({**TWO, **EIGHT})
+    fleet.reconcile()
+    head = fleet.head
+    fleet.reconcile(0.1)
+    assert fleet.head == head, "nothing changes while it waits"
+    fleet.commit({"apps.yaml": deployment("mail", 8)}, hour=1)
+    fleet.reconcile(1)
+    assert list_bound(fleet, "mail") == {"mail": {"a": 8}}
+
+
+def test_a_higher_priority_comes_first(fleet: Fleet) -> None:
+    urgent = "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: urgent}\nvalue: 1000\n"
+    named = policy(
+        AGGREGATED,
+        "a-urgent",
+        "{priorityClassSource: KubePriorityClass, priorityClassName: urgent}",
+        "{matchLabels: {urgent: 'yes'}}",
+    )
+    fleet.commit(
+        {
+            "clusters.yaml": cluster("a", cpu=10),
+            "policy.yaml": policy(AGGREGATED) + named,
+            "class.yaml": urgent,
+            "apps.yaml": deployment("auth", 8) + deployment("mail", 8, labels="{urgent: 'yes'}"),
+        }
+    )
+    fleet.reconcile()
+    assert list_bound(fleet, "auth", "mail") == {"auth": {}, "mail": {"a": 8}}
+
+
+GPU = "example.com/gpu: 1"
+GPU_CLUSTERS = cluster("prem", cpu=64, **{"example.com_gpu": 1}) + cluster("cloud", cpu=64, **{"example.com_gpu": 8})
+
+
+@pytest.mark.parametrize("together", [True, False], ids=["in one commit", "in three commits"])
+def test_jobs_go_to_the_next_group_when_the_only_gpu_is_taken(fleet: Fleet, together: bool) -> None:
+    fleet.commit({"clusters.yaml": GPU_CLUSTERS, "policy.yaml": policy(GROUPS + AGGREGATED)})
+    for hour, name in enumerate(("j1", "j2", "j3")):
+        fleet.commit({f"{name}.yaml": deployment(name, 1, GPU, kind="Job")}, hour=hour)
+        if not together:
+            fleet.reconcile(hour)
+    fleet.reconcile(3)
+    assert list_bound(fleet, "j1", "j2", "j3", kind="job") == {"j1": {"prem": 1}, "j2": {"cloud": 1}, "j3": {"cloud": 1}}
+
+
+def test_a_cluster_for_a_hundred_pods_gets_no_more(fleet: Fleet) -> None:
+    names = ("p0", "p1", "p2")
+    fleet.commit(
+        {
+            "clusters.yaml": cluster("a", pods=100),
+            "policy.yaml": policy(AGGREGATED),
+            "apps.yaml": "".join(deployment(name, 80, "") for name in names),
+        }
+    )
+    run = fleet.reconcile()
+    assert list_bound(fleet, *names) == {"p0": {"a": 80}, "p1": {}, "p2": {}}
+    assert len(list_messages(run, "unschedulable")) == 2
+
+
+@pytest.mark.parametrize("scheduling", [AGGREGATED + ONE_CLUSTER, BY_CAPACITY + ONE_CLUSTER], ids=["aggregated", "by weight"])
+def test_what_leaves_a_lost_cluster_is_spread_over_what_is_free(fleet: Fleet, scheduling: str) -> None:
+    others, names = cluster("b", cpu=10) + cluster("c", cpu=5), ("w0", "w1", "w2")
+    fleet.commit(
+        {
+            "clusters.yaml": cluster("a", cpu=100) + others,
+            "policy.yaml": policy(scheduling),
+            "apps.yaml": "".join(deployment(name, 5) for name in names),
+        }
+    )
+    fleet.reconcile()
+    assert list_bound(fleet, *names) == {name: {"a": 5} for name in names}
+    fleet.commit({"clusters.yaml": cluster("a", cpu=100, taint="gone") + others}, hour=1)
+    fleet.reconcile(1)
+    totals: dict[str, int] = {}
+    for clusters in list_bound(fleet, *names).values():
+        for name, replicas in clusters.items():
+            totals[name] = totals.get(name, 0) + replicas
+    assert totals == {"b": 10, "c": 5}
+
+
+def test_nothing_that_runs_moves_where_a_cluster_has_too_little(fleet: Fleet) -> None:
+    fleet.commit({**TWO, "gitsched.yaml": OFF, **EIGHT})
+    fleet.reconcile()
+    before = list_bound(fleet, "auth", "mail")
+    fleet.commit({"gitsched.yaml": None}, hour=1)
+    run = fleet.reconcile(1)
+    assert list_bound(fleet, "auth", "mail") == before
+    [message] = list_messages(run, "cluster-overcommitted")
+    assert "cluster a lacks capacity for what is placed there: 16 cpu requested, 10 allocatable" in message
+    fleet.commit({"apps.yaml": deployment("auth", 9) + deployment("mail", 8)}, hour=2)
+    fleet.reconcile(2)
+    assert list_bound(fleet, "auth", "mail") == before, "not one more fits"
+
+
+def test_what_ignores_capacity_takes_it_and_is_reported_over_several_commits(fleet: Fleet) -> None:
+    fleet.commit({"clusters.yaml": cluster("a", cpu=10), "policy.yaml": policy(DUPLICATED), "apps.yaml": deployment("auth", 8)})
+    assert list_messages(fleet.reconcile(), "cluster-overcommitted") == []
+    fleet.commit({"more.yaml": deployment("mail", 8)}, hour=1)
+    runs = [fleet.reconcile(1), fleet.reconcile(2)]
+    for run in runs:
+        [message] = list_messages(run, "cluster-overcommitted")
+        assert "16 cpu requested, 10 allocatable" in message
+    assert list_bound(fleet, "auth", "mail") == {"auth": {"a": 8}, "mail": {"a": 8}}
+
+
+def test_what_ignores_capacity_counts_for_what_follows_it(fleet: Fleet) -> None:
+    fleet.commit(
+        {
+            "clusters.yaml": cluster("a", cpu=10),
+            "policy.yaml": policy(DUPLICATED, "copies", selector="{matchLabels: {copied: 'yes'}}") + policy(AGGREGATED, "divided"),
+            "apps.yaml": deployment("auth", 8, labels="{copied: 'yes'}") + deployment("mail", 8),
+        }
+    )
+    fleet.reconcile()
+    assert list_bound(fleet, "auth", "mail") == {"auth": {"a": 8}, "mail": {}}
+
+
+def test_placements_of_another_api_count_for_the_same_cluster(fleet: Fleet) -> None:
+    placed = deployment("zeta", 8).replace(
+        "namespace: shop, labels: {}",
+        "namespace: shop, annotations: {cluster.open-cluster-management.io/placement: everywhere}",
+    )
+    fleet.commit(
+        {
+            "clusters.yaml": cluster("a", cpu=10),
+            "ocm.yaml": to_yaml(*bound_global_set("shop"), placement("everywhere", "shop"), managed_cluster("a")),
+            "policy.yaml": policy(AGGREGATED, selector="{matchLabels: {divided: 'yes'}}"),
+            "apps.yaml": placed + deployment("auth", 8, labels="{divided: 'yes'}"),
+        }
+    )
+    run = fleet.reconcile()
+    assert fleet.where("shop/deployment-zeta") == ["a"], run.plan.findings
+    assert list_bound(fleet, "auth") == {"auth": {}}
+    assert "Deployment.apps/shop/zeta" in list_messages(run, "unschedulable")[0]
+
+
+def test_what_was_placed_since_the_facts_were_observed_counts_until_they_include_it(fleet: Fleet) -> None:
+    observed = fleet.settings(0).now
+    assert observed is not None
+    before, after = (observed.replace(hour=observed.hour + more).isoformat() for more in (0, 3))
+    fleet.commit({"clusters.yaml": cluster("a", before, cpu=20, used=10), "policy.yaml": policy(AGGREGATED)})
+    fleet.commit({"auth.yaml": deployment("auth", 8)}, hour=1)
+    fleet.reconcile(1)
+    fleet.commit({"mail.yaml": deployment("mail", 4)}, hour=2)
+    fleet.reconcile(2)
+    assert list_bound(fleet, "auth", "mail") == {"auth": {"a": 8}, "mail": {}}, "2 of 10 are left, though 12 of 20 are unused"
+    [entry] = fleet.load("gitsched.json")["placed"]["a"]
+    assert entry["requests"] == {"cpu": "8", "pods": "8"}
+    fleet.commit({"clusters.yaml": cluster("a", after, cpu=20, used=16)}, hour=4)
+    fleet.reconcile(4)
+    assert list_bound(fleet, "mail") == {"mail": {"a": 4}}, "the new facts have what was placed, and 4 more are free"
+    fleet.commit({"late.yaml": deployment("late", 1)}, hour=5)
+    fleet.reconcile(5)
+    assert list_bound(fleet, "late") == {"late": {}}
+
+
+def test_a_note_says_which_clusters_do_not_say_when_they_were_observed(fleet: Fleet) -> None:
+    fleet.commit(
+        {"clusters.yaml": cluster("a", cpu=10) + cluster("b", "2026-01-01T00:00:00Z", cpu=10), "policy.yaml": policy(AGGREGATED)}
+    )
+    [message] = list_messages(fleet.reconcile(), "capacity-time-unknown")
+    assert "Cluster a has status.resourceSummary, and nothing says when it was observed" in message
+
+
+def test_copies_that_stay_for_an_overlap_count_while_they_stay(fleet: Fleet) -> None:
+    clusters = {"policy.yaml": policy(AGGREGATED + ONE_CLUSTER)}
+    fleet.commit({**clusters, "clusters.yaml": cluster("a", cpu=10), "auth.yaml": deployment("auth", 8)})
+    fleet.reconcile()
+    tainted = cluster("a", cpu=10, taint="gone") + cluster("b", cpu=10)
+    fleet.commit({"clusters.yaml": tainted}, hour=1)
+    fleet.reconcile(1)
+    assert list_bound(fleet, "auth") == {"auth": {"b": 8}}
+    fleet.commit({"clusters.yaml": cluster("a", cpu=10) + cluster("b", cpu=10), "mail.yaml": deployment("mail", 8)}, hour=1.05)
+    fleet.reconcile(1.05)
+    assert list_bound(fleet, "mail") == {"mail": {}}, "auth still runs on a"
+    fleet.reconcile(2)
+    fleet.reconcile(2.1)
+    assert list_bound(fleet, "mail") == {"mail": {"a": 8}}
+
+
+def test_a_run_without_its_cache_decides_alike(fleet: Fleet, tmp_path: Path) -> None:
+    fleet.commit({"clusters.yaml": cluster("a", cpu=10) + cluster("b", cpu=6), "policy.yaml": policy(BY_CAPACITY)})
+    fleet.commit({"apps.yaml": "".join(deployment(f"w{number}", 3) for number in range(4))})
+    fleet.reconcile()
+    for hour, change in enumerate(
+        (
+            {"more.yaml": deployment("more", 2)},
+            {"more.yaml": deployment("more", 6)},
+            {"apps.yaml": deployment("w0", 3)},
+            {"clusters.yaml": cluster("a", cpu=12) + cluster("b", cpu=6)},
+        ),
+        start=1,
+    ):
+        fleet.commit(change, hour=hour)
+        empty = fleet.preview(hour, cache=tmp_path / str(hour)).tree
+        assert fleet.preview(hour).tree == empty
+        assert fleet.reconcile(hour).tree == empty
+
+
+SCHEDULING: tuple[dict[str, Any], ...] = (
+    {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"},
+    {
+        "replicaSchedulingType": "Divided",
+        "replicaDivisionPreference": "Weighted",
+        "weightPreference": {"dynamicWeight": "AvailableReplicas"},
+    },
+)
+
+
+class RandomFleet:
+    """Clusters with few cpus and pods, and workloads that are divided by capacity in several ways."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.clusters = {f"c{number}": (self.random.randrange(30), self.random.randrange(20)) for number in range(4)}
+        self.requests = {f"w{number}": self.random.randrange(5) for number in range(8)}
+
+    def make_documents(self, names: Iterable[str]) -> list[Body]:
+        """Return the Clusters, a policy for each workload, and the workloads with some replicas."""
+        random = self.random
+        found: list[Body] = [
+            {
+                "apiVersion": "cluster.karmada.io/v1alpha1",
+                "kind": "Cluster",
+                "metadata": {"name": name},
+                "spec": {"syncMode": "Pull"},
+                "status": {"resourceSummary": {"allocatable": {"cpu": str(cpu), "pods": str(pods)}}},
+            }
+            for name, (cpu, pods) in self.clusters.items()
+        ]
+        for name in names:
+            placement: Body = {"replicaScheduling": random.choice(SCHEDULING)}
+            if random.random() < 0.3:
+                placement["spreadConstraints"] = [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": random.randrange(1, 3)}]
+            if random.random() < 0.3:
+                groups = random.sample(sorted(self.clusters), 2)
+                placement["clusterAffinities"] = [{"affinityName": one, "clusterNames": [one]} for one in groups]
+            request = {"cpu": str(self.requests[name])} if self.requests[name] else {}
+            metadata = {"name": name, "namespace": "shop"}
+            selector = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+            found.append(
+                {
+                    "apiVersion": "policy.karmada.io/v1alpha1",
+                    "kind": "PropagationPolicy",
+                    "metadata": metadata,
+                    "spec": {"resourceSelectors": [selector], "placement": placement},
+                }
+            )
+            pod = {"containers": [{"name": "main", "image": "a", "resources": {"requests": request}}]}
+            labels = {"app": name}
+            template = {"metadata": {"labels": labels}, "spec": pod}
+            spec = {"replicas": random.randrange(1, 9), "selector": {"matchLabels": labels}, "template": template}
+            found.append({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
+        return found
+
+    def list_exceeded(self, decisions: DecisionSet) -> list[str]:
+        """Return the clusters that have more than their capacity."""
+        pods, cpu = Counter[str](), Counter[str]()
+        for key, outcome in decisions.outcomes.items():
+            for cluster, replicas in outcome.replicas_by_cluster.items():
+                pods[cluster] += replicas or 0
+                cpu[cluster] += (replicas or 0) * self.requests[key.name]
+        return [name for name, (cpus, slots) in self.clusters.items() if pods[name] > slots or cpu[name] > cpus]
+
+
+@pytest.mark.search
+@pytest.mark.parametrize("seed", range(3_000 if DEEP else 40))
+def test_no_division_by_capacity_exceeds_what_a_cluster_has(seed: int) -> None:
+    fleet, config = RandomFleet(seed), parse_config({})
+    names, previous = sorted(fleet.requests), dict[Key, Body]()
+    for part in (names[:5], names):
+        documents = [make_raw_document(body, None) for body in fleet.make_documents(part)]
+        decisions = decide(documents, previous, config, EPOCH, EPOCH)
+        assert fleet.list_exceeded(decisions) == []
+        previous = {key: body for outcome in decisions.outcomes.values() for key, body in outcome.records}
