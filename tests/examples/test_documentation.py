@@ -9,9 +9,11 @@ from typing import Any
 
 import yaml
 
+from gitsched.model.capacity_use import PlacedRequests
 from gitsched.model.changes import RetainedCopy
 from gitsched.model.document import Key
 from gitsched.model.rollouts import RolloutRecord
+from gitsched.model.time import EPOCH
 from gitsched.render.run_metadata import BuildRecord, RunMetadata, write_run_metadata
 from tests.tables import each_row
 
@@ -88,5 +90,6 @@ def test_every_member_of_gitsched_json_is_documented() -> None:
         tenants=({"name": "shop"},),
         rollouts=(RolloutRecord("shop", ()),),
         retained=(RetainedCopy(Key("apps", "Deployment", "shop", "web"), "ash", 1, ()),),
+        placed={"ash": (PlacedRequests(EPOCH, {"cpu": 1000}),)},
     )
     assert explained == json.loads(write_run_metadata(complete).data).keys()

@@ -411,14 +411,14 @@ KARMADA: dict[str, Advice] = {
     ),
     "spread by zone": Advice(
         "karmada-spread-field",
-        "or spread by region or cluster",
+        "workloads are spread by region and cluster",
         {"policy.yaml": policy("first,second", more=SPREADING % "{spreadByField: zone, minGroups: 1}, ")},
         {"policy.yaml": policy("first,second", more=SPREADING % "")},
         delivered("default/deployment-web", "first"),
     ),
     "spread by zone, as it is written": Advice(
         "karmada-spread-field",
-        "Set karmada.spread: strict in gitsched.yaml to spread workloads by it",
+        "unless karmada.spread is strict in gitsched.yaml",
         {
             "first.yaml": cluster("first") + "  zone: a\n",
             "second.yaml": cluster("second") + "  zone: b\n",

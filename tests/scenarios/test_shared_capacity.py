@@ -419,3 +419,30 @@ def test_no_division_by_capacity_exceeds_what_a_cluster_has(seed: int) -> None:
         decisions = decide(documents, previous, config, EPOCH, EPOCH)
         assert fleet.list_exceeded(decisions) == []
         previous = {key: body for outcome in decisions.outcomes.values() for key, body in outcome.records}
+
+
+def make_tenant(team: str) -> str:
+    return dedent(f"""\
+        ---
+        apiVersion: gitsched.io/v1alpha1
+        kind: Tenant
+        metadata: {{name: {team}}}
+        spec: {{paths: [{team}], namespaces: [{team}]}}
+        """)
+
+
+def test_of_other_tenants_it_is_said_how_much_and_not_who(fleet: Fleet, capsys: pytest.CaptureFixture[str]) -> None:
+    files = {"clusters.yaml": cluster("a", cpu=10), "tenants.yaml": make_tenant("first") + make_tenant("second")}
+    for team in ("first", "second"):
+        own = policy(AGGREGATED) + deployment(f"{team}-app", 8)
+        files[f"{team}/all.yaml"] = own.replace("namespace: shop", f"namespace: {team}")
+    fleet.commit(files)
+    run = fleet.reconcile()
+    assert fleet.where("first/deployment-first-app") == ["a"]
+    [message] = list_messages(run, "unschedulable")
+    assert "this run places workloads of other tenants there before it" in message
+    assert "first" not in message.partition("could not be scheduled")[2]
+    assert main(["-C", str(fleet.path), "explain", "-n", "second", "deployment/second-app"]) == 0
+    printed = capsys.readouterr().out
+    assert "8 cpu, 8 pods  workloads of other tenants, earlier runs" in printed
+    assert "first-app" not in printed

@@ -137,7 +137,7 @@ def find_full_clusters(
     groups = [affinity_group.name for affinity_group in request.groups]
     later = ", ".join(groups[groups.index(group) + 1 :] if group in groups else ())
     stays = f"it does not go to group {later}" if later else "no other cluster gets its replicas"
-    setting = "" if is_shared else ", with karmada.overcommitProtection: true in gitsched.yaml so that what is placed counts"
+    setting = "" if is_shared else "; karmada.overcommitProtection is false, so several such workloads together may still exceed it"
     find_estimate = _make_estimate_lookup(fleet, request, allocatable)
     find_fit = _list_certain_fits(fleet, request, allocatable).get
     for target in [one for one in targets if find_fit(one[0], 0) < (one[1] or 1) or one[0] in exceeded]:

@@ -334,8 +334,8 @@ def _validate_spread_constraints(constraints: list[Body], at: Pointer) -> Iterat
             yield make_error("karmada-spread-groups", "maxGroups lower than minGroups is not allowed", *at, index, "maxGroups")
         if field in ("zone", "provider"):
             message = (
-                f"as in Karmada, spreading by {field} only leaves out clusters without a {field}. Set karmada.spread: strict in "
-                "gitsched.yaml to spread workloads by it, or spread by region or cluster"
+                f"as in Karmada, spreading by {field} only leaves out clusters without a {field}, unless karmada.spread is strict in "
+                "gitsched.yaml; workloads are spread by region and cluster"
             )
             yield Issue("warning", SPREAD_FIELD, message, (*at, index, "spreadByField"))
         if field in fields:
