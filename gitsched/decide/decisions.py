@@ -122,8 +122,8 @@ class DecisionSet(NamedTuple):
     decided again because they depend on these.
     `replaced` are the documents of files that builds read, as the files have them: what is built takes their place.
     `input` is what the decisions were made from. `refused` are workloads that a policy selects and a Tenant does not allow.
-    `tenancy` says which tenant owns which document. `depend_on_others`: an autoscaler of one workload sets the replicas of another. `shared` is what
-    was decided otherwise because workloads share capacity, None if no engine knows any.
+    `tenancy` says which tenant owns which document. `depend_on_others`: an autoscaler of one workload sets the replicas of another.
+    `shared` is what was decided otherwise because workloads share capacity, None if no engine knows any.
     """
 
     catalog: Catalog
@@ -202,22 +202,8 @@ def decide(
     """
     catalog = build_catalog(documents, config.kinds, reserved_groups)
     parts = resolve_parts(kustomized, catalog) if kustomized else []
-    source = DecisionInput(
-        catalog,
-        previous,
-        config,
-        source_time,
-        now,
-        observations or {},
-        once,
-        parts,
-        variants or {},
-        releases,
-        adopted or {},
-        fixed,
-        tenancy,
-        earlier,
-    )
+    given = (catalog, previous, config, source_time, now, observations or {}, once, parts)
+    source = DecisionInput(*given, variants or {}, releases, adopted or {}, fixed, tenancy, earlier)
     return decide_input(source, cache or DecisionCache(), progress)
 
 

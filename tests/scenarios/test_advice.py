@@ -98,7 +98,29 @@ OLD = {
     name: text.replace("{name: again}", '{name: again, creationTimestamp: "2026-03-01T00:00:00Z"}')
     for name, text in rebalance().items()
 }
+ONE_ZONE = "{spreadByField: zone, minGroups: 1, maxGroups: 1}"
+BY_ZONE = f"    spreadConstraints: [{ONE_ZONE}, {{spreadByField: cluster, minGroups: 1, maxGroups: 2}}]\n"
+ZONES = {"first.yaml": cluster("first") + "  zone: a\n", "second.yaml": cluster("second") + "  zone: b\n"}
+SUMMARY = "status:\n  resourceSummary: {allocatable: {cpu: %d, pods: 110}}\n"
+ONE_CPU = "  template: {spec: {containers: [{name: web, image: web, resources: {requests: {cpu: 1}}}]}}\n"
 ADVICE = {
+    "spread by zone": Advice(
+        "unless karmada.spread is strict in gitsched.yaml; workloads are spread by region and cluster",
+        [ZONES | {"policy.yaml": policy("first,second", more=BY_ZONE)}],
+        settings("spread: strict"),
+        ["first", "second"],
+        ["first"],
+    ),
+    "capacity that is not shared": Advice(
+        "karmada.overcommitProtection is false, so several such workloads together may still exceed it",
+        [
+            settings("overcommitProtection: false"),
+            {"first.yaml": cluster("first") + SUMMARY % 1, "web.yaml": deployment("web") + ONE_CPU},
+        ],
+        settings("") | {"first.yaml": cluster("first") + SUMMARY % 2},
+        ["first"],
+        ["first"],
+    ),
     "set failover": Advice("set karmada.failover: cluster", [unready()], settings("failover: cluster"), ["first"], ["second"]),
     "set failover, the cluster is unknown": Advice(
         "set karmada.failover: cluster", [unready("Unknown")], settings("failover: cluster"), ["first"], ["second"]

@@ -431,7 +431,7 @@ def make_tenant(team: str) -> str:
         """)
 
 
-def test_of_other_tenants_it_is_said_how_much_and_not_who(fleet: Fleet, capsys: pytest.CaptureFixture[str]) -> None:
+def test_of_other_tenants_the_amounts_are_shown_without_names(fleet: Fleet, capsys: pytest.CaptureFixture[str]) -> None:
     files = {"clusters.yaml": cluster("a", cpu=10), "tenants.yaml": make_tenant("first") + make_tenant("second")}
     for team in ("first", "second"):
         own = policy(AGGREGATED) + deployment(f"{team}-app", 8)

@@ -53,8 +53,8 @@ def can_continue(decisions: DecisionSet, rendered: RenderedTree, totals: Totals,
 
     It may not when a document of a policy API is broken or defined more than once, or a workload that was placed, when two objects have the
     same path or several workloads deliver one object, when an autoscaler of one workload sets the replicas of another that its API does not
-    divide, when a finding is about a change of this plan, when all records of a kind are removed, or while a workload has another placement, or
-    none, because of what others use.
+    divide, when a finding is about a change of this plan, when all records of a kind are removed, or while a workload has another
+    placement, or none, because of what others use.
     """
     catalog = decisions.catalog
     return not (
