@@ -144,10 +144,11 @@ def list_moves(outcomes: Iterable[Outcome], had_workloads: HadWorkloads) -> list
 def mark_preserved(moves: tuple[Move, ...], retained: Iterable[RetainedCopy]) -> tuple[Move, ...]:
     """Return the moves, of which those of workloads without a cluster are preserved that are kept in all clusters that they leave."""
     kept = {(copy.workload, copy.cluster) for copy in retained if copy.preserved}
-    return tuple(
-        move._replace(preserved=True) if not move.after and all((move.key, name) in kept for name in move.before) else move
-        for move in moves
-    )
+
+    def is_kept(move: Move) -> bool:
+        return not move.after and all((move.key, name) in kept for name in move.before)
+
+    return tuple(move._replace(preserved=True) if is_kept(move) else move for move in moves) if kept else moves
 
 
 def describe_reason(outcome: Outcome) -> str:

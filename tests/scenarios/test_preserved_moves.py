@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from gitsched.model.time import format_time
+from gitsched.reconcile.review.comparison import compare_plans
 from gitsched.reconcile.run import RunResult, make_review
+from gitsched.report.consequences import list_consequences
 from gitsched.report.retained_copies import describe_retained_copies
 from gitsched.report.summary import format_headline
 from tests.scenarios.conftest import Fleet, at_hour, cluster, deployment, policy
@@ -81,6 +83,19 @@ def test_a_plan_says_that_it_is_kept_and_not_that_it_becomes_unplaced(fleet: Fle
     )
     assert "copy-retained" not in {finding.code for finding in run.plan.findings}
     assert run.plan.next_wakeup == at_hour(25)
+
+
+@pytest.mark.parametrize("changes", [EVENTS["no cluster"], {"web.yaml": None}], ids=["no cluster", "deleted"])
+def test_a_comparison_with_the_base_says_that_it_is_kept(fleet: Fleet, changes: dict[str, str | None]) -> None:
+    fill(fleet, "true")
+    fleet.reconcile()
+    fleet.git("branch", "base")
+    fleet.commit({**changes, "note.yaml": "a: 1\n"}, hour=1)
+    for cached in (False, True):  # the second one starts from the state of the last run
+        review = compare_plans(fleet.settings(1), "base").review
+        assert format_headline(review).startswith("1 of 1 workload is kept in its clusters, 0 become unplaced"), cached
+        assert list_consequences(review) == []
+        assert [move.preserved for move in review.moves] == [True]
 
 
 def test_the_headline_of_a_deletion(fleet: Fleet) -> None:

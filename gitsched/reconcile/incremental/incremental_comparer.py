@@ -18,7 +18,7 @@ from gitsched.decide.engines import list_dependency_trackers
 from gitsched.decide.incremental.changed_documents import SourceDiff, pair_documents
 from gitsched.decide.incremental.continued_engines import continue_engines
 from gitsched.decide.partial_decisions import PartialDecisions, combine_own
-from gitsched.decide.plan_result import describe_reason
+from gitsched.decide.plan_result import describe_reason, mark_preserved
 from gitsched.decide.registry import reserved_groups
 from gitsched.decide.workload_decision import decide_workload
 from gitsched.diff.counterfactual_placements import DecidedCommit
@@ -77,7 +77,7 @@ class IncrementalComparer:
                 moves.append(Move(key, replicas, outcome.replicas_by_cluster, describe_reason(outcome)))
             elif outcome is None and replicas:
                 removed.append(make_removal_move(before[key], is_in_source=_has_template(later, key)))
-        return *moves, *removed
+        return mark_preserved((*moves, *removed), later.run.plan.retained)
 
     def compare(self, context: RunContext, earlier: PlannedCommit, later: PlannedCommit, /) -> ComparedInputs:
         totals, reader = earlier.run.plan.totals, _open_reader(context, later)
