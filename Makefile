@@ -15,7 +15,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test gits search runners fuzz agreement pyyaml faults soak docs bench record doubling lock newest oldest clean environment
+.PHONY: help demo test gits search long runners fuzz agreement pyyaml faults soak docs bench record doubling lock newest oldest clean environment
 
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gitsched.apis.capabilities import DependencyTracking
 from gitsched.apis.policy_api import PolicyEngine
 from gitsched.apis.snapshot import Snapshot
+from gitsched.decide.controlled_objects import add_controller_finding
 from gitsched.decide.delivered_replicas import count_delivered
 from gitsched.decide.encrypted import adapt_encrypted
 from gitsched.decide.relations.remote_destinations import add_destination_finding
@@ -64,6 +65,8 @@ def _adapt_kind(document: Document, outcome: Outcome) -> Outcome:
         outcome = adapt_encrypted(document, outcome)
     if document.key.kind in DELIVERING_KINDS:
         outcome = add_destination_finding(document, outcome)
+    if "ownerReferences" in document.body["metadata"]:
+        outcome = add_controller_finding(document, outcome)
     return outcome
 
 

@@ -322,6 +322,25 @@ def test_server_owned_fields_are_removed_from_a_dump(fleet: Fleet, text: str) ->
     assert body["metadata"] == {"name": "web", "namespace": "default"}
 
 
+@pytest.mark.parametrize(("is_controller", "codes"), [(True, ["made-by-controller"]), (False, [])])
+def test_an_object_that_a_controller_made_is_reported(fleet: Fleet, is_controller: bool, codes: list[str]) -> None:
+    owner = f"[{{apiVersion: apps/v1, kind: ReplicaSet, name: web-5d, uid: a, controller: {str(is_controller).lower()}}}]"
+    pod = (
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: web-5d-1, namespace: default, uid: b, ownerReferences: %s}\n"
+        "spec: {containers: [{name: a, image: registry.example.com/a:1}]}\n"
+    )
+    selecting = policy("first").replace("apiVersion: apps/v1", "apiVersion: v1").replace("kind: Deployment", "kind: Pod")
+    fleet.commit({"pod.yaml": pod % owner, "policy.yaml": selecting, "cluster.yaml": cluster("first")})
+    for hour in (0, 1):
+        plan = fleet.reconcile(hour).plan
+        found = [finding for finding in plan.findings if finding.code == "made-by-controller"]
+        assert [finding.code for finding in found] == codes
+        fleet.commit({"other.yaml": deployment("other")}, hour=1)
+    if codes:
+        assert str(found[0].location) == "pod.yaml:1:1"
+        assert "made by the controller of ReplicaSet/web-5d" in found[0].message
+
+
 def test_the_time_of_the_next_wakeup_is_in_the_record(fleet: Fleet) -> None:
     fleet.commit({"web.yaml": deployment("web"), "policy.yaml": policy("first", "second"), "second.yaml": cluster("second")})
     fleet.commit({"first.yaml": cluster("first")})
