@@ -79,31 +79,18 @@ class CapacityLedger:
         left, size = max(free.get(PODS, 0), 0), sum(group.replicas for group in pods)
         if not left or not size:
             return left
-        sets, formats = left // size, self._find_formats(pods)
+        sets = left // size
         for resource, amount in _sum_requests(pods).items():
             available = free.get(resource, 0)
             if self._scales and resource != "cpu":
-                available, amount = self._scale(index, capacity, resource), amount * (_MILLI if resource in formats else 1)
+                available, amount = self._scale(index, capacity, resource), _sum_scaled(pods, resource)
             sets = min(sets, max(available, 0) // amount)
         return _Nodes(capacity.grades, self._list_pods(index)).count_sets(pods, sets) if capacity.grades and sets else sets
 
-    def _find_formats(self, pods: Iterable[EqualPods]) -> frozenset[str]:
-        """Return the resources that pods together request in a decimal format: that of the first of them."""
-        seen = dict[str, bool]()
-        for group in pods:
-            for resource, _ in group.resource_request or () if group.replicas > 0 else ():
-                seen.setdefault(resource, resource in group.decimal)
-        return frozenset(resource for resource, is_decimal in seen.items() if is_decimal)
-
     def _scale(self, index: int, capacity: Capacity, resource: str) -> int:
         """Return what is free of a resource, each amount in the unit of its format."""
-        used = sum(
-            group.replicas * amount * (_MILLI if resource in group.decimal else 1)
-            for group in self._list_pods(index)
-            for name, amount in group.resource_request or ()
-            if name == resource
-        )
-        return capacity.free.get(resource, 0) * (1 if resource in capacity.binary else _MILLI) - used
+        free = capacity.free.get(resource, 0) * (1 if resource in capacity.binary else _MILLI)
+        return free - _sum_scaled(self._list_pods(index), resource)
 
     def _list_pods(self, index: int) -> Iterable[EqualPods]:
         entries = self._assumed.get(index, {})
@@ -116,6 +103,17 @@ class CapacityLedger:
             return capacity.free
         used = sum_pods(self._list_pods(index))
         return {resource: amount - used.get(resource, 0) for resource, amount in capacity.free.items()}
+
+
+def _sum_scaled(pods: Iterable[EqualPods], resource: str) -> int:
+    """Return what pods request of a resource, each amount in the unit of its format."""
+    return sum(
+        group.replicas * amount * (_MILLI if resource in group.decimal else 1)
+        for group in pods
+        if group.replicas > 0
+        for name, amount in group.resource_request or ()
+        if name == resource
+    )
 
 
 def sum_pods(pods: Iterable[EqualPods]) -> dict[str, int]:

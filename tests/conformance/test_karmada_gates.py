@@ -25,10 +25,6 @@ Body = Mapping[str, Any]
 
 OTHERWISE = {
     **dict.fromkeys(
-        ("gc-0025", "gc-0064", "gc-0102", "gc-0218", "gc-0240", "gc-0244", "gc-0257"),
-        "amounts in two formats on modelled nodes: Karmada finds room for no set where exact amounts have it",
-    ),
-    **dict.fromkeys(
         ("gb-0471", "ga-0387"), "Karmada revives entries in its memory when it lists the same clusters in another order"
     ),
     "ga-0534": "Karmada looks at a placed binding once more in the same run, and moves it",

@@ -37,9 +37,10 @@ class FederatedQuota(NamedTuple):
             total[name] = total.get(name, 0) + count_quantity(name, Quantity(amount))
         return {name: amount for name, amount in total.items() if amount > 0 and is_counted_resource(name)}
 
-    def find_exceeded(self, usage: Mapping[str, int]) -> str:
-        """Return the first resource of which a usage is more than allowed; "" if there is none."""
-        return next((name for name in sorted(usage) if usage[name] > self.overall.get(name, usage[name])), "")
+    def find_exceeded(self, usage: Mapping[str, int], *, but: Container[str] = ()) -> str:
+        """Return the first resource of which a usage is more than allowed, `but` some; "" if there is none."""
+        exceeded = (name for name in sorted(usage) if usage[name] > self.overall.get(name, usage[name]))
+        return next((name for name in exceeded if name not in but), "")
 
 
 class QuotaRefusal(NamedTuple):
@@ -60,7 +61,9 @@ class QuotaRefusal(NamedTuple):
 class FederatedQuotas:
     """The quotas of all namespaces. What is allowed is added to their usage."""
 
-    def __init__(self, documents: Iterable[Document]) -> None:
+    def __init__(self, documents: Iterable[Document], *, allows_less: bool = False) -> None:
+        """With `allows_less` a quota that is exceeded refuses no change that requests no more of what is exceeded, unlike in Karmada."""
+        self._allows_less = allows_less
         self._quotas: dict[str, list[FederatedQuota]] = {}
         for document in sorted(documents, key=lambda one: one.key):
             overall, used = (
@@ -70,8 +73,12 @@ class FederatedQuotas:
 
     def refuse(self, namespace: str, before: Usage, after: Usage) -> QuotaRefusal | None:
         """Return why the usage of a binding may not change; None if it may."""
+        less = (
+            frozenset(name for name in (*before, *after) if after.get(name, 0) <= before.get(name, 0)) if self._allows_less else ()
+        )
         for quota, usage in self._change(namespace, before, after):
-            exceeded = quota.find_exceeded(usage)
+            same = frozenset(usage) - {*before, *after} if self._allows_less else frozenset()
+            exceeded = quota.find_exceeded(usage, but={*less, *same})
             if exceeded:
                 key, amounts = quota.document.key, (usage[exceeded], quota.overall[exceeded])
                 total, limit = (format_resource_amount(exceeded, amount, binary=False) for amount in amounts)

@@ -62,7 +62,10 @@ class SchedulingQueue:
         self.remaining = CapacityLedger(capacities, scales=state.snapshot.single_cycle)
         self.refused: frozenset[Key] = frozenset()
         self.quota_refusals: dict[Key, str] = {}
-        self._groups, self._quotas = AffinityGroups(), FederatedQuotas(list_quotas(state) if self._gates.quota else ())
+        self._groups, self._quotas = (
+            AffinityGroups(),
+            FederatedQuotas(list_quotas(state) if self._gates.quota else (), allows_less=not state.snapshot.single_cycle),
+        )
         self._outcomes = None
         return decided
 
