@@ -208,10 +208,10 @@ def test_values_that_say_nothing_have_no_finding() -> None:
 def test_a_finding_is_at_the_field() -> None:
     validator = make_field_validator("karmada", "policy.karmada.io", "PropagationPolicy")
     assert validator is not None
-    constraints = [{"spreadByField": "cluster"}, {"spreadByField": "zone"}]
+    constraints = [{"spreadByField": "cluster"}, {"spreadByLabel": "rack"}]
     (issue,) = validator({"kind": "PropagationPolicy", "spec": {"placement": {"spreadConstraints": constraints}}})
-    assert (issue.severity, issue.pointer) == ("warning", ("spec", "placement", "spreadConstraints", 1, "spreadByField"))
-    assert issue.message.startswith("spreadByField: zone is not supported: ")
+    assert (issue.severity, issue.pointer) == ("warning", ("spec", "placement", "spreadConstraints", 1, "spreadByLabel"))
+    assert issue.message.startswith("spreadByLabel is not supported: ")
 
 
 NOT_READ = [
