@@ -328,8 +328,11 @@ class Rescheduling(Protocol):
         """Return the document to commit so that workloads are scheduled again."""
         ...
 
-    def make_reschedule_request(self, templates: Iterable[Document], ttl: timedelta | None, /) -> Document:
-        """Return a document that requests once that workloads are scheduled again, with a time to live after it has been handled.
+    def make_reschedule_request(
+        self, templates: Iterable[Document], ttl: timedelta | None, /, *, only_unavailable: bool = False
+    ) -> Document:
+        """Return a document that requests once that workloads are scheduled again, with a time to live after it has been handled. With
+        `only_unavailable`, replicas that clusters report as available stay.
 
         Its name depends on the workloads and on when they were scheduled last: the same request has the same name, a later one another.
         """

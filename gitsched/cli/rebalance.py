@@ -58,6 +58,11 @@ def _read_labels(_ctx: click.Context, _parameter: click.Parameter, value: str | 
     help="Bring the workloads, or all that are elsewhere now, back to their clusters at this commit of the source or the output branch.",
 )
 @click.option(
+    "--only-unavailable",
+    is_flag=True,
+    help="Keep the replicas that clusters report as available, and move only the others.",
+)
+@click.option(
     "--no-companions", is_flag=True, help="Leave out Services, ConfigMaps and other objects that belong to the workloads."
 )
 @click.option(

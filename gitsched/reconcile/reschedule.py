@@ -50,13 +50,15 @@ HEADER = "# Written by `gitsched rebalance`. `gitsched tidy --write` removes it 
 class WorkloadSelection(NamedTuple):
     """The workloads to reschedule: named ones as (kind, namespace, name), or all with labels, or all displaced ones.
 
-    `namespace` limits a selection by labels or displacement; "" means all namespaces.
+    `namespace` limits a selection by labels or displacement; "" means all namespaces. With `only_unavailable`, replicas that clusters
+    report as available stay.
     """
 
     named: tuple[tuple[str, str, str], ...] = ()
     labels: Selector | None = None
     displaced: bool = False
     namespace: str = ""
+    only_unavailable: bool = False
 
 
 class RescheduleFile(NamedTuple):
@@ -98,7 +100,9 @@ def make_reschedule_file(
         selected = _select(baseline, selection)
         if not selected.keys:
             return RescheduleAnswer(None, selected.held)
-        request = make_reschedule_request(baseline, selected.keys, ttl, with_companions)
+        request = make_reschedule_request(
+            baseline, selected.keys, ttl, with_companions, only_unavailable=selection.only_unavailable
+        )
         file = _make_file(request, planned.config, plan.decisions.catalog)
         moving = {row.key for row in request.workloads}
         if file.exists and any(move.key in moving for move in plan.withheld.moves):
@@ -126,7 +130,12 @@ def _make_from_state(
         selected = _select_from_state(baseline, workloads.index, selection)
         namespaces = {key.namespace for key in selected.keys} if with_companions else ()
         among = {key: baseline.decisions.templates[key] for key in workloads.index if key.namespace in namespaces}
-        request = make_reschedule_request(baseline, selected.keys, ttl, with_companions, among) if selected.keys else None
+        only = selection.only_unavailable
+        request = (
+            make_reschedule_request(baseline, selected.keys, ttl, with_companions, among, only_unavailable=only)
+            if selected.keys
+            else None
+        )
     except NeedsNewEngines:
         return None
     file = _make_file(request, baseline.config, baseline.decisions.catalog) if request is not None else None

@@ -95,10 +95,13 @@ def make_reschedule_request(
     ttl: timedelta | None,
     with_companions: bool = True,
     among: Mapping[Key, Document] | None = None,
+    *,
+    only_unavailable: bool = False,
 ) -> RescheduleRequest:
     """Return the request for these workloads, all of which one engine with rescheduling decides.
 
-    Companions, of some templates or of all, are included if the request moves them.
+    Companions, of some templates or of all, are included if the request moves them. With `only_unavailable`, replicas that clusters report
+    as available stay.
     """
     selected = list(dict.fromkeys(keys))
     templates, outcomes = baseline.decisions.templates, baseline.decisions.outcomes
@@ -109,7 +112,7 @@ def make_reschedule_request(
         shared = tuple(template.key for template in found.shared)
         companions = _select_moving(baseline, engine, selected, [one.key for one in found.own if one.key in outcomes])
     chosen = [*selected, *companions]
-    document = engine.make_reschedule_request([templates[key] for key in chosen], ttl)
+    document = engine.make_reschedule_request([templates[key] for key in chosen], ttl, only_unavailable=only_unavailable)
     result = _simulate(baseline, document, None)
     roles = dict.fromkeys(selected, "selected") | dict.fromkeys(companions, "companion")
     others = _list_moved(outcomes, result.outcomes, outcomes.keys() - roles.keys())

@@ -79,8 +79,10 @@ class CapacityEngine(PolicyEngine):
     def make_rescheduling_document(self, templates: Iterable[Document]) -> Document:
         return make_rescheduling_document(templates)
 
-    def make_reschedule_request(self, templates: Iterable[Document], ttl: timedelta | None) -> Document:
-        return make_reschedule_request(self.state, templates, ttl)
+    def make_reschedule_request(
+        self, templates: Iterable[Document], ttl: timedelta | None, /, *, only_unavailable: bool = False
+    ) -> Document:
+        return make_reschedule_request(self.state, templates, ttl, only_unavailable=only_unavailable)
 
     def describe_remedy(self, template: Document, kept: Outcome, rescheduled: Outcome | None, expected: Outcome, /) -> str:
         return describe_remedy(self.state, template, kept, rescheduled, expected)

@@ -60,3 +60,7 @@ def depended_by_label(binding: Key) -> str:
     return "resourcebinding.karmada.io/depended-by-" + "".join(
         _SAFE_CHARACTERS[ord(digit) % len(_SAFE_CHARACTERS)] for digit in digits
     )
+
+
+ONLY_UNAVAILABLE = "gitsched.io/only-unavailable"
+"""On a WorkloadRebalancer: "true" keeps the replicas that clusters report as available."""

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from gitsched.apis.karmada.binding.resource_binding import binding_key
-from gitsched.apis.karmada.names import APPS_VERSION, REBALANCER
+from gitsched.apis.karmada.names import APPS_VERSION, ONLY_UNAVAILABLE, REBALANCER
 from gitsched.apis.snapshot import Snapshot
 from gitsched.model.document import Body, Document, Key, as_object, get_field, parse_api_group, read_annotations, read_json
 from gitsched.model.finding import Severity
@@ -103,6 +103,11 @@ class WorkloadRebalancer(NamedTuple):
     def title(self) -> str:
         """Kind and name."""
         return f"{REBALANCER} {self.document.key.name}"
+
+    @property
+    def keeps_available(self) -> bool:
+        """Whether replicas that clusters report as available stay."""
+        return read_annotations(self.document.body).get(ONLY_UNAVAILABLE) == "true"
 
     @property
     def expiry(self) -> datetime | None:

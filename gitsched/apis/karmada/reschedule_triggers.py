@@ -80,6 +80,11 @@ class RescheduleTriggers:
             else current._replace(reschedule_triggered=triggered)
         )
 
+    def keeps_available(self, binding: Key, current: PreviousState) -> bool:
+        """Return whether the rebalancers that trigger the present rebalance of a binding ask to keep what is available."""
+        triggering = [one for one in self.list_naming(binding) if one.created == current.reschedule_triggered]
+        return bool(triggering) and all(one.keeps_available for one in triggering)
+
     def add_companions(self, list_companions: Callable[[Key], Iterable[Key]]) -> None:
         """Set the triggers of the companions that follow a workload of a rebalancer."""
         for rebalancer in self.rebalancers:
@@ -125,7 +130,12 @@ class RescheduleTriggers:
         if scheduled not in (triggered, *(entry.finished for entry in handled)):
             return ""
         names = ", ".join(entry.title for entry in handled) or "a WorkloadRebalancer that is not in the source now"
-        return f"{names} rescheduled it at {format_time(scheduled)}, without regard to where its replicas were"
+        regard = (
+            "keeping what was available"
+            if handled and all(entry.keeps_available for entry in handled)
+            else ("without regard to where its replicas were")
+        )
+        return f"{names} rescheduled it at {format_time(scheduled)}, {regard}"
 
     def reconcile(self, snapshot: Snapshot, decide: DecideWorkload, explain_unmoved: ExplainUnmoved) -> None:
         """Update the observed workloads of each rebalancer.

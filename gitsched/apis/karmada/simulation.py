@@ -119,7 +119,9 @@ def make_rescheduling_document(
 _MAX_SUBJECT = 40
 
 
-def make_reschedule_request(state: KarmadaState, templates: Iterable[Document], ttl: timedelta | None) -> Document:
+def make_reschedule_request(
+    state: KarmadaState, templates: Iterable[Document], ttl: timedelta | None, *, only_unavailable: bool = False
+) -> Document:
     """Return a WorkloadRebalancer to commit, whose name has a digest of its workloads and of when they were scheduled last.
 
     A rebalancer that was handled has another name: that changes spec.rescheduleTriggeredAt of the bindings. One that was recorded as
@@ -131,6 +133,8 @@ def make_reschedule_request(state: KarmadaState, templates: Iterable[Document], 
         record = state.find_record(template) or {}
         times = (get_field(record, "spec", "rescheduleTriggeredAt"), get_field(record, "status", "lastScheduledTime"))
         history.append([*template.key, *times])
+    if only_unavailable:
+        history.append([names.ONLY_UNAVAILABLE])
     handled = {each.document.key.name for each in state.reschedule_triggers.rebalancers if not each.pending}
     workloads = {template.key.name for template in chosen}
     text = chosen[0].key.name.lower() if len(workloads) == 1 else f"{len(chosen)}-objects"
@@ -141,7 +145,10 @@ def make_reschedule_request(state: KarmadaState, templates: Iterable[Document], 
         if name not in handled:
             break
         history.append([name])
-    return make_rescheduling_document(chosen, name, ttl)
+    document = make_rescheduling_document(chosen, name, ttl)
+    if only_unavailable:
+        document.body["metadata"]["annotations"] = {names.ONLY_UNAVAILABLE: "true"}
+    return document
 
 
 def describe_remedy(state: KarmadaState, template: Document, kept: Outcome, rescheduled: Outcome | None, expected: Outcome) -> str:

@@ -39,6 +39,7 @@ def run(
     everywhere: bool,
     displaced: bool,
     revision: str | None,
+    only_unavailable: bool,
     no_companions: bool,
     ttl: timedelta | None,
     write: bool,
@@ -51,8 +52,7 @@ def run(
 ) -> int:
     """Carry out the command, and return its exit code."""
     _check_selection(workloads, namespace, labels, everywhere, displaced, revision)
-    if path is not None and not write:
-        raise click.UsageError("--file needs --write")
+    _check_options(only_unavailable, path, write, takes_others=displaced or revision is not None)
     named = [parse_workload(text, namespace) for text in workloads]
     output.configure_logging(log_format)
     root = find_worktree_root(location)
@@ -63,7 +63,7 @@ def run(
     settings = RunSettings(
         location=location, worktree=root is not None, output=output_repository, observations="recorded", trusted=False, **chosen
     )
-    selection = WorkloadSelection(tuple(named), labels, displaced, scope)
+    selection = WorkloadSelection(tuple(named), labels, displaced, scope, only_unavailable)
     if revision is not None:
         from gitsched.cli.restored_placements import bring_back  # few requests bring workloads back
 
@@ -90,6 +90,14 @@ def run(
     if not is_read(settings, found.request.document.key):
         raise Permanent(f"{target} is not read: .sourceignore or source.paths hides it; choose another file with --file")
     return exit_codes.DONE
+
+
+def _check_options(only_unavailable: bool, path: str | None, write: bool, *, takes_others: bool) -> None:
+    """Raise a usage error unless only chosen workloads keep what is available, and a file is written if it is named."""
+    if only_unavailable and takes_others:
+        raise click.UsageError("--only-unavailable is for named workloads, or for -l SELECTOR")
+    if path is not None and not write:
+        raise click.UsageError("--file needs --write")
 
 
 def _check_selection(

@@ -228,8 +228,8 @@ class _Rescheduling(TenantEngine):
         made: Document = self.get_platform().make_rescheduling_document(templates)
         return made
 
-    def make_reschedule_request(self, templates: Iterable[Document], ttl: Any, /) -> Document:
-        made: Document = self.get_platform().make_reschedule_request(templates, ttl)
+    def make_reschedule_request(self, templates: Iterable[Document], ttl: Any, /, *, only_unavailable: bool = False) -> Document:
+        made: Document = self.get_platform().make_reschedule_request(templates, ttl, only_unavailable=only_unavailable)
         return made
 
     def list_pending_requests(self) -> Iterable[Key]:

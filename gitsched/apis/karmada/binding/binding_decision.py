@@ -6,7 +6,13 @@ from collections.abc import Container, Sequence
 
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.binding.held_binding import drop_lost_clusters, find_hold, hold_binding, hold_unselected
-from gitsched.apis.karmada.binding.resource_binding import SchedulingPass, binding_key, is_rebalance_pending, read_previous
+from gitsched.apis.karmada.binding.resource_binding import (
+    REBALANCE_REQUESTED,
+    SchedulingPass,
+    binding_key,
+    is_rebalance_pending,
+    read_previous,
+)
 from gitsched.apis.karmada.binding.scheduling_pass import list_previous_targets, run_pass
 from gitsched.apis.karmada.binding.unscheduled_outcomes import (
     decide_attached,
@@ -126,7 +132,7 @@ def _list_released_clusters(
 
 def _find_reschedule_trigger(state: KarmadaState, template: Document, step: SchedulingPass) -> str:
     """Return why a pass scheduled without regard to the previous assignment: a requested rebalance, or failback to an earlier group."""
-    if step.decision is None or not step.request.fresh:
+    if step.decision is None or not (step.request.fresh or step.trigger == REBALANCE_REQUESTED):
         return ""
     if is_rebalance_pending(step.current):
         return state.reschedule_triggers.describe_trigger(binding_key(template.key), step.current)

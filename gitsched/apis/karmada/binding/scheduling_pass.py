@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.autoscalers import find_scaled_per_cluster
+from gitsched.apis.karmada.available_replicas import keep_available
+from gitsched.apis.karmada.binding.binding_findings import describe_quota, describe_unplaced_replicas, make_binding_finding
 from gitsched.apis.karmada.binding.exceeded_capacity import annotate_exceeded_capacity, list_uncertain_fits
 from gitsched.apis.karmada.binding.reported_status import add_reported_status
 from gitsched.apis.karmada.binding.resource_binding import (
@@ -32,7 +34,7 @@ from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.kinds.run_once_kinds import RUN_ONCE_KINDS
 from gitsched.model.document import Body, Document, get_field, list_objects
-from gitsched.model.finding import Finding, Severity, format_count, format_names, format_part, locate_document
+from gitsched.model.finding import Finding, format_count, format_names, locate_document
 from gitsched.model.scheduling import Assignment, Decision, Outcome, Request, TargetCluster, make_full_targets
 from gitsched.schedule import pipeline
 
@@ -65,6 +67,8 @@ def run_pass(
         current = failover.evict(template, policy, failover.drop_finished_tasks(template, previous, time), time)
     trigger = find_schedule_trigger(policy, requirements, current, current.clusters, state.leaving_clusters)
     request = state.build_request(template, policy, requirements, current, time)
+    if request.fresh:
+        request = keep_available(state, template, policy, current, request)
     attempt = failback.SchedulingAttempt(request, trigger, None)
     if not (is_fixed or is_scheduling_skipped(policy, current)):
         attempt = _schedule(state, request, trigger, current, time)
@@ -175,18 +179,18 @@ def build_outcome(
     if PRESERVED_STATE in result.annotations:
         targets = add_preserved_labels(template, targets, result.annotations)
     if result.reason not in ("Success", "") and not state.other_clusters:
-        unplaced = _describe_unplaced_replicas(requirements, divided, result.clusters)
-        message = f"{template.key} could not be scheduled: {result.message}{unplaced}{_describe_quota(state, template, result)}"
-        findings = (*findings, _make_binding_finding(template, "warning", "unschedulable", message))
+        unplaced = describe_unplaced_replicas(requirements, divided, result.clusters)
+        message = f"{template.key} could not be scheduled: {result.message}{unplaced}{describe_quota(state, template, result)}"
+        findings = (*findings, make_binding_finding(template, "warning", "unschedulable", message))
     elif requirements.replicas == 0 and not result.clusters and not state.other_clusters:
         message = (
             f"{template.key} has 0 replicas and goes to no cluster, as in Karmada; to place it with 0 replicas, set "
             "karmada.enableEmptyWorkloadPropagation in gitsched.yaml"
         )
-        findings = (*findings, _make_binding_finding(template, "info", "no-replicas", message))
+        findings = (*findings, make_binding_finding(template, "info", "no-replicas", message))
     if requirements.invalid_replicas and policy.placement.is_divided:
         message = f"{template.key}: {requirements.replicas_path} is not a number, so its replicas are not divided"
-        findings = (*findings, _make_binding_finding(template, "warning", "opaque-replicas", message))
+        findings = (*findings, make_binding_finding(template, "warning", "opaque-replicas", message))
     if failover is not None and tasks:
         findings = (*findings, *failover.find_unpreserved_state(template, policy, tasks))
     title, group = policy.key.title, f" in group {result.observed_group}" if result.observed_group else ""
@@ -207,17 +211,6 @@ def build_outcome(
     )
 
 
-def _describe_quota(state: KarmadaState, template: Document, result: ScheduleResult) -> str:
-    """Return which quota stops a workload, and by how much; "" if none does."""
-    if state.queue is None or result.reason != "QuotaExceeded":
-        return ""
-    return f"; {state.queue.quota_refusals.get(template.key)}"
-
-
-def _make_binding_finding(template: Document, severity: Severity, code: str, message: str) -> Finding:
-    return Finding(severity, code, message, locate_document(template), template.key.resource)
-
-
 def _find_wakeup(
     state: KarmadaState,
     failover: Failover | None,
@@ -232,13 +225,6 @@ def _find_wakeup(
         return end
     ends = (end, failback.find_failback_time(state.settings.failback, result.failback_timers))
     return min((end for end in ends if end is not None), default=None)
-
-
-def _describe_unplaced_replicas(requirements: ReplicaRequirements, divided: bool, clusters: tuple[Assignment, ...]) -> str:
-    """Return how many replicas are not assigned to a cluster; of a workload that is not divided all or none."""
-    replicas = requirements.replicas or 0
-    missing = replicas - sum(target.replicas for target in clusters) if divided or not clusters else 0
-    return f" ({format_part(missing, replicas, 'replica', 'is', 'are')} unplaced)" if missing > 0 else ""
 
 
 def find_target_clusters(
