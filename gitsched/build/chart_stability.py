@@ -16,7 +16,7 @@ from gitsched.build.commit_files import BuildProblem, join_path
 from gitsched.build.scratch import InputError
 from gitsched.build.template_scanner import replace_calls, scan_template
 from gitsched.build.unstable_functions import FUNCTIONS, LOOKUP, write_definitions
-from gitsched.manifests.kubectl_reading import READINGS
+from gitsched.manifests.kubectl_values import READINGS
 from gitsched.model.bisection import bisect_failures
 
 _EVALUATE = b"tpl"

@@ -16,7 +16,7 @@ from gitsched.build.chart_stability import ChartSources, check_stable, is_error
 from gitsched.build.commit_files import BuildProblem
 from gitsched.build.process import DEFAULT_LIMITS, BuildLimits
 from gitsched.build.scratch import run_on_files, select_contents
-from gitsched.manifests.kubectl_reading import find_kubectl_reading
+from gitsched.manifests.kubectl_values import find_kubectl_value
 from gitsched.model.errors import Permanent
 from gitsched.render.yaml import dump
 
@@ -95,7 +95,7 @@ def _read_as_kubectl(rendered: RenderedObject, main: str) -> tuple[RenderedObjec
     """Return an object whose text all readers of Kubernetes read as Argo CD and Flux do, who read what helm prints with that of kubectl,
     and a warning for each key and value that kustomize reads differently."""
     try:
-        reading = find_kubectl_reading(rendered.text.decode("utf-8"))
+        reading = find_kubectl_value(rendered.text.decode("utf-8"))
     except UnicodeDecodeError:
         return rendered, []
     if reading is None:

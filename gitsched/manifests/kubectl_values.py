@@ -14,14 +14,14 @@ READINGS = frozenset((AMBIGUOUS_VALUE, NON_STRING_KEY))
 """The codes of differences that do not matter once it is known which reader reads the document."""
 
 
-class KubectlReading(NamedTuple):
+class KubectlValue(NamedTuple):
     """The value of a document as kubectl reads it, and what kustomize reads as another value."""
 
     value: Any
     differences: tuple[ParseError, ...]
 
 
-def find_kubectl_reading(text: str) -> KubectlReading | None:
+def find_kubectl_value(text: str) -> KubectlValue | None:
     """Return how kubectl reads a document; None if kustomize reads the same, or if the text is not one document that kubectl reads."""
     pieces = list(compose_documents(text, DEFAULT_LIMITS))
     if len(pieces) != 1 or not isinstance(tree := pieces[0], YamlDocument) or check_aliases(tree, DEFAULT_LIMITS):
@@ -31,4 +31,4 @@ def find_kubectl_reading(text: str) -> KubectlReading | None:
         return None
     if find_differences(text, tree, tree.offset).errors:
         return None  # kubectl may read another value than the constructor, or none
-    return KubectlReading(read.value, tuple(read.differences))
+    return KubectlValue(read.value, tuple(read.differences))
