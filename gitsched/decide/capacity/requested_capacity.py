@@ -28,6 +28,7 @@ class CapacityReader:
         """`is_set` says of a workload whether it has variants, so that it may be placed as a whole."""
         self.engine, self.clusters = engine, engine.list_capacities()
         self._is_set = is_set
+        self._pods: dict[Key, tuple[Document, tuple[EqualPods, ...]]] = {}
 
     def measure(self, outcome: Outcome, template: Document, replicas: Mapping[str, int | None]) -> PodsByCluster:
         """Return the pods of a workload in clusters with a known capacity, given its replicas by cluster; None is as many as it has."""
@@ -36,9 +37,20 @@ class CapacityReader:
             return {}
         if outcome.manifests is not None:
             return self._measure_manifests(outcome.manifests, known)
-        if outcome.replicas is None and self._is_set(outcome.key):
-            known = dict.fromkeys(known, 1)
-        return self.engine.measure_pods(template, known)
+        if self._is_set(outcome.key):
+            return self.engine.measure_pods(template, dict.fromkeys(known, 1) if outcome.replicas is None else known)
+        groups = self._read_pods(template)
+        if len(groups) != 1:  # a whole set
+            return dict.fromkeys(known, groups) if groups else {}
+        one = groups[0]
+        return {name: (one if count is None else one._replace(replicas=int(count)),) for name, count in known.items()}
+
+    def _read_pods(self, template: Document) -> tuple[EqualPods, ...]:
+        """Return the pods that a workload without variants has in one cluster."""
+        known = self._pods.get(template.key)
+        if known is None or known[0] is not template:
+            known = self._pods[template.key] = template, self.engine.measure_pods(template, {"": None}).get("", ())
+        return known[1]
 
     def _measure_manifests(self, manifests: Iterable[tuple[Key, Body]], clusters: Iterable[str]) -> PodsByCluster:
         """Return the pods of the objects that an API delivers in place of a workload, each with its own replicas."""

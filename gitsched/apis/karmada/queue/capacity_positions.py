@@ -67,7 +67,7 @@ def find_queue_position(state: KarmadaState, template: Document) -> QueuePositio
     binding = binding_key(template.key)
     place = ("", "") if record is None else (binding.namespace, binding.name)
     order = (-int((read or {}).get("priority", 0)), record is None, *place)
-    return QueuePosition(order, policy.placement.division in _BY_CAPACITY and state.read_requirements(template).is_workload)
+    return QueuePosition(order, policy.placement.division in _BY_CAPACITY)
 
 
 def reduce_capacities(state: KarmadaState) -> dict[str, Capacity]:
