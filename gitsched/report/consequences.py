@@ -69,7 +69,7 @@ def classify_loss(move: Move, *, has_copies: bool = False) -> str:
     earlier, later = sum_replicas(move)
     if move.after or not move.before:
         return "scaledToZero" if earlier and move.after and not weigh_replicas(later) else ""
-    if move.intended or not earlier:
+    if move.intended or not (earlier or has_copies):
         return "removed"
     return "unplaced" if has_copies else "stopped"
 

@@ -15,12 +15,13 @@ from gitsched.report.move_groups import (
     MoveGroup,
     describe_flows,
     describe_group,
+    describe_group_kind,
     describe_group_replicas,
     describe_member,
     list_group_clusters,
 )
 from gitsched.report.name_ranges import format_ranges
-from gitsched.report.summary import describe_move_kind, describe_record_changes, format_record_change
+from gitsched.report.summary import describe_record_changes, format_record_change
 
 MEMBERS_SHOWN = 50
 """The number of workloads of a group whose changes are listed in the details."""
@@ -30,35 +31,42 @@ MIN_LINE = 300
 
 
 def write_moves(groups: Sequence[MoveGroup], most: int, omitted: list[str], line: int = MAX_LINE) -> str:
-    """Return the table of groups and single moves, at most so many of them. A reason has at most `line` characters."""
+    """Return groups and single moves, at most so many of them. A reason has at most `line` characters.
+
+    This is a list: the columns of a table on a forge are so narrow that the names of clusters, which end in digits like replicas, break.
+    """
     if not groups:
         return ""
     shown = count_shown(len(groups), most) if most else 0
-    lines = [f"| {' | '.join(_write_cells(group, line))} |" for group in groups[:shown]]
+    lines = [_write_entry(group, line) for group in groups[:shown]]
     more = sum(len(group.moves) for group in groups[shown:])
     total = sum(len(group.moves) for group in groups)
     if more:
         omitted.append(f"{more:,} of {format_count(total, 'move')}")
-        lines.append(f"| | … and {more:,} more | | | |")
+        lines.append(f"- … and {more:,} more")
     if not shown:
         return f"{format_count(total, 'move')}, too many to list here."
-    return "\n".join(["| | workload | clusters | replicas | reason |", "|---|---|---|---|---|", *lines])
+    return "\n".join(["**Moves:**", "", *lines])
 
 
-def _write_cells(group: MoveGroup, line: int) -> tuple[str, ...]:
-    """Return the cells of one move or of a group: sign, names, clusters with what changes there, replicas, first reason."""
+def _write_entry(group: MoveGroup, line: int) -> str:
+    """Return one move or a group: sign, names, clusters with what changes there and replicas on a line, the first reason on the next."""
     reason, sign = write_first_reason(group, line), format_code(group.sign)
     if group.is_single:
         move = group.moves[0]
+        name = format_code(format_key(move.key))
         clusters = ", ".join(map(format_code, format_cluster_changes(move, minus="−", arrow="→")))
-        replicas = _mark_fewer(format_replica_change(move), fewer=group.shrinking)
-        return sign, format_code(format_key(move.key)), clusters, replicas, reason
-    left, joined = list_group_clusters(group)
-    signs = ("", "") if group.kind == "resized" else ("− ", "+ ")
-    parts = ((signs[0], frozenset[str]() if group.kind == "resized" else left), (signs[1], joined))
-    clusters = ", ".join(format_code(f"{each}{format_ranges(found)}") for each, found in parts if found)
-    names = f"**{describe_move_kind(group.kind, len(group.moves))}**: {_write_names(group)}"
-    return sign, names, clusters, _mark_fewer(describe_group_replicas(group), fewer=group.shrinking), reason
+        replicas, noun = format_replica_change(move), " replicas"
+    else:
+        left, joined = list_group_clusters(group)
+        signs = ("", "") if group.kind == "resized" else ("− ", "+ ")
+        parts = ((signs[0], frozenset[str]() if group.kind == "resized" else left), (signs[1], joined))
+        name = f"**{describe_group_kind(group)}**: {_write_names(group)}"
+        clusters = ", ".join(format_code(f"{each}{format_ranges(found)}") for each, found in parts if found)
+        replicas, noun = describe_group_replicas(group), ""
+    changes = f"{replicas}{noun}" if "->" in replicas else ""
+    text = "; ".join(filter(None, (f"{name}: {clusters}", _mark_fewer(changes, fewer=group.shrinking))))
+    return "\\\n  ".join(filter(None, (f"- {sign} {text}", reason)))
 
 
 def _write_names(group: MoveGroup) -> str:
@@ -91,7 +99,7 @@ def _write_cause(cause: Cause, line: int = MAX_LINE) -> str:
 
 
 def write_reasons(groups: Sequence[MoveGroup], most: int, omitted: list[str], *, fits: bool) -> str:
-    """Return the reasons after the first one, which the table of moves contains, and the parts of groups."""
+    """Return the reasons after the first one, which the list of moves contains, and the parts of groups."""
     entries = []
     for group in groups[:most]:
         causes = list_cause_texts(group.causes, _write_cause)

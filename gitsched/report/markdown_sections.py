@@ -40,6 +40,10 @@ from gitsched.report.summary import (
 )
 
 _KNOWN_FINDINGS_SHOWN = 20
+_WITHHELD = "changes-withheld"
+"""The code of the error that says what the alert about withheld changes says."""
+_ERRORS_SHOWN = 3
+"""New errors that a comment begins with; the others are among the findings."""
 _MAX_SETTINGS, _MAX_SETTING_LINE = 30, 2_000
 """Changed settings that are listed, and characters of each."""
 
@@ -71,13 +75,23 @@ class CommentData(NamedTuple):
     rows: list[SummaryRow]
     new_findings: list[Finding]
     consequences: list[Consequence]
+    unplaced: list[Outcome]
+
+    @property
+    def was_unplaced(self) -> bool:
+        """Whether all workloads without a cluster, besides those that lose theirs, had none in the base."""
+        known = self.review.base.states
+        return known is not None and len(self.unplaced) <= known.get("pending", 0)
 
 
 def collect_comment_data(review: Review) -> CommentData:
     """Collect the data from which all sections are written."""
     counts = count_moves(review.moves)
     rows, groups = list_summary_rows(review, counts), group_moves(review.moves)
-    return CommentData(review, format_headline(review), groups, counts, rows, review.new_findings, list_consequences(review))
+    told = {move.key for move in review.moves if move.becomes_unplaced}
+    unplaced = [outcome for outcome in review.outcomes if outcome.state == "pending" and outcome.key not in told]
+    found = list_consequences(review)
+    return CommentData(review, format_headline(review), groups, counts, rows, review.new_findings, found, unplaced)
 
 
 def write_sections(data: CommentData, detail: DetailLevel, identity: str) -> str:
@@ -101,6 +115,7 @@ def write_sections(data: CommentData, detail: DetailLevel, identity: str) -> str
         write_retained(review, detail.retained, omitted),
         _write_losses(review, detail, omitted),
         _write_cluster_deltas(data, detail, omitted),
+        _write_known_unplaced(data, detail),
         _write_findings(data, detail, omitted),
         _write_manifests(review, detail, omitted),
         _write_footer(review, omitted),
@@ -138,14 +153,18 @@ def _list_alerts(data: CommentData, detail: DetailLevel) -> Iterator[str]:
         yield _format_alert(
             kind, "**Changed settings in `gitsched.yaml`:**", *(f"- {format_text(line, _MAX_SETTING_LINE)}" for line in changes)
         )
-    if review.states["pending"]:
-        unplaced = [outcome for outcome in review.outcomes if outcome.state == "pending"]
-        yield _format_alert("WARNING", *_list_unplaced(unplaced, detail.unplaced))
-    errors = sum(finding.severity == "error" for finding in data.new_findings)
+    if data.unplaced and not data.was_unplaced:
+        yield _format_alert("WARNING", *_list_unplaced(data.unplaced, detail.unplaced))
+    errors = [finding for finding in data.new_findings if finding.severity == "error" and finding.code != _WITHHELD]
     if errors:
+        shown = errors[: count_shown(len(errors), _ERRORS_SHOWN)] if detail.findings else []
+        more = len(errors) - len(shown)
         yield _format_alert(
             "WARNING",
-            f"**{format_count(errors, 'new error')}** in the source; affected resources keep their last valid state. See the findings.",
+            f"**{format_count(len(errors), 'new error')}** in the source; affected resources keep their last valid state:",
+            "",
+            *map(_write_finding, shown),
+            *([f"- {more:,} more among the findings"] if more else []),
         )
     notes = list_comparison_notes(review)
     if notes:
@@ -164,12 +183,22 @@ def _list_consequences(found: Sequence[Consequence], line: int) -> Iterator[str]
     yield _format_alert("NOTE" if found[0].intended else "CAUTION", *lines, *([f"- {more}"] if more else []))
 
 
+def _write_known_unplaced(data: CommentData, detail: DetailLevel) -> str:
+    """Return the workloads without a cluster that the base does not place either."""
+    if not (data.unplaced and data.was_unplaced):
+        return ""
+    title, *lines = _list_unplaced(data.unplaced, detail.unplaced)
+    return write_details(f"As before: {title.strip('*:')}", "\n".join(lines))
+
+
 def _list_unplaced(outcomes: list[Outcome], most: int) -> Iterator[str]:
     number = len(outcomes)
     yield f"**{format_count(number, 'unplaced workload')}:**"
     shown = count_shown(number, most)
     for outcome in outcomes[:shown]:
-        yield f"- {format_code(format_key(outcome.key))}: {format_text(outcome.reason or 'no cluster fits', MIN_LINE)}"
+        problems = (finding.message for finding in outcome.findings if finding.severity != "info")
+        reason = next(problems, outcome.reason or "no cluster fits")
+        yield f"- {format_code(format_key(outcome.key))}: {format_text(reason, MIN_LINE)}"
     if number > shown:
         yield f"- and {number - shown:,} more"
 
@@ -196,7 +225,8 @@ def _write_summary(data: CommentData, detail: DetailLevel) -> str:
 
 def _write_images(review: Review) -> str:
     """Return the images that change in manifests."""
-    return "\n".join(f"- {format_text(line, MAX_LINE)}" for line in describe_image_changes(review.comparison.delivery.images, "→"))
+    lines = [f"- {format_text(line, MAX_LINE)}" for line in describe_image_changes(review.comparison.delivery.images, "→")]
+    return "\n".join(["**Images:**", "", *lines]) if lines else ""
 
 
 def _write_losses(review: Review, detail: DetailLevel, omitted: list[str]) -> str:

@@ -20,7 +20,7 @@ from gitsched.report.lines import (
     sum_replicas,
 )
 from gitsched.report.name_ranges import format_ranges
-from gitsched.report.summary import describe_move_kind
+from gitsched.report.summary import describe_move_kind, is_removed
 
 if TYPE_CHECKING:
     from gitsched.model.changes import Cause, Move
@@ -125,10 +125,16 @@ def _combine_causes(moves: Iterable[Move]) -> tuple[Cause, ...]:
     return tuple(combined)
 
 
+def describe_group_kind(group: MoveGroup) -> str:
+    """Return how many workloads do what: "3,000 workloads move"."""
+    kind = "removed" if all(map(is_removed, group.moves)) else group.kind
+    return describe_move_kind(kind, len(group.moves))
+
+
 def describe_group(group: MoveGroup) -> str:
     """Return a group in one line, without its cause: "3,000 workloads move: c000–c002 -> c010, 9,000 -> 6,000 replicas"."""
     merged, replicas = Flow(len(group.moves), *list_group_clusters(group)), describe_group_replicas(group)
-    return f"{describe_move_kind(group.kind, len(group.moves))}: {format_flow(merged, group.kind)}{f', {replicas}' if replicas else ''}"
+    return f"{describe_group_kind(group)}: {format_flow(merged, group.kind)}{f', {replicas}' if replicas else ''}"
 
 
 def list_group_clusters(group: MoveGroup) -> tuple[frozenset[str], frozenset[str]]:

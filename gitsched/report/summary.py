@@ -114,11 +114,12 @@ class SummaryRow(NamedTuple):
 def summarize_moves(moves: Sequence[Move], workloads: int = 0) -> str:
     """Return the number of workloads by kind of move, as in "14 of 42 workloads move, 3 scale (1 to fewer replicas), 0 become unplaced".
 
-    The number of those that become unplaced is always named, the others if there are any; "" without moves.
+    The number of those that become unplaced is always named, the others if there are any; "" without moves. Those that the source no
+    longer asks for are removed.
     """
     if not moves:
         return ""
-    counts = Counter(map(classify_move, moves))
+    counts = Counter("removed" if is_removed(move) else classify_move(move) for move in moves)
     shrinking = sum(shrinks(move) for move in moves if classify_move(move) == "resized")
     parts: list[str] = []
     for kind, one, many in _MOVE_KINDS:
@@ -140,8 +141,14 @@ _MOVE_KINDS = (
     ("resized", "scales", "scale"),
     ("first", "is placed for the first time", "are placed for the first time"),
     ("kept", "is kept in its clusters", "are kept in their clusters"),
+    ("removed", "is removed", "are removed"),
     ("lost", "becomes unplaced", "become unplaced"),
 )
+
+
+def is_removed(move: Move) -> bool:
+    """Return whether a workload has no cluster any more because the source does not ask for it any more."""
+    return move.intended and not move.after
 
 
 def describe_move_kind(kind: str, number: int) -> str:
@@ -172,7 +179,10 @@ def format_headline(review: Review) -> str:
     others = "" if review.moves or images or records else _describe_other_changes(review)
     parts = [describe_invalid(review), summary, held, images, records, others]
     text = ", ".join(filter(None, parts))
-    return "No changes" if others == _NOTHING and not parts[0] else f"{text[0].upper()}{text[1:]}".removesuffix(f", {_NOTHING}")
+    if others == _NOTHING and not parts[0]:
+        return "No changes"
+    start = text[0] if parts[0] else text[0].upper()  # the name of a document may be a path
+    return f"{start}{text[1:]}".removesuffix(f", {_NOTHING}")
 
 
 _NOTHING = "nothing changes"

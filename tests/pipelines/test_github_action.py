@@ -62,7 +62,7 @@ def test_a_pull_request_gets_its_plan_as_a_comment_a_summary_and_outputs(hub: Hu
     (comment,) = talk.texts
     assert comment.startswith("<!-- gitsched:plan id=default -->\n")
     assert "1 of 1 workload moves" in comment
-    assert "| `− first 2`, `+ second 2` |" in comment
+    assert ": `− first 2`, `+ second 2`\\\n" in comment
     assert done.summary.strip() == comment.strip()
     assert (done.outputs["changed"], done.outputs["moves"], done.outputs["sha"]) == ("true", "1", before)
     assert Path(done.outputs["plan"]).read_text() == comment
@@ -109,7 +109,7 @@ def test_later_commits_of_main_are_not_part_of_the_plan(hub: Hub, action: Action
     action(hub.clone("refs/pull/5/merge"), pull_request(hub, head, talk))
     (comment,) = talk.texts
     assert "Deployment default/api" in comment
-    assert "| `Deployment default/web`" not in comment
+    assert "`Deployment default/web`: " not in comment
 
 
 def test_a_pull_request_from_a_fork_is_planned_and_not_commented(hub: Hub, action: Action, talk: FakeForge) -> None:
