@@ -50,6 +50,11 @@ def count_scaled(outcomes: dict[Key, Outcome], templates: Mapping[Key, Document]
     return ScaledWorkloads({**outcomes, **changed}, depend_on_others=True)
 
 
+def may_scale_others(workload: Key) -> bool:
+    """Return whether a workload is an autoscaler, or of a kind whose objects may be autoscalers."""
+    return workload[:2] in AUTOSCALER_KINDS or any(workload[:2] in api.embedded_objects for api in policy_apis.values())
+
+
 def assigns_replicas(api: str) -> bool:
     """Return whether an API assigns replicas to clusters, and so knows the autoscalers of its workloads."""
     return not policy_apis[api].embedded_objects

@@ -2,7 +2,7 @@
 
 What does not fit is omitted in this order, and the last line of the comment lists it: the text of manifests, the names of manifests,
 additional reasons, existing findings, all but the most severe new findings, the changes per cluster, the resilience table except its
-summary, all but 20 recorded decisions, the ends of long causes, and finally the rows of the least important moves. Only complete blocks
+summary, all but 20 recorded decisions, the ends of long causes, and finally the least important moves. Only complete blocks
 are omitted, so every code fence and every `<details>` is closed.
 """
 
@@ -35,7 +35,7 @@ def write_markdown(review: Review, limit: int = COMMENT_LIMIT - RESERVED_LENGTH,
     def fits(detail: DetailLevel) -> bool:
         return fits_limit(write(detail), limit)
 
-    # A table row has at least 24 characters.
+    # An entry of a move has at least 24 characters.
     most = DetailLevel(
         len(review.comparison.delivery.rendered), 200, True, 200, True, 200, 50, 5, 20, 100, min(len(data.groups), limit // 24)
     )

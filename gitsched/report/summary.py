@@ -148,7 +148,7 @@ _MOVE_KINDS = (
 
 def is_removed(move: Move) -> bool:
     """Return whether a workload has no cluster any more because the source does not ask for it any more."""
-    return move.intended and not move.after
+    return move.intended and not (move.after or move.preserved)
 
 
 def describe_move_kind(kind: str, number: int) -> str:

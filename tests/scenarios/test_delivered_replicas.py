@@ -13,9 +13,7 @@ import pytest
 import yaml
 
 from gitsched.cli.html_reports import write_plan_page
-from gitsched.model.changes import Move
 from gitsched.model.history import HistoryFilter
-from gitsched.model.scheduling import AtLeast, Unknown
 from gitsched.reconcile import RunResult
 from gitsched.reconcile.output.output_history import open_history
 from gitsched.reconcile.review.comparison import compare_plans
@@ -23,10 +21,13 @@ from gitsched.reconcile.review.fleet_status import read_fleet_status
 from gitsched.reconcile.run import make_review
 from gitsched.report.fleet_status import serialize_fleet_status, write_fleet_status
 from gitsched.report.history import serialize_history
+from gitsched.report.lines import format_key, list_cluster_changes
 from gitsched.report.markdown import write_markdown
 from gitsched.report.page import FleetView, write_page
 from gitsched.report.page.live import LiveView
+from gitsched.report.review import Review
 from gitsched.report.serialization import serialize_review
+from gitsched.report.summary import format_subject, list_summary_rows
 from gitsched.report.text import write_plan
 from tests.builders.knative import ADAPTER
 from tests.scenarios.conftest import Fleet
@@ -187,16 +188,25 @@ def check_html(text: str, output: Output) -> None:
         assert output.select(name, cells.get(name, {})) == wanted, name
 
 
-def check_texts(moves: tuple[Move, ...], texts: Iterable[str]) -> None:
-    """Each number of a single move is in each text, with its mark."""
-    if len(moves) > 2:
-        return  # groups have sums
-    for move in moves:
-        for name, count in {**move.before, **move.after}.items():
-            if count is not None and move.before.get(name) != move.after.get(name):
-                marked = "+" if isinstance(count, AtLeast) else ""
-                number = "?" if isinstance(count, Unknown) else f"{int(count)}{marked}"
-                assert all(number in text for text in texts), (name, number)
+def check_facts(review: Review, text: str, markdown: str, page_html: str) -> None:
+    """Compare the facts that the formats have: what JSON says is in the others, or counted there."""
+    plain = html.unescape(re.sub(r"</?code>|`|\*\*", "", markdown))
+    shown = html.unescape(re.sub(r"</?span[^>]*>", "", page_html))
+    formats = ((text, "-", "->"), (plain, "−", "→"), (shown, "−", "→"))
+    for move in review.moves:
+        for found, minus, arrow in formats:
+            assert format_key(move.key) in found, move.key
+            for change in list_cluster_changes(move)[0]:
+                assert change.format(minus, arrow) in found, (move.key, change, minus)
+    for subject in (*map(format_subject, review.record_changes), *(one.name for one in review.rollouts)):
+        assert all(subject in found for found, *_ in formats), subject
+    for copy in review.retained_copies:
+        assert all(format_key(copy.workload) in found and copy.cluster in found for found, *_ in formats), copy
+    for finding in review.new_findings:
+        assert all(finding.code in found for found, *_ in formats), finding
+        assert finding.severity == "info" or (finding.text in text and finding.text in shown), finding
+    for row in list_summary_rows(review):
+        assert all(row.name in found and row.after in found for found, *_ in formats), row
 
 
 def write_live_html(run: RunResult) -> str:
@@ -222,7 +232,7 @@ def test_every_format_has_the_replicas_of_the_delivered_manifests(fleet: Fleet, 
         plan_html = write_plan_page(compared, review)
         check_html(plan_html, after)
         check_html(write_live_html(run), after)
-        check_texts(review.moves, (write_plan(review, width=10_000), write_markdown(review), html.unescape(plan_html)))
+        check_facts(review, write_plan(review, width=10_000), write_markdown(review), plan_html)
         assert {move.key: (move.before, move.after) for move in run.plan.moves} == {
             move.key: (move.before, move.after) for move in review.moves
         }

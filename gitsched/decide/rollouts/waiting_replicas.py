@@ -13,7 +13,7 @@ from gitsched.apis.replicas import AUTOSCALER_KINDS, count_copy_replicas, identi
 from gitsched.decide.plan_result import HadWorkloads, list_moves
 from gitsched.decide.rollouts.approved_content import ContentReader
 from gitsched.decide.rollouts.delivered_files import DeliveredFiles, FileSet
-from gitsched.decide.scaled_workloads import list_foreign_autoscalers, list_object_keys
+from gitsched.decide.scaled_workloads import list_foreign_autoscalers, list_object_keys, may_scale_others
 from gitsched.decide.workload_files import WorkloadFiles
 from gitsched.model.changes import Move, RetainedCopy
 from gitsched.model.document import Body, Key, workload_sort_key
@@ -58,6 +58,7 @@ class WaitingReplicas:
         for held in (held for record in source.given.records for held in record.held):
             blobs = ((path, source.previous.find_blob(path)) for path in held.paths)
             self._before[held.workload, held.cluster] = {path: ExistingBlob(blob) for path, blob in blobs if blob is not None}
+        self._unseen: frozenset[str] = frozenset()  # clusters without what may be an autoscaler and is removed now
 
     def concern_autoscalers(self, contents: Contents) -> bool:
         """Return whether an autoscaler is among what clusters keep, or kept until this run."""
@@ -73,6 +74,11 @@ class WaitingReplicas:
             for kept, copies in ((contents, self._source.retention.copies), (self._before, self._source.previous.retained))
         )
         others = self._list_others(contents, files)
+        self._unseen = frozenset(
+            cluster
+            for (key, cluster), content in self._before.items()
+            if not content and key not in files and may_scale_others(key)
+        )
         counted = {}
         for key, one in files.items():
             objects = frozenset(list_object_keys(one.outcome, self._policies.variants))
@@ -153,7 +159,8 @@ class WaitingReplicas:
             content = find(files, cluster)
         waits = kept.autoscalers.get(cluster, {}).keys() & objects
         has_own = bool(files.outcome.bundles) or any(one[:2] in AUTOSCALER_KINDS for one in objects)
-        if kept.is_previous and content and not (waits or has_own) and isinstance(target.replicas, AtLeast):
+        is_known = not (waits or has_own) and cluster not in self._unseen
+        if kept.is_previous and content and is_known and isinstance(target.replicas, AtLeast):
             return target  # the record has the minimum of an autoscaler of another workload that did not wait
         return self._count(target, content, kept.list_minima(cluster, known if not kept.is_previous else {}))
 
