@@ -261,6 +261,21 @@ def test_what_ignores_capacity_counts_for_what_follows_it(fleet: Fleet) -> None:
     assert list_bound(fleet, "auth", "mail") == {"auth": {"a": 8}, "mail": {}}
 
 
+@pytest.mark.parametrize(("scheduling", "is_complete"), [(DUPLICATED, False), (AGGREGATED, True)])
+def test_only_what_follows_capacity_needs_a_complete_plan(fleet: Fleet, scheduling: str, is_complete: bool) -> None:
+    policies = policy(DUPLICATED, "fill", selector="{matchLabels: {role: fill}}") + policy(
+        scheduling, "more", selector="{matchLabels: {role: more}}"
+    )
+    fleet.commit({"clusters.yaml": cluster("a", cpu=4), "policy.yaml": policies})
+    fleet.commit({"fill.yaml": deployment("fill", 8, labels="{role: fill}")})
+    fleet.reconcile()
+    fleet.reconcile(1)
+    fleet.commit({"more.yaml": deployment("extra", 1, labels="{role: more}")}, hour=2)
+    run = fleet.reconcile(2)
+    assert run.plan.complete == is_complete
+    assert list_bound(fleet, "extra") == {"extra": {} if is_complete else {"a": 1}}
+
+
 def test_placements_of_another_api_count_for_the_same_cluster(fleet: Fleet) -> None:
     placed = deployment("zeta", 8).replace(
         "namespace: shop, labels: {}",

@@ -71,7 +71,8 @@ def update_capacity(changes: IncrementalChanges) -> CapacityUse:
 
 
 def needs_complete_plan(changes: IncrementalChanges) -> bool:
-    """Return whether only a complete plan can tell what is placed: pods start on a cluster that lacks capacity for all of them."""
+    """Return whether only a complete plan can tell what is placed: pods of a workload that follows capacity start on a cluster that lacks
+    capacity for all that starts there."""
     use, reader = changes.totals.capacity, find_reader(changes.continued.engines, changes.totals.varied.__contains__)
     if reader is None:
         return bool(use.requested)
@@ -81,18 +82,20 @@ def needs_complete_plan(changes: IncrementalChanges) -> bool:
     if not (changes.own | changes.totals.own).isdisjoint((*changes.outcomes, *changes.removed)):
         return True  # the state does not have the objects that are delivered in place of a workload
     started: dict[str, list[EqualPods]] = {}
+    following: dict[str, None] = {}
     for key, outcome in changes.outcomes.items():
         if key in changes.documents:
-            for name, groups in reader.measure_added(outcome, changes.documents[key]).items():
+            pods = reader.measure_added(outcome, changes.documents[key])
+            for name, groups in pods.items():
                 started.setdefault(name, []).extend(groups)
-    if not started:
-        return False
-    if any(copy.cluster in started for copy in changes.totals.retained):
+            position = reader.engine.find_queue_position(changes.documents[key])
+            following |= dict.fromkeys(pods if position is not None and position.follows_capacity else ())
+    if any(copy.cluster in following for copy in changes.totals.retained):
         return True
-    left = sum_by_cluster(_measure_former(changes, reader, changes.removed))
-    for name, pods in started.items():
+    left = sum_by_cluster(_measure_former(changes, reader, changes.removed)) if following else {}
+    for name in following:
         staying = add_requests((requested[name], _negate(left.get(name, {}))))
-        if find_lack(reduce_capacity(clusters[name], staying, use.placed.get(name, ())), pods):
+        if find_lack(reduce_capacity(clusters[name], staying, use.placed.get(name, ())), started[name]):
             return True
     return False
 
