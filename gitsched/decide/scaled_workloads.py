@@ -43,7 +43,7 @@ def count_scaled(outcomes: dict[Key, Outcome], templates: Mapping[Key, Document]
     changed = {
         key: count_delivered(templates[key], _forget_counts(outcome), snapshot, minima=minima)
         for key, outcome in outcomes.items()
-        if not assigns_replicas(outcome.api)
+        if not knows_autoscalers(outcome)
         and outcome.state != "stale"
         and not wanted.isdisjoint(list_object_keys(outcome, snapshot.variants))
     }
@@ -55,16 +55,16 @@ def may_scale_others(workload: Key) -> bool:
     return workload[:2] in AUTOSCALER_KINDS or any(workload[:2] in api.embedded_objects for api in policy_apis.values())
 
 
-def assigns_replicas(api: str) -> bool:
-    """Return whether an API assigns replicas to clusters, and so knows the autoscalers of its workloads."""
-    return not policy_apis[api].embedded_objects
+def knows_autoscalers(outcome: Outcome) -> bool:
+    """Return whether the API of a workload assigns its replicas, and so knows its autoscaler. It knows none of the objects of a Bundle."""
+    return not policy_apis[outcome.api].embedded_objects and not outcome.bundles
 
 
 def list_foreign_autoscalers(
     outcome: Outcome, template: Document, variants: TemplateVariants, find_outcome: Callable[[Key], Outcome | None]
 ) -> Iterator[tuple[str, Key, int]]:
     """Yield for each autoscaler that an outcome brings into a cluster the cluster, the workload that it scales, and the minimum. Those of
-    objects of the same workload are left out, and of workloads whose API assigns replicas: it knows them."""
+    objects of the same workload are left out, and of workloads whose API knows them."""
     is_template = outcome.manifests is None and not outcome.bundles
     if is_template and outcome.key[:2] not in AUTOSCALER_KINDS:
         return
@@ -77,7 +77,7 @@ def list_foreign_autoscalers(
             objects = _list_objects(outcome, target.cluster, variants)
         for key, low in _list_scaled(objects):
             other = find_outcome(key)
-            if other is None or not assigns_replicas(other.api):
+            if other is None or not knows_autoscalers(other):
                 yield target.cluster, key, low
 
 

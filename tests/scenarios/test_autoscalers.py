@@ -231,3 +231,20 @@ def test_parts_are_at_least_one_and_add_up(total: int, votes: list[int]) -> None
     parts = _divide(total, votes)
     assert min(parts) >= min(total, 1)
     assert sum(parts) == (max(total, len(votes)) if total else 0)
+
+
+def test_an_autoscaler_in_another_bundle_counts_with_its_minimum(fleet: Fleet) -> None:
+    bundles = "".join(
+        f"---\napiVersion: gitsched.io/v1alpha1\nkind: Bundle\nmetadata: {{name: {name}}}\nspec: {{path: {name}}}\n"
+        for name in ("web", "scaler")
+    )
+    files = {"web/web.yaml": FOUR, "scaler/hpa.yaml": HPA, "bundles.yaml": bundles, "cluster.yaml": cluster("ash")}
+    fleet.commit({**files, "policy.yaml": policy("ash", kind="Bundle").replace("apps/v1", "gitsched.io/v1alpha1")})
+    for hour, text in enumerate((FOUR, FOUR.replace("replicas: 4", "replicas: 6"))):
+        fleet.commit({"web/web.yaml": text}, hour=hour)
+        moves = {move.key.name: move for move in fleet.reconcile(hour).plan.moves}
+        if hour:
+            assert moves == {}, "the autoscaler sets the replicas"
+        else:
+            assert str(moves["web"].after["ash"]) == "3+"
+    assert fleet.binding("web-bundle")["spec"]["clusters"] == [{"name": "ash", "replicas": 6}]

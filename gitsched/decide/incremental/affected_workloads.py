@@ -12,7 +12,7 @@ from gitsched.decide.incremental.changed_namespaces import concerns_protected
 from gitsched.decide.incremental.incremental_changes import IncrementalChanges
 from gitsched.decide.plan_result import list_moves
 from gitsched.decide.rendered_tree import BlobLookup, RenderCache, render_workload
-from gitsched.decide.scaled_workloads import assigns_replicas, list_foreign_autoscalers
+from gitsched.decide.scaled_workloads import knows_autoscalers, list_foreign_autoscalers
 from gitsched.decide.workload_decision import decide_workload, is_unchanged
 from gitsched.decide.workload_files import WorkloadFiles
 from gitsched.model.document import workload_sort_key
@@ -101,7 +101,7 @@ def _may_be_scaled_by_others(changes: IncrementalChanges) -> bool:
         if next(scaled, None) is not None:
             return True
     new = [key for key in changes.outcomes if rows.read_workload(key) is None]
-    if not all(assigns_replicas(changes.outcomes[key].api) for key in new):
+    if not all(knows_autoscalers(changes.outcomes[key]) for key in new):
         return any(key[:2] in AUTOSCALER_KINDS for key in (*rows.template_index, *documents))
     return False
 
