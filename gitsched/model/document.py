@@ -205,6 +205,7 @@ _unversioned_groups: dict[str, str] = {}
 _secret_fields: set[str] = set()
 _config_map_data: dict[str, str] = {}
 _templates: set[tuple[str, str]] = set()
+_priority_classes: dict[tuple[str, str], tuple[str, ...]] = {}
 
 
 class ApiKinds(NamedTuple):
@@ -213,7 +214,8 @@ class ApiKinds(NamedTuple):
     `groups` are its API groups: their kinds are namespaced unless they are in `cluster_scoped`. Documents of the `unversioned_groups` have
     the member `api` in place of apiVersion; the text is what their schemas have as version. `secret_fields` are members of documents
     whose content is never written or shown. `config_map_data` are keys of ConfigMaps that the API reads, with the name of the ConfigMap.
-    `templates` are kinds of its groups that the API does not read: policies select them like any other object.
+    `templates` are kinds of its groups that the API does not read: policies select them like any other object. `priority_classes` are
+    the fields in which kinds of policies name the PriorityClass by which their workloads are decided before others.
     """
 
     groups: frozenset[str] = frozenset()
@@ -222,6 +224,7 @@ class ApiKinds(NamedTuple):
     secret_fields: frozenset[str] = frozenset()
     config_map_data: Mapping[str, str] = {}
     templates: frozenset[tuple[str, str]] = frozenset()
+    priority_classes: Mapping[tuple[str, str], tuple[str, ...]] = {}
 
 
 def add_kinds(kinds: ApiKinds) -> None:
@@ -232,7 +235,13 @@ def add_kinds(kinds: ApiKinds) -> None:
     _secret_fields.update(kinds.secret_fields)
     _config_map_data.update(kinds.config_map_data)
     _templates.update(kinds.templates)
+    _priority_classes.update(kinds.priority_classes)
     parse_api_group.cache_clear()
+
+
+def find_priority_class(group: str, kind: str) -> tuple[str, ...]:
+    """Return the field in which a kind of policies names a PriorityClass; () if it has none."""
+    return _priority_classes.get((group, kind), ())
 
 
 def is_unread_kind(group: str, kind: str) -> bool:

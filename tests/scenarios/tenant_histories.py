@@ -18,7 +18,7 @@ spec:
 RULES = {
     "blue": "",
     "green": "  clusters: {names: [ams, ber, cph]}\n  limits: {replicas: %d}\n",
-    "red": "  clusters: {matchLabels: {zone: east}}\n  policies: Cluster\n",
+    "red": "  clusters: {matchLabels: {zone: east}}\n  policies: Cluster\n  priorityClasses: [system-*]\n",
 }
 OWN_POLICY = """\
 apiVersion: policy.karmada.io/v1alpha1
@@ -42,7 +42,8 @@ NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata: {name: %s, labels: {numb
 ALLOWED = {"blue": CLUSTERS[:4], "green": CLUSTERS[:3], "red": ("ams", "cph")}
 KEPT_RULES = ("own policy", "add", "cluster")
 """Kinds of commits that keep to the rules, each of which is planned from the state of the last run."""
-BREAKING = ("foreign", "forbidden", "tenant", "platform's", "too many", "merge", "move", "rename")
+BREAKING = ("foreign", "forbidden", "tenant", "platform's", "priority", "too many", "merge", "move", "rename")
+PRIORITY = "  schedulePriority: {priorityClassSource: KubePriorityClass, priorityClassName: system-node-critical}\n"
 
 
 class TenantHistory(PlainHistory):
@@ -106,5 +107,6 @@ class TenantHistory(PlainHistory):
             },
             "tenant comment": {f"tenants/{team}.yaml": f"# {dice.randrange(99)}\n{self._write_tenant(team)}"},
             "platform's": {f"{team}-more.yaml": dice.choice((None, text.replace(f"namespace: {team}", f"namespace: {other}")))},
+            "priority": {f"{team}/own.yaml": f"{self._write_own_policy(team)}{PRIORITY}"},
             "too many": {path: text.replace("replicas: ", "replicas: 9")},
         }

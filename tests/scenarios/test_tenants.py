@@ -34,6 +34,7 @@ RULES = {
     "tenant-cluster": "clusters:",
     "tenant-kind": ("spec:", "clusterKinds:", "paths:"),
     "tenant-limit": ("20,", '"4"'),
+    "tenant-priority": "spec:",
     "tenant-read": "spec:",
     "tenant-identity": ("spec:", "paths:"),
 }

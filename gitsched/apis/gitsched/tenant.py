@@ -49,6 +49,7 @@ class Tenant(NamedTuple):
     limits: TenantLimits = TenantLimits()
     reads: tuple[str, ...] = ()
     precedence: int = 0
+    priority_classes: tuple[str, ...] = ()
     location: Location | None = None
     closed: str = ""
     fields: Mapping[str, tuple[int, int]] = {}
@@ -102,6 +103,10 @@ class Tenant(NamedTuple):
             for rule in self.cluster_kinds
         )
 
+    def allows_priority_class(self, name: str) -> bool:
+        """Return whether policies of the tenant may name a PriorityClass."""
+        return not self.closed and any(fnmatchcase(name, pattern) for pattern in self.priority_classes)
+
     def allows_cluster(self, cluster: ClusterMetadata) -> bool:
         """Return whether objects of the tenant may be placed in a cluster."""
         return not self.closed and self.clusters.matches(cluster)
@@ -136,6 +141,7 @@ def parse_tenant(body: Body, location: Location | None = None) -> Tenant:
         TenantLimits(replicas if type(replicas) is int else None, requests),
         tuple(dict.fromkeys(map(normalize_path, _read_texts(spec.get("reads"))))),
         precedence if type(precedence) is int else 0,
+        _read_texts(spec.get("priorityClasses")),
         location,
     )
 

@@ -15,6 +15,7 @@ from gitsched.apis.karmada.names import (
     CUSTOMIZATION,
     GROUPS,
     INTERPRETER_WEBHOOK,
+    POLICY,
     POLICY_GROUP,
     REBALANCER,
     RECORD_KINDS,
@@ -73,7 +74,10 @@ API = PolicyAPI(
                 ("search.karmada.io", "ResourceRegistry"),
                 (WORK_GROUP, CLUSTER_BINDING),
             }
-        )
+        ),
+        priority_classes=dict.fromkeys(
+            ((POLICY_GROUP, POLICY), (POLICY_GROUP, CLUSTER_POLICY)), ("spec", "schedulePriority", "priorityClassName")
+        ),
     ),
     active_records=RECORD_KINDS,
     settings=SETTINGS,

@@ -14,8 +14,8 @@ from gitsched.decide.catalog import DEFINITION_KINDS, KindScopes, KustomizedDocu
 from gitsched.decide.registry import reserved_groups
 from gitsched.kinds.table import is_namespaced as is_namespaced_by_table
 from gitsched.model.delivery import DELIVERING_KINDS
-from gitsched.model.document import Document, Key, get_field, is_namespaced, is_unread_kind, parse_api_group
-from gitsched.model.finding import Finding, locate_origin
+from gitsched.model.document import Document, Key, find_priority_class, get_field, is_namespaced, is_unread_kind, parse_api_group
+from gitsched.model.finding import FieldOrigin, Finding, Pointer, locate_origin
 from gitsched.model.tenants import TENANT, TENANT_KIND
 from gitsched.model.tool_groups import ARGO_GROUP, KUSTOMIZE_GROUP, OTHER_DELIVERY_GROUPS, TOOL_GROUPS
 from gitsched.model.variants import BUNDLE_KIND, MANIFESTS
@@ -30,6 +30,7 @@ _DELIVERY_KINDS: Final = {
 }
 """The kinds that deliver Bundles, by spec.delivery."""
 _DOCUMENT_CODES: Final = ("tenant-kind", "tenant-namespace")
+_PRIORITY: Final = "tenant-priority"
 _ARGO_KINDS: Final = frozenset(("Application", "ApplicationSet", "AppProject"))
 
 
@@ -47,13 +48,15 @@ class OwnedDocument(NamedTuple):
 
 class Violation(NamedTuple):
     """A rule that an object breaks: the code of the finding, what the Tenant does not allow, what to do, and the field of the Tenant that
-    has the rule, as a dotted path: without a rule of its own, that which makes the object one of the tenant."""
+    has the rule, as a dotted path: without a rule of its own, that which makes the object one of the tenant. `pointer` is the field of the
+    object that breaks it; () if it is the whole object."""
 
     code: str
     tenant: Tenant
     message: str
     cure: str
     field: str = "spec.paths"
+    pointer: Pointer = ()
 
     @property
     def text(self) -> str:
@@ -79,10 +82,11 @@ def admit(
     """Return the documents that count. `parts` are documents that kustomizations change, `kinds` the scopes that settings declare.
 
     An object that several owners define belongs to the platform, else to the Tenant of the highest precedence, else to the first by name.
+    A policy whose priority its Tenant does not allow counts as broken, so that its workloads stay where they are.
     """
     scopes = _TenantScopes([owned.document for owned in documents if not owned.rules], kinds)
     findings: list[Finding] = []
-    admitted: dict[int, Key] = {}
+    admitted: dict[int, RawDocument] = {}
     for owned in documents:
         if not owned.rules or owned.document.kind not in DEFINITION_KINDS:
             continue
@@ -100,17 +104,17 @@ def admit(
             continue
         key = scopes.resolve(owned)
         violation = find_violation(owned.document, key, owned.rules)
-        if violation is None:
+        if violation is None or violation.code == _PRIORITY:
             holder, first = holders.setdefault(relative_path(key), (owned.owner, owned.document))
             if holder != owned.owner:
                 violation = _make_conflict(owned, key, holder, first)
             else:
-                admitted[index] = key
+                admitted[index] = owned.document if violation is None else owned.document._replace(broken=True)
                 if owned.rules:
                     owners[key] = owned.owner
         if violation is not None:
             findings.append(_make_finding(owned.document, violation))
-    kept = tuple(owned.document for index, owned in enumerate(documents) if index in admitted)
+    kept = tuple(admitted[index] for index in sorted(admitted))
     found = tuple(_admit_parts(parts, scopes, holders, owners))
     return Admission(kept, Tenancy(paths, owners), tuple(findings), found)
 
@@ -200,19 +204,20 @@ class _TenantScopes:
 def find_violation(document: RawDocument, key: Key, rules: Iterable[Tenant]) -> Violation | None:
     """Return the first rule that an object breaks; None if all Tenants allow it."""
     for tenant in rules:
-        found = _check_object(document, key, tenant)
+        found = _check_object(document, key, tenant) or _check_priority(document, key, tenant)
         if found is not None:
-            return Violation(found.code, tenant, found.subject, found.cure, found.field)
+            return Violation(found.code, tenant, found.subject, found.cure, found.field, found.pointer)
     return None
 
 
 class _Refusal(NamedTuple):
-    """What a Tenant does not allow, the cure, and the field that says so."""
+    """What a Tenant does not allow, the cure, the field that says so, and the field of the object that is about."""
 
     code: str
     subject: str
     cure: str
     field: str = "spec.paths"
+    pointer: Pointer = ()
 
 
 def _check_object(document: RawDocument, key: Key, tenant: Tenant) -> _Refusal | None:
@@ -273,6 +278,18 @@ def _check_object(document: RawDocument, key: Key, tenant: Tenant) -> _Refusal |
     return _Refusal("tenant-kind", f"the kind of {key}", cure, field)
 
 
+def _check_priority(document: RawDocument, key: Key, tenant: Tenant) -> _Refusal | None:
+    """Return the PriorityClass of a policy if a Tenant does not allow it."""
+    pointer = find_priority_class(key.group, key.kind)
+    name = get_field(document.body, *pointer) if pointer else None
+    if not isinstance(name, str) or not name or tenant.allows_priority_class(name):
+        return None
+    names = ", ".join(tenant.priority_classes) or "none"
+    subject = f"PriorityClass {name} in {'.'.join(pointer[:-1])} of {key}: its PriorityClasses are {names}"
+    cure = "workloads of this policy stay where they are, and new ones wait; name another class or none, or add it to spec.priorityClasses"
+    return _Refusal(_PRIORITY, subject, cure, "spec.priorityClasses", pointer)
+
+
 def _may_deliver(tenant: Tenant, delivery: str) -> bool:
     """Return whether a delivery tool may build Bundles of a tenant: with the rights of the tool, and in ways that depend on the cluster."""
     kinds = _DELIVERY_KINDS.get(delivery, ())
@@ -296,9 +313,9 @@ def _make_conflict(owned: OwnedDocument, key: Key, holder: str, first: RawDocume
 
 
 def _make_finding(document: RawDocument, violation: Violation) -> Finding:
-    location = locate_origin(document.origin) if document.origin is not None else None
-    resource = (document.kind, document.namespace, document.name)
-    return Finding("error", violation.code, violation.text, location, resource)
+    origin, resource = document.origin, (document.kind, document.namespace, document.name)
+    location, field = (locate_origin(origin), FieldOrigin(origin, violation.pointer)) if origin is not None else (None, None)
+    return Finding("error", violation.code, violation.text, location, resource, field if violation.pointer else None)
 
 
 def _name_path(document: RawDocument) -> str:

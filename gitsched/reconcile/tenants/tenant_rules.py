@@ -18,7 +18,18 @@ RulePositions = Mapping[str, tuple[int, int]]
 """Line and column of fields, by their dotted path in the document."""
 LocateRules = Callable[[Body, Origin | None], RulePositions]
 
-_FIELDS: Final = ("paths", "namespaces", "kinds", "clusterKinds", "clusters", "policies", "limits", "reads", "precedence")
+_FIELDS: Final = (
+    "paths",
+    "namespaces",
+    "kinds",
+    "clusterKinds",
+    "clusters",
+    "policies",
+    "priorityClasses",
+    "limits",
+    "reads",
+    "precedence",
+)
 _MAX_ENTRIES: Final = 100
 """Entries of one list or mapping that are located."""
 
