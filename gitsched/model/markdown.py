@@ -9,7 +9,7 @@ CELL_LIMIT = 200
 # None of these has a meaning in a code span, neither to Markdown nor to the forge (mentions, issue numbers, emoji).
 _SAFE_CODE = re.compile(r"""[A-Za-z0-9._/:,=+@#~ (){}\[\]"'>−→-]*[A-Za-z0-9._/:,=+@#~(){}\[\]"'>−→-]""")
 # None of these is markup, an entity, math or a link, in neither GitHub's nor GitLab's dialect.
-_SAFE_TEXT = re.compile(r"""['"(]*[+-]?[A-Za-z0-9][A-Za-z0-9.,;:/=+%'"()-]*|[->=+/→−]{1,2}|%[).,;]*""")
+_SAFE_TEXT = re.compile(r"""['"(]*[+-]?[A-Za-z0-9][A-Za-z0-9.,;:/=+%'"()-]*\??|[->=+/→−]{1,2}|%[).,;]*""")
 _AUTOLINK = re.compile(r"://|www\.|:[^:]+:|^GH-\d|^[0-9a-fA-F]{7,40}$", re.IGNORECASE)
 _BACKTICKS = re.compile("`+")
 _MARKUP = re.compile(r"[^A-Za-z0-9 ,=+−→-]")

@@ -19,6 +19,7 @@ HELD_SHOWN = 20
 """The number of held workloads that are printed; JSON contains all."""
 RETAINED_SHOWN = 20
 """The number of workloads that only history keeps in place that are printed."""
+_WITHOUT_DATA = " without its data; save or copy the data, then "
 
 
 def describe_held(held: Mapping[Key, HeldPlacement], shown: int = HELD_SHOWN) -> list[str]:
@@ -40,7 +41,7 @@ def describe_held_workload(key: Key, held: HeldPlacement) -> tuple[str, str]:
     why = "; ".join(filter(None, causes))
     return (
         f"{format_key(key)} is held on {format_clusters(held.clusters)}: {held.reason}; {why}",
-        f"  when released: {format_clusters(held.wanted)}; {describe_release(key, held)}",
+        f"  when released: {format_clusters(held.wanted)}{_WITHOUT_DATA if held.data else '; '}{describe_release(key, held)}",
     )
 
 

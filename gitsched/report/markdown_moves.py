@@ -56,15 +56,15 @@ def _write_entry(group: MoveGroup, line: int) -> str:
         move = group.moves[0]
         name = format_code(format_key(move.key))
         clusters = ", ".join(map(format_code, format_cluster_changes(move, minus="−", arrow="→")))
-        replicas, noun = format_replica_change(move), " replicas"
+        replicas = format_replica_change(move)
+        changes = f"{replicas} replicas" if "->" in replicas else ""
     else:
         left, joined = list_group_clusters(group)
         signs = ("", "") if group.kind == "resized" else ("− ", "+ ")
         parts = ((signs[0], frozenset[str]() if group.kind == "resized" else left), (signs[1], joined))
         name = f"**{describe_group_kind(group)}**: {_write_names(group)}"
         clusters = ", ".join(format_code(f"{each}{format_ranges(found)}") for each, found in parts if found)
-        replicas, noun = describe_group_replicas(group), ""
-    changes = f"{replicas}{noun}" if "->" in replicas else ""
+        changes = describe_group_replicas(group)
     text = "; ".join(filter(None, (f"{name}: {clusters}", _mark_fewer(changes, fewer=group.shrinking))))
     return "\\\n  ".join(filter(None, (f"- {sign} {text}", reason)))
 

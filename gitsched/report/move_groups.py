@@ -96,7 +96,13 @@ def group_moves(moves: Sequence[Move], *, each: bool = False) -> list[MoveGroup]
     rank = {id(move): position for position, move in enumerate(ordered)}
     return sorted(
         groups,
-        key=lambda group: (MOVE_ORDER.index(group.kind), group.is_single, -len(group.moves), rank[id(group.moves[0])]),
+        key=lambda group: (
+            MOVE_ORDER.index(group.kind),
+            not group.shrinking,
+            group.is_single,
+            -len(group.moves),
+            rank[id(group.moves[0])],
+        ),
     )
 
 
@@ -145,11 +151,15 @@ def list_group_clusters(group: MoveGroup) -> tuple[frozenset[str], frozenset[str
 
 
 def describe_group_replicas(group: MoveGroup) -> str:
-    """Return the sums of replicas before and after, if they differ while the workloads run on: "320 -> 160 replicas"."""
+    """Return the sums of replicas before and after, if they differ while the workloads run on: "320 -> 160 replicas".
+
+    Workloads that only leave clusters and have as many replicas as before in the others: "20 replicas as before"."""
     sums = [sum_replicas(move) for move in group.moves]
     earlier, later = (total_replicas(pair[side] for pair in sums) for side in (0, 1))
     running = group.kind in ("moved", "left", "resized")
-    return f"{earlier:,} -> {format_count(later, 'replica')}" if running and earlier != later else ""
+    if running and earlier != later:
+        return f"{earlier:,} -> {format_count(later, 'replica')}"
+    return f"{format_count(later, 'replica')} as before" if group.kind == "left" and later else ""
 
 
 def format_flow(flow: Flow, kind: str) -> str:

@@ -38,8 +38,8 @@ class ComparisonBase(NamedTuple):
     """What a plan is compared with: the output branch, or the plan of another commit on top of the same output branch.
 
     `commit` is "" for the output branch; `name` is the revision as given on the command line. `states` counts workloads by state;
-    `findings` are the findings of the base. Both are None if unknown, as before the first placement. `merged` is true if the source
-    did not contain the base commit, so that the merge of the two was planned.
+    `findings` are the findings of the base; `unclaimed` counts the objects that no policy selects. All are None if unknown, as before
+    the first placement. `merged` is true if the source did not contain the base commit, so that the merge of the two was planned.
     """
 
     commit: str = ""
@@ -47,6 +47,7 @@ class ComparisonBase(NamedTuple):
     merged: bool = False
     states: Mapping[str, int] | None = None
     findings: Sequence[Finding] | None = None
+    unclaimed: int | None = None
 
 
 class DeliveryChanges(NamedTuple):
@@ -142,11 +143,16 @@ class Review(NamedTuple):
         return new
 
     @property
+    def more_unclaimed(self) -> int:
+        """How many more objects than in the base no policy selects; 0 if it is not known."""
+        return 0 if self.base.unclaimed is None else max(self.unclaimed - self.base.unclaimed, 0)
+
+    @property
     def has_news(self) -> bool:
-        """Whether the output, settings or findings change, or what the change does is refused or withheld."""
+        """Whether the output, settings or findings change, what the change does is refused or withheld, or more objects have no policy."""
         changes = (self.changed, self.moves, self.record_changes, self.setting_changes, self.refused, self.withheld.moves)
         losses = getattr(self.resilience, "impact_changes", ())
-        return any(changes) or bool(self.new_findings or self.fixed_count or losses)
+        return any(changes) or bool(self.new_findings or self.fixed_count or losses or self.more_unclaimed)
 
     @property
     def fixed_count(self) -> int:

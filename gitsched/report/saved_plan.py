@@ -120,6 +120,7 @@ def _read_review(plan: Mapping[str, Any], omitted: int) -> Review:
             merged=_check(base["merged"], bool),
             states=None if changed is None else {state: _check(changed[state], int) for state in WORKLOAD_STATES},
             findings=known if any(entry["new"] is not None for entry in plan["findings"]) else None,
+            unclaimed=None if base["unclaimed"] is None else _check(base["unclaimed"], int),
         ),
         comparison=OutputComparison(
             digest=_check(plan["digest"], str),

@@ -77,6 +77,7 @@ def serialize_review(review: Review) -> dict[str, Any]:
             "workloads": None
             if review.base.states is None
             else {state: review.base.states.get(state, 0) for state in WORKLOAD_STATES},
+            "unclaimed": review.base.unclaimed,
         },
         "digest": review.comparison.digest,
         "reviewed": list(review.review_messages),

@@ -16,6 +16,7 @@ from gitsched.report.lines import (
     format_revision,
     list_limited,
     shrinks,
+    sum_replicas,
 )
 
 if TYPE_CHECKING:
@@ -119,8 +120,8 @@ def summarize_moves(moves: Sequence[Move], workloads: int = 0) -> str:
     """
     if not moves:
         return ""
-    counts = Counter("removed" if is_removed(move) else classify_move(move) for move in moves)
-    shrinking = sum(shrinks(move) for move in moves if classify_move(move) == "resized")
+    counts = Counter(map(_classify_summarized, moves))
+    shrinking = Counter(_classify_summarized(move) for move in moves if shrinks(move))
     parts: list[str] = []
     for kind, one, many in _MOVE_KINDS:
         number = counts[kind]
@@ -129,15 +130,31 @@ def summarize_moves(moves: Sequence[Move], workloads: int = 0) -> str:
         subject = f"{number:,}"
         if not parts:
             subject = f"{number:,} of {format_count(workloads, 'workload')}" if workloads else format_count(number, "workload")
-        fewer = "" if kind != "resized" or not shrinking else _FEWER if shrinking == number else f" ({shrinking:,}{_FEWER})"
+        fewer = _describe_fewer(kind, shrinking[kind], number)
         parts.append(f"{subject} {one if number == 1 else many}{fewer}")
     return ", ".join(parts)
 
 
-_FEWER = " to fewer replicas"
+def _classify_summarized(move: Move) -> str:
+    if is_removed(move):
+        return "removed"
+    kind = classify_move(move)
+    return "stopped" if kind == "resized" and shrinks(move) and not sum_replicas(move)[1] else kind
+
+
+def _describe_fewer(kind: str, shrinking: int, number: int) -> str:
+    """Return that `shrinking` of so many workloads run on with fewer replicas."""
+    if not shrinking or kind == "stopped":
+        return ""
+    if kind != "resized":
+        return f" ({shrinking:,} with fewer replicas)"
+    return " to fewer replicas" if shrinking == number else f" ({shrinking:,} to fewer replicas)"
+
+
 _MOVE_KINDS = (
     ("moved", "moves", "move"),
     ("left", "only leaves clusters", "only leave clusters"),
+    ("stopped", "scales to 0 replicas", "scale to 0 replicas"),
     ("resized", "scales", "scale"),
     ("first", "is placed for the first time", "are placed for the first time"),
     ("kept", "is kept in its clusters", "are kept in their clusters"),
@@ -191,6 +208,9 @@ _NOTHING = "nothing changes"
 def _describe_other_changes(review: Review) -> str:
     if review.comparison.delivery.files:
         return "rendered manifests change"
+    if review.more_unclaimed:
+        more = review.more_unclaimed
+        return f"{more:,} more {'object is' if more == 1 else 'objects are'} selected by no policy"
     if review.changed:
         return "only status records change"
     return "settings change" if review.setting_changes else _NOTHING
@@ -284,8 +304,10 @@ def list_summary_rows(review: Review, counts: MoveCounts | None = None) -> list[
         after, before = review.states[state], previous.get(state, 0) if previous is not None else None
         if after or before:
             rows.append(SummaryRow(name, "" if before is None else f"{before:,}", f"{after:,}"))
+    if review.base.unclaimed not in (None, review.unclaimed):
+        rows.append(SummaryRow("objects that no policy selects", f"{review.base.unclaimed:,}", f"{review.unclaimed:,}"))
     files = review.comparison.delivery.files
-    return [*rows, SummaryRow("changed files", "", f"{files:,}")] if files else rows
+    return [*rows, SummaryRow("changed manifest files", "", f"{files:,}")] if files else rows
 
 
 def format_cluster_deltas(counts: MoveCounts, *, gaining: bool) -> str:

@@ -119,7 +119,9 @@ def make_large_fleet() -> str:
 
 def test_moves_are_listed_and_a_cell_opens_its_explanation(example: str, show: Open) -> None:
     page = show(example)
-    assert page.title().startswith("7 of 22 workloads move, 4 only leave clusters, 0 become unplaced, 1 held: commit ")
+    assert page.title().startswith(
+        "7 of 22 workloads move (1 with fewer replicas), 4 only leave clusters (1 with fewer replicas), 0 become unplaced, 1 held: commit "
+    )
     assert page.get_by_role("row", name="Deployment shop/cart").first.inner_text().split("\n")[0].startswith("Deployment shop/cart")
     cell = page.get_by_role("gridcell", name="nimbus-eu-central-1: +4, new").first
     cell.click()
@@ -142,6 +144,7 @@ def test_a_stateful_workload_that_is_held_is_named_with_its_release(example: str
     text = show(example).locator("main, body").first.inner_text()
     assert "Held: 1 workload with data stays until released." in text
     assert "StatefulSet payments/ledger is held on fra-prod-1 3: a taint evicts it from fra-prod-1" in text
+    assert "when released: dub-prod-1 3 without its data; save or copy the data, then add the trailer" in text
     assert "Gitsched-Release: payments/ledger" in text
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gitsched.model.changes import Cause, Move
 from gitsched.model.document import Key
 from gitsched.model.finding import Finding, Location, count_shown, format_names
-from gitsched.report.move_groups import group_moves
+from gitsched.report.move_groups import describe_group, group_moves
 from gitsched.report.name_ranges import format_ranges
 from gitsched.report.review import Review
 from gitsched.report.text import write_plan, write_run
@@ -165,3 +165,15 @@ def test_a_list_leaves_out_nothing_or_at_least_three_entries(total: int, limit: 
     named = format_names([f"x{number}" for number in range(total)], limit)
     assert named.count("x") == total - hidden
     assert (f" and {hidden} more" in named) == bool(hidden)
+
+
+def test_workloads_with_fewer_replicas_are_first_among_those_that_only_leave_clusters() -> None:
+    causes = Cause("Cluster/c000 removed"), tainted(0)
+    spread = [move(n, {"c000": 2, "c001": 2}, {"c001": 4}, causes[0]) for n in range(4)]
+    fewer = [move(n, {"c000": 2, "c001": 2}, {"c001": 2}, causes[0]) for n in range(4, 7)]
+    single = move(7, {"c000": 2, "c001": 2}, {"c001": 1}, causes[1])
+    assert list(map(describe_group, group_moves([*spread, *fewer, single]))) == [
+        "3 workloads only leave clusters: from c000, 12 -> 6 replicas",
+        "1 workload only leaves clusters: from c000, 4 -> 1 replica",
+        "4 workloads only leave clusters: from c000, 16 replicas as before",
+    ]

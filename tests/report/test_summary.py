@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from gitsched.model.changes import Move
 from gitsched.model.document import Key
 from gitsched.report.lines import classify_move, format_replica_change
-from gitsched.report.summary import count_moves, format_cluster_deltas, summarize_moves
+from gitsched.report.review import ComparisonBase, Review
+from gitsched.report.summary import count_moves, format_cluster_deltas, format_headline, list_summary_rows, summarize_moves
+from tests.tables import each_row
 
 placements = st.dictionaries(st.sampled_from("abc"), st.none() | st.integers(0, 9), max_size=3)
 moves = st.lists(
@@ -46,4 +48,26 @@ def test_kinds_of_moves_and_their_descriptions() -> None:
     assert [classify_move(move) for move in (lost, first, resized, moved)] == ["lost", "first", "resized", "moved"]
     assert [format_replica_change(move) for move in (lost, first, resized, moved)] == ["4 -> 0", "", "4 -> 6", "4"]
     assert summarize_moves([moved, lost], 9) == "1 of 9 workloads moves, 1 becomes unplaced"
+    left, stopped = Move(key, {"a": 4, "b": 4}, {"b": 4}, ""), Move(key, {"a": 4}, {"a": 0}, "")
+    assert summarize_moves([moved, left, stopped]) == (
+        "1 workload moves, 1 only leaves clusters (1 with fewer replicas), 1 scales to 0 replicas, 0 become unplaced"
+    )
     assert format_cluster_deltas(count_moves([moved, resized]), gaining=True) == "b (+1 workload, +4 replicas), a (+2 replicas)"
+
+
+@each_row(
+    ("before", "after", "row", "headline"),
+    [
+        (3, 4, ["3 -> 4"], "No workload moves, 1 more object is selected by no policy"),
+        (3, 5, ["3 -> 5"], "No workload moves, 2 more objects are selected by no policy"),
+        (4, 3, ["4 -> 3"], "No changes"),
+        (3, 3, [], "No changes"),
+        (None, 3, [], "No changes"),
+    ],
+)
+def test_a_new_object_that_no_policy_selects_is_news(before: int | None, after: int, row: list[str], headline: str) -> None:
+    base = ComparisonBase("d" * 40, "main", False, {}, (), before)
+    review = Review("c" * 40, "placements", before="b" * 40, unclaimed=after, base=base)
+    rows = [f"{row.before} -> {row.after}" for row in list_summary_rows(review) if row.name == "objects that no policy selects"]
+    assert (rows, format_headline(review)) == (row, headline)
+    assert review.has_news == (before is not None and after > before)

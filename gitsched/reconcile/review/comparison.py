@@ -133,6 +133,7 @@ def _compare_with_output(context: RunContext, fetched: Fetched, comparer: Commit
             base=ComparisonBase(
                 states=_read_state_counts(record) if record else None,
                 findings=record.findings if record else None,
+                unclaimed=record.unclaimed if record else None,
             ),
             moves=moves,
             comparison=OutputComparison(
@@ -200,7 +201,9 @@ def _compare_with_base(
         make_review(run)._replace(
             source_name="" if settings.worktree else revision,
             changed=before.tree != run.tree,
-            base=ComparisonBase(base.oid, name, planned is not head, before.plan.state_counts, before.plan.findings),
+            base=ComparisonBase(
+                base.oid, name, planned is not head, before.plan.state_counts, before.plan.findings, before.plan.unclaimed
+            ),
             moves=moves,
             comparison=OutputComparison(
                 digest=compute_plan_digest(moves, files, records),
