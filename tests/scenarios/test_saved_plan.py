@@ -67,7 +67,7 @@ def saved(fleet: Fleet, run: Run, tmp_path: Path) -> Path:
 def test_a_saved_plan_is_shown_again_and_carried_out_once(fleet: Fleet, run: Run, saved: Path) -> None:
     plan = json.loads(saved.read_text())["plan"]
     assert json.loads(run("plan", "--show", str(saved), "-o", "json")[1]) == plan
-    assert "| `~` | `Deployment shop/web` | `− one 2`, `+ two 2` |" in run("plan", "--show", str(saved), "-o", "markdown")[1]
+    assert "- `~` `Deployment shop/web`: `− one 2`, `+ two 2`" in run("plan", "--show", str(saved), "-o", "markdown")[1]
 
     code, text, _ = run("reconcile", "--plan", str(saved))
     assert (code, fleet.where("shop/deployment-web")) == (0, ["two"])
