@@ -188,7 +188,7 @@ def test_two_bad_edits_of_an_application_in_a_row_keep_it_where_it_is(fleet: Fle
 
 REPORTS = (
     ("report.serialization._serialize_move", "json"),
-    ("report.markdown_moves._write_cells", "markdown"),
+    ("report.markdown_moves._write_entry", "markdown"),
     ("report.text._move_blocks", "text"),
     ("report.junit._write_workload_case", "junit"),
     ("reconcile.review.explanation.explain_workload", "html"),
