@@ -50,7 +50,7 @@ gits: $(VENV)/.dev ## run the tests of git, faults and commands with the git of 
 search: $(VENV)/.dev ## look for counterexamples of the tested properties for a long time, with random examples
 	HYPOTHESIS_PROFILE=deep $(BIN)/python -m pytest -n auto --dist worksteal -m "hypothesis or search"
 
-long: $(VENV)/.dev ## run the tests that check more of what the suite checks, and take minutes
+long: $(VENV)/.dev ## run the commands of docs, and the tests that check more of what the suite checks: minutes
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m long
 
 runners: $(VENV)/.runners ## run the pipelines of docs/ci.md in real runners: act, and gitlab-ci-local, which needs npm and rsync

@@ -166,6 +166,7 @@ def test_a_program_registers_the_filter(fleet: Fleet, history: list[str], tmp_pa
     check(run(fleet, tmp_path, f"import maintenance\n{PROGRAM}", modules, history), ("one", "two", "three", "all"))
 
 
+@pytest.mark.long
 def test_what_a_run_leaves_counts_only_for_the_same_filters(
     fleet: Fleet, history: list[str], tmp_path: Path, modules: Path
 ) -> None:

@@ -61,6 +61,7 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_example(tmp_path_factory.mktemp("example") / "fleet")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name",
     [pytest.param(name, marks=pytest.mark.needs(*PROGRAMS_OF_GUIDES.get(name, ()))) for name in SHELL_PAGES],

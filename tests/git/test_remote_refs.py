@@ -423,7 +423,7 @@ remote_refs.push(open_repository(sys.argv[1]), sys.argv[2], "refs/heads/placemen
 """
 
 
-@pytest.mark.parametrize("delay", [0.0, 0.05, 0.1, 0.2, 0.4])
+@pytest.mark.parametrize("delay", [0.0, 0.1, *(pytest.param(delay, marks=pytest.mark.long) for delay in (0.05, 0.2, 0.4))])
 def test_a_killed_push_leaves_the_old_or_the_new_commit(mine: Repository, git, bare: Path, work: Path, delay: float):
     url = f"file://{bare}"
     a = make(mine, "a")

@@ -264,7 +264,13 @@ class ThreeVariants:
         return runs[:2]
 
 
-@pytest.mark.parametrize(("kinds", "apis"), [(INCREMENTAL, ()), (OTHER_APIS, ("krake", "knative"))], ids=["plain", "other APIs"])
+@pytest.mark.parametrize(
+    ("kinds", "apis"),
+    [
+        pytest.param(INCREMENTAL, (), id="plain"),
+        pytest.param(OTHER_APIS, ("krake", "knative"), id="other APIs", marks=pytest.mark.long),
+    ],
+)
 def test_what_people_change_most_is_planned_from_the_last_state(
     fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kinds: tuple[str, ...], apis: tuple[str, ...]
 ) -> None:

@@ -56,6 +56,7 @@ def follow(fleet: Fleet, hour: float, end: float, looks: list[float], cache: Pat
 
 
 @pytest.mark.search
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(count_examples(1)))
 def test_a_late_run_writes_the_bytes_of_timely_runs(fleet: Fleet, tmp_path: Path, seed: int) -> None:
     dice, hour, woken = Random(seed), 0.0, 0

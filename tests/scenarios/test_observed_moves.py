@@ -413,7 +413,7 @@ def test_a_period_goes_on_where_a_run_moves_nothing(fleet: Fleet) -> None:
 @pytest.mark.parametrize(
     ("seed", "guard", "most"),
     [
-        pytest.param(1, "", {"fleet": 3}, id="a tenth of the fleet"),
+        pytest.param(1, "", {"fleet": 3}, id="a tenth of the fleet", marks=pytest.mark.long),
         pytest.param(
             2,
             "fleet: {movedPerPeriod: 100}, namespace: {movedPerPeriod: 10}",

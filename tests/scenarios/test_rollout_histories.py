@@ -14,7 +14,10 @@ from tests.scenarios.rollout_histories import CLUSTERS, OutputCheck, RolloutHist
 pytestmark = pytest.mark.usefixtures("bugs_are_raised")
 
 
-@pytest.mark.parametrize(("seed", "steps", "settles"), [(2, 4, True), (9, 10, False), (11, 10, False), (1093, 9, False)])
+@pytest.mark.parametrize(
+    ("seed", "steps", "settles"),
+    [(2, 4, True), (9, 10, False), *(pytest.param(*more, marks=pytest.mark.long) for more in ((11, 10, False), (1093, 9, False)))],
+)
 def test_no_wave_passes_an_unhealthy_one(
     fleet: Fleet, tmp_path: Path, caplog: pytest.LogCaptureFixture, seed: int, steps: int, settles: bool
 ) -> None:

@@ -24,7 +24,7 @@ from .histories import SETTINGS, WORKLOADS, History, rebalance
 
 APIS = ((), ("ocm",), ("knative",), ("krake", "tenants"))
 STEPS = 8
-SEEDS = range(400) if DEEP else (13, 67)
+SEEDS = range(400) if DEEP else (13, pytest.param(67, marks=pytest.mark.long))
 _REBALANCERS = "status/apps.karmada.io/workloadrebalancer/_/"
 _RELEASED = ("default/store", "default/files, default/data")
 

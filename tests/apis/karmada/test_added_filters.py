@@ -115,7 +115,9 @@ def only_built_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fleet, "FILTERS", fleet.FILTERS)
 
 
-@pytest.mark.parametrize("name", [None, *sorted(MASKS)])
+@pytest.mark.parametrize(
+    "name", [None, *sorted(MASKS)[:5], *(pytest.param(name, marks=pytest.mark.long) for name in sorted(MASKS)[5:])]
+)
 def test_an_added_filter_decides_about_changed_clusters(name: str | None) -> None:
     """With a filter that needs the request of each workload, those are decided again for which the scheduler is called."""
     if name is not None:
