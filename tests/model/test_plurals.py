@@ -25,6 +25,7 @@ PLURAL = {
     "decide/relations/reference_findings.py": "only several are counted",
     "kubectl/proxy.py": "a limit",
     "report/annotations.py": "at least two are left out",
+    "report/markdown_moves.py": "a change of replicas such as 8 -> 4",
     "report/page/content.py": "a change of replicas such as 8 -> 4",
     "report/simulation.py": "the singular is written out",
     "apis/karmada/explanation/reasons.py": "the singular is written out",

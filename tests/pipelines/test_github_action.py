@@ -23,6 +23,8 @@ from tests.tables import each_row
 from .conftest import TOKEN, Hub, git
 from .runner import ROOT, Done, run_action
 
+pytestmark = pytest.mark.long
+
 LOST = {"clusters/first.yaml": cluster("first", "power:NoExecute")}
 Action = Callable[..., Done]
 

@@ -14,6 +14,8 @@ import pytest
 
 from tests.upgrades.recorded import RecordedBranch, describe_run, list_manifests, list_recorded
 
+pytestmark = pytest.mark.long
+
 NEEDS_KUBECTL = ("bundles",)
 
 
