@@ -96,7 +96,6 @@ class Schedule(NamedTuple):
         return Candidates(found, explain)
 
 
-@gc_paused()
 def _decide_isolated(
     raw: list[RawDocument],
     records: Mapping[Key, Body],
@@ -121,6 +120,7 @@ def _decide_isolated(
     return decisions, [*decisions.findings, *isolated.findings], kept
 
 
+@gc_paused()
 def schedule(
     documents: Iterable[Body],
     *,
