@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from gitsched.apis.gitsched.tenancy import PLATFORM
 from gitsched.apis.registered import Registered
 from gitsched.decide.engines import collect_cluster_facts
-from gitsched.decide.incremental.plan_state import PlanTimes, Totals
+from gitsched.decide.incremental.plan_state import OVERCOMMITTED, PlanTimes, Totals
 from gitsched.decide.registry import list_absence_codes
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import workload_sort_key
@@ -44,7 +44,7 @@ UPDATED_CODES = (
     *SELECTOR_CODES,
     "adopted-held",
     "annotation-unread",
-    "cluster-overcommitted",
+    OVERCOMMITTED,
     "facts-incomplete",
     "report-cluster-unknown",
     *COPY_CODES,
@@ -117,7 +117,7 @@ def update_totals(
         use = _UPDATE_CAPACITY(changes)
         short = tuple(_FIND_OVERCOMMITTED(continued.engines, use, changes.snapshot.documents))
         new = new._replace(capacity=use)
-        other_findings = (*(one for one in other_findings if one.code != "cluster-overcommitted"), *short)
+        other_findings = (*(one for one in other_findings if one.code != OVERCOMMITTED), *short)
     return _add_clusters(new, clusters, sum(rows.read_cluster(name) is not None for name in clusters))._replace(
         source_time=changes.snapshot.at,
         now=changes.snapshot.now,

@@ -50,6 +50,11 @@ def add_requests(parts: Iterable[Requests]) -> dict[str, int]:
     """Return the sum of requests, without resources of which it is 0."""
     total: dict[str, int] = {}
     for part in parts:
-        for name, amount in part.items():
-            total[name] = total.get(name, 0) + amount
+        add_amounts(total, part)
     return {name: amount for name, amount in total.items() if amount}
+
+
+def add_amounts(total: dict[str, int], part: Requests) -> None:
+    """Add the amounts of `part` to `total`, resource by resource."""
+    for name, amount in part.items():
+        total[name] = total.get(name, 0) + amount

@@ -39,6 +39,8 @@ WORK_VERSION = f"{WORK_GROUP}/v1alpha2"
 APPS_VERSION = f"{APPS_GROUP}/v1alpha1"
 
 APPLIED_PLACEMENT_ANNOTATION = "policy.karmada.io/applied-placement"
+ONLY_UNAVAILABLE = "gitsched.io/only-unavailable"
+"""On a WorkloadRebalancer: "true" keeps the replicas that clusters report as available."""
 DEFAULT_SCHEDULER = "default-scheduler"
 SPREAD_FIELD = "karmada-spread-field"
 """The code of a warning about spreading by zone or provider, which has an effect with karmada.spread: strict."""
@@ -48,8 +50,6 @@ DEPENDENCIES_ANNOTATION = "resourcebinding.karmada.io/dependencies"
 """On the binding of a workload with propagateDeps: its dependencies, as JSON."""
 _SAFE_CHARACTERS = "bcdfghjklmnpqrstvwxz2456789"
 """Kubernetes' alphabet for generated names, without vowels."""
-
-
 MAX_DEADLINES: Final = 64
 """Missed deadlines of a workload that one run processes; the next run processes those after them."""
 
@@ -60,7 +60,3 @@ def depended_by_label(binding: Key) -> str:
     return "resourcebinding.karmada.io/depended-by-" + "".join(
         _SAFE_CHARACTERS[ord(digit) % len(_SAFE_CHARACTERS)] for digit in digits
     )
-
-
-ONLY_UNAVAILABLE = "gitsched.io/only-unavailable"
-"""On a WorkloadRebalancer: "true" keeps the replicas that clusters report as available."""

@@ -133,7 +133,7 @@ class RescheduleTriggers:
         regard = (
             "keeping what was available"
             if handled and all(entry.keeps_available for entry in handled)
-            else ("without regard to where its replicas were")
+            else "without regard to where its replicas were"
         )
         return f"{names} rescheduled it at {format_time(scheduled)}, {regard}"
 

@@ -186,7 +186,7 @@ class KarmadaState:
         )
         self.inventory = inventory._replace(unready=())  # their documents belong to a snapshot
         self.fleet, self.added_taints = inventory.fleet, inventory.added_taints
-        self.other_clusters = _count_other_clusters(snapshot) if not self.fleet.names else {}
+        self.other_clusters = count_other_clusters(snapshot) if not self.fleet.names else {}
         self.unready_clusters = find_unready_clusters(inventory.unready, self.fleet, self.settings) if inventory.unready else {}
         self.leaving_clusters = frozenset(candidate.name for candidate in self.fleet.candidates if candidate.deleting)
         self._reported_bindings = [document for kind in BINDING_KINDS for document in snapshot.documents.get(kind, ())]
@@ -363,10 +363,6 @@ class KarmadaState:
             return self.queue.remaining
         capacities = (candidate.capacity for candidate in self.fleet.candidates)
         return None if sets is None else CapacityLedger(tuple(capacities), scales=self.snapshot.single_cycle)
-
-
-def _count_other_clusters(snapshot: Snapshot) -> Mapping[tuple[str, str], int]:
-    return count_other_clusters(snapshot)
 
 
 def _read_autoscalers(snapshot: Snapshot, settings: KarmadaConfig) -> AutoscalerIndex:

@@ -43,14 +43,10 @@ def _list_rows(
     reader = find_reader(decisions.engines, decisions.variants.__contains__)
     if reader is None:
         return
-
-    def find_owner(key: Key) -> str:
-        return decisions.tenancy.find_owner(key) if decisions.tenancy is not None else ""
-
     taken: dict[tuple[str, str], dict[str, int]] = {}
 
     def add(key: Key, pods: PodsByCluster, when: str) -> None:
-        who = name_taker(key, workload, find_owner)
+        who = name_taker(key, workload, decisions.tenancy)
         for name, group in pods.items():
             entry = name, f"{who}, {when}"
             taken[entry] = add_requests((taken.get(entry, {}), sum_pods(group)))

@@ -10,12 +10,14 @@ from gitsched.apis.topology import list_cluster_kinds
 from gitsched.decide.capacity.requested_capacity import (
     CapacityReader,
     PodsByCluster,
+    collect_by_cluster,
     find_lack,
     find_reader,
     list_current,
     reduce_capacity,
     sum_by_cluster,
 )
+from gitsched.decide.incremental.plan_state import OVERCOMMITTED
 from gitsched.model.capacity_use import NO_CAPACITY_USE, CapacityUse, PlacedRequests, Requests, add_requests
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.quantity import format_resource_amount
@@ -25,9 +27,7 @@ if TYPE_CHECKING:
     from gitsched.decide.decisions import DecisionSet
     from gitsched.decide.incremental.incremental_changes import IncrementalChanges
     from gitsched.model.document import Document, Key
-    from gitsched.model.scheduling import EqualPods
 
-OVERCOMMITTED: Final = "cluster-overcommitted"
 _MAX_NEW: Final = 200
 """How many workloads of clusters that begin to report their capacity an incremental plan reads."""
 _MAX_ENTRIES: Final = 16
@@ -81,17 +81,17 @@ def needs_complete_plan(changes: IncrementalChanges) -> bool:
         return True
     if not (changes.own | changes.totals.own).isdisjoint((*changes.outcomes, *changes.removed)):
         return True  # the state does not have the objects that are delivered in place of a workload
-    started: dict[str, list[EqualPods]] = {}
+    parts: list[PodsByCluster] = []
     following: dict[str, None] = {}
     for key, outcome in changes.outcomes.items():
         if key in changes.documents:
             pods = reader.measure_added(outcome, changes.documents[key])
-            for name, groups in pods.items():
-                started.setdefault(name, []).extend(groups)
+            parts.append(pods)
             position = reader.engine.find_queue_position(changes.documents[key])
             following |= dict.fromkeys(pods if position is not None and position.follows_capacity else ())
     if any(copy.cluster in following for copy in changes.totals.retained):
         return True
+    started = collect_by_cluster(parts)
     left = sum_by_cluster(_measure_former(changes, reader, changes.removed)) if following else {}
     for name in following:
         staying = add_requests((requested[name], _negate(left.get(name, {}))))

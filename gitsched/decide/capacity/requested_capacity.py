@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import CapacitySharing, ClusterCapacity
-from gitsched.model.capacity_use import PlacedRequests, Requests, add_requests
+from gitsched.model.capacity_use import PlacedRequests, Requests, add_amounts, add_requests
 from gitsched.model.document import Document
 from gitsched.schedule.capacity_ledger import has_nodes_for, sum_pods
 from gitsched.schedule.estimator import PODS, Capacity
@@ -84,14 +84,21 @@ def find_reader(engines: Iterable[PolicyEngine], is_set: Callable[[Key], bool]) 
     return reader if reader is not None and reader.clusters else None
 
 
+def collect_by_cluster(parts: Iterable[PodsByCluster]) -> dict[str, list[EqualPods]]:
+    """Return the pods of workloads together, by cluster."""
+    found: dict[str, list[EqualPods]] = {}
+    for part in parts:
+        for name, pods in part.items():
+            found.setdefault(name, []).extend(pods)
+    return found
+
+
 def sum_by_cluster(parts: Iterable[PodsByCluster]) -> dict[str, dict[str, int]]:
     """Return what workloads request together, by cluster."""
     found: dict[str, dict[str, int]] = {}
     for part in parts:
         for name, pods in part.items():
-            total = found.setdefault(name, {})
-            for resource, amount in sum_pods(pods).items():
-                total[resource] = total.get(resource, 0) + amount
+            add_amounts(found.setdefault(name, {}), sum_pods(pods))
     return found
 
 

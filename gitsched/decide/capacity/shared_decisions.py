@@ -15,6 +15,7 @@ from gitsched.decide.capacity.capacity_takers import describe_takers
 from gitsched.decide.capacity.requested_capacity import (
     CapacityReader,
     PodsByCluster,
+    collect_by_cluster,
     find_lack,
     find_reader,
     measure_retained,
@@ -23,7 +24,7 @@ from gitsched.decide.capacity.requested_capacity import (
 )
 from gitsched.decide.engines import list_dependency_trackers
 from gitsched.decide.workload_decision import decide_workload
-from gitsched.model.capacity_use import NO_PLACEMENTS, EarlierPlacements
+from gitsched.model.capacity_use import NO_PLACEMENTS, EarlierPlacements, add_amounts
 from gitsched.model.document import Key, workload_sort_key
 from gitsched.schedule.shared_capacity import CapacityShare, SharedCapacity
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from gitsched.apis.policy_api import PolicyEngine
     from gitsched.apis.snapshot import Snapshot
     from gitsched.model.document import Document
-    from gitsched.model.scheduling import EqualPods, Outcome
+    from gitsched.model.scheduling import Outcome
     from gitsched.schedule.estimator import Capacity
 
 _UNSCHEDULABLE = "unschedulable"
@@ -117,14 +118,11 @@ class _Sharing:
         clusters = self._alone[key].clusters - outcome.clusters
         if not clusters or not any(one.code == _UNSCHEDULABLE for one in outcome.findings):
             return outcome
-        why = describe_takers(key, self._shares[key], clusters, self._find_owner)
+        why = describe_takers(key, self._shares[key], clusters, self._snapshot.tenancy)
         findings = (
             one._replace(message=f"{one.message}; {why}") if one.code == _UNSCHEDULABLE else one for one in outcome.findings
         )
         return outcome._replace(findings=tuple(findings))
-
-    def _find_owner(self, key: Key) -> str:
-        return self._snapshot.tenancy.find_owner(key) if self._snapshot.tenancy is not None else ""
 
     def _measure(self, key: Key, outcome: Outcome) -> None:
         """Set the pods that a workload starts."""
@@ -148,9 +146,7 @@ class _Sharing:
 
         copies = measure_retained(reader, self._earlier.retained, find)
         for name, more in copies.items():
-            known = staying.setdefault(name, {})
-            for resource, amount in more.items():
-                known[resource] = known.get(resource, 0) + amount
+            add_amounts(staying.setdefault(name, {}), more)
         placed = self._earlier.placed
         return {
             name: reduce_capacity(cluster, staying.get(name, {}), placed.get(name, ())) for name, cluster in reader.clusters.items()
@@ -171,10 +167,7 @@ class _Sharing:
 
     def _find_contested(self) -> frozenset[str]:
         """Return the clusters that lack capacity for what is started there."""
-        started: dict[str, list[EqualPods]] = {}
-        for pods in self._added.values():
-            for name, groups in pods.items():
-                started.setdefault(name, []).extend(groups)
+        started = collect_by_cluster(self._added.values())
         return frozenset(name for name, groups in started.items() if find_lack(self._free[name], groups))
 
     def _decide_in_order(self, members: frozenset[Key], order: Mapping[Key, tuple[bool, tuple[object, ...]]]) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from gitsched.model.capacity_use import NO_CAPACITY_USE, CapacityUse
 from gitsched.model.changes import NOTHING_WITHHELD
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from gitsched.model.planned_files import ClusterInfo, PlannedFile
     from gitsched.model.rollouts import RolloutTargets
     from gitsched.model.template_index import TemplateEntry, TemplateIndex
+
+OVERCOMMITTED: Final = "cluster-overcommitted"
+"""The code of a warning about a cluster that lacks capacity for what its workloads request."""
 
 
 class PlanTimes(NamedTuple):

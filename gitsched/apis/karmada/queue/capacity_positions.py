@@ -12,6 +12,7 @@ from gitsched.apis.karmada.policy.policy_options import read_schedule_priority
 from gitsched.apis.karmada.queue.assumed_replicas import list_bound_pods
 from gitsched.apis.karmada.simulation import read_resource_request
 from gitsched.apis.snapshot import list_previous_records
+from gitsched.model.capacity_use import add_amounts
 from gitsched.model.document import Document, as_object, get_field, list_objects
 from gitsched.model.finding import Finding, format_names, locate_document
 from gitsched.model.scheduling import EqualPods
@@ -85,8 +86,7 @@ def reduce_capacities(state: KarmadaState) -> dict[str, Capacity]:
                 if scheduled is not None and name in observed and scheduled > observed[name]:
                     parts.append(recent.setdefault(name, {}))
                 for part in parts:
-                    for resource, amount in used.items():
-                        part[resource] = part.get(resource, 0) + amount
+                    add_amounts(part, used)
     return {
         name: limit_capacity(cluster.free, cluster.total, bound.get(name, {}), recent.get(name, {}))
         for name, cluster in list_capacities(state).items()
