@@ -43,6 +43,11 @@ from gitsched.cli import LazyCommand, options, output
     show_envvar=True,
     help="Reconcile also a commit that is older than that of the last run, or does not have it: what came since is taken back.",
 )
+@click.option(
+    "--verify",
+    is_flag=True,
+    help="Make the complete plan as well, from empty caches, and compare it with the one that starts from the state of the last run.",
+)
 @options.FAIL_ON
 @output.report_option("env")
 @options.FORMAT

@@ -90,18 +90,24 @@ def run(
         elif reads_record and not complete:
             planned = _find_recorded_plan(context, fetched, now)
 
-        def write_checked(planned: Planned) -> tuple[Written, NewCommit | None]:
-            context.report_step("writing the output tree")
-            return _write_checked(context, fetched, planned, order, now, prepares=not preview)
-
         has_content = not context.settings.findings_only
-        planned, (written, commit) = use_plan(
-            context, fetched, now, write_checked, planned, withholds=not preview, written=has_content
-        )
+
+        def make(context: RunContext, planned: Planned | None = None) -> tuple[Planned, tuple[Written, NewCommit | None]]:
+            def write_checked(planned: Planned) -> tuple[Written, NewCommit | None]:
+                context.report_step("writing the output tree")
+                return _write_checked(context, fetched, planned, order, now, prepares=not preview)
+
+            return use_plan(context, fetched, now, write_checked, planned, withholds=not preview, written=has_content)
+
+        planned, (written, commit) = make(context, planned)
         rewritten = rewrite_output(context, fetched, planned.plan, now) if written.changed and has_content else None
         if rewritten is not None:
             fetched = rewritten
-            planned, (written, commit) = use_plan(context, fetched, now, write_checked, withholds=not preview)
+            planned, (written, commit) = make(context)
+        if context.settings.choices.verify and not planned.plan.complete:
+            from gitsched.reconcile.output.plan_verification import verify_plan  # where an option asks for it
+
+            planned, (written, commit) = verify_plan(context, fetched, (planned, (written, commit)), make)
         published = None
         if not (preview or written.refused):
             context.report_step(PUBLISHING)

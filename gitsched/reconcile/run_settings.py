@@ -23,7 +23,7 @@ class RunChoices(NamedTuple):
     `allowed` are the digests of withheld changes that are allowed, `released_clusters` the clusters that held workloads may leave,
     `guard_limits` limits that take precedence over those of gitsched.yaml. With `allow_older`, the source commit may be an older one than
     that of the last run. `reviewed` is the reviewed plan, where the source commit has no trailer with it; with `require_reviewed` no other
-    plan is written.
+    plan is written. With `verify`, a plan that starts from the state of the last run is compared with a complete one.
     """
 
     allowed: tuple[str, ...] = ()
@@ -32,6 +32,7 @@ class RunChoices(NamedTuple):
     allow_older: bool = False
     reviewed: ReviewedPlan | None = None
     require_reviewed: bool = False
+    verify: bool = False
 
 
 class RunSettings(NamedTuple):

@@ -38,7 +38,7 @@ def run(
     del given["now"]
     terminal = (form, output.find_width(), output.choose_paint(color) is None)
     answers = None
-    if not wanted and chosen["cache"].is_dir():
+    if not (wanted or chosen["verify"]) and chosen["cache"].is_dir():
         answers = open_idle_answers(chosen["cache"], location, chosen["now"], given, os.environ, terminal)
         text = answers.read() if answers is not None else None
         if text is not None:

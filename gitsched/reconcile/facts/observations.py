@@ -110,13 +110,11 @@ def _make_options(context: RunContext, fetched: Fetched, config: Config) -> Obse
 
 
 def _find_known_values(context: RunContext) -> Observations:
-    """Return the values that need not be queried again: compared plans use the same ones, a plan of trusted documents none."""
+    """Return the values that need not be queried again: compared plans use the same ones. A run has none but those that it verifies."""
     caches = context.caches
-    if context.settings.trusted:
-        return Observations()
-    if caches.metric_values is None:
+    if caches.metric_values is None and not context.settings.trusted:
         caches.metric_values = Observations()
-    return caches.metric_values
+    return Observations() if caches.metric_values is None else caches.metric_values
 
 
 def _list_metric_documents(metrics: MetricSource | None, source: SourceTree) -> list[RawDocument]:

@@ -32,6 +32,7 @@ from gitsched.reconcile.review.allowances import list_allowed_changes, read_rele
 from gitsched.reconcile.review.guard_input import make_guard_input
 from gitsched.reconcile.run import Facts, Fetched, Planned, RunContext, StateUpdate
 from gitsched.reconcile.source.loaded_source import load
+from gitsched.reconcile.source.settled_files import keeps_versions
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_plan_findings
 from gitsched.reconcile.source.source_reader import SourceReader
 
@@ -233,11 +234,8 @@ def _plan_from_cache(
     made = make_incremental_plan(state, diff, snapshot, find_blob, context.caches.decisions.rendered, limit)
     if made is None:
         return None
-    if settled:
-        from gitsched.reconcile.source.settled_files import keeps_versions  # most sources are valid
-
-        if not keeps_versions(made, settled):
-            return None
+    if settled and not keeps_versions(made, settled):
+        return None
     if (settled or cache.header.settled) and (made.plan.rollouts or (rollouts is not None and rollouts.records)):
         return None  # workloads of broken files keep what they have
     wakeups = [time for time in (made.plan.next_wakeup, facts.wakeup) if time is not None]
