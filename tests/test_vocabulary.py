@@ -17,7 +17,7 @@ from gitsched.decide.garbage_collection import gc_paused
 from tests.syntax_trees import walk_statements
 
 ROOT = Path(__file__).parents[1]
-GLOSSARY = ROOT / "docs" / "architecture.md"
+GLOSSARY = ROOT / "docs" / "development" / "architecture.md"
 HOMONYMS = {
     ("page", "gitsched/report/page/*"): "the HTML page of `plan -o html`",
     ("page", "gitsched/cli/html_reports.py"): "the HTML page of `plan -o html`",
@@ -71,7 +71,7 @@ def _find_definitions(root: Path, top: str) -> Iterator[Definition]:
 
 @cache
 def read_retired_words() -> dict[str, str]:
-    """Return the table "Retired words" of docs/architecture.md: word → what to write instead."""
+    """Return the table "Retired words" of docs/development/architecture.md: word → what to write instead."""
     _, _, section = GLOSSARY.read_text(encoding="utf-8").partition("### Retired words\n")
     rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", section.partition("\n## ")[0], re.MULTILINE)
     return {word: instead for words, instead in rows if words != "retired" for word in words.split(", ")}

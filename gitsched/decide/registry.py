@@ -33,7 +33,7 @@ def list_absence_codes() -> frozenset[str]:
 
 
 def register(api: PolicyAPI) -> None:
-    """Add a policy API. An API outside of this package is registered before anything is read: see docs/architecture.md.
+    """Add a policy API. An API outside of this package is registered before anything is read: see docs/development/architecture.md.
 
     Raise ValueError if an API of this name or one that reads the same API group is registered already.
     """

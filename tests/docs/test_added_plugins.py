@@ -1,4 +1,4 @@
-"""The filter and the score that docs/architecture.md shows work as it says: with the caches of earlier runs, and without."""
+"""The filter and the score that docs/development/architecture.md shows work as it says: with the caches of earlier runs, and without."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.builders.ocm import Body, bound_global_set, managed_cluster, placed_c
 from tests.scenarios.conftest import Fleet
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "development" / "architecture.md").read_text(encoding="utf-8")
 LIST, SCORES = "FILTERS: tuple[FilterPlugin, ...] = (\n", "    return tuple(weighted_scores), add_ons\n"
 PROGRAM = """\
 import json, os, subprocess, sys

@@ -14,7 +14,7 @@ from tests.tables import each_row
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "gitsched"
 ROW = re.compile(r"^\| (?P<question>[^|]+) \| `(?P<path>[^`]+)` \| (?:`(?P<name>[^`]+)`)? ?\| (?P<word>[^|]+) \|$", re.MULTILINE)
-ROWS = [match.groupdict() for match in ROW.finditer((ROOT / "docs" / "where.md").read_text(encoding="utf-8"))]
+ROWS = [match.groupdict() for match in ROW.finditer((ROOT / "docs" / "development" / "where.md").read_text(encoding="utf-8"))]
 OUTPUT = {"status/"}
 """Directories of the output branch, which look like packages."""
 PATH = re.compile(r"`((?:gitsched/|tests/)?[a-z_]+/(?:[a-z_]+/)*(?:[a-z_]+\.py)?)`")
@@ -34,7 +34,7 @@ def list_names(path: Path) -> set[str]:
 
 
 def test_the_documentation_answers_at_least_thirty_questions() -> None:
-    text = (ROOT / "docs" / "where.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "development" / "where.md").read_text(encoding="utf-8")
     assert len(ROWS) == len(re.findall(r"^\| .*\?.* \|$", text, re.MULTILINE)) >= 30
     assert len({row["question"] for row in ROWS}) == len(ROWS)
 
@@ -47,7 +47,7 @@ def test_every_answer_names_a_definition_that_a_search_finds(row: dict[str, str]
     assert row["word"].lower() in path.read_text(encoding="utf-8").lower()
 
 
-@pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize("page", ["docs/development/architecture.md", "CONTRIBUTING.md"])
 def test_every_code_path_in_the_documentation_exists(page: str) -> None:
     named = set(PATH.findall((ROOT / page).read_text(encoding="utf-8")))
     assert {path for path in named if not (PACKAGE / path).exists() and not (ROOT / path).exists()} - OUTPUT == set()

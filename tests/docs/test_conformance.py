@@ -1,4 +1,4 @@
-"""docs/conformance.md: every row has a known state, and the tests that it names exist."""
+"""docs/development/conformance.md: every row has a known state, and the tests that it names exist."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Row(NamedTuple):
 def read_rows() -> list[Row]:
     rows: list[Row] = []
     section, inside = "", False
-    for line in (ROOT / "docs" / "conformance.md").read_text(encoding="utf-8").splitlines():
+    for line in (ROOT / "docs" / "development" / "conformance.md").read_text(encoding="utf-8").splitlines():
         if line.startswith("## "):
             section, inside = line[3:], False
         elif line == HEADER:

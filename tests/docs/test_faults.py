@@ -1,4 +1,4 @@
-"""docs/faults.md: every fault has a test, and the tests that the table names exist."""
+"""docs/development/faults.md: every fault has a test, and the tests that the table names exist."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 TEST = re.compile(r"`(?P<path>tests/[\w/]+\.py)::(?P<name>test_\w+)`")
 ROWS = [
     [cell.strip() for cell in line.strip("|").split(" | ")]
-    for line in (ROOT / "docs" / "faults.md").read_text(encoding="utf-8").splitlines()
+    for line in (ROOT / "docs" / "development" / "faults.md").read_text(encoding="utf-8").splitlines()
     if re.match(r"\| \d", line)
 ]
 

@@ -13,7 +13,7 @@ import pytest
 from tests.docs.cut_over import check_cut_over
 from tests.docs.shell_blocks import BLOCK, ROOT, STAND_INS, START_OF_PAGE, make_example, play
 
-PAGES = {path.name: path for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))}
+PAGES = {path.name: path for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))}
 SHELL_PAGES = [name for name, path in PAGES.items() if "```sh" in path.read_text() or "```console" in path.read_text()]
 PROGRAMS_OF_GUIDES = {
     "kustomize.md": ("kubectl",),

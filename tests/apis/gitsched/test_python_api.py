@@ -91,7 +91,7 @@ def test_the_example_prints_what_the_documentation_shows() -> None:
 
 
 def test_the_example_of_scale_schedules_every_variant() -> None:
-    source, page = (ROOT / "examples/sweep.py").read_text(), (ROOT / "docs/scale.md").read_text()
+    source, page = (ROOT / "examples/sweep.py").read_text(), (ROOT / "docs/development/scale.md").read_text()
     example: dict[str, Any] = {"__name__": "sweep"}
     exec(compile(source, "sweep.py", "exec"), example)
     with ThreadPoolExecutor(1) as executor:
