@@ -6,7 +6,8 @@ from gitsched.schedule import fleet, selection
 
 
 def register_filter(added: fleet.FilterPlugin) -> None:
-    """Add a filter to the replica profile, after the others. A program registers it before anything is read: see docs/development/architecture.md.
+    """Add a filter to the replica profile, after the others. A program registers it before anything is read: see
+    docs/development/architecture.md.
 
     Raise ValueError if the profile has a filter of this name.
     """
