@@ -78,7 +78,7 @@ def test_comments_of_the_example_show_the_defaults() -> None:
 
 
 def test_every_member_of_gitsched_json_is_documented() -> None:
-    page = (ROOT / "docs" / "output-branch.md").read_text()
+    page = (ROOT / "docs" / "development" / "output-format.md").read_text()
     table = page.partition("## gitsched.json")[2].partition("\n## ")[0]
     explained = {name for row in re.findall(r"^\| (`.+?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
     complete = RunMetadata("", "", facts={"facts": "1"}, workloads={"placed": 1}, unclaimed=1)
