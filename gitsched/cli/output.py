@@ -6,12 +6,14 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 import click
+
+from gitsched.apis.registered import Registered
 
 if TYPE_CHECKING:
     from gitsched.model.finding import Finding
@@ -140,6 +142,13 @@ def configure_logging(form: str) -> Callable[[], int]:
 
 
 ANNOTATIONS = "github"
+_REPORT_FORMATS = "gitsched.cli.report_formats"
+FINDING_FORMATS: Mapping[str, Registered] = {
+    "sarif": Registered(_REPORT_FORMATS, "write_sarif_report"),
+    "junit": Registered(_REPORT_FORMATS, "write_junit_report"),
+    ANNOTATIONS: Registered(_REPORT_FORMATS, "write_annotation_report"),
+}
+"""What writes a `FindingReport`, by format of --report; most runs write none."""
 
 
 class ReportRequest(NamedTuple):
@@ -151,7 +160,7 @@ class ReportRequest(NamedTuple):
 
 def report_option(*more: str) -> Callable[[Callable[..., object]], Callable[..., object]]:
     """Return the option --report with the common formats and the given additional ones."""
-    forms = ("sarif", "junit", *more)
+    forms = (*(form for form in FINDING_FORMATS if form != ANNOTATIONS), *more)
     names = "|".join((*(f"{form}=FILE" for form in forms), ANNOTATIONS))
 
     def read(_ctx: click.Context, _parameter: click.Parameter, values: Sequence[str]) -> tuple[ReportRequest, ...]:

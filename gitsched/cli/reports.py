@@ -3,46 +3,32 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gitsched.cli.formats import ReviewRenderer
-from gitsched.cli.output import ANNOTATIONS, ReportRequest, show
+from gitsched.cli.output import FINDING_FORMATS, ReportRequest, show
 from gitsched.model.errors import Permanent
-from gitsched.model.finding import Finding
 from gitsched.model.system_errors import make_write_error
+from gitsched.report.finding_report import FindingReport
 from gitsched.report.review import Review
 
-if TYPE_CHECKING:
-    from gitsched.model.scheduling import Outcome
 
-
-def list_report_writers(
-    findings: Sequence[Finding], outcomes: Iterable[Outcome] = (), paths: Collection[str] = ()
-) -> dict[str, ReportWriter]:
-    """Return the writers of the formats that all commands support; see `write_annotations` for `paths`."""
-
-    def write(form: str) -> str:
-        from gitsched.cli.report_formats import write_findings  # most runs write no report
-
-        return write_findings(form, findings, outcomes, paths)
-
-    return {form: partial(write, form) for form in ("sarif", "junit", ANNOTATIONS)}
+def list_report_writers(report: FindingReport) -> dict[str, ReportWriter]:
+    """Return the writers of the formats that all commands support."""
+    return {form: partial(write, report) for form, write in FINDING_FORMATS.items()}
 
 
 def list_review_writers(rendered: ReviewRenderer, *, only_new: bool = False) -> dict[str, ReportWriter]:
     """Return the writers of all formats for the findings of a review; `only_new` leaves out findings that the base has, too."""
 
-    def render(form: str) -> str:
-        def write(review: Review) -> str:
-            findings = review.new_findings if only_new else review.findings
-            return list_report_writers(findings, review.outcomes, review.comparison.changed_paths)[form]()
+    def write(form: str, review: Review) -> str:
+        findings = review.new_findings if only_new else review.findings
+        report = FindingReport(findings, review.outcomes, review.comparison.changed_paths)
+        return list_report_writers(report)[form]()
 
-        return rendered.render(write)
-
-    return {form: partial(render, form) for form in list_report_writers(())}
+    return {form: partial(rendered.render, partial(write, form)) for form in FINDING_FORMATS}
 
 
 def format_outputs(review: Review) -> str:

@@ -12,6 +12,7 @@ from gitsched.cli import exit_codes, formats, output, reports
 from gitsched.cli.worktree import find_worktree_root, note_uncommitted
 from gitsched.model.finding import Finding
 from gitsched.reconcile import RunSettings, validate_source
+from gitsched.report.finding_report import FindingReport
 from gitsched.report.serialization import serialize_findings
 from gitsched.report.text import write_findings
 
@@ -54,7 +55,7 @@ def run(
         lambda width: write_findings(findings, width, output.choose_paint(color), unclaimed),
         lambda: serialize_findings(findings),
     )
-    reports.write_reports(wanted, reports.list_report_writers(findings))
+    reports.write_reports(wanted, reports.list_report_writers(FindingReport(findings)))
     pending = sum(finding.code == "unschedulable" for finding in findings)
     return exit_codes.get_run_code(findings, fail_on, pending=pending)
 
