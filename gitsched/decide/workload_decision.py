@@ -3,17 +3,17 @@ where nothing changed that it depends on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitsched.apis.capabilities import DependencyTracking
 from gitsched.apis.policy_api import PolicyEngine
 from gitsched.apis.snapshot import Snapshot
-from gitsched.decide.controlled_objects import add_controller_finding
+from gitsched.decide.controlled_objects import find_controlled
 from gitsched.decide.delivered_replicas import count_delivered
 from gitsched.decide.encrypted import adapt_encrypted
-from gitsched.decide.relations.remote_destinations import add_destination_finding
+from gitsched.decide.relations.remote_destinations import find_delivered_elsewhere
 from gitsched.model.delivery import DELIVERING_KINDS
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.finding import Finding, locate_document
@@ -23,6 +23,21 @@ if TYPE_CHECKING:
     from gitsched.model.scheduling import Outcome
 
 TWO_CLAIMS = "two-claims"
+
+
+class WorkloadCheck(NamedTuple):
+    """A check of one workload and its decision. It reads nothing else. `find` is called for the documents that it `concerns`, which tells
+    at once."""
+
+    concerns: Callable[[Document], bool]
+    find: Callable[[Document, Outcome], Iterable[Finding]]
+
+
+WORKLOAD_CHECKS: tuple[WorkloadCheck, ...] = (
+    WorkloadCheck(lambda document: document.key.kind in DELIVERING_KINDS, find_delivered_elsewhere),
+    WorkloadCheck(lambda document: "ownerReferences" in document.body["metadata"], find_controlled),
+)
+"""The checks whose findings belong to the workload, in this order."""
 
 
 def make_two_claims_finding(document: Document, one: Outcome, other: Outcome) -> Finding:
@@ -63,11 +78,8 @@ def _adapt_kind(document: Document, outcome: Outcome) -> Outcome:
     """Return the outcome with what follows from the kind of the document: encrypted ones stay unchanged, others may have findings."""
     if "sops" in document.body or document.key.kind == "SealedSecret":
         outcome = adapt_encrypted(document, outcome)
-    if document.key.kind in DELIVERING_KINDS:
-        outcome = add_destination_finding(document, outcome)
-    if "ownerReferences" in document.body["metadata"]:
-        outcome = add_controller_finding(document, outcome)
-    return outcome
+    found = [finding for check in WORKLOAD_CHECKS if check.concerns(document) for finding in check.find(document, outcome)]
+    return outcome._replace(findings=(*outcome.findings, *found)) if found else outcome
 
 
 def _choose_outcome(document: Document, engines: Iterable[PolicyEngine]) -> Outcome | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from gitsched.kinds.kind import find_values
 from gitsched.kinds.table import find_kind
@@ -17,13 +17,14 @@ _MAX_NAMES = 5
 _OWN_CLUSTER = frozenset(("https://kubernetes.default.svc", "in-cluster"))
 
 
-def add_destination_finding(document: Document, outcome: Outcome) -> Outcome:
-    """Return the outcome with a finding if clusters get the document, and a controller there would deliver to another cluster."""
+def find_delivered_elsewhere(document: Document, outcome: Outcome) -> Iterator[Finding]:
+    """Yield a finding if clusters get the document, and a controller there would deliver to another cluster."""
     bodies = {
         target.cluster: document.body if target.body is None else target.body for target in outcome.targets if not target.evicting
     }
     finding = find_remote_destination(document, bodies)
-    return outcome if finding is None else outcome._replace(findings=(*outcome.findings, finding))
+    if finding is not None:
+        yield finding
 
 
 def find_remote_destination(document: Document, bodies: Mapping[str, Body]) -> Finding | None:
