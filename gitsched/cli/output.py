@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 import click
 
-from gitsched.apis.registered import Registered
-
 if TYPE_CHECKING:
     from gitsched.model.finding import Finding
     from gitsched.model.progress import Progress
@@ -142,13 +140,12 @@ def configure_logging(form: str) -> Callable[[], int]:
 
 
 ANNOTATIONS = "github"
-_REPORT_FORMATS = "gitsched.cli.report_formats"
-FINDING_FORMATS: Mapping[str, Registered] = {
-    "sarif": Registered(_REPORT_FORMATS, "write_sarif_report"),
-    "junit": Registered(_REPORT_FORMATS, "write_junit_report"),
-    ANNOTATIONS: Registered(_REPORT_FORMATS, "write_annotation_report"),
+FINDING_FORMATS: Mapping[str, str] = {
+    "sarif": "write_sarif_report",
+    "junit": "write_junit_report",
+    ANNOTATIONS: "write_annotation_report",
 }
-"""What writes a `FindingReport`, by format of --report; most runs write none."""
+"""The functions of gitsched.cli.report_formats that write a `FindingReport`, by format of --report."""
 
 
 class ReportRequest(NamedTuple):

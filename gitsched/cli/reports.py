@@ -17,7 +17,14 @@ from gitsched.report.review import Review
 
 def list_report_writers(report: FindingReport) -> dict[str, ReportWriter]:
     """Return the writers of the formats that all commands support."""
-    return {form: partial(write, report) for form, write in FINDING_FORMATS.items()}
+
+    def write(name: str) -> str:
+        from gitsched.cli import report_formats  # most runs write no report
+
+        text: str = getattr(report_formats, name)(report)
+        return text
+
+    return {form: partial(write, name) for form, name in FINDING_FORMATS.items()}
 
 
 def list_review_writers(rendered: ReviewRenderer, *, only_new: bool = False) -> dict[str, ReportWriter]:
