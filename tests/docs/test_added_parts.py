@@ -45,8 +45,8 @@ def copy(tmp_path: Path) -> Path:
     subprocess.run([sys.executable, schemas / "embed.py"], check=True)
     insert(
         package / "cli" / "output.py",
-        "    ANNOTATIONS: Registered(",
-        '    "csv": Registered(_REPORT_FORMATS, "write_csv_report"),\n',
+        "    ANNOTATIONS: ",
+        '    "csv": "write_csv_report",\n',
     )
     with (package / "cli" / "report_formats.py").open("a") as file:
         file.write(f"\n\n{FORMAT}")
