@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from gitsched.model.scheduling import Affinity, AffinityGroup
-from gitsched.schedule.fleet import Candidate, Fleet
+from gitsched.schedule.fleet import Candidate, ClusterAffinityFilter, Fleet
+from gitsched.schedule.plugins import compare_candidates
 from gitsched.schedule.request_classes import RequestClass, find_feasible_of_class
 
 
@@ -25,6 +26,9 @@ class DifferingCandidates(NamedTuple):
         return not (self.held.isdisjoint(previous) and self.new.issubset(previous))
 
 
+_AFFINITY, _NOTHING = ClusterAffinityFilter(), DifferingCandidates()
+
+
 class FleetChanges:
     """A fleet before and after a change. `changed` are the names of the candidates that come, go or differ in anything.
 
@@ -34,13 +38,27 @@ class FleetChanges:
 
     def __init__(self, before: Fleet, after: Fleet, changed: Iterable[str]) -> None:
         self._before, self._after = before, after
-        self._changed = [name for name in sorted(changed) if name in before.index and name in after.index]
+        names = sorted(changed)
+        self._changed = [name for name in names if name in before.index and name in after.index]
+        self.same_affinities = self._find_same_affinities(names)
+
+    def _find_same_affinities(self, names: Sequence[str]) -> int | None:
+        """Return the set of all changed candidates if affinities match each of them as before, and no filter compares candidates: then
+        those that the affinity of a group does not match make no difference for it. None otherwise."""
+        before, after = self._before, self._after
+        if len(names) != len(self._changed) or before.frozen or after.frozen or compare_candidates():
+            return None
+        pairs = ((before.candidates[before.index[name]], after.candidates[after.index[name]]) for name in names)
+        return before.mask(names) if all(one.labels == two.labels and one.fields == two.fields for one, two in pairs) else None
 
     def compare(self, request: RequestClass, group: AffinityGroup, otherwise: Collection[str] = ()) -> DifferingCandidates | None:
         """Return the differing candidates for a class of requests in one group; None if filters need more of a request than its class has.
 
         Changed candidates that differ `otherwise` count where they pass the filters.
         """
+        same = self.same_affinities
+        if same is not None and not same & _AFFINITY.mask(request, group, self._before, 0):
+            return _NOTHING
         former = find_feasible_of_class(request, group, self._before)
         present = find_feasible_of_class(request, group, self._after)
         if former is None or present is None:

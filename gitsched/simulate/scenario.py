@@ -130,9 +130,12 @@ def list_failure_domains(catalog: Catalog, by: str, nodes: bool = False) -> list
     return sorted({value for _, _, location in entries for value in location.domains(by)})
 
 
-def apply_scenario(catalog: Catalog, scenario: Scenario, config: Config, time: datetime, nodes: bool = False) -> ChangedCatalog:
-    """Apply a scenario to a catalog. Raises Permanent if it refers to a missing cluster or adds an existing one."""
-    clusters = index_clusters_and_nodes(catalog, nodes)
+def apply_scenario(
+    catalog: Catalog, scenario: Scenario, config: Config, time: datetime, nodes: bool = False, clusters: ClusterIndex | None = None
+) -> ChangedCatalog:
+    """Apply a scenario to a catalog. Raises Permanent if it refers to a missing cluster or adds an existing one. `clusters` are those of
+    the catalog, if the caller has them."""
+    clusters = clusters if clusters is not None else index_clusters_and_nodes(catalog, nodes)
     lost, partial = _resolve_scopes(clusters, scenario.lose)
     drained = [name for name in _resolve_scopes(clusters, scenario.drain)[0] if name not in lost]
     changes: dict[Key, Document | None] = {}
@@ -219,12 +222,15 @@ def edit_catalog(catalog: Catalog, changes: Mapping[Key, Document | None], new: 
     changed = [*(_clear_blob_id(document) for document in changes.values() if document is not None), *new]
     templates = {document.key: document for document in changed if is_template(*document.key[:2], reserved_groups)}
     documents = {document.key: document for document in reversed(changed) if document.key not in templates}
-    documents |= {one.key: one for kind in catalog.api_documents.values() for one in kind if one.key not in changes}
-    ordered: dict[tuple[str, str], list[Document]] = {kind: [] for kind in catalog.api_documents}
+    concerned = dict.fromkeys(key[:2] for key in (*changes, *documents))
+    kept = (one for kind in concerned for one in catalog.api_documents.get(kind, ()) if one.key not in changes)
+    documents |= {one.key: one for one in kept}
+    ordered: dict[tuple[str, str], list[Document]] = {kind: [] for kind in concerned}
     for key in sorted(documents):
-        ordered.setdefault((key.group, key.kind), []).append(documents[key])
+        ordered[key[:2]].append(documents[key])
+    found = {**catalog.api_documents, **{kind: tuple(listed) for kind, listed in ordered.items()}}
     return catalog._replace(
-        api_documents={kind: tuple(found) for kind, found in ordered.items() if found},
+        api_documents={kind: listed for kind, listed in found.items() if listed},
         templates=change_templates(catalog.templates, templates) if templates else catalog.templates,
         broken={key: document for key, document in catalog.broken.items() if key not in changes},
     )

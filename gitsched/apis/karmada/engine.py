@@ -7,8 +7,9 @@ runs for that deadline, so a delayed run writes the same output as a run on time
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import ChangeProposal, Companions, Continuation, ExpiredDocument, HealthReport, SnapshotChanges
@@ -64,14 +65,18 @@ class KarmadaEngine(CapacityEngine):
         before, made = continued if continued is not None else (None, None)
         state = self.state = KarmadaState(snapshot) if made is None else made.state
         kinds = (*snapshot.documents, *((key.group, key.kind) for key in snapshot.quarantined), *snapshot.part_kinds)
-        self._policy_warnings = find_policy_warnings(
+        # An engine that continues another one looks for them when its findings are read: a simulation reads none.
+        self._find_policy_warnings: Callable[[], tuple[Finding, ...]] | None = lambda: find_policy_warnings(
             state.policies.policies.values(),
             snapshot.documents.get((names.POLICY_GROUP, names.QUOTA), ()),
             state.settings,
             state.fleet.names,
-            {key: template.api_version for key, template in snapshot.templates.items()} if made is None else made.api_versions,
+            {key: template.api_version for key, template in snapshot.templates.items()} if made is None else made.api_versions(),
             kinds,
         )
+        self._policy_warnings: tuple[Finding, ...] = ()
+        if made is None:
+            self._read_policy_warnings()
         # Without propagateDeps, Lazy policies and priority classes, no decision depends on another object.
         self.dependencies: DependenciesDistributor | None = None
         if state.has_dependencies or state.has_followers:
@@ -190,13 +195,28 @@ class KarmadaEngine(CapacityEngine):
             triggers.reconcile(self.state.snapshot, self.decide, self._explain_unmoved)
         missing = self.state.find_missing_clusters() if self.state.other_clusters else ()
         unobserved: tuple[Finding, ...] = _FIND_UNOBSERVED(self.state) if self.shares_capacity else ()
-        found = (*self.state.inventory.findings, *unobserved, *self._policy_warnings, *missing, *triggers.findings)
-        self.findings: tuple[Finding, ...] = found
+        self._other_findings = (*self.state.inventory.findings, *unobserved), (*missing, *triggers.findings)
+        self.__dict__.pop("findings", None)
+        if self._find_policy_warnings is None:
+            self.findings = self._join_findings()
         self.wakeup: datetime | None = triggers.wakeup
         self.time: datetime | None = triggers.time
 
     def _explain_unmoved(self, template: Document) -> str:
         return explain_unmoved(self.state, template)
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:  # type: ignore[override] # the instance has it as an attribute once it is known
+        self._read_policy_warnings()
+        return self._join_findings()
+
+    def _read_policy_warnings(self) -> None:
+        if self._find_policy_warnings is not None:
+            self._policy_warnings, self._find_policy_warnings = self._find_policy_warnings(), None
+
+    def _join_findings(self) -> tuple[Finding, ...]:
+        first, last = self._other_findings
+        return (*first, *self._policy_warnings, *last)
 
     def expired_documents(self) -> Iterable[ExpiredDocument]:
         return self.state.reschedule_triggers.expired

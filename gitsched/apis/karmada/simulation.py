@@ -11,8 +11,8 @@ from datetime import timedelta
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.binding.resource_binding import binding_key, read_previous
 from gitsched.apis.karmada.dependencies.attached_binding import Attachment
+from gitsched.apis.karmada.policy.matching_clusters import list_matching_clusters
 from gitsched.apis.karmada.policy.policy_options import is_activation_pending
-from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.policy.request_class import build_request_class
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.model.document import Body, Document, Key, get_field
@@ -55,7 +55,7 @@ def find_relevant_clusters(state: KarmadaState, template: Document, attachment: 
     policy, _ = state.find_policy(template, record)
     previous, fleet = read_previous(record), state.fleet
     bound = {*(target.name for target in previous.clusters), *(str(task.get("fromCluster")) for task in previous.eviction_tasks)}
-    return frozenset(bound) | (_list_matching_clusters(fleet, policy) if policy is not None else frozenset())
+    return frozenset(bound) | (list_matching_clusters(fleet, policy) if policy is not None else frozenset())
 
 
 def evaluates_alike(state: KarmadaState, placement: PlacementSummary, api: tuple[str, str], cluster: str) -> bool:
@@ -79,22 +79,12 @@ def list_concerned(state: KarmadaState, index: TemplateIndex, clusters: frozense
     if compare_candidates():
         return frozenset(key for key, _ in own)
     policies = state.policies.policies.values()
-    concerned = {policy.key.title: not clusters.isdisjoint(_list_matching_clusters(state.fleet, policy)) for policy in policies}
+    concerned = {policy.key.title: not clusters.isdisjoint(list_matching_clusters(state.fleet, policy)) for policy in policies}
     verdicts = {
         placement: not (clusters.isdisjoint(placement.clusters) and placement.is_settled) or concerned.get(placement.policy, True)
         for placement in {placement for _, placement in own}
     }
     return frozenset(key for key, placement in own if verdicts[placement])
-
-
-def _list_matching_clusters(fleet: Fleet, policy: PropagationPolicy) -> frozenset[str]:
-    """Return the clusters that an affinity group of a policy matches."""
-    mask = 0
-    for group in policy.placement.groups:
-        mask |= fleet.all if group.affinity is None else fleet.matching(group.affinity)
-        for affinity in group.overflow:
-            mask |= fleet.matching(affinity)
-    return fleet.get_or_compute(("names", mask), lambda: frozenset(fleet.names[i] for i in fleet.members(mask)))
 
 
 _REBALANCER_NAME = "gitsched-what-if"

@@ -3,22 +3,24 @@ Cluster of which Karmada itself reads something else. A label that nothing reads
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.continuation.fleet_comparison import FleetComparison, WorkloadApi
 from gitsched.apis.karmada.continuation.policy_changes import make_selectable
 from gitsched.apis.karmada.overrides.override_policy import OverrideIndex, OverridePolicy
-from gitsched.model.document import Document, Key
-from gitsched.model.placement_groups import PlacementGroups
-from gitsched.model.template_index import PlacementSummary, TemplateEntry
+from gitsched.apis.karmada.policy.matching_clusters import find_matching_mask
+from gitsched.model.document import Document, Key, parse_api_group
+from gitsched.model.placement_groups import PlacementGroup, PlacementGroups, group_placement
+from gitsched.model.template_index import PlacementSummary, TemplateEntry, TemplateIndex
+from gitsched.model.variants import BUNDLE_KIND
 from gitsched.schedule.fleet import Fleet
 from gitsched.schedule.fleet_changes import DifferingCandidates
 
 if TYPE_CHECKING:
     from gitsched.apis.capabilities import SnapshotChanges
-    from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
+    from gitsched.apis.karmada.policy.propagation_policy import PolicyIndex, PropagationPolicy
     from gitsched.apis.karmada.state import KarmadaState
 
 
@@ -28,27 +30,82 @@ def find_affected_by_clusters(before: KarmadaState, after: KarmadaState, changes
     if not fleets.changed:
         return
     groups, entries = changes.groups or PlacementGroups(changes.template_index), changes.template_index
-    workloads, overrides = _WorkloadComparison(fleets, after), _find_changed_overrides(before, after, fleets)
-    for (absent, *api), keys in groups.alike.items():
-        differing = workloads.find_differing(absent, (api[0], api[1]))
-        if differing is None:
-            yield from keys
-        elif differing != _NOTHING:
-            yield from (key for key in keys if differing.concern(_list_clusters(entries[key])))
+    concerned = _list_concerned_groups(before, after, fleets, groups, entries)
+    yield from _find_placed_otherwise(_WorkloadComparison(fleets, after), concerned, groups, entries)
     yield from (
         key for key in after.snapshot.variants if key in entries and entries[key].placement is not None
     )  # no class has them
+    overrides = _find_changed_overrides(before, after, fleets)
     for name in overrides.clusters if overrides is not None else ():
         for key in groups.placed.get(name, ()):
             if overrides is not None and overrides.policies.selects(make_selectable(key, entries[key])):
                 yield key
 
 
-_NOTHING = DifferingCandidates()
+def _find_placed_otherwise(
+    workloads: _WorkloadComparison, concerned: Iterable[PlacementGroup], groups: PlacementGroups, entries: TemplateIndex
+) -> Iterator[Key]:
+    """Yield the workloads of some groups about which a decision may differ."""
+    held: dict[PlacementGroup, DifferingCandidates] = {}
+    for group in concerned:
+        keys, differing = groups.alike[group], workloads.find_differing(group[0], group[1:])
+        if differing is None:
+            yield from keys
+        elif differing.new:
+            yield from (key for key in keys if differing.concern(_list_clusters(entries[key])))
+        elif differing.held:
+            held[group] = differing
+    for name in sorted(frozenset().union(*{differing.held for differing in held.values()})):
+        for key in groups.placed.get(name, ()):
+            group_of_key = group_placement(key, entries[key])
+            if group_of_key in held and name in held[group_of_key].held:
+                yield key
 
 
 def _list_clusters(entry: TemplateEntry) -> tuple[str, ...]:
     return entry.placement.clusters if entry.placement is not None else ()
+
+
+class _ReachedGroups(NamedTuple):
+    """The groups of workloads of a plan by what can concern them: `undecided` are those of which nothing is known in advance, and
+    `by_candidate` those that a policy may place on a candidate, by its index in the fleet."""
+
+    policies: PolicyIndex
+    fleet: Fleet
+    undecided: Sequence[PlacementGroup]
+    by_candidate: Mapping[int, Sequence[PlacementGroup]]
+
+
+def _list_concerned_groups(
+    before: KarmadaState, after: KarmadaState, fleets: FleetComparison, groups: PlacementGroups, entries: TemplateIndex
+) -> Iterable[PlacementGroup]:
+    """Return the groups with workloads that the changed Clusters may concern: all, unless policies and affinities are as before."""
+    if after.policies is not before.policies or not fleets.keeps_affinities:
+        return groups.alike
+    reached = groups.known.get(names.API_NAME)
+    if not isinstance(reached, _ReachedGroups) or reached.policies is not before.policies or reached.fleet is not before.fleet:
+        reached = groups.known[names.API_NAME] = _index_groups(before, groups)
+    found = dict.fromkeys(reached.undecided)
+    for name in fleets.changed:
+        found.update(dict.fromkeys(reached.by_candidate.get(before.fleet.index[name], ())))
+        placed = (group_placement(key, entries[key]) for key in groups.placed.get(name, ()))
+        found.update((group, None) for group in placed if group is not None)
+    return found
+
+
+def _index_groups(state: KarmadaState, groups: PlacementGroups) -> _ReachedGroups:
+    policies, fleet = {policy.key.title: policy for policy in state.policies.policies.values()}, state.fleet
+    undecided: list[PlacementGroup] = []
+    by_candidate: dict[int, list[PlacementGroup]] = {}
+    for group in groups.alike:
+        absent, api_version, kind = group
+        policy = policies.get(absent.policy) if absent.api == names.API_NAME else None
+        if not absent.is_settled or (parse_api_group(api_version), kind) == BUNDLE_KIND or (policy is not None and policy.is_lazy):
+            undecided.append(group)
+        elif policy is not None:
+            for index in fleet.members(find_matching_mask(fleet, policy)):
+                by_candidate.setdefault(index, []).append(group)
+    return _ReachedGroups(state.policies, fleet, undecided, by_candidate)
 
 
 class _WorkloadComparison:

@@ -61,6 +61,11 @@ class FleetComparison:
         self._known: dict[tuple[str, WorkloadApi, ReplicaDivision, int, int], DifferingCandidates | None] = {}
         self._evicting: dict[str, frozenset[str]] = {}
 
+    @property
+    def keeps_affinities(self) -> bool:
+        """Whether each Cluster matches the same affinities as before, and no filter compares Clusters."""
+        return self._fleets.same_affinities is not None
+
     @cached_property
     def came_or_went(self) -> frozenset[str]:
         """The Clusters that exist on one side alone."""

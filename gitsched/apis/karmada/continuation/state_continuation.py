@@ -6,7 +6,7 @@ is compared with what the new one knows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import NamedTuple
 
@@ -27,11 +27,11 @@ _BINDINGS = ((names.WORK_GROUP, names.BINDING), (names.WORK_GROUP, names.CLUSTER
 
 
 class ContinuedState(NamedTuple):
-    """The state for a new snapshot, the workloads that have to be decided again, and the apiVersion of each template."""
+    """The state for a new snapshot, the workloads that have to be decided again, and what lists the apiVersion of each template."""
 
     state: KarmadaState
     affected: frozenset[Key]
-    api_versions: Mapping[Key, str]
+    api_versions: Callable[[], Mapping[Key, str]]
 
 
 def continue_state(before: KarmadaState, snapshot: Snapshot, changes: SnapshotChanges) -> ContinuedState | None:
@@ -56,7 +56,7 @@ def continue_state(before: KarmadaState, snapshot: Snapshot, changes: SnapshotCh
         *_find_bound(changes.template_index, bindings),
     }
     removed = {key for key, (_, template) in changes.templates.items() if template is None}
-    return ContinuedState(after, frozenset(affected - removed), _list_api_versions(changes))
+    return ContinuedState(after, frozenset(affected - removed), lambda: _list_api_versions(changes))
 
 
 def _can_continue(before: KarmadaState, snapshot: Snapshot, changes: SnapshotChanges) -> bool:
