@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from gitsched.model.cluster_facts import Readiness
     from gitsched.model.document import Body, Document
 
 CLUSTER, NODE = "cluster", "node"
@@ -31,13 +32,23 @@ class ClusterLocation(NamedTuple):
         return tuple(filter(None, (self.region if by == "region" else self.provider,)))
 
 
+class MaintenanceTaints(NamedTuple):
+    """The effects of the taints in spec.taints that let workloads leave a cluster, and that only keep new ones away. `automatic` are the
+    keys of taints that a controller adds by itself."""
+
+    drain: str
+    cordon: str
+    automatic: frozenset[str]
+
+
 class Topology(NamedTuple):
     """The kind whose documents describe clusters, or nodes of a cluster, and how a simulation changes these documents.
 
     `mark_lost` returns the document of a cluster that all workloads must leave, or None if the document has to be removed for that.
     `mark_unreachable` returns the document of a cluster that does not respond, as its hub reports it. `drain` returns the document of a
     cluster that workloads leave unless they tolerate it; it is None for an API without such a state. `copy` returns an empty cluster with
-    the same properties and another name.
+    the same properties and another name. `read_readiness` returns what was observed of a cluster, None if nobody has observed it.
+    `taints` are None for an API without taints.
     """
 
     group: str
@@ -47,6 +58,8 @@ class Topology(NamedTuple):
     mark_unreachable: Callable[[Body, datetime], Body]
     drain: Callable[[Body, datetime], Body] | None
     copy: Callable[[Body, str], Body]
+    read_readiness: Callable[[Body], Readiness | None] = lambda _: None
+    taints: MaintenanceTaints | None = None
     read_claims: Callable[[Body], Mapping[str, str]] = lambda _: {}
     """Return the claims of a cluster, which selectors can name besides its labels."""
     level: str = CLUSTER

@@ -26,5 +26,6 @@ from gitsched.cli import LazyCommand, options
 def command() -> None:
     """Freeze placements for a REASON: until the freeze is lifted, no placed workload changes its placement except by failover.
 
-    Commits the file FREEZE with the reason to the output branch, or removes it with --lift; git can do the same.
+    Commits the file FREEZE with the reason to the output branch, or removes it with --lift, as the author whom git knows. git can do the
+    same.
     """

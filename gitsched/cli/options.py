@@ -139,7 +139,11 @@ CACHE = click.option(
     help="Cache directory; $XDG_CACHE_HOME/gitsched by default.",
 )
 NOW = click.option(
-    "--now", metavar="TIME", callback=read_now, help="Time for deadlines (RFC 3339, or +15m from now); now by default."
+    "--now",
+    metavar="TIME",
+    callback=read_now,
+    is_eager=True,  # other times are relative to it
+    help="Time for deadlines (RFC 3339, or +15m from now); now by default.",
 )
 LOG = click.option(
     "--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Format of the log on stderr."

@@ -1,4 +1,4 @@
-"""gitsched status: which output commit each cluster has applied, whether it is healthy, and what is where."""
+"""gitsched status: whether anything is wrong, which output commit each cluster has applied, and what is where."""
 
 from __future__ import annotations
 
@@ -12,17 +12,25 @@ from gitsched.cli import LazyCommand, options
     cls=LazyCommand,
     epilog=options.show_examples(
         ("Each cluster, and totals", "status"),
-        ("Where each workload is", "status --workloads"),
+        ("Where each workload of a namespace is", "status --workloads -n shop"),
         ("What no policy selects", "status --unclaimed"),
     ),
 )
 @click.option("--workloads", is_flag=True, help="Show where each workload is.")
 @click.option("--unclaimed", is_flag=True, help="List the objects that no policy selects.")
 @click.option(
+    "-n",
+    "--namespace",
+    metavar="NAMESPACE",
+    default="",
+    shell_complete=options.complete_with("namespaces"),
+    help="With --workloads and --unclaimed: only those of this namespace.",
+)
+@click.option(
     "--detailed-exitcode",
     "detailed",
     is_flag=True,
-    help="Exit with 2 if a cluster is not ready, not healthy or behind, or a rollout has stopped.",
+    help="Exit with 2 if anything is wrong, as the first line says.",
 )
 @options.SOURCE
 @options.TARGET
@@ -31,10 +39,12 @@ from gitsched.cli import LazyCommand, options
 @options.RECORDED_METRICS
 @options.NOW
 @options.FORMAT
+@options.COLOR
 @options.LOG
 def command() -> None:
-    """Show each cluster: ready, workloads, the output commit that it has applied, healthy, and how many changes it is behind.
+    """Show whether anything is wrong, and each cluster: ready, workloads, the output commit that it has applied, healthy, and how many
+    changes it is behind.
 
-    Reports come from the facts branches, and from the commit statuses that the last run recorded; --observations live reads these from the
-    forge.
+    READY is Unknown where nobody has observed the cluster, and Gone where it has no document any more. Reports come from the facts
+    branches, and from the commit statuses that the last run recorded; --observations live reads these from the forge.
     """

@@ -31,6 +31,7 @@ from gitsched.cli import LazyCommand, options
 @options.FETCH
 @options.NOW
 @options.FORMAT
+@options.COLOR
 @options.LOG
 def command() -> None:
     """Show a cluster with its workloads by namespace, or a workload with its policy, clusters, replicas, companions and the copies that

@@ -46,6 +46,14 @@ def check_commit(directory: Path) -> None:
             )
 
 
+def read_author(directory: Path) -> tuple[str, str] | None:
+    """Return the name and address of the author that git would use in a directory, as far as someone has set them; None otherwise."""
+    found = _query(["-c", "user.useConfigOnly=true", "var", "GIT_AUTHOR_IDENT"], directory)
+    name, _, rest = found.stdout.partition(" <")
+    email = rest.partition(">")[0]
+    return (name, email) if found.exit_code == 0 and name and email else None
+
+
 def commit_files(root: Path, paths: Sequence[str], message: str) -> bool:
     """Commit these files of a worktree and nothing else that is staged; return whether there was something to commit.
 

@@ -33,6 +33,11 @@ class Commit(NamedTuple):
     author: str = ""
 
     @property
+    def author_name(self) -> str:
+        """The name of the author, without the address."""
+        return self.author.partition(" <")[0] or self.name
+
+    @property
     def is_rewritten(self) -> bool:
         """Return whether someone else made the commit from that of its author, as `git commit --amend` and `git rebase` do."""
         return bool(self.author) and self.author != f"{self.name} <{self.email}>"

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from gitsched.model.document import Key
+    from gitsched.model.document import Key, Origin
     from gitsched.model.finding import FieldOrigin, Finding
     from gitsched.model.scheduling import CandidateResult
+    from gitsched.model.taints import ClusterTaint
 
 
 class RejectedPolicy(NamedTuple):
@@ -115,9 +116,10 @@ class Explanation(NamedTuple):
     not selected, `unexamined` for how many more this was not computed; `only_some_clusters` means that only some clusters were
     requested. `candidate_kind` is the kind of candidates; `tables` come after the result. `native` is the output of the API's own
     debugging tools, if any. `references` are the objects that the delivered manifests refer to, `targets` those of a companion such as a
-    Service, and `targeted_by` the companions of a workload. `built_from` is the
-    directory that kustomize builds the workload from, or ""; `changed_by` is the file and line of the overlay or patch that changes it
-    last, or "". `copies` says where copies stay for an overlap, and until when.
+    Service, and `targeted_by` the companions of a workload. `origin` is
+    where the document of the workload comes from, with the directory that kustomize builds it from and the change that it makes last.
+    `copies` says where copies stay for an overlap, and until when. `state` says whether anything keeps the workload from being
+    where its policies want it.
     """
 
     workload: str
@@ -146,16 +148,17 @@ class Explanation(NamedTuple):
     references: tuple[ExplainedReference, ...] = ()
     targets: tuple[ExplainedReference, ...] = ()
     targeted_by: tuple[ExplainedReference, ...] = ()
-    built_from: str = ""
-    changed_by: str = ""
+    origin: Origin | None = None
     copies: tuple[str, ...] = ()
     rewritten: str = ""
+    state: str = ""
 
     @property
     def title(self) -> str:
         """The workload with its location, and the directory that kustomize builds it from."""
-        changed_by = self.changed_by and f"last changed by {self.changed_by}"
-        origin = ", ".join(filter(None, [self.location, self.built_from and f"built from {self.built_from}", changed_by]))
+        root, changed_by = (self.origin.root, self.origin.changed_by) if self.origin is not None else ("", "")
+        parts = [self.location, root and f"built from {root}", changed_by and f"last changed by {changed_by}"]
+        origin = ", ".join(filter(None, parts))
         return f"{self.workload}  ({origin})" if origin else self.workload
 
 
@@ -211,3 +214,4 @@ class ClusterExplanation(NamedTuple):
     free_resources: tuple[FreeResource, ...] | None
     eligible: tuple[EligibleWorkload, ...]
     absence_reasons: tuple[AbsenceReason, ...]
+    taints: tuple[ClusterTaint, ...] = ()

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+from gitsched.model.changes import NOTHING_WITHHELD, WithheldChanges
 from gitsched.model.cluster_report import Health, UnhealthyWorkload
 from gitsched.model.document import Key
+from gitsched.model.finding import Finding, format_count, format_part
+from gitsched.model.holds import HeldPlacement
 from gitsched.model.rollouts import RolloutStatus
+from gitsched.model.taints import ClusterTaint
+from gitsched.model.time import EPOCH
 
 
 class LastReport(NamedTuple):
@@ -22,10 +27,15 @@ class LastReport(NamedTuple):
     unhealthy: tuple[UnhealthyWorkload, ...] = ()
 
 
-class ClusterStatus(NamedTuple):
-    """The status of one cluster. `unready` says why it is not ready, or is "". `report` is its last report, None without one.
+Ready = Literal["True", "False", "Unknown", "Gone"]
+"""Whether a cluster is ready: Unknown where nobody has observed it, Gone without a document."""
 
-    `behind` counts the later output commits that changed its directory; None without a report about a known commit.
+
+class ClusterStatus(NamedTuple):
+    """The status of one cluster. `unready` says why it is not available, or is "". `report` is its last report, None without one.
+
+    `behind` counts the later output commits that changed its directory; None without a report about a known commit. `workloads` are those
+    that it has on the output branch, with so many `replicas`. `observed` is when its facts were observed, None without facts.
     """
 
     name: str
@@ -33,12 +43,27 @@ class ClusterStatus(NamedTuple):
     workloads: int
     report: LastReport | None
     behind: int | None
+    ready: Ready = "Unknown"
+    taints: tuple[ClusterTaint, ...] = ()
+    observed: datetime | None = None
+    replicas: int = 0
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether a taint of people lets workloads leave the cluster."""
+        return any(taint.evicts for taint in self.taints)
 
     @property
     def needs_attention(self) -> bool:
-        """Whether the cluster is not ready, reports a failure, or has not applied its last change."""
+        """Whether the cluster is not available, reports a failure, or has not applied its last change."""
         failed = self.report is not None and self.report.health == "Degraded"
-        return bool(self.unready) or failed or bool(self.behind)
+        if self.ready == "Gone":
+            return bool(self.workloads)
+        return bool(self.unready) or failed or bool(self.behind) or self.ready == "False"
+
+
+WorkloadState = Literal["", "held", "withheld", "waiting", "unplaced"]
+"""What keeps a workload from being where its policies want it: a hold, the guard, or a limit of moves by period; or no cluster fits."""
 
 
 class WorkloadStatus(NamedTuple):
@@ -48,6 +73,17 @@ class WorkloadStatus(NamedTuple):
     policy: str
     clusters: Mapping[str, int | None]
     waiting: tuple[str, ...] = ()
+    state: WorkloadState = ""
+
+
+class Freeze(NamedTuple):
+    """A freeze of placements: why, and where it is written. `author` and `since` are those of the commit that wrote it, "" and None where
+    that is not known."""
+
+    reason: str
+    place: str
+    author: str = ""
+    since: datetime | None = None
 
 
 class FleetStatus(NamedTuple):
@@ -57,7 +93,9 @@ class FleetStatus(NamedTuple):
     `unclaimed` are the objects that no policy selects, and `nearest` says of some of them which policy nearly selects them. `rewrite` says
     how the next run rewrites the output of an earlier version, "" where it does not. `moves_waiting` counts the workloads that wait to move
     until `next_moves`, because moves that observations cause are limited by period. `unfetched` says why the clone may lack the output
-    branch of its origin, or is "".
+    branch of its origin, or is "". `held` are the workloads that keep their clusters until they are released, `withheld` the changes that
+    the guard withholds. `errors` are the other findings of severity error, `observed` is when metric values were observed, and `now` the
+    time from which ages count.
     """
 
     branch: str
@@ -73,8 +111,44 @@ class FleetStatus(NamedTuple):
     moves_waiting: int = 0
     next_moves: datetime | None = None
     unfetched: str = ""
+    freezes: tuple[Freeze, ...] = ()
+    held: Mapping[Key, HeldPlacement] = {}
+    withheld: WithheldChanges = NOTHING_WITHHELD
+    errors: tuple[Finding, ...] = ()
+    observed: datetime | None = None
+    now: datetime = EPOCH
 
     @property
     def needs_attention(self) -> bool:
-        """Whether a cluster or a rollout does."""
-        return any(one.needs_attention for one in self.clusters) or any(one.state == "stopped" for one in self.rollouts)
+        """Whether anything is wrong."""
+        return next(self.list_problems(), None) is not None
+
+    def list_problems(self) -> Iterator[str]:
+        """Yield each kind of thing that is wrong, with its number."""
+        if self.freezes:
+            yield "placements are frozen"
+        if self.errors:
+            yield format_count(len(self.errors), "error")
+        if self.withheld.moves:
+            yield f"{format_count(len(self.withheld.moves), 'change is', 'changes are')} withheld"
+        if self.held:
+            yield f"{format_count(len(self.held), 'workload is', 'workloads are')} held"
+        unplaced = sum(not one.clusters for one in self.workloads) if self.time is not None else 0
+        if unplaced:
+            yield f"{format_count(unplaced, 'workload is', 'workloads are')} unplaced"
+        yield from self._list_cluster_problems()
+        stopped = sum(one.state == "stopped" for one in self.rollouts)
+        if stopped:
+            yield f"{format_count(stopped, 'rollout has', 'rollouts have')} stopped"
+
+    def _list_cluster_problems(self) -> Iterator[str]:
+        groups = {
+            "gone": [one for one in self.clusters if one.ready == "Gone" and one.workloads],
+            "drained": [one for one in self.clusters if one.is_drained],
+            "not ready": [one for one in self.clusters if one.ready == "False"],
+            "not healthy": [one for one in self.clusters if one.report is not None and one.report.health == "Degraded"],
+            "behind": [one for one in self.clusters if one.behind],
+        }
+        for state, found in groups.items():
+            if found:
+                yield format_part(len(found), len(self.clusters), "cluster", f"is {state}", f"are {state}")

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import NamedTuple
 
-from gitsched.model.changes import RetainedCopy
+from gitsched.model.changes import Move, RetainedCopy
 from gitsched.model.explanation import ExplainedReference
-from gitsched.model.fleet_status import ClusterStatus, WorkloadStatus
+from gitsched.model.fleet_status import ClusterStatus, Freeze, WorkloadStatus
+from gitsched.model.holds import HeldPlacement
+from gitsched.model.time import EPOCH
 
 
 class ClusterTree(NamedTuple):
-    """A cluster with the workloads that it has on the output branch, and the copies that only stay there for an overlap."""
+    """A cluster with the workloads that it has on the output branch, and the copies that only stay there for an overlap. Ages count from
+    `now`."""
 
     cluster: ClusterStatus
     workloads: tuple[WorkloadStatus, ...]
     copies: tuple[RetainedCopy, ...]
+    freezes: tuple[Freeze, ...] = ()
+    now: datetime = EPOCH
 
 
 class WorkloadTree(NamedTuple):
     """A workload with its clusters on the output branch, and the affinity group of its policy, "" without groups.
 
     `reason` says why it has these clusters, or none. `copies` stay for an overlap. `references` are the objects that it refers to,
-    `targets` those of a companion, and `companions` those that belong to it.
+    `targets` those of a companion, and `companions` those that belong to it. `held` says where it is held, and `withheld` is its move that
+    the guard withholds, which `allowance` allows.
     """
 
     workload: WorkloadStatus
@@ -31,3 +38,8 @@ class WorkloadTree(NamedTuple):
     companions: tuple[ExplainedReference, ...] = ()
     targets: tuple[ExplainedReference, ...] = ()
     references: tuple[ExplainedReference, ...] = ()
+    held: HeldPlacement | None = None
+    withheld: Move | None = None
+    allowance: str = ""
+    freezes: tuple[Freeze, ...] = ()
+    now: datetime = EPOCH

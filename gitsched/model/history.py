@@ -26,8 +26,19 @@ class PlacementMove(NamedTuple):
     damage: str = ""
 
 
+class TaintChange(NamedTuple):
+    """A taint of a cluster that a commit of the source added or removed. `evicts`: workloads that do not tolerate it leave the cluster.
+    `location` is FILE:LINE, before the commit for a removed taint."""
+
+    cluster: str
+    taint: str
+    evicts: bool
+    added: bool
+    location: str
+
+
 class SourceChange(NamedTuple):
-    """A commit of the source: its id, subject, author as "Name <address>", and time; None and "" where they are not known."""
+    """A commit of the source: its id, subject, name of its author, and time; None and "" where they are not known."""
 
     commit: str
     subject: str = ""
@@ -40,8 +51,9 @@ class HistoryEntry(NamedTuple):
 
     `cause` is that of the run (source, facts, deadline, observation or upgrade), "" for a commit that no run made; `summary` is what its
     message says that it changes. `source` is the source commit that it follows, `sources` are those since the commit before, the newest
-    first. `records` are the recorded decisions that changed, `files` the changed files of the source, and `notes` other events, such as a
-    freeze or a source that went back. The numbers of `more_sources`, `more_files` and `more_moves` are left out because of limits.
+    first. `records` are the recorded decisions that changed, `files` the changed files of the source, `taints` the taints of clusters that
+    changed in them, and `notes` other events, such as a freeze or a source that went back. The numbers of `more_sources`, `more_files` and
+    `more_moves` are left out because of limits.
     """
 
     commit: str
@@ -60,6 +72,12 @@ class HistoryEntry(NamedTuple):
     more_moves: int = 0
     records: tuple[RecordChange, ...] = ()
     notes: tuple[str, ...] = ()
+    taints: tuple[TaintChange, ...] = ()
+
+    @property
+    def drained(self) -> frozenset[str]:
+        """The clusters whose drain begins with the commit."""
+        return frozenset(change.cluster for change in self.taints if change.evicts and change.added)
 
 
 class HistoryFilter(NamedTuple):

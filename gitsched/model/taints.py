@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitsched.model.time import parse_time
+
+if TYPE_CHECKING:
+    from gitsched.model.finding import FieldOrigin
 
 NO_SCHEDULE, NO_EXECUTE = "NoSchedule", "NoExecute"
 
@@ -29,6 +32,23 @@ class Taint(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
+
+
+class ClusterTaint(NamedTuple):
+    """A taint that people have set on a cluster. `evicts`: workloads that do not tolerate it leave the cluster; else it only gets no new
+    ones.
+
+    `field` is where it is written, None for a document that no file has; `location` is FILE:LINE, "" until it is looked up.
+    """
+
+    taint: Taint
+    evicts: bool
+    field: FieldOrigin | None
+    location: str = ""
+
+    def __str__(self) -> str:
+        where = f" ({self.location})" if self.location else ""
+        return f"{'drained by' if self.evicts else 'has'} the taint {self.taint}{where}"
 
 
 class Toleration(NamedTuple):

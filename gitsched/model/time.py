@@ -76,6 +76,15 @@ def format_duration(duration: timedelta) -> str:
     return "".join(f"{count}{unit}" for count, unit in parts if count) or "0s"
 
 
+_AGES = ((365 * 24 * 3600, "y"), (24 * 3600, "d"), (3600, "h"), (60, "m"))
+
+
+def format_age(time: datetime, now: datetime) -> str:
+    """Return how long ago a time is in its largest unit, as kubectl does: 45s, 3m, 5h, 12d or 2y; 0s for a time to come."""
+    seconds = max(int((now - time).total_seconds()), 0)
+    return next((f"{seconds // size}{unit}" for size, unit in _AGES if seconds >= size), f"{seconds}s")
+
+
 def parse_duration(text: object) -> timedelta | None:
     """Parse a Go duration such as 24h, 10m or 1h30m; None for anything else, and for more than 100 characters."""
     if not isinstance(text, str) or not 0 < len(text) <= _MAX_LENGTH:

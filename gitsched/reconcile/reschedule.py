@@ -24,7 +24,7 @@ from gitsched.reconcile.fetch import fetch, read_previous_output
 from gitsched.reconcile.incremental.planned_workloads import PlannedWorkloads
 from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_state
 from gitsched.reconcile.pipeline import read_source, use_plan
-from gitsched.reconcile.review.explanation import describe_missing, find_key
+from gitsched.reconcile.review.resource_names import describe_missing, find_key
 from gitsched.reconcile.run import Fetched, Planned, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.loaded_source import load

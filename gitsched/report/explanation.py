@@ -29,7 +29,7 @@ MAX_SINGLE_ROWS = 20
 
 def write_explanation(value: Explanation, width: int) -> str:
     """Return policy, groups, clusters, division and result of a workload, wrapped at `width` characters."""
-    lines = wrap(value.title, width)
+    lines = [*wrap(value.title, width), *(wrap(value.state, width, "  ") if value.state else ())]
     if not value.policy and value.tables:  # a document that is not placed itself
         lines += wrap(value.trigger, width, "  ")
         lines += [line for table in value.tables for line in _write_table(table, width)]
@@ -95,6 +95,7 @@ def list_explanation_blocks(value: Explanation) -> list[Block]:
         ]
     return [
         Paragraph(value.title, heading=True),
+        *([Paragraph(value.state)] if value.state else ()),
         ListBlock("Result", [] if value.only_some_clusters and not value.result else result),
         ListBlock("Copies", value.copies),
         ListBlock("Policy", list(filter(None, [policy, value.claim, *rejected]))),
@@ -301,7 +302,7 @@ def serialize_cluster_explanation(value: ClusterExplanation) -> dict[str, Any]:
         "provider": value.provider,
         "zones": list(value.zones),
         "labels": dict(value.labels),
-        "remarks": list(value.remarks),
+        "remarks": [*map(str, value.taints), *value.remarks],
         "residents": [
             {
                 "workload": entry.key._asdict(),
@@ -332,7 +333,11 @@ def _list_cluster_facts(value: ClusterExplanation) -> list[str]:
         f"zone {', '.join(value.zones)}" if value.zones else "",
     ]
     labels = ", ".join(f"{name}={text}" for name, text in sorted(value.labels.items()))
-    return list(filter(None, ["; ".join(filter(None, topology)), f"labels {labels}" if labels else "", *value.remarks]))
+    return list(
+        filter(
+            None, ["; ".join(filter(None, topology)), f"labels {labels}" if labels else "", *map(str, value.taints), *value.remarks]
+        )
+    )
 
 
 def _describe_workload_counts(value: ClusterExplanation) -> str:

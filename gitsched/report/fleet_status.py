@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from gitsched.model.finding import format_count
+from gitsched.model.finding import format_count, format_names
 from gitsched.model.fleet_status import ClusterStatus, FleetStatus, WorkloadStatus
 from gitsched.model.scheduling import total_replicas
-from gitsched.model.time import format_time
+from gitsched.model.time import format_age, format_time
+from gitsched.report.fleet_problems import describe_problems
+from gitsched.report.held import serialize_held
 from gitsched.report.lines import (
     abbreviate_oid,
     escape_unprintable,
@@ -19,31 +21,54 @@ from gitsched.report.lines import (
     list_limited,
     serialize_replicas,
 )
+from gitsched.report.paint import Paint, Role
 from gitsched.report.rollouts import describe_remedies, describe_rollouts, serialize_rollouts
-from gitsched.report.serialization import API_VERSION, serialize_key
+from gitsched.report.serialization import API_VERSION, serialize_key, serialize_withheld
 
 MAX_ROWS = 1_000
 """Rows of a table in text; JSON contains all."""
 _MORE = "and {} more; use -o json for all"
-_CLUSTERS = ("CLUSTER", "READY", "WORKLOADS", "APPLIED", "HEALTHY", "BEHIND", "SINCE", "MESSAGE")
-_WORKLOADS = ("WORKLOAD", "CLUSTERS", "POLICY", "WAITS FOR A WAVE")
+_CLUSTERS = ("CLUSTER", "READY", "WORKLOADS", "APPLIED", "HEALTHY", "BEHIND", "SINCE", "OBSERVED", "MESSAGE")
+_WORKLOADS = ("WORKLOAD", "CLUSTERS", "POLICY", "WAITS FOR A WAVE", "STATE")
+_READY_ROLES: Mapping[str, Role] = {"True": "added", "False": "error", "Gone": "error", "Unknown": "changed"}
 
 
-def write_fleet_status(status: FleetStatus, *, workloads: bool = False, unclaimed: bool = False) -> str:
-    """Return the status as aligned columns: clusters and rollouts, or with these options workloads or objects without a policy."""
+def write_fleet_status(
+    status: FleetStatus, *, workloads: bool = False, unclaimed: bool = False, namespace: str = "", paint: Paint | None = None
+) -> str:
+    """Return whether anything is wrong, what is, and the clusters and rollouts as aligned columns; with one of these options the workloads,
+    or the objects without a policy, of a namespace or of all."""
     if workloads:
-        rows = [_make_workload_row(one) for one in status.workloads]
+        chosen = (one for one in status.workloads if namespace in ("", one.key.namespace))
+        rows = [_make_workload_row(one) for one in chosen]
         lines = list_limited(_format_table(_WORKLOADS, rows), MAX_ROWS, _MORE) if rows else ["No policy places a workload."]
     elif unclaimed:
-        rows = [(escape_unprintable(format_key(key)), escape_unprintable(status.nearest.get(key, ""))) for key in status.unclaimed]
+        keys = (key for key in status.unclaimed if namespace in ("", key.namespace))
+        rows = [(escape_unprintable(format_key(key)), escape_unprintable(status.nearest.get(key, ""))) for key in keys]
         lines = list_limited(format_columns(rows), MAX_ROWS, _MORE) if rows else ["Every object is selected by a policy."]
     else:
-        rows = [_make_cluster_row(one) for one in status.clusters]
-        lines = list_limited(_format_table(_CLUSTERS, rows), MAX_ROWS, _MORE) if rows else ["There is no cluster."]
+        lines = [*describe_problems(status, paint), ""]
+        lines += list_limited(_list_clusters(status, paint), MAX_ROWS, _MORE) if status.clusters else ["There is no cluster."]
         lines += ["", *describe_rollouts(status.rollouts), *describe_remedies(status.rollouts)] if status.rollouts else []
-        lines += ["", _count_workloads(status), *_count_waiting(status)]
+        lines += ["", _count_workloads(status), *_count_waiting(status), *_describe_observations(status)]
         lines += filter(None, (_describe_branch(status), status.rewrite))
     return "\n".join(lines) + "\n"
+
+
+def _list_clusters(status: FleetStatus, paint: Paint | None) -> list[str]:
+    """Return the table of the clusters; without reports, it has no columns for them."""
+    reported = any(one.report is not None for one in status.clusters)
+    rows = [_make_cluster_row(one, status.now, reported=reported) for one in status.clusters]
+    head, *lines = _format_table(_CLUSTERS, rows)
+    if paint is None:
+        return [head, *lines]
+    start = head.index(_CLUSTERS[1])
+    cells = (row[1] for row in rows)
+    painted = (
+        f"{line[:start]}{paint(cell, _READY_ROLES[cell])}{line[start + len(cell) :]}"
+        for line, cell in zip(lines, cells, strict=True)
+    )
+    return [paint(head, "heading"), *painted]
 
 
 def _count_workloads(status: FleetStatus) -> str:
@@ -58,11 +83,23 @@ def _count_workloads(status: FleetStatus) -> str:
 
 
 def _count_waiting(status: FleetStatus) -> list[str]:
-    """Return how many workloads wait to move, and until when."""
-    if status.next_moves is None:
+    """Return how many workloads wait to move, and until when, and how many wait for a wave of a rollout."""
+    lines = []
+    if status.next_moves is not None:
+        count = format_count(status.moves_waiting, "workload waits", "workloads wait")
+        lines.append(f"{count} to move, because observations changed: the next from {format_time(status.next_moves)} on.")
+    waves = [format_key(one.key) for one in status.workloads if one.waiting]
+    if waves:
+        count = format_count(len(waves), "workload waits", "workloads wait")
+        lines.append(escape_unprintable(f"{count} for a wave of a rollout: {format_names(waves)}."))
+    return lines
+
+
+def _describe_observations(status: FleetStatus) -> list[str]:
+    """Return when metric values were observed."""
+    if status.observed is None:
         return []
-    count = format_count(status.moves_waiting, "workload waits", "workloads wait")
-    return [f"{count} to move, because observations changed: the next from {format_time(status.next_moves)} on."]
+    return [f"Metric values were observed at {format_time(status.observed)} ({format_age(status.observed, status.now)} ago)."]
 
 
 def _describe_branch(status: FleetStatus) -> str:
@@ -70,38 +107,31 @@ def _describe_branch(status: FleetStatus) -> str:
         return f"There is no output branch {status.branch} here: {status.unfetched}."
     if status.time is None:
         return f"There is no output branch {status.branch} yet: run gitsched reconcile."
-    text = f"{status.branch} is at {abbreviate_oid(status.head)} of {format_time(status.time)}"
+    age = format_age(status.time, status.now)
+    text = f"{status.branch} is at {abbreviate_oid(status.head)} of {format_time(status.time)} ({age} ago)"
     return f"{text}; the source has changes that are not reconciled." if status.pending else f"{text}."
 
 
-def _make_cluster_row(one: ClusterStatus) -> tuple[str, ...]:
-    report = one.report
+def _make_cluster_row(one: ClusterStatus, now: datetime, *, reported: bool) -> tuple[str, ...]:
+    report, observed = one.report, f"{format_age(one.observed, now)} ago" if one.observed is not None else ""
+    taints = [str(taint) for taint in one.taints]
+    messages = [*(taints if one.is_drained else (one.unready, *taints))]
     if report is None:
-        return one.name, _format_ready(one), str(one.workloads), "-", "-", "-", "-", one.unready or "no report"
+        cells = ("-",) * 4 if reported else ("",) * 4
+        messages += ["no report"] if reported and one.ready != "Gone" else []
+        return one.name, one.ready, str(one.workloads), *cells, observed, "; ".join(filter(None, messages))
     healthy = {"Healthy": "True", "Degraded": "False"}.get(report.health, "Progressing")
     behind = "unknown" if one.behind is None else str(one.behind)
-    messages = [one.unready, *(f"{each.key.title} is {each.health}: {each.message}".rstrip(": ") for each in report.unhealthy[:1])]
+    messages += (f"{each.key.title} is {each.health}: {each.message}".rstrip(": ") for each in report.unhealthy[:1])
     if one.behind is None:
         messages.append("the commit is not one of the last of the output branch")
-    applied, since = abbreviate_oid(report.commit), format_time(report.since)
-    return (
-        one.name,
-        _format_ready(one),
-        str(one.workloads),
-        applied,
-        healthy,
-        behind,
-        since,
-        "; ".join(filter(None, messages)),
-    )
-
-
-def _format_ready(one: ClusterStatus) -> str:
-    return "False" if one.unready else "True"
+    applied, since = abbreviate_oid(report.commit), f"{format_age(report.since, now)} ago"
+    cells = (applied, healthy, behind, since)
+    return one.name, one.ready, str(one.workloads), *cells, observed, "; ".join(filter(None, messages))
 
 
 def _make_workload_row(one: WorkloadStatus) -> tuple[str, ...]:
-    return format_key(one.key), _format_clusters(one.clusters) or "-", one.policy or "-", ", ".join(one.waiting)
+    return format_key(one.key), _format_clusters(one.clusters) or "-", one.policy or "-", ", ".join(one.waiting), one.state
 
 
 def _format_clusters(clusters: Mapping[str, int | None]) -> str:
@@ -109,9 +139,9 @@ def _format_clusters(clusters: Mapping[str, int | None]) -> str:
 
 
 def _format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return a header and rows as aligned lines, without the last columns that are empty in all rows."""
-    used = max((index for row in rows for index, cell in enumerate(row, 1) if cell), default=len(header))
-    return format_columns([row[:used] for row in (header, *rows)])
+    """Return a header and rows as aligned lines, without the columns that are empty in all rows."""
+    used = [index for index in range(len(header)) if any(row[index] for row in rows)]
+    return format_columns([[row[index] for index in used] for row in (header, *rows)])
 
 
 def serialize_fleet_status(status: FleetStatus) -> dict[str, Any]:
@@ -123,6 +153,14 @@ def serialize_fleet_status(status: FleetStatus) -> dict[str, Any]:
         "commit": status.head,
         "time": _format_optional(status.time),
         "pending": status.pending,
+        "problems": list(status.list_problems()),
+        "freezes": [
+            {"reason": one.reason, "place": one.place, "author": one.author, "since": _format_optional(one.since)}
+            for one in status.freezes
+        ],
+        "held": serialize_held(status.held),
+        "withheld": serialize_withheld(status.withheld),
+        "observedAt": _format_optional(status.observed),
         "rewrite": status.rewrite,
         "clusters": [serialize_cluster_status(one) for one in status.clusters],
         "rollouts": serialize_rollouts(status.rollouts),
@@ -143,6 +181,7 @@ def serialize_workload_status(one: WorkloadStatus) -> dict[str, Any]:
         "policy": one.policy,
         "clusters": [{"name": name, **serialize_replicas(count)} for name, count in one.clusters.items()],
         "waiting": list(one.waiting),
+        "state": one.state,
     }
 
 
@@ -151,9 +190,13 @@ def serialize_cluster_status(one: ClusterStatus) -> dict[str, Any]:
     report = one.report
     return {
         "name": one.name,
-        "ready": not one.unready,
+        "ready": None if one.ready == "Unknown" else one.ready == "True",
+        "gone": one.ready == "Gone",
+        "drained": one.is_drained,
         "reason": one.unready,
+        "taints": [{"taint": str(each.taint), "evicts": each.evicts, "location": each.location} for each in one.taints],
         "workloads": one.workloads,
+        "observedAt": _format_optional(one.observed),
         "appliedCommit": report.commit if report else None,
         "health": report.health if report else None,
         "since": _format_optional(report.since if report else None),

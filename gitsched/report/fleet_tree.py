@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gitsched.model.changes import RetainedCopy
 from gitsched.model.explanation import ExplainedReference
 from gitsched.model.finding import format_count
 from gitsched.model.fleet_tree import ClusterTree, WorkloadTree
 from gitsched.model.scheduling import total_replicas
-from gitsched.model.time import format_time
+from gitsched.model.time import format_age, format_time
 from gitsched.report.explanation import describe_reference
+from gitsched.report.fleet_problems import describe_freeze
 from gitsched.report.fleet_status import serialize_cluster_status, serialize_workload_status
+from gitsched.report.held import describe_held_workload, describe_target, serialize_held
 from gitsched.report.lines import escape_unprintable, format_key, list_limited, serialize_replicas
 from gitsched.report.retained_copies import describe_retained_copies
 from gitsched.report.serialization import API_VERSION, serialize_key
+
+if TYPE_CHECKING:
+    from gitsched.report.paint import Paint
 
 MAX_ROWS = 200
 """Workloads of a namespace, and clusters of a workload, that the text lists; JSON contains all."""
@@ -23,10 +28,27 @@ MAX_NAMESPACE_ROWS = 50
 """Namespaces of a cluster that the text lists."""
 
 
-def write_fleet_tree(tree: ClusterTree | WorkloadTree) -> str:
-    """Return a cluster with its workloads by namespace, or a workload with its policy, clusters and what belongs to it."""
-    lines = _list_cluster_lines(tree) if isinstance(tree, ClusterTree) else _list_workload_lines(tree)
-    return "".join(f"{escape_unprintable(line)}\n" for line in lines)
+def write_fleet_tree(tree: ClusterTree | WorkloadTree, paint: Paint | None = None) -> str:
+    """Return a cluster with its workloads by namespace, or a workload with its policy, clusters and what belongs to it. What is wrong with
+    it comes first."""
+    title, *lines = _list_cluster_lines(tree) if isinstance(tree, ClusterTree) else _list_workload_lines(tree)
+    problems = [f"  frozen: {describe_freeze(freeze, tree.now)}" for freeze in tree.freezes]
+    problems += _list_workload_problems(tree) if isinstance(tree, WorkloadTree) else []
+    first, *rest = map(escape_unprintable, (title, *problems, *lines))
+    if paint is not None:
+        first = paint(first, "heading")
+        rest = [paint(line, "error") if index < len(problems) else line for index, line in enumerate(rest)]
+    return "".join(f"{line}\n" for line in (first, *rest))
+
+
+def _list_workload_problems(tree: WorkloadTree) -> list[str]:
+    lines = []
+    if tree.held is not None:
+        held, release = describe_held_workload(tree.workload.key, tree.held)
+        lines += [f"  held: {held.partition(' is held ')[2]}", f"  {release}"]
+    if tree.withheld is not None:
+        lines.append(f"  withheld: the guard withholds that it {describe_target(tree.withheld)}; to allow it, {tree.allowance}")
+    return lines
 
 
 def _list_cluster_lines(tree: ClusterTree) -> list[str]:
@@ -35,15 +57,24 @@ def _list_cluster_lines(tree: ClusterTree) -> list[str]:
     namespaces: dict[str, list[str]] = {}
     for one in sorted(tree.workloads, key=lambda each: (each.key.namespace, each.key.kind, each.key.name)):
         count = one.clusters[name]
-        namespaces.setdefault(one.key.namespace, []).append(f"    {one.key.kind} {one.key.name}{_format_amount(count)}")
-    state = f"not ready: {tree.cluster.unready}" if tree.cluster.unready else "ready"
+        namespaces.setdefault(one.key.namespace, []).append(
+            f"    {one.key.kind} {one.key.name}{_format_amount(count)}{f'  {one.state}' if one.state else ''}"
+        )
     total = f"{format_count(len(tree.workloads), 'workload')}, {format_count(replicas, 'replica')}"
-    lines = [f"cluster {name}: {state}; {total}"]
+    lines = [f"cluster {name}: {'; '.join((*_list_states(tree), total))}"]
     for namespace, rows in list(namespaces.items())[:MAX_NAMESPACE_ROWS]:
         lines += [f"  {namespace or 'without a namespace'}", *list_limited(rows, MAX_ROWS, "    and {} more; use -o json for all")]
     if len(namespaces) > MAX_NAMESPACE_ROWS:
         lines.append(f"  and {format_count(len(namespaces) - MAX_NAMESPACE_ROWS, 'more namespace')}; use -o json for all")
     return [*lines, *_list_section("copies that stay for an overlap", describe_retained_copies(tree.copies))]
+
+
+def _list_states(tree: ClusterTree) -> list[str]:
+    """Return whether a cluster is ready, since when that is known, and its taints."""
+    one = tree.cluster
+    observed = f", observed {format_age(one.observed, tree.now)} ago" if one.observed is not None else ""
+    ready = {"True": "ready", "Unknown": "readiness unknown", "Gone": f"gone: {one.unready}", "False": f"not ready: {one.unready}"}
+    return [f"{ready[one.ready]}{observed}", *map(str, one.taints)]
 
 
 def _list_workload_lines(tree: WorkloadTree) -> list[str]:
@@ -78,6 +109,7 @@ def serialize_fleet_tree(tree: ClusterTree | WorkloadTree) -> dict[str, Any]:
     return {
         **head,
         "workload": {**serialize_workload_status(tree.workload), "affinityGroup": tree.group, "reason": tree.reason},
+        "held": serialize_held({tree.workload.key: tree.held})[0] if tree.held is not None else None,
         "copies": copies,
         "companions": _serialize_references(tree.companions),
         "targets": _serialize_references(tree.targets),

@@ -12,6 +12,7 @@ from gitsched.model.document import Key
 from gitsched.model.explanation import Counterfactual, Explanation, ProposedChange
 from gitsched.model.finding import count_shown, format_count
 from gitsched.model.holds import HeldPlacement, describe_release
+from gitsched.model.scheduling import total_replicas
 from gitsched.model.time import format_time
 from gitsched.report.lines import format_clusters, format_key, serialize_replicas
 
@@ -59,9 +60,13 @@ def add_hold(explanation: Explanation, key: Key, held: HeldPlacement) -> Explana
 
 def add_withheld(explanation: Explanation, move: Move, withheld: WithheldChanges) -> Explanation:
     """Return the explanation of a workload whose change the guard withholds: where it would go, and what allows it."""
-    where = format_clusters(move.after) if move.after else "nowhere"
-    text = f"The guard withholds that it goes to {where}: to allow it, {withheld.allowance}."
+    text = f"The guard withholds that it {describe_target(move)}: to allow it, {withheld.allowance}."
     return _add_wanted(explanation, text, move.after, f"its change is allowed: {withheld.allowance}")
+
+
+def describe_target(move: Move) -> str:
+    """Return where a workload goes, as a verb with its object."""
+    return f"goes to {format_clusters(move.after)}" if move.after else "is removed" if move.intended else "becomes unplaced"
 
 
 def add_waiting(explanation: Explanation, move: Move, until: datetime | None) -> Explanation:
@@ -78,6 +83,22 @@ def _add_wanted(explanation: Explanation, text: str, wanted: Mapping[str, int | 
         trigger=" ".join(filter(None, (explanation.trigger, text))),
         counterfactuals=tuple(found.get(entry.cluster, entry) for entry in explanation.counterfactuals),
     )
+
+
+def describe_state(explanation: Explanation, held: HeldPlacement | None, withheld: Move | None, waits: bool, freeze: str) -> str:
+    """Return whether anything keeps a workload from being where its policies want it."""
+    clusters = len(explanation.result)
+    replicas = total_replicas(share.replicas for share in explanation.result)
+    placed = f"Placed on {format_count(clusters, 'cluster')}" + (f" with {format_count(replicas, 'replica')}" if replicas else "")
+    if held is not None:
+        state = f"Held on {format_clusters(held.clusters)}: {held.reason}"
+    elif withheld is not None:
+        state = f"{placed}; the guard withholds that it {describe_target(withheld)}"
+    elif waits:
+        state = f"{placed}; it waits to move"
+    else:
+        state = placed if clusters else "Unplaced" if explanation.policy else ""
+    return f"{state}. Placements are frozen: {freeze}" if freeze and state else f"{state}." if state else ""
 
 
 def describe_retained(retained: Sequence[RetainedWorkload], moved: Collection[Key]) -> list[str]:

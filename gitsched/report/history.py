@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
-from gitsched.model.finding import format_count
-from gitsched.model.history import HistoryEntry, PlacementMove, SourceChange
-from gitsched.model.time import format_time
+from gitsched.model.finding import format_count, format_names
+from gitsched.model.history import HistoryEntry, PlacementMove, SourceChange, TaintChange
+from gitsched.model.time import format_age, format_time
 from gitsched.report.lines import MOVE_SIGNS, abbreviate_oid, classify_move, escape_unprintable, format_clusters, format_key
+from gitsched.report.paint import paint_sign
 from gitsched.report.serialization import API_VERSION, serialize_clusters, serialize_key, serialize_record_change
 from gitsched.report.summary import format_record_change
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from gitsched.report.paint import Paint
 
 MOVES_SHOWN = 20
 """The number of moves that the text lists for one commit; JSON has all that were read."""
 SOURCES_SHOWN = 5
+TAINTS_SHOWN = 5
 CAUSES = {
     "source": "a commit of the source",
     "facts": "facts about clusters",
@@ -25,14 +32,19 @@ CAUSES = {
 }
 
 
-def write_entry(entry: HistoryEntry, moves_shown: int = MOVES_SHOWN) -> str:
-    """Return one commit as lines, which end in an empty one. Text of commits and records is escaped."""
-    lines = [f"{format_time(entry.time)}  {abbreviate_oid(entry.commit)}  {entry.summary}", *_list_origin(entry)]
+def write_entry(
+    entry: HistoryEntry, moves_shown: int = MOVES_SHOWN, now: datetime | None = None, paint: Paint | None = None
+) -> str:
+    """Return one commit as lines, which end in an empty one, with its age if it is known what time it is. Text of commits and records is
+    escaped."""
+    age = f" ({format_age(entry.time, now)} ago)" if now is not None else ""
+    head = escape_unprintable(f"{format_time(entry.time)}{age}  {abbreviate_oid(entry.commit)}  {entry.summary}")
+    lines = [*_list_origin(entry)]
     for found in entry.moves[:moves_shown]:
         move = found.move
         mark = "?" if found.damage else MOVE_SIGNS[classify_move(move)]
         lines.append(f"  {mark} {format_key(move.key)}: {describe_clusters(found)}")
-        reason = describe_reason(found)
+        reason = describe_reason(found, entry.drained)
         lines += [f"      {reason}"] if reason else []
     more = len(entry.moves) - moves_shown
     lines += [f"  and {format_count(more, 'more workload')}; -o json lists them"] if more > 0 else []
@@ -41,7 +53,15 @@ def write_entry(entry: HistoryEntry, moves_shown: int = MOVES_SHOWN) -> str:
     more = len(entry.records) - moves_shown
     lines += [f"  and {format_count(more, 'more recorded decision')}; -o json lists them"] if more > 0 else []
     lines += [f"  {note}" for note in entry.notes]
-    return "\n".join(map(escape_unprintable, lines)) + "\n\n"
+    lines = [*map(escape_unprintable, lines)]
+    if paint is not None:
+        head, lines = paint(head, "heading"), [_paint_move(line, paint) for line in lines]
+    return "\n".join((head, *lines)) + "\n\n"
+
+
+def _paint_move(line: str, paint: Paint) -> str:
+    """Paint the sign of a move."""
+    return f"  {paint_sign(line[2:], '', paint)}" if line[:2] == "  " and line[2:4] in ("+ ", "- ", "~ ") else line
 
 
 def _list_origin(entry: HistoryEntry) -> Iterator[str]:
@@ -57,13 +77,29 @@ def _list_origin(entry: HistoryEntry) -> Iterator[str]:
     more = len(others) - (SOURCES_SHOWN - 1) + entry.more_sources
     if more > 0:
         yield f"  and {format_count(more, 'more source commit')}"
+    yield from (f"  {describe_taint_change(change)}" for change in entry.taints[:TAINTS_SHOWN])
+    if len(entry.taints) > TAINTS_SHOWN:
+        yield f"  and {format_count(len(entry.taints) - TAINTS_SHOWN, 'more taint')}; -o json lists them"
     if entry.files:
         yield f"  files: {', '.join(entry.files[:SOURCES_SHOWN])}{describe_more_files(entry, SOURCES_SHOWN)}"
 
 
 def describe_cause(entry: HistoryEntry) -> str:
     """Return the cause of a commit in words."""
-    return CAUSES.get(entry.cause, entry.cause)
+    cause = CAUSES.get(entry.cause, entry.cause)
+    drained = sorted(entry.drained)
+    return f"{cause}: a drain of {format_names(drained)}" if drained else cause
+
+
+def describe_taint_change(change: TaintChange) -> str:
+    """Return what a taint does to a cluster, or that it ends."""
+    if change.added:
+        what = f"{change.cluster} is drained by" if change.evicts else f"{change.cluster} gets"
+        return f"{'drain' if change.evicts else 'taint'}: {what} the taint {change.taint} ({change.location})"
+    ends = "is not drained any more" if change.evicts else "changes"
+    return (
+        f"{'drain' if change.evicts else 'taint'}: {change.cluster} {ends}; removed: the taint {change.taint} ({change.location})"
+    )
 
 
 def describe_more_files(entry: HistoryEntry, shown: int) -> str:
@@ -90,14 +126,16 @@ def describe_clusters(found: PlacementMove) -> str:
     return f"{format_clusters(found.move.before)} -> {after}" if found.move.before else after
 
 
-def describe_reason(found: PlacementMove) -> str:
-    """Return why a workload has its placement, and the earlier reason where it was another one."""
+def describe_reason(found: PlacementMove, drained: Collection[str] = ()) -> str:
+    """Return why a workload has its placement, the earlier reason where it was another one, and which `drained` clusters it leaves."""
     if found.damage:
         return found.damage
     if found.removed:
         return "no policy selects it any more, or its document is gone"
     earlier = f" (before: {found.reason_before})" if found.reason_before and found.move.before else ""
-    return f"{found.move.reason or 'no cluster fits'}{earlier}"
+    left = sorted(name for name in drained if name in found.move.before and name not in found.move.after)
+    leaves = f"; it leaves {format_names(left)}, which {'is' if len(left) == 1 else 'are'} drained" if left else ""
+    return f"{found.move.reason or 'no cluster fits'}{earlier}{leaves}"
 
 
 def serialize_history(
@@ -133,6 +171,7 @@ def _serialize_entry(entry: HistoryEntry) -> dict[str, Any]:
         "moves": list(map(_serialize_move, entry.moves)),
         "moreMoves": entry.more_moves,
         "records": list(map(serialize_record_change, entry.records)),
+        "taints": [change._asdict() for change in entry.taints],
         "notes": list(entry.notes),
     }
 

@@ -42,7 +42,8 @@ def _serialize_move(move: Move) -> dict[str, Any]:
     }
 
 
-def _serialize_withheld(withheld: WithheldChanges) -> dict[str, Any]:
+def serialize_withheld(withheld: WithheldChanges) -> dict[str, Any]:
+    """Return the member `withheld` of a Plan."""
     return {
         "digest": withheld.digest,
         "freeze": withheld.freeze,
@@ -69,7 +70,7 @@ def serialize_review(review: Review) -> dict[str, Any]:
         },
         "changed": review.changed,
         "refused": review.refused,
-        "withheld": _serialize_withheld(review.withheld),
+        "withheld": serialize_withheld(review.withheld),
         "held": serialize_held(review.held),
         "base": {
             "commit": review.base.commit,
@@ -241,8 +242,9 @@ def serialize_explanation(value: Explanation) -> dict[str, Any]:
         "kind": "Explanation",
         "workload": value.workload,
         "location": value.location,
-        **({"builtFrom": value.built_from} if value.built_from else {}),
-        **({"changedBy": value.changed_by} if value.changed_by else {}),
+        "state": value.state,
+        **({"builtFrom": value.origin.root} if value.origin is not None and value.origin.root else {}),
+        **({"changedBy": value.origin.changed_by} if value.origin is not None and value.origin.changed_by else {}),
         "policy": {
             "name": value.policy,
             "reason": value.policy_reason,

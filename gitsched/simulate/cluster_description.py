@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from gitsched.decide.cluster_conditions import list_cluster_taints
 from gitsched.decide.registry import policy_apis
-from gitsched.model.document import Body, Key, get_field, read_labels, workload_sort_key
+from gitsched.model.document import Body, Key, get_field, list_objects, read_labels, workload_sort_key
 from gitsched.model.explanation import AbsenceReason, ClusterExplanation, ClusterWorkload, EligibleWorkload, FreeResource
 from gitsched.model.finding import Finding
 from gitsched.model.quantity import format_resource_amount
 from gitsched.model.scheduling import Outcome
-from gitsched.model.taints import parse_taint
+from gitsched.model.taints import Taint, parse_taint
 from gitsched.model.template_index import PlacementSummary, TemplateIndex
 from gitsched.schedule.estimator import Capacity
 from gitsched.simulate.baseline import Baseline, list_capacity_reporters
@@ -40,7 +41,9 @@ def describe_cluster(
     bodies = [document.body for _, document, _ in entries]
     origin = entries[0][1].origin
     resources = {document.key.resource for _, document, _ in entries}
+    own_findings = (finding.message for finding in findings if finding.resource in resources)
     locations = [location for _, _, location in entries]
+    taints = tuple(taint for topology, document, _ in entries for taint in list_cluster_taints(topology, document))
     remaining = _measure_free_capacity(baseline, cluster)
     standing = _compare_placements(baseline, cluster, known or KnownPlacements({}, baseline.decisions.outcomes.keys()))
     return ClusterExplanation(
@@ -50,7 +53,8 @@ def describe_cluster(
         provider=next((location.provider for location in locations if location.provider), ""),
         zones=next((location.zones for location in locations if location.zones), ()),
         labels={name: text for body in bodies for name, text in read_labels(body).items()},
-        remarks=(*_list_remarks(bodies), *(finding.message for finding in findings if finding.resource in resources)),
+        taints=taints,
+        remarks=(*_list_remarks(bodies, [each.taint for each in taints]), *own_findings),
         running=tuple(_list_workloads(baseline, cluster, standing.present)),
         free_resources=None if remaining is None else tuple(_list_resources(remaining.capacity, remaining.planned)),
         eligible=tuple(_list_candidates(baseline, standing, remaining)),
@@ -58,12 +62,13 @@ def describe_cluster(
     )
 
 
-def _list_remarks(bodies: Iterable[Body]) -> Iterator[str]:
+def _list_remarks(bodies: Iterable[Body], known: Collection[Taint]) -> Iterator[str]:
+    """Yield what else the documents say: a deletion, and taints that are not `known` as those of people that keep workloads away."""
     for body in bodies:
         if get_field(body, "metadata", "deletionTimestamp"):
             yield "it is being deleted"
-        for taint in get_field(body, "spec", "taints") or ():
-            yield f"taint {parse_taint(taint)}"
+        taints = map(parse_taint, list_objects(get_field(body, "spec", "taints")))
+        yield from (f"taint {taint}" for taint in taints if taint not in known)
 
 
 def _list_workloads(baseline: Baseline, cluster: str, present: Iterable[Key]) -> Iterator[ClusterWorkload]:

@@ -46,29 +46,30 @@ def test_the_history_has_which_workload_moved_when_and_why(moved: Path, git: Git
     head, place, first = git("log", "--format=%h", "--abbrev=10", "placements", at=moved).splitlines()
     source, base = git("log", "--format=%h", "--abbrev=10", "main", at=moved).splitlines()
     assert (
-        gitsched("history").stdout
+        gitsched("history", "--now", "2026-03-03T09:00:20Z").stdout
         == f"""\
-2026-03-03T08:00:00Z  {head}  freeze: maintenance
-  by hand: gitsched <gitsched@localhost>
+2026-03-03T08:00:00Z (1h ago)  {head}  freeze: maintenance
+  by hand: Ada
   placements are frozen: maintenance
 
-2026-03-02T09:00:20Z  {place}  1 workload moved
-  cause: a commit of the source
-  source: {source} Change (Ada <ada@example.org>)
+2026-03-02T09:00:20Z (1d ago)  {place}  1 workload moved
+  cause: a commit of the source: a drain of one
+  source: {source} Change (Ada)
+  drain: one is drained by the taint power:NoExecute (one.yaml:9)
   files: one.yaml
   ~ Deployment shop/web: one 2 -> two 2
-      PropagationPolicy/shop/web in group cloud (before: PropagationPolicy/shop/web in group private)
+      PropagationPolicy/shop/web in group cloud (before: PropagationPolicy/shop/web in group private); it leaves one, which is drained
   Deployment shop/web stays in one with 2 replicas until 2026-03-02T09:10:20Z
 
-2026-03-02T09:00:10Z  {first}  1 workload moved
+2026-03-02T09:00:10Z (1d ago)  {first}  1 workload moved
   cause: a commit of the source
-  source: {base} Change (Ada <ada@example.org>)
+  source: {base} Change (Ada)
   + Deployment shop/web: one 2
       PropagationPolicy/shop/web in group private
 
 """
     )
-    found = json.loads(gitsched("history", "web", "-n", "1", "-o", "json").stdout)
+    found = json.loads(gitsched("history", "web", "-m", "1", "-o", "json").stdout)
     (entry,) = found["entries"]
     assert (found["kind"], entry["commit"][:10], found["next"][:10]) == ("History", place, first)
     assert (entry["moves"][0]["before"], entry["moves"][0]["after"]) == (

@@ -44,7 +44,7 @@ def test_a_tree_has_what_a_cluster_has_and_where_a_workload_is(settings: RunSett
     assert (
         write_fleet_tree(read_fleet_tree(settings, ["two"]))
         == """\
-cluster two: ready; 2 workloads, 2 replicas
+cluster two: readiness unknown; 2 workloads, 2 replicas
   shop
     Deployment web  2 replicas
     Service web
@@ -53,7 +53,7 @@ cluster two: ready; 2 workloads, 2 replicas
     assert (
         write_fleet_tree(read_fleet_tree(settings, ["one"]))
         == """\
-cluster one: not ready: it has the taint power:NoExecute; 0 workloads, 0 replicas
+cluster one: readiness unknown; drained by the taint power:NoExecute (one.yaml:9); 0 workloads, 0 replicas
   copies that stay for an overlap:
     Service shop/web stays in one until 2026-03-02T09:10:30Z
     Deployment shop/web stays in one with 2 replicas until 2026-03-02T09:10:30Z

@@ -55,7 +55,7 @@ _NAMES = (
     "get_field",
     "Key.__str__",
     "Key.resource",
-    "_matches_name",
+    "matches_name",
 )
 """What names objects, reads records, and names the files that stay. Nothing can stand in for these."""
 _IDENTITIES = ("key", "outcome", "template", "document", "subject", "workload")

@@ -9,10 +9,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
+from gitsched.apis.cluster_format import read_condition
 from gitsched.apis.karmada.names import CLUSTER, CLUSTER_GROUP
-from gitsched.apis.topology import ClusterLocation, Topology, add_taint, copy_as, mark_deleted, set_condition
+from gitsched.apis.topology import ClusterLocation, MaintenanceTaints, Topology, add_taint, copy_as, mark_deleted, set_condition
+from gitsched.model.cluster_facts import Readiness
 from gitsched.model.document import Body, Document, as_object, get_field, get_text, list_texts
-from gitsched.model.taints import NO_EXECUTE
+from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE
 from gitsched.model.time import format_time
 
 DRAIN_TAINT: Final = "gitsched.io/drain"
@@ -47,4 +49,19 @@ def _copy_cluster(body: Body, name: str) -> Body:
     return {**renamed, "status": {**body["status"], "resourceSummary": free}}
 
 
-TOPOLOGY = Topology(CLUSTER_GROUP, CLUSTER, _read_topology, _mark_lost, _mark_unreachable, _add_drain_taint, _copy_cluster)
+def _read_readiness(body: Body) -> Readiness | None:
+    return read_condition(body, "Ready")
+
+
+_TAINTS = MaintenanceTaints(NO_EXECUTE, NO_SCHEDULE, frozenset(("cluster.karmada.io/not-ready", "cluster.karmada.io/unreachable")))
+TOPOLOGY = Topology(
+    CLUSTER_GROUP,
+    CLUSTER,
+    _read_topology,
+    _mark_lost,
+    _mark_unreachable,
+    _add_drain_taint,
+    _copy_cluster,
+    _read_readiness,
+    _TAINTS,
+)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from gitsched.apis.krake.cluster_states import ONLINE, read_cluster_state
 from gitsched.apis.krake.names import CLUSTER, cluster_directory
 from gitsched.apis.topology import ClusterLocation, Topology, copy_as
-from gitsched.model.document import Body, Document, read_labels
+from gitsched.model.cluster_facts import FALSE, TRUE, Readiness
+from gitsched.model.document import Body, Document, get_field, read_labels
 
 
 def _read_location(document: Document) -> ClusterLocation:
@@ -26,4 +28,12 @@ def _mark_unreachable(body: Body, _time: datetime) -> Body:
     return {**body, "status": {**(body.get("status") or {}), "state": "OFFLINE"}}
 
 
-TOPOLOGY = Topology(*CLUSTER, _read_location, _mark_lost, _mark_unreachable, None, copy_as)
+def _read_readiness(body: Body) -> Readiness | None:
+    """Return whether the state is ONLINE; None for a document without a state."""
+    if not get_field(body, "status", "state") and not get_field(body, "status", "nodes"):
+        return None
+    found = read_cluster_state(body)
+    return Readiness(TRUE if found.state == ONLINE else FALSE, found.state)
+
+
+TOPOLOGY = Topology(*CLUSTER, _read_location, _mark_lost, _mark_unreachable, None, copy_as, _read_readiness)

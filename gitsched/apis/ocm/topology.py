@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from gitsched.apis.ocm.availability import AVAILABLE_CONDITION
+from gitsched.apis.cluster_format import read_condition
+from gitsched.apis.ocm.availability import AVAILABLE_CONDITION, NO_SELECT, TAINT_KEYS
 from gitsched.apis.ocm.names import GROUP, MANAGED_CLUSTER
-from gitsched.apis.topology import ClusterLocation, Topology, add_taint, copy_as, set_condition
+from gitsched.apis.topology import ClusterLocation, MaintenanceTaints, Topology, add_taint, copy_as, set_condition
+from gitsched.model.cluster_facts import Readiness
 from gitsched.model.document import Body, Document, get_field, list_objects, read_labels
 from gitsched.model.time import format_time
 
@@ -42,4 +44,19 @@ def _drain(body: Body, time: datetime) -> Body:
     return add_taint(body, "gitsched.io/drain", "NoSelect", format_time(time))
 
 
-TOPOLOGY = Topology(GROUP, MANAGED_CLUSTER, _read_topology, _remove, _make_unreachable, _drain, copy_as, _read_claims)
+def _read_readiness(body: Body) -> Readiness | None:
+    return read_condition(body, AVAILABLE_CONDITION)
+
+
+TOPOLOGY = Topology(
+    GROUP,
+    MANAGED_CLUSTER,
+    _read_topology,
+    _remove,
+    _make_unreachable,
+    _drain,
+    copy_as,
+    _read_readiness,
+    MaintenanceTaints(NO_SELECT, "NoSelectIfNew", frozenset(TAINT_KEYS.values())),
+    _read_claims,
+)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
 from gitsched.cli import exit_codes, formats, output
+from gitsched.cli.worktree import find_worktree_root
+from gitsched.git.worktree_commit import read_author
 from gitsched.reconcile import RunSettings
 from gitsched.reconcile.output.freeze import set_freeze
 from gitsched.report.serialization import API_VERSION
@@ -17,6 +20,7 @@ def run(reason: str, lift: bool, form: str, log_format: str, location: str, outp
     output.configure_logging(log_format)
     if bool(reason.strip()) == lift:
         raise click.UsageError("give either a reason, or --lift")
+    chosen["author"] = chosen["author"] or read_author(find_worktree_root(location) or Path.cwd())
     with output.show_progress("Writing the output branch"):
         result = set_freeze(RunSettings(location=location, output=output_repository, **chosen), reason.strip())
     state = f"Placements are frozen: {result.frozen}" if result.frozen else "Placements are not frozen by the output branch"

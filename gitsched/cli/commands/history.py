@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gitsched.cli import exit_codes, formats, output
 from gitsched.model.history import HistoryFilter
 from gitsched.reconcile import RunSettings
-from gitsched.reconcile.output.output_history import open_history
+from gitsched.reconcile.output.output_history import OutputHistory, open_history
 from gitsched.report.history import serialize_history, write_entry
 from gitsched.report.lines import abbreviate_oid, escape_unprintable
+
+if TYPE_CHECKING:
+    from gitsched.report.paint import Paint
 
 
 def run(
@@ -22,6 +25,7 @@ def run(
     limit: int,
     start: str,
     form: str,
+    color: str,
     log_format: str,
     location: str,
     output_repository: str | None,
@@ -32,7 +36,7 @@ def run(
     wanted = HistoryFilter(workload, namespace, cluster, since, until, start)
     history = open_history(RunSettings(location=location, output=output_repository, **chosen), wanted)
     if form == "text":
-        _show_text(history, limit)
+        _show_text(history, limit, chosen["now"], output.choose_paint(color))
         return exit_codes.DONE
     entries = list(history.read_entries(limit))
     notes = history.list_notes()
@@ -47,14 +51,14 @@ def run(
     return exit_codes.DONE
 
 
-def _show_text(history: Any, limit: int) -> None:
+def _show_text(history: OutputHistory, limit: int, now: datetime, paint: Paint | None) -> None:
     """Write each entry as soon as it is read."""
     shown = False
     for note in history.list_notes():
         formats.show_text(f"note: {escape_unprintable(note)}\n")
     for entry in history.read_entries(limit):
         shown = True
-        formats.show_text(write_entry(entry))
+        formats.show_text(write_entry(entry, now=now, paint=paint))
     if not shown:
         formats.show_text("No commit matches.\n")
     if history.end:

@@ -1,4 +1,4 @@
-"""gitsched status: which output commit each cluster has applied, whether it is healthy, and what is where."""
+"""gitsched status: whether anything is wrong, which output commit each cluster has applied, and what is where."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from gitsched.report.fleet_status import serialize_fleet_status, write_fleet_sta
 def run(
     workloads: bool,
     unclaimed: bool,
+    namespace: str,
     detailed: bool,
     form: str,
+    color: str,
     log_format: str,
     location: str,
     output_repository: str | None,
@@ -26,6 +28,8 @@ def run(
     output.configure_logging(log_format)
     if workloads and unclaimed:
         raise click.UsageError("give either --workloads or --unclaimed")
+    if namespace and not (workloads or unclaimed):
+        raise click.UsageError("-n is for --workloads and --unclaimed")
     with output.show_progress("Reading") as progress:
         is_live = chosen["observations"] == "live"
         found = read_fleet_status(
@@ -33,7 +37,9 @@ def run(
         )
     formats.show_as(
         form,
-        lambda _: write_fleet_status(found, workloads=workloads, unclaimed=unclaimed),
+        lambda _: write_fleet_status(
+            found, workloads=workloads, unclaimed=unclaimed, namespace=namespace, paint=output.choose_paint(color)
+        ),
         lambda: serialize_fleet_status(found),
     )
     return exit_codes.CHANGES if detailed and found.needs_attention else exit_codes.DONE

@@ -13,7 +13,9 @@ from gitsched.reconcile.review.fleet_tree import read_fleet_tree
 from gitsched.report.fleet_tree import serialize_fleet_tree, write_fleet_tree
 
 
-def run(name: str, namespace: str, form: str, log_format: str, location: str, output_repository: str | None, **chosen: Any) -> int:
+def run(
+    name: str, namespace: str, form: str, color: str, log_format: str, location: str, output_repository: str | None, **chosen: Any
+) -> int:
     """Carry out the command, and return its exit code."""
     parts = name.split("/")
     if len(parts) > 3 or not all(parts):
@@ -27,5 +29,5 @@ def run(name: str, namespace: str, form: str, log_format: str, location: str, ou
             location=location, output=output_repository, observations="recorded", trusted=False, progress=progress, **chosen
         )
         found = read_fleet_tree(settings, parts, kind, namespace)
-    formats.show_as(form, lambda _: write_fleet_tree(found), lambda: serialize_fleet_tree(found))
+    formats.show_as(form, lambda _: write_fleet_tree(found, output.choose_paint(color)), lambda: serialize_fleet_tree(found))
     return exit_codes.DONE

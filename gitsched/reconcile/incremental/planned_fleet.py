@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from gitsched.apis.capabilities import ReferenceReading
 from gitsched.decide.cluster_metadata import list_cluster_metadata
-from gitsched.decide.engines import collect_unavailable_clusters
+from gitsched.decide.engines import collect_cluster_facts, collect_unavailable_clusters
 from gitsched.decide.workload_explanation import describe_near_selections, list_near_selections
 from gitsched.model.document import workload_sort_key
 from gitsched.model.rollouts import ROLLOUT_KIND
@@ -32,7 +32,8 @@ T = TypeVar("T")
 
 class PlannedFleet(NamedTuple):
     """A plan with its clusters by name, why some of them are not ready, the objects that no policy selects, and which policy nearly selects
-    these. `catalog` has the documents of policy APIs, `observations` what the plan observed and the commit statuses of all clusters."""
+    these. `catalog` has the documents of policy APIs, `observations` what the plan observed and the commit statuses of all clusters.
+    `current` are the clusters with a document, also a broken one."""
 
     planned: Planned
     catalog: Catalog
@@ -41,6 +42,7 @@ class PlannedFleet(NamedTuple):
     unclaimed: tuple[Key, ...]
     nearest: Mapping[Key, str]
     observations: Mapping[ObservationKey, Observation]
+    current: frozenset[str]
 
     @property
     def plan(self) -> Plan:
@@ -78,6 +80,7 @@ def _make_fleet(context: RunContext, fetched: Fetched, planned: Planned) -> Plan
         unclaimed,
         nearest,
         _observe_clusters(context, fetched, plan, decisions.catalog),
+        frozenset(collect_cluster_facts(decisions.engines)),
     )
 
 
@@ -120,4 +123,5 @@ def _plan_from_state(context: RunContext, fetched: Fetched) -> PlannedFleet:
         unclaimed,
         nearest,
         _observe_clusters(context, fetched, plan, catalog),
+        frozenset(collect_cluster_facts(engines)),
     )

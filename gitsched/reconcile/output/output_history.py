@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from gitsched import __version__
 from gitsched.decide.guard.guard_settings import read_guard_record
@@ -22,6 +22,7 @@ from gitsched.model.history import HistoryEntry, HistoryFilter, SourceChange
 from gitsched.model.time import format_time, parse_time
 from gitsched.reconcile.fetch import fetch, read_run_record, read_source_config
 from gitsched.reconcile.output.history_records import MAX_RECORD, CommitRecords, HistoryBranch
+from gitsched.reconcile.output.history_taints import ReadTaints, list_taint_changes
 from gitsched.reconcile.run import RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
@@ -54,8 +55,10 @@ class OutputHistory:
     beginning; "" otherwise.
     """
 
-    def __init__(self, output: HistoryBranch, source: Repository, chosen: HistoryFilter) -> None:
-        self._output, self._source, self._filter = output, source, chosen
+    def __init__(
+        self, output: HistoryBranch, source: Repository, chosen: HistoryFilter, read_taints: ReadTaints | None = None
+    ) -> None:
+        self._output, self._source, self._filter, self._read_taints = output, source, chosen, read_taints
         self._records = CommitRecords(output, chosen, self._read_version)
         self.next = self.end = ""
         self.head = self._resolve(chosen.start) if chosen.start else self._output.head
@@ -132,7 +135,7 @@ class OutputHistory:
         entry = HistoryEntry(
             commit.oid,
             commit.time,
-            _shorten(f"{commit.name} <{commit.email}>"),
+            _shorten(commit.name),
             _shorten(commit.subject),
             _shorten(trailers.get("Gitsched-Cause", "")),
             _shorten(_summarize(commit)),
@@ -277,7 +280,10 @@ class OutputHistory:
             paths = self._source.changed_paths(self._source.commit(before).tree, newest.tree)
         except GitschedError as error:
             return entry._replace(notes=(*entry.notes, f"the source cannot be compared: {error}"))
-        return entry._replace(files=tuple(paths[:MAX_FILES]), more_files=max(len(paths) - MAX_FILES, 0))
+        entry = entry._replace(files=tuple(paths[:MAX_FILES]), more_files=max(len(paths) - MAX_FILES, 0))
+        if self._read_taints is None:
+            return entry
+        return entry._replace(taints=self._read_taints(self._source, self._source.commit(before).tree, newest.tree, paths))
 
     def _read_source(self, oid: str) -> Commit | None:
         return self._source.commit(oid) if self._source.has_commit(oid) else None
@@ -291,13 +297,15 @@ class OutputHistory:
         if value.get("drySha") != oid:
             return SourceChange(oid)
         subject, author = (text if isinstance(text := value.get(name), str) else "" for name in ("subject", "author"))
-        return SourceChange(oid, _shorten(subject), _shorten(author), parse_time(value.get("date")))
+        return SourceChange(oid, _shorten(subject), _shorten(author.partition(" <")[0]), parse_time(value.get("date")))
 
 
 def open_history(settings: RunSettings, chosen: HistoryFilter) -> OutputHistory:
     """Fetch the output branch, and return its history. Raise Permanent without an output branch."""
     context = open_context(settings)
-    return OutputHistory(_find_output(context), context.source.repository, chosen)
+    return OutputHistory(
+        _find_output(context), context.source.repository, chosen, partial(list_taint_changes, context.caches.files)
+    )
 
 
 def _find_output(context: RunContext) -> HistoryBranch:
@@ -317,7 +325,7 @@ def _find_output(context: RunContext) -> HistoryBranch:
 
 
 def _describe_source(commit: Commit) -> SourceChange:
-    return SourceChange(commit.oid, _shorten(commit.subject), _shorten(commit.author), commit.time)
+    return SourceChange(commit.oid, _shorten(commit.subject), _shorten(commit.author_name), commit.time)
 
 
 def _shorten(text: str) -> str:

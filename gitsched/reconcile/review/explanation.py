@@ -25,10 +25,11 @@ from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_
 from gitsched.reconcile.output.patched_manifests import describe_refusal
 from gitsched.reconcile.pipeline import use_plan
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
+from gitsched.reconcile.review.resource_names import describe_missing, find_key, matches_name
 from gitsched.reconcile.run import Fetched, Planned, RunContext, StateUpdate, open_context
 from gitsched.reconcile.run_settings import RunSettings
-from gitsched.reconcile.source.source_locations import RuleLocations, locate_explanation
-from gitsched.report.held import add_hold, add_waiting, add_withheld
+from gitsched.reconcile.source.source_locations import RuleLocations, locate_explanation, locate_taints, make_blob_finder
+from gitsched.report.held import add_hold, add_waiting, add_withheld, describe_state
 from gitsched.report.retained_copies import describe_retained_copies
 from gitsched.simulate.baseline import Baseline, make_baseline
 from gitsched.simulate.cluster_description import describe_cluster
@@ -65,10 +66,23 @@ def explain_resource(
             partial(_explain_from_state, context, fetched, kind, namespace, name, why_not)
         )
         if known is not None:
-            return known
+            return _locate_cluster(context, fetched, known)
         planned, found = use_plan(context, fetched, settings.now, explain, withholds=True, written=False)
-    log_ignored_settings(planned.plan)
-    return found
+        log_ignored_settings(planned.plan)
+        return _locate_cluster(context, fetched, found)
+
+
+def _locate_cluster(
+    context: RunContext, fetched: Fetched, found: Explanation | ClusterExplanation
+) -> Explanation | ClusterExplanation:
+    """Return the explanation of a cluster with the lines of its taints."""
+    if not isinstance(found, ClusterExplanation):
+        return found
+    locations, find_blob = (
+        RuleLocations(context.source.repository),
+        make_blob_finder(context.source.repository, fetched.source.tree),
+    )
+    return found._replace(taints=locate_taints(found.taints, locations, find_blob))
 
 
 def _explain_from_state(
@@ -78,8 +92,8 @@ def _explain_from_state(
     known = plan_from_state(context, fetched)
     workloads = PlannedWorkloads(context, fetched, known.planned.plan, known.update)
     own = workloads.catalog.api_documents_by_key
-    found_keys = [key for key in own if _matches_name(key, kind, name) and key.namespace in (namespace, "")]
-    matching = sorted((key for key in workloads.index if _matches_name(key, kind, name)), key=workload_sort_key)
+    found_keys = [key for key in own if matches_name(key, kind, name) and key.namespace in (namespace, "")]
+    matching = sorted((key for key in workloads.index if matches_name(key, kind, name)), key=workload_sort_key)
     key = find_key((*matching, *found_keys), kind, namespace, name)
     if (key in own and len(found_keys) > 1) or list_faults(workloads.plan.findings):
         return None
@@ -195,21 +209,24 @@ def _complete(
     decisions = baseline.decisions
     template = decisions.templates.get(key) or decisions.catalog.api_documents_by_key[key]
     found = _add_document_errors(found, key, plan.findings)
-    found = found._replace(built_from=template.origin.root, changed_by=template.origin.changed_by) if template.origin else found
+    found = found._replace(origin=template.origin)
     if plan.details is not None and not why_not:
         found = _add_related_objects(found, plan.details, key)
     found = found._replace(copies=_list_copies(plan, key), result=_list_delivered(found.result, decisions.outcomes.get(key)))
     if found.overrides and plan.details is not None:
         found = found._replace(rewritten=_find_refusal(context, plan.details, key))
     found = _add_counterfactuals(baseline, key, found, why_not)
-    if key in plan.totals.held:
-        found = add_hold(found, key, plan.totals.held[key])
+    held = plan.totals.held.get(key)
+    if held is not None:
+        found = add_hold(found, key, held)
     move = next((move for move in plan.withheld.moves if move.key == key), None)
     if move is not None:
         found = add_withheld(found, move, plan.withheld)
     waiting = next((move for move in plan.withheld.waiting if move.key == key), None)
     if waiting is not None:
         found = add_waiting(found, waiting, plan.withheld.next_period)
+    if not why_not:
+        found = found._replace(state=describe_state(found, held, move, waiting is not None, plan.freeze))
     return locate_explanation(found, RuleLocations(context.source.repository))
 
 
@@ -308,33 +325,6 @@ def explain_workloads(
     return found
 
 
-def find_key(known: Iterable[Key], kind: str, namespace: str, name: str) -> Key | None:
-    """Return the key of an object; None if there is none. The kind is case-insensitive and may name the group, too."""
-    return next((key for key in known if _matches_name(key, kind, name) and key.namespace in (namespace, "")), None)
-
-
-def describe_missing(known: Iterable[Key], kind: str, namespace: str, name: str) -> str:
-    """Return the message that a resource does not exist, with similar ones: in another namespace, of another name or kind."""
-    from difflib import get_close_matches  # rarely needed
-
-    keys = list(known)
-    kinds = {key.kind.lower(): key.kind for key in keys}
-    similar = [key for key in keys if _matches_name(key, kind, key.name)]
-    cluster_scoped = bool(similar) and not any(key.namespace for key in similar)
-    missing = f"there is no {kind} {name if cluster_scoped else f'{namespace}/{name}'} in the source"
-    elsewhere = sorted({key.namespace for key in similar if key.name == name})[:MAX_NAMES]
-    if elsewhere:
-        return f"{missing}; there is one of that name in: {', '.join(elsewhere)}"
-    if not similar:
-        in_namespace = sorted(key.kind for key in keys if (key.namespace, key.name) == (kind, name))
-        if in_namespace:
-            return f"{missing}; did you mean {in_namespace[0]}/{kind}/{name}?"
-        near = [kinds[word] for word in get_close_matches(kind.lower()[:100], kinds, n=1)]
-        return f"{missing}, and nothing else of that kind" + (f"; did you mean {near[0]}?" if near else "")
-    near = get_close_matches(name[:253], sorted({key.name for key in similar}), n=MAX_NAMES)
-    return missing + (f"; did you mean {', '.join(near)}?" if near else "")
-
-
 def _describe_quarantine(decisions: DecisionSet, owners: PartOwners, key: Key) -> str:
     catalog, owner = decisions.catalog, owners.find(key)
     if owner is not None:
@@ -385,9 +375,3 @@ def _sort_clusters(candidates: Iterable[ExplainedCandidate]) -> list[str]:
     for candidate in candidates:
         eligible[candidate.result.name] = eligible.get(candidate.result.name, False) or candidate.result.eligible
     return sorted(eligible, key=lambda name: (not eligible[name], name))
-
-
-def _matches_name(key: Key, kind: str, name: str) -> bool:
-    """Return whether a name and KIND, KIND.GROUP or KIND.VERSION.GROUP, as kubectl accepts them, identify this object."""
-    word, _, group = kind.lower().partition(".")
-    return key.name == name and key.kind.lower() == word and (not group or key.group in (group, group.partition(".")[2]))

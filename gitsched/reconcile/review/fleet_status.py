@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
+from gitsched.decide.cluster_conditions import NO_CONDITION, ClusterCondition, read_cluster_conditions
 from gitsched.decide.garbage_collection import gc_paused
-from gitsched.decide.guard.guard_settings import read_guard_record
+from gitsched.decide.guard.guard_settings import GUARD_CODES, read_guard_record
 from gitsched.decide.plan_result import Plan
 from gitsched.decide.rollouts.cluster_reports import KnownReports
 from gitsched.git import Repository
 from gitsched.model.changes import NO_RATE
+from gitsched.model.cluster_facts import FALSE, TRUE
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import Key
-from gitsched.model.fleet_status import ClusterStatus, FleetStatus, LastReport, WorkloadStatus
+from gitsched.model.fleet_status import ClusterStatus, FleetStatus, LastReport, Ready, WorkloadState, WorkloadStatus
+from gitsched.model.scheduling import total_replicas
 from gitsched.model.time import add_duration
+from gitsched.reconcile.facts.observation_times import read_observation_times
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.incremental.planned_fleet import PlannedFleet, use_fleet
 from gitsched.reconcile.output.output_commit import write
+from gitsched.reconcile.review.freezes import list_freezes
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
 from gitsched.reconcile.rollout_input import list_output_commits
-from gitsched.reconcile.run import Fetched, describe_rewrite, open_context
+from gitsched.reconcile.run import Fetched, RunContext, describe_rewrite, open_context
 from gitsched.reconcile.run_settings import RunSettings
+from gitsched.reconcile.source.source_locations import RuleLocations, locate_taints, make_blob_finder
 from gitsched.render.output_files import CLUSTERS, escape_segment
 
 
@@ -34,43 +40,96 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
 
         def make_status(fleet: PlannedFleet) -> FleetStatus:
             pending = fetched.output_head is None or (differs and write(context, fetched, fleet.planned).changed)
-            return make_fleet_status(fetched, fleet, pending=pending)
+            return make_fleet_status(context, fetched, fleet, pending=pending)
 
         fleet, status = use_fleet(context, fetched, make_status, written=differs)
         log_ignored_settings(fleet.plan)
         return status
 
 
-def make_fleet_status(fetched: Fetched, fleet: PlannedFleet, *, pending: bool = False) -> FleetStatus:
+def make_fleet_status(context: RunContext, fetched: Fetched, fleet: PlannedFleet, *, pending: bool = False) -> FleetStatus:
     """Return the status of a planned fleet; whether a run would change the output branch is given."""
     repository, head, plan = fetched.output.repository, fetched.output_head, fleet.plan
-    commits = list_output_commits(repository, head)
-    reports = KnownReports(fleet.catalog.api_documents.get(CLUSTER_REPORT, ()), fleet.observations, commits)
-    last = {name: reports.find_last(name) for name in sorted(fleet.clusters)}
-    limit = max((report.age for report in last.values() if report is not None and report.age is not None), default=0)
-    behind = _count_changes(repository, fetched, commits[: limit + 1], last)
-    clusters = tuple(
-        ClusterStatus(name, fleet.unready.get(name, ""), facts.workloads, last[name], behind.get(name))
-        for name, facts in sorted(fleet.clusters.items())
-    )
     commit = repository.commit(head) if head is not None else None
     rate = read_guard_record(fetched.record.guard).rate if fetched.record is not None else NO_RATE
     period = plan.totals.config.guard.period
+    workloads = tuple(list_workload_statuses(plan))
     return FleetStatus(
         fetched.output.branch,
         head or "",
         commit.time if commit is not None else None,
         pending,
-        clusters,
+        _list_cluster_statuses(context, fetched, fleet, workloads),
         plan.rollouts,
-        tuple(list_workload_statuses(plan)),
+        workloads,
         fleet.unclaimed,
         fleet.nearest,
         describe_rewrite(fetched),
         len(rate.waiting),
         add_duration(rate.start, period) if rate.waiting and rate.start is not None else None,
         next((finding.message for finding in fetched.output.unfetched), ""),
+        tuple(list_freezes(context, fetched, plan)),
+        plan.totals.held,
+        plan.withheld,
+        tuple(each for each in plan.findings if each.severity == "error" and each.code not in GUARD_CODES),
+        plan.observations.time,
+        context.settings.now,
     )
+
+
+def _list_cluster_statuses(
+    context: RunContext, fetched: Fetched, fleet: PlannedFleet, workloads: Iterable[WorkloadStatus]
+) -> tuple[ClusterStatus, ...]:
+    """Return the status of each cluster that has a document, or that had one and still has workloads or a directory."""
+    repository, plan = fetched.output.repository, fleet.plan
+    commits = list_output_commits(repository, fetched.output_head)
+    placed = _count_placed(workloads)
+    gone = {*placed, *fleet.clusters} - fleet.current
+    names = sorted(fleet.current | gone)
+    reports = KnownReports(fleet.catalog.api_documents.get(CLUSTER_REPORT, ()), fleet.observations, commits)
+    last = {name: reports.find_last(name) for name in names}
+    limit = max((report.age for report in last.values() if report is not None and report.age is not None), default=0)
+    behind = _count_changes(repository, fetched, commits[: limit + 1], last)
+    conditions, locations = read_cluster_conditions(fleet.catalog), RuleLocations(context.source.repository)
+    find_blob = make_blob_finder(context.source.repository, fetched.source.tree)
+    observed = read_observation_times(context, fetched, plan.totals.config)
+    deadline = add_duration(context.settings.now, -plan.totals.config.source.facts.stale_after)
+    found = []
+    for name in names:
+        condition, unready, seen = conditions.get(name, NO_CONDITION), fleet.unready.get(name, ""), observed.get(name)
+        found.append(
+            ClusterStatus(
+                name,
+                "it has no document any more" if name in gone else unready,
+                placed.get(name, (0, 0))[0],
+                last[name],
+                behind.get(name),
+                "Gone" if name in gone else _choose_ready(condition, unready, is_stale=seen is not None and seen <= deadline),
+                locate_taints(condition.taints, locations, find_blob),
+                seen,
+                placed.get(name, (0, 0))[1],
+            )
+        )
+    return tuple(found)
+
+
+def _count_placed(workloads: Iterable[WorkloadStatus]) -> dict[str, tuple[int, int]]:
+    """Return the number of workloads and of their replicas by cluster."""
+    found: dict[str, list[int | None]] = {}
+    for one in workloads:
+        for name, count in one.clusters.items():
+            found.setdefault(name, []).append(count)
+    return {name: (len(counts), total_replicas(counts)) for name, counts in found.items()}
+
+
+def _choose_ready(condition: ClusterCondition, unready: str, *, is_stale: bool) -> Ready:
+    """Return whether a cluster with a document is ready. A taint of people says nothing about that."""
+    readiness = condition.readiness
+    if readiness is not None and readiness.status == FALSE:
+        return "False"
+    if unready and not any(taint.evicts for taint in condition.taints):
+        return "False"
+    return "True" if readiness is not None and readiness.status == TRUE and not is_stale else "Unknown"
 
 
 def _count_changes(
@@ -100,6 +159,12 @@ def list_workload_statuses(plan: Plan) -> Iterable[WorkloadStatus]:
     for record in plan.rollout_records:
         for files in record.held:
             held.setdefault(files.workload, []).append(files.cluster)
+    withheld, waiting = ({move.key for move in found} for found in (plan.withheld.moves, plan.withheld.waiting))
+    states: tuple[tuple[WorkloadState, Container[Key]], ...]
+    states = ("waiting", waiting), ("withheld", withheld), ("held", plan.totals.held)
     for key, outcome in plan.outcomes.items():
         clusters = moves[key].before if key in moves else outcome.replicas_by_cluster
-        yield WorkloadStatus(key, outcome.policy, clusters, tuple(sorted(held.get(key, ()))))
+        state: WorkloadState = "" if clusters else "unplaced"
+        for name, keys in states:
+            state = name if key in keys else state
+        yield WorkloadStatus(key, outcome.policy, clusters, tuple(sorted(held.get(key, ()))), state)

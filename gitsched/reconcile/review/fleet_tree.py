@@ -14,7 +14,7 @@ from gitsched.model.changes import RetainedCopy
 from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import finding_sort_key, format_names
-from gitsched.model.fleet_status import WorkloadStatus
+from gitsched.model.fleet_status import FleetStatus, WorkloadStatus
 from gitsched.model.fleet_tree import ClusterTree, WorkloadTree
 from gitsched.model.scheduling import Outcome
 from gitsched.reconcile.fetch import fetch
@@ -23,6 +23,7 @@ from gitsched.reconcile.incremental.planned_workloads import PlannedWorkloads
 from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_state
 from gitsched.reconcile.pipeline import plan_source
 from gitsched.reconcile.review.fleet_status import list_workload_statuses, make_fleet_status
+from gitsched.reconcile.review.freezes import list_freezes
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
 from gitsched.reconcile.run import Fetched, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
@@ -52,22 +53,34 @@ def _read_tree(
 ) -> ClusterTree | WorkloadTree:
     name = words[-1]
     retained = fetched.record.retained if fetched.record is not None else ()
-    if name in fleet.clusters and not namespace and (len(words) == 1 or kind.lower() in _CLUSTER_KINDS):
-        status = make_fleet_status(fetched, fleet)
-        workloads = tuple(one for one in status.workloads if name in one.clusters)
-        (cluster,) = (one for one in status.clusters if one.name == name)
-        return ClusterTree(cluster, workloads, tuple(copy for copy in retained if copy.cluster == name))
     statuses = {one.key: one for one in list_workload_statuses(fleet.plan)}
+    clusters = {*fleet.current, *fleet.clusters, *(name for one in statuses.values() for name in one.clusters)}
+    if name in clusters and not namespace and (len(words) == 1 or kind.lower() in _CLUSTER_KINDS):
+        return _make_cluster_tree(make_fleet_status(context, fetched, fleet), name, retained)
     found = [key for key in statuses if _selects(key, words, kind, namespace)]
     if len(found) != 1:
-        raise Permanent(_describe_choice(statuses, found, fleet.clusters, "/".join(words)))
+        raise Permanent(_describe_choice(statuses, found, clusters, "/".join(words)))
     key, plan = found[0], fleet.plan
     details = plan.details or try_with_state(partial(_read_details, context, fetched, key))
     if details is None:
         plan = plan_source(context, fetched, context.settings.now, written=False).plan
         details = plan.details
     assert details is not None, "a complete plan has all references"
-    return _make_workload_tree(plan.outcomes[key], details, statuses[key], retained)
+    withheld = next((move for move in fleet.plan.withheld.moves if move.key == key), None)
+    return _make_workload_tree(plan.outcomes[key], details, statuses[key], retained)._replace(
+        held=fleet.plan.totals.held.get(key),
+        withheld=withheld,
+        allowance=fleet.plan.withheld.allowance if withheld is not None else "",
+        freezes=tuple(list_freezes(context, fetched, fleet.plan)),
+        now=context.settings.now,
+    )
+
+
+def _make_cluster_tree(status: FleetStatus, name: str, retained: Iterable[RetainedCopy]) -> ClusterTree:
+    workloads = tuple(one for one in status.workloads if name in one.clusters)
+    (cluster,) = (one for one in status.clusters if one.name == name)
+    copies = tuple(copy for copy in retained if copy.cluster == name)
+    return ClusterTree(cluster, workloads, copies, status.freezes, status.now)
 
 
 def _read_details(context: RunContext, fetched: Fetched, key: Key) -> PlanDetails:

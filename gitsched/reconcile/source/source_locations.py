@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS
 from gitsched.model.document import Origin
-from gitsched.model.finding import FieldOrigin, Finding, Location, Pointer, finding_sort_key
+from gitsched.model.finding import FieldOrigin, Finding, Location, Pointer, finding_sort_key, locate_origin
 
 if TYPE_CHECKING:
     from gitsched.decide.plan_result import Plan
@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from gitsched.manifests.field_locations import FieldLocator
     from gitsched.model.changes import Cause
     from gitsched.model.explanation import ExplainedCandidate, Explanation, ProposedChange
+    from gitsched.model.taints import ClusterTaint
+
+
+FindBlob = Callable[[str], str]
+"""Returns the blob of a path of the source, "" if there is none."""
 
 
 class RuleLocations:
@@ -68,6 +73,30 @@ def locate_finding_rules(findings: Iterable[Finding], locations: RuleLocations) 
         else finding
         for finding in findings
     )
+
+
+def make_blob_finder(repository: Repository, tree: str) -> FindBlob:
+    """Return what finds the blob of a path in a tree."""
+
+    def find(path: str) -> str:
+        entry = repository.find_entry(tree, path)
+        return entry[0] if entry is not None else ""
+
+    return find
+
+
+def locate_taints(taints: Iterable[ClusterTaint], locations: RuleLocations, find_blob: FindBlob) -> tuple[ClusterTaint, ...]:
+    """Return the taints with their lines, or those of their documents where the text of a file is not known. The blob of a document with
+    facts is not that of its file, which `find_blob` returns for a path."""
+    return tuple(_locate_taint(taint, locations, find_blob) for taint in taints)
+
+
+def _locate_taint(taint: ClusterTaint, locations: RuleLocations, find_blob: FindBlob) -> ClusterTaint:
+    if taint.field is None:
+        return taint
+    origin, pointer = taint.field
+    origin = origin if origin.blob else origin._replace(blob=find_blob(origin.path))
+    return taint._replace(location=(locations.find(FieldOrigin(origin, pointer)) or locate_origin(origin)).text)
 
 
 def locate_causes(causes: Iterable[Cause], locations: RuleLocations) -> tuple[Cause, ...]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from gitsched.model.finding import format_count
 from gitsched.model.history import HistoryEntry, PlacementMove, SourceChange
 from gitsched.model.time import format_time
-from gitsched.report.history import describe_cause, describe_more_files, describe_reason, describe_source
+from gitsched.report.history import describe_cause, describe_more_files, describe_reason, describe_source, describe_taint_change
 from gitsched.report.lines import abbreviate_oid, classify_move, escape_unprintable
 from gitsched.report.page import embed_resource, load_template, read_resource, read_script
 from gitsched.report.page.content import build_move_row, build_record_change_row
@@ -90,25 +90,25 @@ def _build_entry(entry: HistoryEntry, shown: int, *, is_open: bool) -> dict[str,
         "files": [escape_unprintable(path) for path in entry.files[:FILES_SHOWN]],
         "more_files": describe_more_files(entry, FILES_SHOWN).strip(),
         "badges": badges,
-        "moves": [_build_move(found) for found in entry.moves[: max(shown, 0)]],
+        "moves": [_build_move(found, entry.drained) for found in entry.moves[: max(shown, 0)]],
         "more": len(entry.moves) - max(shown, 0) + entry.more_moves if len(entry.moves) > shown else entry.more_moves,
         "records": [build_record_change_row(change) for change in entry.records[:MOVES_SHOWN]],
-        "notes": [escape_unprintable(note) for note in entry.notes],
+        "notes": [escape_unprintable(note) for note in (*map(describe_taint_change, entry.taints), *entry.notes)],
         "trailers": [(escape_unprintable(name), escape_unprintable(value)) for name, value in entry.trailers],
         "open": is_open,
     }
 
 
 def _describe_source(source: SourceChange) -> str:
-    """Return a source commit with the name of its author; the address is in the log of the source."""
-    return escape_unprintable(describe_source(source._replace(author=source.author.partition(" <")[0])))
+    """Return a source commit with the name of its author."""
+    return escape_unprintable(describe_source(source))
 
 
-def _build_move(found: PlacementMove) -> dict[str, Any]:
+def _build_move(found: PlacementMove, drained: Collection[str]) -> dict[str, Any]:
     row = build_move_row(found.move)
     return {
         **row,
         "name": escape_unprintable(row["name"]),
-        "reason": escape_unprintable(describe_reason(found)),
+        "reason": escape_unprintable(describe_reason(found, drained)),
         "removed": found.removed,
     }

@@ -1,0 +1,63 @@
+"""Read from the documents of clusters what was observed of them, and which taints of people let workloads leave them or keep new ones
+away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from gitsched.apis.topology import CLUSTER, Topology
+from gitsched.decide.registry import policy_apis
+from gitsched.model.document import Body, Document, get_field, list_objects
+from gitsched.model.finding import FieldOrigin
+from gitsched.model.taints import ClusterTaint, parse_taint
+
+if TYPE_CHECKING:
+    from gitsched.decide.catalog import Catalog
+    from gitsched.model.cluster_facts import Readiness
+
+
+class ClusterCondition(NamedTuple):
+    """What the documents of a cluster say about it. `readiness` is None if nobody has observed it."""
+
+    readiness: Readiness | None
+    taints: tuple[ClusterTaint, ...]
+
+
+NO_CONDITION = ClusterCondition(None, ())
+"""The condition of a cluster without a valid document."""
+
+
+def index_cluster_kinds() -> dict[tuple[str, str], Topology]:
+    """Return the topology of each kind that describes clusters, by group and kind."""
+    found = (api.topology for api in policy_apis.values() if api.topology is not None and api.topology.level == CLUSTER)
+    return {(topology.group, topology.kind): topology for topology in found}
+
+
+def read_cluster_conditions(catalog: Catalog) -> Mapping[str, ClusterCondition]:
+    """Return the condition of each cluster with a valid document, by name. Several APIs may describe the same cluster."""
+    conditions: dict[str, ClusterCondition] = {}
+    for kind, topology in index_cluster_kinds().items():
+        for document in catalog.api_documents.get(kind, ()):
+            name = topology.read_location(document).name
+            known = conditions.get(name, ClusterCondition(None, ()))
+            readiness = known.readiness or topology.read_readiness(document.body)
+            conditions[name] = ClusterCondition(readiness, (*known.taints, *list_cluster_taints(topology, document)))
+    return conditions
+
+
+def list_cluster_taints(topology: Topology, document: Document) -> Iterator[ClusterTaint]:
+    """Yield the taints of a cluster that people have set and that keep workloads away."""
+    effects = topology.taints
+    if effects is None:
+        return
+    for index, entry in enumerate(_list_entries(document.body)):
+        taint = parse_taint(entry)
+        if taint.effect not in (effects.drain, effects.cordon) or taint.key in effects.automatic:
+            continue
+        field = FieldOrigin(document.origin, ("spec", "taints", index)) if document.origin is not None else None
+        yield ClusterTaint(taint, taint.effect == effects.drain, field)
+
+
+def _list_entries(body: Body) -> list[Body]:
+    return list_objects(get_field(body, "spec", "taints"))

@@ -1,0 +1,61 @@
+"""Who froze placements, when, and where it is written: the file FREEZE of the output branch, and guard.freeze of gitsched.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from gitsched.apis.gitsched.config import FILE
+from gitsched.model.fleet_status import Freeze
+from gitsched.reconcile.source.config_file import read_config
+from gitsched.render.output_files import FREEZE
+
+if TYPE_CHECKING:
+    from gitsched.decide.plan_result import Plan
+    from gitsched.git import Repository
+    from gitsched.model.commit import Commit
+    from gitsched.reconcile.run import Fetched, RunContext
+
+MAX_COMMITS = 1_000
+"""Commits of a branch that are searched for the one that wrote a freeze."""
+
+
+def list_freezes(context: RunContext, fetched: Fetched, plan: Plan) -> Iterator[Freeze]:
+    """Yield the freezes in force."""
+    configured = plan.totals.config.guard.freeze
+    if fetched.frozen:
+        output, path = fetched.output, f"{fetched.prefix}{FREEZE}"
+
+        def has_file(commit: Commit) -> bool:
+            return output.repository.find_entry(commit.tree, path) == wanted
+
+        wanted = (
+            output.repository.find_entry(output.repository.commit(fetched.output_head).tree, path) if fetched.output_head else None
+        )
+        place = f"the file {path} of the branch {output.branch}"
+        yield _find_author(Freeze(fetched.frozen, place), output.repository, fetched.output_head, has_file)
+    if configured:
+        repository = context.source.repository
+        freezes = partial(_freezes, context, configured)
+        yield _find_author(Freeze(configured, f"guard.freeze in {FILE}"), repository, fetched.source.oid, freezes)
+    if plan.freeze and not (fetched.frozen or configured):
+        yield Freeze(plan.freeze, "the settings of the last run")
+
+
+def _freezes(context: RunContext, reason: str, commit: Commit) -> bool:
+    config = read_config(context.source.repository, commit.tree, context.caches.files)
+    return config is not None and config.guard.freeze == reason
+
+
+def _find_author(freeze: Freeze, repository: Repository, head: str | None, has_freeze: Callable[[Commit], bool]) -> Freeze:
+    """Return the freeze with the author and the time of the first commit, along first parents, since which it is in force."""
+    first: Commit | None = None
+    for commit in repository.list_first_parents(head or "", MAX_COMMITS):
+        if not has_freeze(commit):
+            break
+        first = commit
+    else:
+        if first is None or first.parents:  # the history ends before, or is too long
+            return freeze
+    return freeze._replace(author=first.author_name, since=first.time) if first is not None else freeze

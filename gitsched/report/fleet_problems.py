@@ -1,0 +1,62 @@
+"""Whether anything is wrong with a fleet, as the first lines of its status: one sentence, and then what is wrong with what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gitsched.model.finding import format_count
+from gitsched.model.fleet_status import Freeze
+from gitsched.model.time import format_age
+from gitsched.report.held import describe_held
+from gitsched.report.lines import escape_unprintable, list_limited
+from gitsched.report.summary import describe_withheld
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from gitsched.model.fleet_status import FleetStatus
+    from gitsched.report.paint import Paint
+
+ERRORS_SHOWN = 3
+HELD_SHOWN = 5
+"""The numbers of errors and of held workloads that are listed; the others are counted."""
+UNPLACED_SHOWN = 5
+
+
+def describe_problems(status: FleetStatus, paint: Paint | None = None) -> list[str]:
+    """Return a line that says whether anything is wrong, and then what is wrong."""
+    problems = [*status.list_problems()]
+    if not problems:
+        line = _describe_sound(status)
+        return [paint(line, "added") if paint is not None else line]
+    first = f"Needs attention: {', '.join(problems)}."
+    lines = [*_list_freezes(status)]
+    lines += describe_withheld(status.withheld) if status.withheld.moves else []
+    lines += describe_held(status.held, HELD_SHOWN)
+    lines += list_limited(
+        [str(finding) for finding in status.errors], ERRORS_SHOWN, "and {} more errors; gitsched validate lists them"
+    )
+    return [paint(first, "error") if paint is not None else first, *map(escape_unprintable, lines)]
+
+
+def _describe_sound(status: FleetStatus) -> str:
+    if status.time is None:
+        return "Nothing is placed yet."
+    unknown = sum(one.ready == "Unknown" for one in status.clusters)
+    text = f"Nothing is wrong: {format_count(len(status.clusters), 'cluster')}, {format_count(len(status.workloads), 'workload')}"
+    if unknown == len(status.clusters) and unknown:
+        return f"{text}; nobody has observed the clusters."
+    return f"{text}; {format_count(unknown, 'cluster has', 'clusters have')} not been observed." if unknown else f"{text}."
+
+
+def _list_freezes(status: FleetStatus) -> Iterator[str]:
+    for freeze in status.freezes:
+        yield f"Frozen: {describe_freeze(freeze, status.now)}"
+
+
+def describe_freeze(freeze: Freeze, now: datetime) -> str:
+    """Return why placements are frozen, who froze them, since when, and how to lift that."""
+    by = [freeze.author, f"{format_age(freeze.since, now)} ago" if freeze.since is not None else "", f"by {freeze.place}"]
+    cure = f"remove {freeze.place}" if freeze.place.startswith("guard") else "gitsched freeze --lift"
+    return f"{freeze.reason} ({', '.join(filter(None, by))}); to lift it: {cure}"

@@ -1,0 +1,157 @@
+"""`gitsched status`: its first lines say whether anything is wrong, and what."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import click
+import pytest
+
+from gitsched.cli.history import command as history
+from gitsched.decide.cluster_conditions import index_cluster_kinds
+from gitsched.model.document import Body
+from gitsched.model.time import EPOCH, format_age
+from gitsched.reconcile import RunSettings
+from gitsched.reconcile.review.fleet_status import read_fleet_status
+from gitsched.report.fleet_status import write_fleet_status
+from tests.cli.conftest import CLUSTER, POLICY, TAINT, WORKLOAD, Run
+
+Commit = Callable[..., None]
+READY = "status: {conditions: [{type: Ready, status: 'True'}]}\n"
+DATABASE = WORKLOAD.replace("Deployment", "StatefulSet").replace("name: web", "name: db") + (
+    "  serviceName: db\n  volumeClaimTemplates: [{metadata: {name: data}, spec: {resources: {requests: {storage: 1Gi}}}}]\n"
+)
+DATABASE_POLICY = POLICY.replace("Deployment, name: web", "StatefulSet, name: db").replace("name: web\n  n", "name: db\n  n")
+
+
+def read(fleet: Path, now: str = "2026-03-02T10:00:40+00:00") -> list[str]:
+    """Return the status as lines."""
+    settings = RunSettings(now=datetime.fromisoformat(now), location=str(fleet), cache=fleet.parent / "cache")
+    return write_fleet_status(read_fleet_status(settings)).splitlines()
+
+
+def find_row(lines: list[str], cluster: str) -> list[str]:
+    return next(line for line in lines if line.startswith(f"{cluster} ")).split()
+
+
+def test_nothing_is_wrong_and_nobody_has_observed_one_cluster(fleet: Path, commit: Commit, gitsched: Run) -> None:
+    assert read(fleet)[0] == "Nothing is placed yet."
+    commit(fleet, one=CLUSTER.format(name="one", owner="private") + READY)
+    gitsched("reconcile", "--now", "2026-03-02T09:00:40Z")
+    lines = read(fleet)
+    assert lines[0] == "Nothing is wrong: 2 clusters, 1 workload; 1 cluster has not been observed."
+    assert (find_row(lines, "one"), find_row(lines, "two")) == (["one", "True", "1"], ["two", "Unknown", "0"])
+    assert lines[-1].endswith("of 2026-03-02T09:00:20Z (1h ago).")
+    assert gitsched("status", "--detailed-exitcode").returncode == 0
+    found = json.loads(gitsched("status", "-o", "json").stdout)
+    assert ([one["ready"] for one in found["clusters"]], found["problems"]) == ([True, None], [])
+
+
+def test_the_first_lines_say_what_is_wrong_and_what_to_do(fleet: Path, commit: Commit, gitsched: Run) -> None:
+    commit(fleet, db=DATABASE, dbpolicy=DATABASE_POLICY)
+    gitsched("reconcile", "--now", "2026-03-02T09:00:40Z")
+    gitsched("freeze", "network\nsecond line", "--now", "2026-03-02T09:01:00Z")
+    commit(fleet, one=CLUSTER.format(name="one", owner="private") + TAINT + READY, two=None, bad="kind: [")
+    gitsched("reconcile", "--now", "2026-03-02T09:02:00Z")
+    lines = read(fleet)
+    assert lines[0] == (
+        "Needs attention: placements are frozen, 1 error, 1 change is withheld, 1 workload is held, 1 of 2 clusters is drained."
+    )
+    assert any(line.startswith("bad.yaml") for line in lines)
+    assert lines[1].startswith(
+        "Frozen: network second line (Ada, 59m ago, by the file FREEZE of the branch placements); to lift it: "
+    )
+    assert any(line.startswith("StatefulSet shop/db is held on one 2: a taint evicts it from one") for line in lines)
+    assert "drained by the taint power:NoExecute (one.yaml:9)" in next(line for line in lines if line.startswith("one "))
+    assert gitsched("status", "--detailed-exitcode").returncode == 2
+    workloads = gitsched("status", "--workloads", "-n", "shop").stdout
+    assert next(line for line in workloads.splitlines() if "shop/db" in line).split()[-1] == "held"
+    assert gitsched("status", "--workloads", "-n", "other").stdout == "No policy places a workload.\n"
+    assert gitsched("status", "-n", "shop").returncode == 2
+
+
+def test_a_freeze_in_the_settings_has_the_author_of_its_commit(fleet: Path, commit: Commit, gitsched: Run) -> None:
+    frozen = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec: {guard: {freeze: audit}}\n"
+    gitsched("reconcile", "--now", "2026-03-02T09:00:40Z")
+    commit(fleet, gitsched=frozen)
+    commit(fleet, web=WORKLOAD.replace("2", "3"))
+    lines = read(fleet)
+    assert (
+        lines[1]
+        == "Frozen: audit (Ada, 1h ago, by guard.freeze in gitsched.yaml); to lift it: remove guard.freeze in gitsched.yaml"
+    )
+
+
+def test_workloads_on_a_cluster_without_a_document_are_counted(fleet: Path, commit: Commit, gitsched: Run) -> None:
+    gitsched("reconcile", "--now", "2026-03-02T09:00:40Z")
+    gitsched("freeze", "network", "--now", "2026-03-02T09:01:00Z")
+    commit(fleet, one=None)
+    gitsched("reconcile", "--now", "2026-03-02T09:02:00Z")
+    lines = read(fleet)
+    assert "1 change is withheld" in lines[0]
+    assert "1 of 2 clusters is gone" in lines[0]
+    assert find_row(lines, "one")[:3] == ["one", "Gone", "1"]
+    assert gitsched("tree", "one", "--now", "2026-03-02T09:01:00Z").stdout.splitlines()[:2] == [
+        "cluster one: gone: it has no document any more; 1 workload, 2 replicas",
+        "  frozen: network (Ada, 0s ago, by the file FREEZE of the branch placements); to lift it: gitsched freeze --lift",
+    ]
+    tree = gitsched("tree", "web").stdout
+    assert "  withheld: the guard withholds that it goes to two 2; to allow it, add the trailer Gitsched-Allow" in tree
+    explained = gitsched("explain", "deploy/shop/web").stdout.splitlines()[1]
+    assert (
+        explained
+        == "  Placed on 1 cluster with 2 replicas; the guard withholds that it goes to two 2. Placements are frozen: network"
+    )
+
+
+KARMADA, OCM, KRAKE = (
+    ("cluster.karmada.io", "Cluster"),
+    ("cluster.open-cluster-management.io", "ManagedCluster"),
+    ("kubernetes", "Cluster"),
+)
+CONDITION = "ManagedClusterConditionAvailable"
+OBSERVED: list[tuple[tuple[str, str], Body, str | None]] = [
+    (KARMADA, {}, None),
+    (KARMADA, {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}, "Unknown"),
+    (OCM, {"status": {"conditions": [{"type": "HubAccepted", "status": "True"}]}}, None),
+    (OCM, {"status": {"conditions": [{"type": CONDITION, "status": "False"}]}}, "False"),
+    (KRAKE, {"spec": {}}, None),
+    (KRAKE, {"status": {"state": "ONLINE"}}, "True"),
+    (KRAKE, {"status": {"state": "OFFLINE"}}, "False"),
+]
+
+
+def test_each_api_says_what_was_observed() -> None:
+    for kind, body, expected in OBSERVED:
+        readiness = index_cluster_kinds()[kind].read_readiness(body)
+        assert (readiness.status if readiness is not None else None) == expected, body
+
+
+NOW = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
+SINCE = {
+    "90m": NOW - timedelta(minutes=90),
+    "2d": NOW - timedelta(days=2),
+    "1w": NOW - timedelta(days=7),
+    "today": datetime(2026, 3, 2, tzinfo=UTC),
+    "yesterday": datetime(2026, 3, 1, tzinfo=UTC),
+    "2026-02-01": datetime(2026, 2, 1, tzinfo=UTC),
+    "2026-02-01T01:00:00+01:00": datetime(2026, 2, 1, tzinfo=UTC),
+}
+
+
+def test_times_of_the_history_are_relative_to_now() -> None:
+    for text, expected in SINCE.items():
+        context = history.make_context("history", ["--since", text, "--now", "2026-03-02T09:30:00Z", "-n", "shop", "-m", "3"])
+        assert (context.params["since"], context.params["namespace"], context.params["limit"]) == (expected, "shop", 3)
+    with pytest.raises(click.BadParameter, match="neither a day"):
+        history.make_context("history", ["--since", "last week"])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(-5, "0s"), (59, "59s"), (200, "3m"), (7_200, "2h"), (100_000, "1d"), (40_000_000, "1y")]
+)
+def test_an_age_has_one_unit(seconds: int, text: str) -> None:
+    assert format_age(EPOCH, EPOCH + timedelta(seconds=seconds)) == text
