@@ -167,6 +167,14 @@ class CapacitySharing(Protocol):
         """Decide a workload from now on with what is left of the shared capacity at this moment."""
         ...
 
+    def follow_shares(self) -> None:
+        """Let records and findings about workloads follow the decisions that `share_capacity` has changed."""
+        ...
+
+    def reads_capacity(self, outcome: Outcome, /) -> bool:
+        """Return whether an outcome says what would fit elsewhere, though nothing is placed there: it depends on what others take."""
+        ...
+
 
 @runtime_checkable
 class AvailabilityReporting(Protocol):

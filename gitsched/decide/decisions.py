@@ -290,12 +290,18 @@ def decide_input(source: DecisionInput, cache: DecisionCache, progress: Progress
         refused = frozenset(enforced.refused)
     shared: CapacityDecisions | None = None
     if any(engine.shares_capacity for engine in engines):
+        before = {finding for engine in engines for finding in engine.findings}
         made: CapacityDecisions = _SHARE_CAPACITY(
             outcomes, templates, engines, snapshot, frozenset((*quarantined, *own, *refused)), source.earlier
         )
         shared, outcomes = made, {key: one for key, one in {**outcomes, **made.outcomes}.items() if one is not None}
         for key in (*made.outcomes, *made.limited):
             cache.decisions.pop(key, None)
+        if made.outcomes:  # what engines say of workloads may follow from the decisions about these
+            after = dict.fromkeys(finding for engine in engines for finding in engine.findings)
+            findings = [one for one in findings if one in after or one not in before]
+            findings += (one for one in after if one not in before)
+            engine_records = tuple({**dict(engine_records), **dict(list_engine_records(engines))}.items())
     cluster_facts = collect_cluster_facts(engines)
     if CLUSTER_REPORT in catalog.api_documents:
         from gitsched.decide.rollouts.cluster_reports import find_unknown_reports  # few sources have reports of clusters

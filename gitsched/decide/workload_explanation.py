@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import NearSelecting
 from gitsched.apis.policy_api import PolicyEngine
-from gitsched.apis.registered import Registered
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.variants.variant_tables import add_variants
 from gitsched.model.document import Document, Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation, ReplicaShare
 
-_ADD_CAPACITY = Registered("gitsched.decide.capacity.capacity_explanation", "add_capacity")
+if TYPE_CHECKING:
+    from gitsched.decide.capacity.capacity_explanation import ExplainedCapacity
 
 
-def explain_workload(decisions: DecisionSet, document: Document) -> Explanation | None:
-    """Explain the placement of a workload, or a recorded decision; None if no API decides about the document."""
+def explain_workload(decisions: DecisionSet, document: Document, capacity: ExplainedCapacity | None = None) -> Explanation | None:
+    """Explain the placement of a workload, or a recorded decision; None if no API decides about the document. `capacity` is that of the
+    plan, if workloads share it."""
+    outcome = decisions.outcomes.get(document.key)
+    if capacity is not None:
+        capacity.share(document, outcome)
     found = next((found for engine in decisions.engines if (found := engine.explain(document))), None)
     found = _explain_recorded(decisions, document) if found is None else found
-    if found is not None and decisions.shared is not None:
-        found = _ADD_CAPACITY(found, decisions, document.key)
+    if found is not None and capacity is not None:
+        found = capacity.add(found, outcome)
     variants = decisions.variants.get(document.key)
     if found is None or variants is None:
         return found
-    return add_variants(found, document, variants, decisions.outcomes.get(document.key))
+    return add_variants(found, document, variants, outcome)
 
 
 def _explain_recorded(decisions: DecisionSet, document: Document) -> Explanation | None:

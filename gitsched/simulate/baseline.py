@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitsched.apis.capabilities import CapacityReporting, InnerPlacementReporting
 from gitsched.apis.gitsched.config import Config
@@ -19,6 +19,10 @@ from gitsched.model.scheduling import Outcome
 from gitsched.model.time import add_duration
 from gitsched.simulate.added_variants import add_variants
 from gitsched.simulate.continued_plan import ContinuedPlan, continue_plan
+from gitsched.simulate.simulated_capacity import FindUse, SimulatedCapacity, find_planned_use, share_simulated, use_nothing
+
+if TYPE_CHECKING:
+    from gitsched.model.changes import RetainedCopy
 
 _TIMER_HORIZON = timedelta(days=1)
 """Timers that an event starts are assumed to have expired if they are not longer than this."""
@@ -99,7 +103,7 @@ class Baseline(NamedTuple):
     decision of a workload, None for all clusters. `started` are the replicas that the plan starts, by workload and cluster. `others` is the
     number of workloads besides those of `decisions`: they run as planned, and the simulated event does not concern them. `continued` are
     the engines of the plan, prepared for events; None if each event needs new engines. `adopted` says why objects that gitsched took over
-    keep their placement, by key as text.
+    keep their placement, by key as text. `find_use` finds what workloads use of clusters when the plan is carried out.
     """
 
     decisions: DecisionSet
@@ -113,6 +117,7 @@ class Baseline(NamedTuple):
     others: int = 0
     continued: ContinuedPlan | None = None
     adopted: Mapping[str, str] = {}
+    find_use: FindUse = use_nothing
 
     @property
     def has_inner_placements(self) -> bool:
@@ -139,16 +144,24 @@ class ClusterEvent(NamedTuple):
 
 class SimulationResult(NamedTuple):
     """The decisions after an event; `outcomes` contains only the workloads that were scheduled again, `own_workloads` are those that
-    an API creates itself. `has_more_timers`: timers that the event starts are not simulated, because there are too many in succession."""
+    an API creates itself. `has_more_timers`: timers that the event starts are not simulated, because there are too many in succession.
+    `capacity` is what the workloads take capacity from, None if they do not share any."""
 
     engines: tuple[PolicyEngine, ...]
     outcomes: Mapping[Key, Outcome]
     own_workloads: frozenset[Key] = frozenset()
     has_more_timers: bool = False
+    capacity: SimulatedCapacity | None = None
 
 
-def make_baseline(decided: DecisionSet, config: Config, time: datetime, observations: Mapping[Any, Any]) -> Baseline:
-    """Return the baseline of simulations on a plan."""
+def make_baseline(
+    decided: DecisionSet,
+    config: Config,
+    time: datetime,
+    observations: Mapping[Any, Any],
+    retained: Iterable[RetainedCopy] | None = None,
+) -> Baseline:
+    """Return the baseline of simulations on a plan. `retained` are the copies that stay for an overlap after it, if they are known."""
     outcomes = decided.outcomes
     running = list_running(outcomes, is_first=True)
     return Baseline(
@@ -162,6 +175,7 @@ def make_baseline(decided: DecisionSet, config: Config, time: datetime, observat
         list_started(outcomes, running),
         continued=continue_plan(decided),
         adopted=decided.input.adopted if decided.input is not None else {},
+        find_use=find_planned_use(decided, retained),
     )
 
 
@@ -242,7 +256,8 @@ def _decide_at(
     broken = frozenset((*catalog.broken, *catalog.duplicate_templates))
     variants = add_variants(baseline.decisions.variants, catalog, baseline.config)
     holds_data = baseline.config.guard.hold_stateful
-    adopted = baseline.adopted if any(True for _ in records) else {}
+    has_records = any(True for _ in records)
+    adopted = baseline.adopted if has_records else {}
     snapshot = Snapshot(
         catalog.api_documents,
         catalog.templates,
@@ -266,19 +281,32 @@ def _decide_at(
     if baseline.continued is not None and (event is not None or only is not None):
         affected = baseline.continued.find_affected(snapshot, catalog, event.left if event is not None else None)
     if event is not None:
-        only = event.select(baseline.relevant_clusters, affected.keys if affected is not None else None)
+        only = _select_concerned(baseline, event, affected.keys if affected is not None else None)
     engines = affected.engines if affected is not None else create_engines(snapshot)
     chosen = catalog.templates if only is None else sorted((key for key in only if key in catalog.templates), key=workload_sort_key)
     templates = ((key, catalog.templates[key]) for key in chosen)
     outcomes = {
         key: outcome for key, template in templates if (outcome := _decide_template(template, engines, snapshot)) is not None
     }
-    own = {
-        document.key: adapt_own_outcome(document, outcome, snapshot)
-        for engine in engines
-        for document, outcome in engine.own_workloads()
-    }
-    return SimulationResult(engines, {**own, **outcomes}, frozenset(own.keys() - outcomes.keys()))
+    return _add_own(baseline, engines, snapshot, outcomes, fresh=not has_records)
+
+
+def _select_concerned(baseline: Baseline, event: ClusterEvent, affected: Collection[Key] | None) -> Collection[Key] | None:
+    """Return the workloads whose decision an event may change, with those that wait for capacity, because each run tries to place them."""
+    found, shared = event.select(baseline.relevant_clusters, affected), baseline.decisions.shared
+    return found if found is None or shared is None else shared.limited.union(found)
+
+
+def _add_own(
+    baseline: Baseline, engines: tuple[PolicyEngine, ...], snapshot: Snapshot, outcomes: Mapping[Key, Outcome], *, fresh: bool
+) -> SimulationResult:
+    """Return decisions with those about workloads that APIs create, where all share capacity."""
+    created = [entry for engine in engines for entry in engine.own_workloads()]
+    own = {document.key: adapt_own_outcome(document, outcome, snapshot) for document, outcome in created}
+    documents = {document.key: document for document, _ in created} | {key: snapshot.templates[key] for key in outcomes}
+    only_own = frozenset(own.keys() - outcomes.keys())
+    decided, capacity = share_simulated(baseline.find_use, {**own, **outcomes}, documents, engines, snapshot, only_own, fresh=fresh)
+    return SimulationResult(engines, decided, only_own, capacity=capacity)
 
 
 def _decide_template(template: Document, engines: tuple[PolicyEngine, ...], snapshot: Snapshot) -> Outcome | None:

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from gitsched.model.document import Key
+from gitsched.apis.capabilities import CapacityReporting
+from gitsched.decide.capacity.requested_capacity import PodsByCluster
+from gitsched.model.capacity_use import add_amounts
+from gitsched.model.document import Key, workload_sort_key
 from gitsched.model.simulation import OverloadedCluster
+from gitsched.schedule.capacity_ledger import sum_pods
 from gitsched.schedule.estimator import PODS, Capacity, estimate_replicas
 from gitsched.simulate.baseline import Baseline, SimulationResult, count_units, list_capacity_reporters, list_increases
 
@@ -23,26 +27,28 @@ class CapacityCheck(NamedTuple):
 
 
 def check_capacity(baseline: Baseline, after: SimulationResult, placements: PlacedReplicas) -> CapacityCheck:
-    """Start replicas in the order of namespaces and names, as long as they fit.
+    """Start replicas as long as they fit: in the turns of their workloads if these share capacity, else in the order of namespaces and
+    names.
 
-    `placements` are the replicas by cluster of the workloads that were scheduled again. Replicas that the plan itself starts reserve their
-    resources first.
+    `placements` are the replicas by cluster of the workloads that were scheduled again. What the plan uses reserves its resources first.
     """
-    engines = list_capacity_reporters(after.engines)
+    engines, shared = list_capacity_reporters(after.engines), after.capacity
     free_capacity = {name: dict(engine.free_capacity()) for name, engine in engines.items()}
     reserved: dict[tuple[str, str], dict[str, int]] = {}
     waiting: dict[Key, int] = {}
     arrivals: dict[str, list[int | str]] = {}
     unknown: set[str] = set()
     plan = baseline.decisions.outcomes
-    for key, cluster, more in baseline.started:
-        api = plan[key].api
-        if api in engines:
-            request = engines[api].resource_request(baseline.decisions.templates[key], cluster)
-            _reserve(reserved.setdefault((api, cluster), {}), request, more)
-    for key in sorted(placements, key=lambda key: (key.namespace, key.name, key)):
+    if shared is None:
+        _reserve_started(reserved, baseline, engines)
+    else:
+        free_capacity = {api: shared.limit(known) for api, known in free_capacity.items()}
+    ordered = sorted(placements, key=workload_sort_key) if shared is None else shared.sort(placements)
+    for key in ordered:
         api = after.outcomes[key].api
         if api not in engines:
+            if shared is not None:
+                _reserve_pods(reserved, free_capacity, shared.measure_added(after.outcomes[key]))
             continue
         outcome, before = after.outcomes[key], plan[key].replicas_by_cluster if key in plan else {}
         for cluster, more in list_increases(count_units(outcome, placements[key]), count_units(outcome, before)):
@@ -81,3 +87,24 @@ def count_fitting_replicas(capacity: Capacity, used: Mapping[str, int], request:
 def _reserve(used: dict[str, int], request: tuple[tuple[str, int], ...], replicas: int) -> None:
     for name, amount in request:
         used[name] = used.get(name, 0) + amount * replicas
+
+
+def _reserve_started(
+    reserved: dict[tuple[str, str], dict[str, int]], baseline: Baseline, engines: Mapping[str, CapacityReporting]
+) -> None:
+    """Reserve what the plan starts."""
+    decisions = baseline.decisions
+    for key, cluster, more in baseline.started:
+        api = decisions.outcomes[key].api
+        if api in engines:
+            request = engines[api].resource_request(decisions.templates[key], cluster)
+            _reserve(reserved.setdefault((api, cluster), {}), request, more)
+
+
+def _reserve_pods(
+    reserved: dict[tuple[str, str], dict[str, int]], known: Mapping[str, Mapping[str, object]], pods: PodsByCluster
+) -> None:
+    """Reserve what a workload of another API starts, for each API that knows the cluster."""
+    for cluster, groups in pods.items():
+        for api in (api for api, clusters in known.items() if cluster in clusters):
+            add_amounts(reserved.setdefault((api, cluster), {}), sum_pods(groups))

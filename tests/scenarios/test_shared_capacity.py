@@ -12,12 +12,17 @@ from typing import Any
 import pytest
 
 from gitsched.apis.gitsched.config import parse_config
+from gitsched.apis.karmada.topology import TOPOLOGY
 from gitsched.cli import main
 from gitsched.decide.catalog import make_raw_document
 from gitsched.decide.decisions import DecisionSet, decide
 from gitsched.model.document import Body, Key
+from gitsched.model.simulation import FailureDomain
 from gitsched.model.time import EPOCH
 from gitsched.reconcile.run import RunResult
+from gitsched.simulate.baseline import make_baseline
+from gitsched.simulate.scenario import Scenario
+from gitsched.simulate.simulation import simulate
 from tests.builders.ocm import bound_global_set, managed_cluster, placement, to_yaml
 from tests.search_depth import DEEP
 
@@ -189,6 +194,20 @@ def test_jobs_go_to_the_next_group_when_the_only_gpu_is_taken(fleet: Fleet, toge
     assert list_bound(fleet, "j1", "j2", "j3", kind="job") == {"j1": {"prem": 1}, "j2": {"cloud": 1}, "j3": {"cloud": 1}}
 
 
+def test_what_stays_is_explained_with_what_is_left_and_who_took_it(fleet: Fleet, capsys: pytest.CaptureFixture[str]) -> None:
+    jobs = deployment("j0", 1, GPU, kind="Job") + deployment("j1", 1, GPU, kind="Job")
+    fleet.commit({"clusters.yaml": GPU_CLUSTERS, "policy.yaml": policy(AGGREGATED + GROUPS), "apps.yaml": jobs})
+    fleet.reconcile()
+    assert main(["-C", str(fleet.path), "explain", "-n", "shop", "job/j1"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "tried now it would be unschedulable" in printed
+    assert "capacity for 0: 109 pods, example.com/gpu 0 / 1 = 0" in printed
+    assert "prem 1 example.com/gpu, 1 pods Job.batch/shop/j0, earlier runs" in printed
+    assert "prem: a WorkloadRebalancer rescheduled it and it had capacity for 1 replica instead of 0" in printed
+    assert main(["-C", str(fleet.path), "simulate", "--lose", "cloud"]) == 0
+    assert "affinity group prem can run it" not in capsys.readouterr().out
+
+
 def test_a_cluster_for_a_hundred_pods_gets_no_more(fleet: Fleet) -> None:
     names = ("p0", "p1", "p2")
     fleet.commit(
@@ -236,6 +255,25 @@ def test_nothing_that_runs_moves_where_a_cluster_has_too_little(fleet: Fleet) ->
     fleet.commit({"apps.yaml": deployment("auth", 9) + deployment("mail", 8)}, hour=2)
     fleet.reconcile(2)
     assert list_bound(fleet, "auth", "mail") == before, "not one more fits"
+
+
+def test_a_rebalance_that_waits_for_capacity_says_so(fleet: Fleet) -> None:
+    cloud = cluster("cloud", cpu=20)
+    fleet.commit({"clusters.yaml": cluster("prem", "", "gone", cpu=8) + cloud, "policy.yaml": policy(AGGREGATED + GROUPS)})
+    fleet.commit({"apps.yaml": deployment("auth", 5) + deployment("mail", 5)})
+    fleet.reconcile()
+    assert list_bound(fleet, "auth", "mail") == {"auth": {"cloud": 5}, "mail": {"cloud": 5}}
+    workloads = [{"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": name} for name in ("auth", "mail")]
+    request = {"apiVersion": "apps.karmada.io/v1alpha1", "kind": "WorkloadRebalancer", "metadata": {"name": "again"}}
+    fleet.commit(
+        {"clusters.yaml": cluster("prem", cpu=8) + cloud, "again.yaml": to_yaml({**request, "spec": {"workloads": workloads}})},
+        hour=1,
+    )
+    run = fleet.reconcile(1)
+    assert list_bound(fleet, "auth", "mail") == {"auth": {"prem": 5}, "mail": {"cloud": 5}}
+    [message] = list_messages(run, "rebalance-without-effect")
+    assert "does not move apps/v1 Deployment shop mail: group prem:" in message
+    assert "Clusters available replicas 3 are not enough" in message
 
 
 def test_what_ignores_capacity_takes_it_and_is_reported_over_several_commits(fleet: Fleet) -> None:
@@ -461,3 +499,27 @@ def test_of_other_tenants_the_amounts_are_shown_without_names(fleet: Fleet, caps
     printed = capsys.readouterr().out
     assert "8 cpu, 8 pods  workloads of other tenants, earlier runs" in printed
     assert "first-app" not in printed
+
+
+@pytest.mark.search
+@pytest.mark.parametrize("seed", range(400 if DEEP else 8))
+def test_a_simulated_loss_places_what_the_next_run_does(seed: int) -> None:
+    fleet, config = RandomFleet(seed), parse_config({})
+    bodies = fleet.make_documents(sorted(fleet.requests))
+    first = decide([make_raw_document(body, None) for body in bodies], {}, config, EPOCH, EPOCH)
+    previous = {key: body for outcome in first.outcomes.values() for key, body in outcome.records}
+    decided = decide([make_raw_document(body, None) for body in bodies], previous, config, EPOCH, EPOCH)
+    records = {key: body for outcome in decided.outcomes.values() for key, body in outcome.records}
+    baseline = make_baseline(decided, config, EPOCH, {})
+    for name in fleet.clusters:
+        lost = [TOPOLOGY.mark_lost(body, EPOCH) if body["metadata"]["name"] == name else body for body in bodies]
+        after = decide([make_raw_document(body, None) for body in lost if body], records, config, EPOCH, EPOCH).outcomes
+        placed = {key: one.replicas_by_cluster for key, one in decided.outcomes.items()}
+        simulated = simulate(baseline, Scenario(lose=(FailureDomain("cluster", name),)))
+        for effect in simulated.effects:
+            placed[effect.key] = effect.after
+        left = {
+            key: {one: count for one, count in found.replicas_by_cluster.items() if one != name} for key, found in after.items()
+        }
+        assert placed == left
+        assert simulated.waiting == 0

@@ -12,6 +12,7 @@ from gitsched.cli import main
 from tests.scenarios.conftest import Fleet, at_hour, deployment, fleet, make_fleet
 
 __all__ = [
+    "OFF",
     "SHOP",
     "Explain",
     "Fleet",
@@ -30,6 +31,8 @@ __all__ = [
 ]
 
 Simulate = Explain = Callable[..., Any]
+OFF = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec: {karmada: {overcommitProtection: false}}\n"
+"""Settings with which each workload is placed alone."""
 
 
 def cluster(

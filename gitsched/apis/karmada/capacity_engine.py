@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -35,6 +36,7 @@ _LIST_CAPACITIES = Registered(_CAPACITY, "list_capacities")
 _FIND_POSITION = Registered(_CAPACITY, "find_queue_position")
 _MEASURE_PODS = Registered(_CAPACITY, "measure_pods")
 _SHARE = Registered(_CAPACITY, "share_capacity")
+_READS = Registered(_CAPACITY, "reads_capacity")
 
 
 class CapacityEngine(PolicyEngine):
@@ -42,6 +44,10 @@ class CapacityEngine(PolicyEngine):
 
     state: KarmadaState
     dependencies: DependenciesDistributor | None
+
+    @abstractmethod
+    def _reconcile_rebalancers(self) -> None:
+        """Update the WorkloadRebalancers with the decisions about what they name."""
 
     def free_capacity(self) -> Mapping[str, Capacity | None]:
         return list_free_capacity(self.state.fleet)
@@ -75,6 +81,14 @@ class CapacityEngine(PolicyEngine):
 
     def share_capacity(self, template: Document, shared: SharedCapacity, /) -> None:
         _SHARE(self.state, self.dependencies, template, shared)
+
+    def follow_shares(self) -> None:
+        if self.state.reschedule_triggers.pending:
+            self._reconcile_rebalancers()
+
+    def reads_capacity(self, outcome: Outcome, /) -> bool:
+        read: bool = outcome.api == self.name and _READS(outcome)
+        return read
 
     def make_rescheduling_document(self, templates: Iterable[Document]) -> Document:
         return make_rescheduling_document(templates)

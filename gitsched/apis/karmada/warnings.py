@@ -10,7 +10,7 @@ from typing import Any
 from gitsched.apis.karmada.binding.exceeded_capacity import find_full_clusters, read_exceeded_capacity
 from gitsched.apis.karmada.binding.resource_binding import SchedulingPass
 from gitsched.apis.karmada.binding.scheduling_pass import read_suspension
-from gitsched.apis.karmada.failover.failback import SchedulingAttempt, find_earlier_group
+from gitsched.apis.karmada.failover.failback import EARLIER_GROUP, SchedulingAttempt, find_earlier_group
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, ResourceSelector, parse_resource_selector
 from gitsched.apis.karmada.settings import FeatureGates, KarmadaConfig
 from gitsched.apis.karmada.state import KarmadaState
@@ -287,7 +287,7 @@ def find_binding_warnings(
             "which was used last, and does not try earlier groups; set karmada.failback: WhenUnschedulable, or commit a "
             "WorkloadRebalancer that names it"
         )
-        yield Finding("warning", "earlier-group-fits", message, locate_document(template), template.key.resource)
+        yield Finding("warning", EARLIER_GROUP, message, locate_document(template), template.key.resource)
     if last.request.divides and template.key[:2] == _JOB and last.outcome.targets:
         yield from _find_ttl(template)
     variants = state.read_variant_requirements(template)

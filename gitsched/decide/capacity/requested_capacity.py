@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import CapacitySharing, ClusterCapacity
-from gitsched.model.capacity_use import PlacedRequests, Requests, add_amounts, add_requests
+from gitsched.model.capacity_use import CapacityUse, PlacedRequests, Requests, add_amounts, add_requests
 from gitsched.model.document import Document
 from gitsched.schedule.capacity_ledger import has_nodes_for, sum_pods
 from gitsched.schedule.estimator import PODS, Capacity
@@ -61,9 +61,10 @@ class CapacityReader:
                 found[name] = (*found.get(name, ()), *pods)
         return found
 
-    def measure_added(self, outcome: Outcome, template: Document) -> PodsByCluster:
-        """Return the pods that a workload starts in this run. Objects that an API delivers in place of it start in new clusters."""
-        before, after = outcome.previous_replicas, outcome.replicas_by_cluster
+    def measure_added(self, outcome: Outcome, template: Document, running: Mapping[str, int | None] | None = None) -> PodsByCluster:
+        """Return the pods that a workload starts in this run, beside those that are `running`, which the outcome has if None are given.
+        Objects that an API delivers in place of it start in new clusters."""
+        before, after = outcome.previous_replicas if running is None else running, outcome.replicas_by_cluster
         if outcome.manifests is not None:
             return self.measure(outcome, template, {name: None for name in after if name not in before})
         return self.measure(outcome, template, dict(_list_increases(after, before)))
@@ -130,6 +131,13 @@ def reduce_capacity(cluster: ClusterCapacity, staying: Requests, placed: Iterabl
     what stays there."""
     since = add_requests(one.requests for one in list_current(cluster, placed))
     return limit_capacity(cluster.free, cluster.total, staying, since)
+
+
+def list_free(reader: CapacityReader, use: CapacityUse) -> dict[str, Capacity]:
+    """Return what is free on each cluster after a plan, given what workloads use then."""
+    requested, placed = use.requested, use.placed
+    clusters = reader.clusters.items()
+    return {name: reduce_capacity(cluster, requested.get(name, {}), placed.get(name, ())) for name, cluster in clusters}
 
 
 def find_lack(free: Capacity, pods: Iterable[EqualPods]) -> bool:

@@ -42,11 +42,13 @@ _MAX_ROUNDS = 8
 
 class CapacityDecisions(NamedTuple):
     """The outcomes that differ from those of workloads which are decided alone, None for a workload that no policy selects; the workloads
-    that are `limited` by what others take; and what was left for each workload that was decided after others."""
+    that are `limited` by what others take; what was left for each workload that was decided after others; and the `turns` in which
+    workloads start pods, as values that sort."""
 
     outcomes: Mapping[Key, Outcome | None] = {}
     limited: frozenset[Key] = frozenset()
     shares: Mapping[Key, CapacityShare] = {}
+    turns: Mapping[Key, tuple[object, ...]] = {}
 
 
 NOTHING_SHARED = CapacityDecisions()
@@ -59,12 +61,30 @@ def share_capacity(
     snapshot: Snapshot,
     fixed: frozenset[Key],
     earlier: EarlierPlacements = NO_PLACEMENTS,
+    free: Mapping[str, Capacity] | None = None,
 ) -> CapacityDecisions:
-    """Return what is decided otherwise because workloads share capacity. Those that are `fixed` keep their outcome."""
+    """Return what is decided otherwise because workloads share capacity. Those that are `fixed` keep their outcome. `free` is what clusters
+    have before anything is placed; None to find it from `outcomes`, which are all that there are then."""
     reader = find_reader(engines, snapshot.variants.__contains__)
     if reader is None:
         return NOTHING_SHARED
-    return _Sharing(reader, outcomes, templates, engines, snapshot, fixed, earlier).decide()
+    return _Sharing(reader, outcomes, templates, engines, snapshot, fixed, earlier, free).decide()
+
+
+def list_turns(
+    reader: CapacityReader, keys: Iterable[Key], templates: Mapping[Key, Document], snapshot: Snapshot
+) -> dict[Key, tuple[bool, tuple[object, ...]]]:
+    """Return whether each workload follows capacity, and when it is decided."""
+    read_order = {key: number for number, key in enumerate(snapshot.input_order)}
+    found: dict[Key, tuple[bool, tuple[object, ...]]] = {}
+    for key in keys:
+        position = reader.engine.find_queue_position(templates[key])
+        last = (read_order.get(key, len(read_order)), workload_sort_key(key))
+        if position is None:
+            found[key] = False, (0, (), last)
+        else:
+            found[key] = position.follows_capacity, (1, position.order, last)
+    return found
 
 
 class _Sharing:
@@ -79,7 +99,10 @@ class _Sharing:
         snapshot: Snapshot,
         fixed: frozenset[Key],
         earlier: EarlierPlacements,
+        free: Mapping[str, Capacity] | None,
     ) -> None:
+        self._free = free or {}
+        self._is_free_known = free is not None
         self._reader, self._templates, self._engines, self._snapshot = reader, templates, engines, snapshot
         self._alone, self._outcomes, self._fixed, self._earlier = outcomes, dict(outcomes), fixed, earlier
         self._added: dict[Key, PodsByCluster] = {}
@@ -88,29 +111,39 @@ class _Sharing:
 
     def decide(self) -> CapacityDecisions:
         """Return what changes."""
-        clusters = frozenset(name for pods in self._added.values() for name in pods)
-        if not clusters:
+        reads = self._reader.engine.reads_capacity
+        waiting = frozenset(key for key, outcome in self._outcomes.items() if key not in self._fixed and reads(outcome))
+        if not (waiting or any(self._added.values())):
             return NOTHING_SHARED
-        self._free = self._reduce()
-        order = self._list_order()
+        if not self._is_free_known:
+            self._free = self._reduce()
+        positions = list_turns(self._reader, dict.fromkeys((*self._added, *waiting)), self._templates, self._snapshot)
+        turns = {key: turn for key, (_, turn) in positions.items()}
+        members = self._decide_contested(frozenset(key for key, (follows, _) in positions.items() if follows), waiting, turns)
+        if not members:
+            return CapacityDecisions(turns=turns)
+        limited = (waiting & members) | {key for key in members if self._outcomes[key].targets != self._alone[key].targets}
+        changed = {key: self._explain(key) for key in members if self._outcomes[key] != self._alone[key]}
+        dependents = self._decide_dependents(frozenset(changed))
+        if changed:
+            self._reader.engine.follow_shares()
+        return CapacityDecisions({**dependents, **changed}, frozenset(limited), self._shares, turns)
+
+    def _decide_contested(
+        self, followers: frozenset[Key], waiting: frozenset[Key], turns: Mapping[Key, tuple[object, ...]]
+    ) -> frozenset[Key]:
+        """Decide those that follow capacity on clusters that lack it, and those that wait for it. Return which they are."""
         members: frozenset[Key] = frozenset()
         self._shares: dict[Key, CapacityShare] = {}
         for number in range(_MAX_ROUNDS + 1):
             contested = self._find_contested()
-            following = {
-                key
-                for key in order
-                if order[key][0] and (number == _MAX_ROUNDS or not contested.isdisjoint(self._added.get(key, ())))
-            }
+            following = {key for key in followers - self._fixed if not contested.isdisjoint(self._added.get(key, ()))}
+            following |= waiting if number < _MAX_ROUNDS else followers - self._fixed
             if members >= following:
                 break
             members |= following
-            self._decide_in_order(members, order)
-        if not members:
-            return NOTHING_SHARED
-        limited = frozenset(key for key in members if self._outcomes[key].targets != self._alone[key].targets)
-        changed = {key: self._explain(key) for key in members if self._outcomes[key] != self._alone[key]}
-        return CapacityDecisions({**self._decide_dependents(frozenset(changed)), **changed}, limited, self._shares)
+            self._decide_in_order(members, turns)
+        return members
 
     def _explain(self, key: Key) -> Outcome:
         """Return the outcome of a workload that others limit; if it is not placed, its finding says who."""
@@ -152,29 +185,15 @@ class _Sharing:
             name: reduce_capacity(cluster, staying.get(name, {}), placed.get(name, ())) for name, cluster in reader.clusters.items()
         }
 
-    def _list_order(self) -> dict[Key, tuple[bool, tuple[object, ...]]]:
-        """Return whether each workload that starts pods follows capacity, and when it is decided."""
-        read_order = {key: number for number, key in enumerate(self._snapshot.input_order)}
-        found: dict[Key, tuple[bool, tuple[object, ...]]] = {}
-        for key in self._added:
-            position = self._reader.engine.find_queue_position(self._templates[key])
-            last = (read_order.get(key, len(read_order)), workload_sort_key(key))
-            if position is None:
-                found[key] = False, (0, (), last)
-            else:
-                found[key] = position.follows_capacity and key not in self._fixed, (1, position.order, last)
-        return found
-
     def _find_contested(self) -> frozenset[str]:
         """Return the clusters that lack capacity for what is started there."""
         started = collect_by_cluster(self._added.values())
         return frozenset(name for name, groups in started.items() if find_lack(self._free[name], groups))
 
-    def _decide_in_order(self, members: frozenset[Key], order: Mapping[Key, tuple[bool, tuple[object, ...]]]) -> None:
-        """Decide workloads one after the other, beside those that take capacity without regard to it."""
+    def _decide_in_order(self, members: frozenset[Key], turns: Mapping[Key, tuple[object, ...]]) -> None:
+        """Decide workloads one after the other, beside all others that take capacity."""
         shared = SharedCapacity(self._free)
-        taking = (key for key, (follows, _) in order.items() if not follows or key in members)
-        for key in sorted(taking, key=lambda key: order[key][1]):
+        for key in sorted(turns, key=turns.__getitem__):
             if key in members:
                 template = self._templates[key]
                 self._shares[key] = CapacityShare(shared, len(shared.taken))

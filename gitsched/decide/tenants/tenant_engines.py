@@ -113,6 +113,15 @@ class _Sharing(TenantEngine):
         if isinstance(engine, CapacitySharing):
             engine.share_capacity(template, shared)
 
+    def follow_shares(self) -> None:
+        for engine in self.list_engines():
+            if isinstance(engine, CapacitySharing):
+                engine.follow_shares()
+
+    def reads_capacity(self, outcome: Outcome, /) -> bool:
+        platform = self.get_platform()
+        return isinstance(platform, CapacitySharing) and platform.reads_capacity(outcome)
+
 
 class _Inputs(TenantEngine):
     def list_inputs(self) -> Iterable[Key]:

@@ -7,6 +7,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import InnerPlacementReporting, InputListing
+from gitsched.decide.capacity.capacity_explanation import PlacedWorkloads
 from gitsched.decide.catalog import Catalog
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.incremental.changed_documents import SourceDiff, pair_documents
@@ -35,9 +36,11 @@ from gitsched.simulate.baseline import (
 )
 from gitsched.simulate.cluster_description import KnownPlacements
 from gitsched.simulate.continued_plan import ContinuedPlan
+from gitsched.simulate.simulated_capacity import add_copies
 
 if TYPE_CHECKING:
     from gitsched.decide.plan_result import Plan
+    from gitsched.model.capacity_use import CapacityUse
     from gitsched.model.document import Key
     from gitsched.model.scheduling import Outcome
     from gitsched.model.template_index import TemplateIndex
@@ -175,7 +178,13 @@ class PlannedWorkloads:
             decisions, self._totals.config, max(self._context.settings.now, self.plan.time), self.plan.observations
         )
         continued = self._continue_plan(decisions.catalog, decisions.outcomes, is_partial=self._has_many_inputs)
-        return decisions, baseline._replace(records=self._records, others=others, continued=continued, adopted=self._totals.adopted)
+        return decisions, baseline._replace(
+            records=self._records,
+            others=others,
+            continued=continued,
+            adopted=self._totals.adopted,
+            find_use=partial(self._find_use, decisions),
+        )
 
     def _continue_plan(self, catalog: Catalog, outcomes: Mapping[Key, Outcome], *, is_partial: bool) -> ContinuedPlan:
         index, changes = self.index, self._changes
@@ -217,7 +226,26 @@ class PlannedWorkloads:
             list_started(changed, running),
             continued=self._continue_plan(catalog, outcomes, is_partial=True),
             adopted=self._totals.adopted,
+            find_use=partial(self._find_use, decisions),
         )
+
+    def list_placed(self) -> PlacedWorkloads:
+        """Return the workloads of all clusters. Its keys raise NeedsCompletePlan where clusters have too many."""
+        baseline, current = self.make_fleet_baseline(), self._current_outcomes
+        decisions, running = baseline.decisions, baseline.running_replicas
+
+        def list_keys(clusters: Collection[str]) -> Collection[Key]:
+            placements = ((key, entry.placement) for key, entry in self.index.items() if key not in current)
+            found = [key for key, one in placements if one is not None and not set(clusters).isdisjoint(one.clusters)]
+            if len(found) > _MIN_LIMIT + self._totals.workload_count // _SHARE:
+                raise NeedsCompletePlan("many workloads have taken capacity")
+            return (*current, *found)
+
+        return PlacedWorkloads(decisions.outcomes, decisions.templates, lambda key: running[key], list_keys)
+
+    def _find_use(self, decisions: DecisionSet) -> CapacityUse:
+        """Return what workloads use of clusters after the plan."""
+        return add_copies(self._totals.capacity, decisions, self.plan.retained)
 
     def decide(self, keys: Collection[Key]) -> DecisionSet:
         """Return the decisions about some workloads, and about all that APIs decide themselves. Its catalog lists the templates of the

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 
+from gitsched.decide.capacity.capacity_explanation import ExplainedCapacity
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.garbage_collection import gc_paused
 from gitsched.decide.plan_result import Plan, PlanDetails
@@ -102,7 +103,7 @@ def _explain_from_state(
         return _describe_other(workloads, [*workloads.index, *own], (kind, namespace, name), known.update, is_cluster=is_cluster)
     decisions, baseline = workloads.decide_few([] if key in own else [key])
     document = own[key] if key in own else decisions.templates[key]
-    found = explain_workload(decisions, document)
+    found = explain_workload(decisions, document, _read_capacity(workloads, decisions, baseline))
     if found is None and key in own:
         cluster = _find_cluster(decisions, key)
         if cluster is None or why_not:
@@ -119,6 +120,13 @@ def _explain_from_state(
         return None
     log_ignored_settings(plan)
     return found
+
+
+def _read_capacity(workloads: PlannedWorkloads, decisions: DecisionSet, baseline: Baseline) -> ExplainedCapacity | None:
+    """Return the capacity that workloads share; None if they do not."""
+    if not any(engine.shares_capacity for engine in decisions.engines):
+        return None
+    return ExplainedCapacity(decisions, workloads.list_placed(), baseline.find_use)
 
 
 def _describe_other(
@@ -168,7 +176,7 @@ def _explain(
     known |= dict.fromkeys(sorted(decisions.kustomized))
     owners = PartOwners(decisions, planned.config)
     known |= dict.fromkeys(key for key in owners.list_keys() if key not in known)
-    baseline = make_baseline(decisions, planned.config, max(settings.now, plan.time), plan.observations)
+    baseline = make_baseline(decisions, planned.config, max(settings.now, plan.time), plan.observations, plan.retained)
     key = find_key(known, kind, namespace, name)
     if key is None:
         return _explain_other(baseline, plan, known, (kind, namespace, name), can_be_cluster=not why_not)
@@ -176,7 +184,8 @@ def _explain(
     if template is None:
         findings = tuple(finding for finding in plan.findings if finding.resource == key.resource)
         return Explanation(str(key), policy_reason=_describe_quarantine(decisions, owners, key), findings=findings)
-    found = explain_workload(decisions, template)
+    capacity = ExplainedCapacity(decisions, None, baseline.find_use) if decisions.shared is not None else None
+    found = explain_workload(decisions, template, capacity)
     if found is None and key in own:
         cluster = _find_cluster(decisions, key)
         if cluster is None or why_not:
@@ -310,9 +319,10 @@ def explain_workloads(
     assert plan.details is not None, "only a complete plan has all references"
     relations = plan.details.relations.database
     keys = [outcome.key for outcome in outcomes]
+    capacity = ExplainedCapacity(decisions) if decisions.shared is not None else None
     for key in keys if progress is None else follow(keys, "explaining workloads", progress):
         template = decisions.templates.get(key) or own.get(key)
-        explanation = explain_workload(decisions, template) if template else None
+        explanation = explain_workload(decisions, template, capacity) if template else None
         if explanation:
             related = explain_companions(relations, decisions.outcomes, key)
             explanation = explanation._replace(

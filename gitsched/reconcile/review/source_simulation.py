@@ -145,7 +145,7 @@ def assess_resilience(compared: PlanComparison, by: str) -> Resilience | Resilie
 
 def _make_commit_baseline(planned: PlannedCommit, settings: RunSettings) -> Baseline:
     plan = planned.run.plan
-    return make_baseline(planned.decisions, planned.config, max(settings.now, plan.time), plan.observations)
+    return make_baseline(planned.decisions, planned.config, max(settings.now, plan.time), plan.observations, plan.retained)
 
 
 def _run_on_source(
@@ -161,7 +161,7 @@ def _run_on_source(
 
     def use_answer(planned: Planned) -> T:
         plan = planned.plan
-        baseline = make_baseline(plan.decisions, planned.config, max(settings.now, plan.time), plan.observations)
+        baseline = make_baseline(plan.decisions, planned.config, max(settings.now, plan.time), plan.observations, plan.retained)
         answered = answer(baseline, context.source.repository)
         use(answered)
         return answered

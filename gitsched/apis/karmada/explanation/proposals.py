@@ -5,7 +5,7 @@ Changes are made to copies of documents, so the caller can schedule again with t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gitsched.apis.capabilities import ChangeProposal
@@ -221,27 +221,38 @@ class _ChangeFinder:
 
     def _raise_capacity(self, group: AffinityGroup) -> ChangeProposal | None:
         """Find the smallest capacity, in replicas, with which the scheduler chooses the cluster."""
-        if self.request.division not in ("dynamic", "aggregated") or not self.request.replicas or self.candidate.capacity is None:
+        capacity, remaining = self.candidate.capacity, self.request.remaining
+        is_divided = self.request.division in ("dynamic", "aggregated") and self.request.sets is None
+        if not (is_divided and self.request.replicas) or capacity is None:
             return None
         resource_request: ResourceRequest = self.request.find_resource_request(self.candidate.name) or ()
-        now = estimate_replicas(self.candidate.capacity, self.request.find_resource_request(self.candidate.name))
+        left = [one.capacity if remaining is None else remaining.read_capacity(i) for i, one in enumerate(self.fleet.candidates)]
+        own = left[self.fleet.index[self.candidate.name]] or capacity
+        now = estimate_replicas(own, self.request.find_resource_request(self.candidate.name))
+        taken = {name: amount - own.free.get(name, amount) for name, amount in capacity.free.items()}
+        request = self.request._replace(remaining=None)
 
         def fits(replicas: int) -> bool:
             candidates = [
-                c._replace(capacity=_make_capacity(replicas, resource_request)) if c is self.candidate else c
-                for c in self.fleet.candidates
+                one._replace(capacity=_make_capacity(replicas, resource_request) if one is self.candidate else known)
+                for one, known in zip(self.fleet.candidates, left, strict=True)
             ]
-            return self._is_selected(self.request, group, Fleet(candidates))
+            return self._is_selected(request, group, Fleet(candidates))
 
         need = _find_minimum(fits, now + 1, 2 * now + 2 * self.request.replicas + sum(t.replicas for t in self.request.previous))
         if need is None:
             return None
-        amounts = {name: format_amount(name, amount) for name, amount in _make_capacity(need, resource_request).free.items()}
+        return self._edit_capacity(need, now, _make_capacity(need, resource_request), taken)
+
+    def _edit_capacity(self, need: int, now: int, wanted: Capacity, taken: Mapping[str, int]) -> ChangeProposal | None:
+        """Return the change of a Cluster after which it has a capacity free besides what is `taken`."""
+        amounts = {name: format_amount(name, amount) for name, amount in wanted.free.items()}
+        total = {name: format_amount(name, amount + max(taken.get(name, 0), 0)) for name, amount in wanted.free.items()}
         status = (self.document.body.get("status") or {}) if self.document else {}
         kept = {name: value for name, value in status.items() if name != "resourceSummary"}
         free = ", ".join(f"{text} {name}" for name, text in amounts.items() if name != PODS)
         text = f"it had capacity for {need} replica{'s' if need != 1 else ''} instead of {now}" + (f", {free} free" if free else "")
-        summary = {"status": {**kept, "resourceSummary": {"allocatable": amounts}}}
+        summary = {"status": {**kept, "resourceSummary": {"allocatable": total}}}
         return self._edit_cluster(text, ("status", "resourceSummary"), summary)
 
     def _is_selected(self, request: Request, group: AffinityGroup, fleet: Fleet) -> bool:

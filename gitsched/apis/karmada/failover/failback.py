@@ -23,6 +23,8 @@ from gitsched.schedule.fleet import ClusterAffinityFilter, Fleet
 
 FAILBACK_ANNOTATION = "gitsched.io/failback"
 """On a binding: since when each earlier affinity group could run the workload, as JSON."""
+EARLIER_GROUP = "earlier-group-fits"
+"""Code of the finding that a group before those that are tried could run an unplaced workload."""
 
 FailbackTimers = tuple[tuple[str, datetime], ...]
 """Names of earlier affinity groups, in order, and since when each could run the workload."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gitsched.apis.capabilities import ClusterCapacity, QueuePosition
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.binding.resource_binding import binding_key
+from gitsched.apis.karmada.failover.failback import EARLIER_GROUP, FAILBACK_ANNOTATION
 from gitsched.apis.karmada.policy.policy_options import read_schedule_priority
 from gitsched.apis.karmada.queue.assumed_replicas import list_bound_pods
 from gitsched.apis.karmada.simulation import read_resource_request
@@ -15,7 +16,7 @@ from gitsched.apis.snapshot import list_previous_records
 from gitsched.model.capacity_use import add_amounts
 from gitsched.model.document import Document, as_object, get_field, list_objects
 from gitsched.model.finding import Finding, format_names, locate_document
-from gitsched.model.scheduling import EqualPods
+from gitsched.model.scheduling import EqualPods, Outcome
 from gitsched.model.time import parse_time
 from gitsched.schedule.capacity_ledger import sum_pods
 from gitsched.schedule.estimator import PODS, Capacity
@@ -117,6 +118,12 @@ def _repeat(request: dict[str, int], count: int) -> tuple[EqualPods, ...]:
     if not pods:
         return ()
     return (EqualPods(count, tuple(request.items())), *((EqualPods(count * (pods - 1), None),) if pods > 1 else ()))
+
+
+def reads_capacity(outcome: Outcome) -> bool:
+    """Return whether an outcome says that an earlier affinity group could run the workload: as a finding, or by a failback timer."""
+    annotations = get_field(outcome.records[0][1], "metadata", "annotations") if outcome.records else None
+    return FAILBACK_ANNOTATION in (annotations or ()) or any(one.code == EARLIER_GROUP for one in outcome.findings)
 
 
 def share_capacity(
