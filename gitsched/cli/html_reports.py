@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gitsched.cli import output
+from gitsched.forge.web_links import find_web_links
+from gitsched.git.remote_refs import find_remote_url
 from gitsched.model.history import HistoryEntry
 from gitsched.reconcile.output.output_history import OutputHistory
 from gitsched.reconcile.review.comparison import PlanComparison
@@ -16,11 +18,12 @@ from gitsched.report.review import Review
 
 def write_plan_page(compared: PlanComparison, review: Review) -> str:
     """Return the page of a plan, with the fleet after it."""
-    if compared.fleet is not None:
-        return write_page(review, compared.fleet)
-    with output.show_progress("Writing the page") as progress:
-        fleet = view_fleet(compared.context, compared.later, review, progress)
-    return write_page(review, fleet)
+    fleet = compared.fleet
+    if fleet is None:
+        with output.show_progress("Writing the page") as progress:
+            fleet = view_fleet(compared.context, compared.later, review, progress)
+    source = compared.context.source
+    return write_page(review, fleet._replace(web=find_web_links(source.url or find_remote_url(source.repository, "origin"))))
 
 
 def write_history(history: OutputHistory, entries: Sequence[HistoryEntry], notes: Sequence[str]) -> str:

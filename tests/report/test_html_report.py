@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -13,10 +14,12 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from gitsched.forge.web_links import find_web_links
 from gitsched.model.changes import Cause, ManifestChange, Move, RecordChange, RetainedWorkload
 from gitsched.model.document import Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation
-from gitsched.model.finding import Finding
+from gitsched.model.finding import Finding, Location
+from gitsched.model.fleet_topology import ClusterSite
 from gitsched.model.history import HistoryEntry, PlacementMove, SourceChange
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import CandidateResult, Outcome, RecordedDecision, RecordTarget, TargetCluster
@@ -177,7 +180,7 @@ def test_filters_reduce_rows_and_columns(example: str, show: Open) -> None:
     page.get_by_role("button", name="Show all").click()
     expect(page.locator("#fleet-count")).to_have_text("22 workloads on 10 clusters")
     page.get_by_label("State").select_option("changed")
-    assert page.locator("#fleet-count").inner_text() == "11 of 22 workloads, 10 of 10 clusters"
+    assert page.locator("#fleet-count").inner_text() == "11 of 22 workloads, 7 of 10 clusters", "columns without a cell are hidden"
 
 
 def test_the_matrix_is_one_tab_stop_with_arrow_key_navigation(example: str, show: Open) -> None:
@@ -243,7 +246,7 @@ def test_the_last_of_a_thousand_workloads_on_a_hundred_clusters_can_be_reached(s
     assert page.locator("#topology-tree details.cluster").count() == 0  # drawn when their region is opened
     page.get_by_label("Workload", exact=True).fill("app-0123")
     expect(page.locator("#fleet-count")).to_contain_text("1 of 1000")
-    page.get_by_label("Region").select_option("region-1")
+    page.locator("#filter-region").select_option("region-1")
     expect(page.locator("#fleet-count")).to_have_text("1 of 1000 workloads, 20 of 100 clusters")
     assert page.locator("#fleet-window td.here").all_inner_texts() == ["2"]
 
@@ -340,9 +343,10 @@ def test_changed_files_and_retained_workloads_are_shown(show: Open) -> None:
     page = show(write_page(review, FleetView({}, {})))
     assert page.locator("#files pre span.new").inner_text() == "+replicas: <b>2</b>"
     assert "shop/service-web.yaml removed in fra" in page.locator("#files").inner_text()
-    assert "And 4 more." in page.locator("#files").inner_text()
+    assert "2 changed files, and 4 that are not listed" in page.locator("#files").inner_text()
     assert page.locator("#changes tbody").inner_text().split("\t")[1:] == ["ams 2", "fra 2", "a WorkloadRebalancer would"]
-    assert page.locator("#findings tbody tr").nth(1).inner_text().startswith("warning (new)")
+    assert [group.inner_text() for group in page.locator("#findings summary").all()] == ["1 warning", "1 note"]
+    assert page.locator("#findings tbody tr").first.inner_text().startswith("warning (new)")
     assert "sha256:1234" in page.locator("header").inner_text()
 
 
@@ -391,3 +395,125 @@ def test_moves_with_the_same_cause_are_one_entry_above_the_rows(show: Open) -> N
         page.get_by_role("row", name="Deployment shop/w00").first.inner_text().split("\t")[1]
         == "− c0 8 + west 4 8 → 4 replicas, fewer"
     )
+
+
+def test_the_map_has_a_tile_for_each_cluster_with_its_load_before_and_after(example: str, show: Open) -> None:
+    page = show(example)
+    tiles = page.locator("#fleet-map .tile")
+    assert tiles.count() == 10
+    lost, gaining = (page.locator(f"#fleet-map .tile[aria-label^='{name}:']") for name in ("fra-prod-1", "nimbus-eu-central-1"))
+    assert "not available, −10 workloads" in (lost.get_attribute("aria-label") or "")
+    assert "18 %, before 14 %, +3 workloads" in (gaining.get_attribute("aria-label") or "")
+    assert "gains" in (gaining.get_attribute("class") or "")
+    page.get_by_label("before", exact=True).check()
+    assert gaining.get_attribute("aria-label") == "nimbus-eu-central-1: 14 %"
+    tiles.first.focus()
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label').split(':')[0]") == "nimbus-eu-west-1"
+    page.keyboard.press("Enter")
+    assert page.get_by_role("dialog").get_by_role("heading", level=2).inner_text() == "nimbus-eu-west-1"
+
+
+def test_the_map_of_a_thousand_clusters_is_one_tab_stop_without_names(show: Open) -> None:
+    facts = {f"c{number:04}": ClusterInfo(f"c{number:04}", {}, f"r{number % 7}") for number in range(1000)}
+    page = show(write_page(Review("c0ffee", "placements"), FleetView(facts, {})))
+    assert page.locator("#fleet-map .tile").count() == 1000
+    assert page.locator("#fleet-map .tile[tabindex='0']").count() == 1
+    assert page.evaluate("document.getElementById('map').offsetHeight") < 900
+
+
+def test_the_address_has_the_filter_and_what_is_open(example: str, show: Open) -> None:
+    page = show(example)
+    page.get_by_label("Workload", exact=True).fill("cart")
+    page.get_by_role("button", name="Deployment shop/cart").first.click()
+    address = page.evaluate("location.hash")
+    assert address == "#?workload=cart&open=workload+Deployment+shop%2Fcart"
+    page.go_back()
+    assert not page.get_by_role("dialog").is_visible()
+    assert page.evaluate("location.hash") == "#?workload=cart"
+    page.goto(page.url.partition("#")[0])
+    page.goto(page.url + address)
+    page.reload()
+    assert page.locator("#fleet-count").inner_text() == "1 of 22 workloads, 10 of 10 clusters"
+    assert page.get_by_role("dialog").get_by_role("heading", level=2).inner_text() == "Deployment shop/cart"
+    page.keyboard.press("Escape")
+    page.get_by_role("link", name="Findings").click()
+    assert page.get_by_label("Workload", exact=True).input_value() == "cart", "a link to a section keeps the filter"
+
+
+def test_what_is_shown_is_saved_as_csv_and_json(example: str, show: Open) -> None:
+    page = show(example)
+    page.get_by_label("Workload", exact=True).fill("deployment shop/cart")
+    saved = {}
+    for name in ("CSV", "JSON"):
+        with page.expect_download() as download:
+            page.get_by_role("button", name=name, exact=True).click()
+        saved[name] = Path(download.value.path()).read_bytes().decode()
+    lines = saved["CSV"].split("\r\n")
+    assert lines[0] == "kind,namespace,name,state,cluster,before,after"
+    assert "Deployment,shop,cart,placed,fra-prod-1,2," in lines
+    (lost,) = (row for row in json.loads(saved["JSON"]) if row["cluster"] == "fra-prod-1")
+    assert (lost["name"], lost["before"], lost["after"]) == ("cart", 2, "")
+
+
+def test_the_search_finds_workloads_clusters_files_and_findings(example: str, show: Open) -> None:
+    page = show(example)
+    page.keyboard.press("/")
+    page.keyboard.type("gpu")
+    found = page.locator("#found li").all_inner_texts()
+    assert {"cluster fra-gpu-1", "cluster nimbus-us-east-gpu"} <= set(found)
+    page.keyboard.press("Enter")
+    assert page.get_by_role("dialog").is_visible()
+    page.keyboard.press("Escape")
+    page.get_by_label("Search everything").fill("cluster-room-assumed")
+    page.locator("#found button").first.click()
+    assert "cluster-room-assumed" in page.evaluate("document.activeElement.textContent")
+    page.get_by_label("Search everything").fill("not there")
+    assert page.locator("#found-count").inner_text() == "Nothing found"
+
+
+def test_alerts_stand_above_the_title(show: Open) -> None:
+    states = {"placed": 1, "pending": 2, "stale": 0}
+    findings = [Finding("error", "wrong", "a policy cannot be read: policies/a.yaml:3:1")]
+    sites = {"ams": ClusterSite("ams", unavailable="not ready")}
+    page = show(
+        write_page(
+            Review("c0ffee", "placements", states=states, findings=findings), FleetView({"ams": ClusterInfo("ams", {})}, {}, sites)
+        )
+    )
+    assert page.get_by_role("list", name="Alerts").inner_text().split("\n") == ["1 error", "2 unplaced", "1 cluster not available"]
+    assert page.evaluate("document.querySelector('.alerts').compareDocumentPosition(document.querySelector('h1')) & 4")
+
+
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        ("https://github.com/shop/fleet.git", "https://github.com/shop/fleet/blob/c0ffee/policies/a%20b.yaml#L3"),
+        ("git@gitlab.example.com:shop/fleet.git", "https://gitlab.example.com/shop/fleet/-/blob/c0ffee/policies/a%20b.yaml#L3"),
+        ("https://codeberg.org/shop/fleet", "https://codeberg.org/shop/fleet/src/commit/c0ffee/policies/a%20b.yaml#L3"),
+        ("https://git.example.com/shop/fleet", None),
+        ("/srv/fleet", None),
+    ],
+)
+def test_places_are_links_where_the_forge_is_known(url: str, address: str | None) -> None:
+    finding = Finding("error", "wrong", "no", Location("policies/a b.yaml", 3, 1))
+    html = write_page(Review("c0ffee", "placements", findings=[finding]), FleetView({}, {}, {}, find_web_links(url)))
+    assert (f'<a href="{address}" rel="noreferrer">' in html) if address else '<a href="http' not in html
+
+
+def test_many_files_and_notes_are_folded(show: Open) -> None:
+    rendered = [ManifestChange(f"shop/deployment-{number:03}.yaml", ("fra",), "3", None) for number in range(300)]
+    notes = [Finding("info", "note", f"number {number}") for number in range(300)]
+    comparison = OutputComparison("sha256:1234", DeliveryChanges(rendered))
+    page = show(write_page(Review("c0ffee", "placements", before="beef", comparison=comparison, findings=notes), FleetView({}, {})))
+    assert page.evaluate("document.getElementById('files').offsetHeight + document.getElementById('findings').offsetHeight") < 300
+    page.get_by_text("300 changed files").click()
+    assert page.evaluate("document.getElementById('files').offsetHeight") < 900
+
+
+def test_the_digest_is_copied(show: Open) -> None:
+    page = show(write_page(Review("c0ffee", "placements", comparison=OutputComparison("sha256:1234")), FleetView({}, {})))
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name="Copy").click()
+    page.get_by_role("button", name="Copied").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()") == "sha256:1234"

@@ -20,12 +20,12 @@ from gitsched.model.fleet_topology import ClusterSite
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import Outcome
 from gitsched.model.time import format_time
+from gitsched.model.web_links import WebLinks
 from gitsched.report.consequences import list_consequence_lines, list_consequences
 from gitsched.report.held import describe_held
 from gitsched.report.images import describe_image_changes
 from gitsched.report.lines import abbreviate_oid, escape_unprintable
 from gitsched.report.page.content import (
-    build_finding_row,
     build_loss_table,
     build_manifest_entry,
     build_matrix,
@@ -33,9 +33,12 @@ from gitsched.report.page.content import (
     build_recorded_row,
     build_retained_row,
     build_summary_row,
+    list_alerts,
+    list_finding_groups,
     list_move_groups,
     list_totals,
 )
+from gitsched.report.page.links import PageLinks
 from gitsched.report.page.live import PAGES, LiveView
 from gitsched.report.page.topology import PLACES_SHOWN, build_place_rows
 from gitsched.report.retained_copies import describe_retained_copies
@@ -53,16 +56,25 @@ VERDICTS_SHOWN = 100_000
 MOVES_SHOWN = 1_000
 """The number of moves that the page lists; topology and matrix have all of them."""
 
+FINDINGS_SHOWN = 2_000
+"""The number of findings that the page lists; the others are counted."""
+
 RECORDS_SHOWN = 1_000
 """The number of recorded decisions that the page lists; the others are counted."""
 
 
+SCRIPTS = ("topology.js", "map.js", "tools.js", "page.js")
+"""The scripts of the page, in the order in which they refer to each other."""
+
+
 class FleetView(NamedTuple):
-    """The clusters of the fleet, the explanation of each workload, and where the clusters are, if that is known."""
+    """The clusters of the fleet, the explanation of each workload, where the clusters are, if that is known, and the web pages of the
+    source; None without any."""
 
     facts: Mapping[str, ClusterInfo]
     explanations: Mapping[Key, Explanation]
     sites: Mapping[str, ClusterSite] = {}
+    web: WebLinks | None = None
 
 
 def choose_explained(review: Review, clusters: int) -> list[Outcome]:
@@ -83,14 +95,15 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
     """Return the page of a plan, or with `live` that of the fleet after a run. Text from documents is escaped: it is no markup."""
     matrix = build_matrix(review.outcomes, review.moves, fleet.facts, fleet.explanations, fleet.sites)
     places = build_place_rows(matrix["clusters"], review.outcomes, review.moves)
-    style, script = read_resource("page.css"), read_script("topology.js", "page.js", live=live)
-    new = {id(finding) for finding in review.new_findings} if review.base.findings is not None else set()
+    style, script = read_resource("page.css"), read_script(*SCRIPTS, live=live)
+    links = PageLinks(fleet.web, review.source)
     shown = review.comparison.delivery.rendered[:MANIFESTS_SHOWN]
     more = len(review.comparison.delivery.rendered) - len(shown) + review.comparison.delivery.omitted
     losses = build_loss_table(review)
     sections = [
         ("changes", "Changes", len(review.moves) + len(review.record_changes)),
-        ("topology", "Topology", len(matrix["clusters"])),
+        ("map", "Map", len(matrix["clusters"])),
+        ("topology", "Topology", None),
         ("fleet", "Fleet", None),
         *((("recorded", "Recorded decisions", len(review.recorded)),) if review.recorded else ()),
         *((("resilience", "Resilience", len(losses["rows"])),) if losses else ()),
@@ -113,6 +126,8 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
         else [],
         settings=[escape_unprintable(line) for line in describe_setting_changes(review, len(review.setting_changes))],
         held=[escape_unprintable(line) for line in describe_held(review.held, len(review.held))],
+        alerts=list_alerts(review, sum("unavailable" in cluster for cluster in matrix["clusters"])),
+        linked=links.link_places,
         sections=sections,
         sums=list_totals(review, len(matrix["clusters"])),
         rows=[build_summary_row(row) for row in list_summary_rows(review)],
@@ -131,7 +146,7 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
         resilience=losses,
         manifests=[build_manifest_entry(entry) for entry in shown],
         manifests_more=more,
-        findings=[build_finding_row(finding, new=id(finding) in new) for finding in review.findings],
+        findings=list_finding_groups(review, FINDINGS_SHOWN, links),
         data=_embed_json(matrix),
         **embed_resource("style", style),
         **embed_resource("script", script),

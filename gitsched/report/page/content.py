@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from gitsched.model.changes import ManifestChange, Move, RecordChange, RetainedWorkload
 from gitsched.model.document import Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation
-from gitsched.model.finding import SEVERITIES, Finding, count_shown
+from gitsched.model.finding import SEVERITIES, Finding, count_shown, format_count
 from gitsched.model.fleet_topology import ClusterSite
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import Outcome, RecordedDecision, encode_replicas
@@ -18,12 +18,15 @@ from gitsched.report.explanation import describe_candidate, list_overrides, list
 from gitsched.report.lines import escape_unprintable, format_clusters, format_key, format_replica_change, shrinks
 from gitsched.report.manifests import format_manifest_title
 from gitsched.report.move_groups import MoveGroup, describe_flows, describe_group, group_moves, name_workloads
+from gitsched.report.page.links import PageLinks
 from gitsched.report.page.topology import build_site_fields
 from gitsched.report.review import Review
 from gitsched.report.simulation import describe_losses, describe_worst_effect
 from gitsched.report.summary import SummaryRow, format_record_change, format_subject, format_targets
 
 ClusterCells = list[list[int | str | None]]
+_OPEN_FINDINGS = 20
+"""Findings of one severity that are shown at once; more of them are folded."""
 _TARGETS_SHOWN = 50
 """The number of targets that are listed for one recorded decision."""
 
@@ -189,6 +192,59 @@ def list_totals(review: Review, clusters: int) -> list[tuple[str, int]]:
     return [("workloads", len(review.outcomes)), *review.states.items(), moves, ("clusters", clusters), *levels]
 
 
+class Alert(NamedTuple):
+    """What is wrong with the fleet or the change, with the section that says more."""
+
+    kind: str
+    text: str
+    anchor: str
+
+
+def list_alerts(review: Review, unavailable: int) -> list[Alert]:
+    """Return what a reader has to know before anything else, the gravest first. So many clusters are `unavailable`."""
+    new = review.base.findings is not None
+    errors = sum(finding.severity == "error" for finding in (review.new_findings if new else review.findings))
+    held, frozen = len(review.held), review.withheld.freeze
+    alerts = [
+        Alert("error", "refused: nothing is written", "summary") if review.refused else None,
+        Alert("error", f"{errors:,} {'new ' if new else ''}error{'' if errors == 1 else 's'}", "findings") if errors else None,
+        Alert("error", f"{review.states['pending']:,} unplaced", "topology") if review.states["pending"] else None,
+        Alert("error", f"{len(review.withheld.moves):,} changes withheld", "summary") if review.withheld.moves else None,
+        Alert("error", f"{format_count(unavailable, 'cluster')} not available", "map") if unavailable else None,
+        Alert("warning", f"frozen: {escape_unprintable(frozen)}", "summary") if frozen else None,
+        Alert("warning", f"{held:,} held in their clusters", "summary") if held else None,
+        Alert("warning", f"{review.states['stale']:,} stale: not decided, they stay", "findings")
+        if review.states["stale"]
+        else None,
+    ]
+    return [alert for alert in alerts if alert is not None]
+
+
+class FindingGroup(NamedTuple):
+    """Findings of one severity. `more` are not listed, and an `open` group is shown at once."""
+
+    title: str
+    rows: list[dict[str, Any]]
+    more: int
+    open: bool
+
+
+def list_finding_groups(review: Review, most: int, links: PageLinks) -> list[FindingGroup]:
+    """Return the findings by severity, at most so many, new ones first."""
+    new = {id(finding) for finding in review.new_findings} if review.base.findings is not None else set[int]()
+    groups, left = [], most
+    for severity in SEVERITIES:
+        found = [finding for finding in review.findings if finding.severity == severity]
+        found.sort(key=lambda finding: id(finding) not in new)
+        rows = [build_finding_row(finding, links, new=id(finding) in new) for finding in found[:left]]
+        left -= len(rows)
+        if found:
+            title = f"{len(found):,} {severity if severity != 'info' else 'note'}{'' if len(found) == 1 else 's'}"
+            is_open = severity == "error" or len(found) <= _OPEN_FINDINGS or any(row["new"] for row in rows)
+            groups.append(FindingGroup(title, rows, len(found) - len(rows), is_open))
+    return groups
+
+
 def build_summary_row(row: SummaryRow) -> SummaryRow:
     """Return a row of the summary with unprintable characters escaped."""
     return SummaryRow(row.name, escape_unprintable(row.before), escape_unprintable(row.after))
@@ -304,12 +360,12 @@ def _format_replicas(replicas: int | None) -> str:
     return "" if replicas is None else f" {replicas}"
 
 
-def build_finding_row(finding: Finding, *, new: bool) -> dict[str, Any]:
+def build_finding_row(finding: Finding, links: PageLinks, *, new: bool) -> dict[str, Any]:
     """Return a finding; `new` is true if the change introduces it."""
     return {
         "severity": finding.severity,
         "new": new,
         "code": finding.code,
-        "location": escape_unprintable(str(finding.location)) if finding.location else "",
-        "message": escape_unprintable(finding.text),
+        "location": links.link_location(finding.location, escape_unprintable(str(finding.location or ""))),
+        "message": links.link_places(escape_unprintable(finding.text)),
     }

@@ -10,6 +10,7 @@ from gitsched.report.hub_comparison import CAUSE_TITLES, TITLES, describe_differ
 from gitsched.report.lines import escape_unprintable, format_key
 from gitsched.report.page import embed_resource, load_template, read_resource
 from gitsched.report.page.content import build_finding_row
+from gitsched.report.page.links import PageLinks
 
 ROWS_SHOWN = 1_000
 """The number of decisions of one verdict that the page lists; the others are counted."""
@@ -29,7 +30,7 @@ def write_hub_comparison_page(result: HubComparisonResult) -> str:
         verdict=escape_unprintable(summarize_hub_comparison(result)),
         counts=list_counts(result),
         groups=groups,
-        findings=[build_finding_row(finding, new=False) for finding in result.findings],
+        findings=[build_finding_row(finding, PageLinks(), new=False) for finding in result.findings],
         **embed_resource("style", read_resource("page.css")),
     )
 

@@ -13,8 +13,11 @@
   const dialog = document.getElementById("why");
   let columns = [];
   let rows = [];
+  let totals = new Map();
+  let shownRows = new Set();
   let drawn = 0;
   let body = null;
+  let opened = ""; // what the dialog is about
 
   const make = (tag, content, attributes = {}) => {
     const node = document.createElement(tag);
@@ -62,7 +65,7 @@
       .filter((row) => !wanted.get("state") || (wanted.get("state") === "changed" ? row.before : row.state === wanted.get("state")))
       .filter((row) => match(row.text, names))
       .filter((row) => !narrowed || [...row.now.keys(), ...row.then.keys()].some((column) => seen.has(column)));
-    if (wanted.get("empty")) {
+    if (wanted.get("empty") || wanted.get("state") === "changed") {
       const used = new Set(rows.flatMap((row) => [...row.now.keys(), ...row.then.keys(), ...row.going]));
       columns = columns.filter(({ index }) => used.has(index));
     }
@@ -70,11 +73,14 @@
 
   const draw = () => {
     chosen();
-    drawTopology({ columns, rows });
+    totals = topology.draw({ columns, rows });
+    drawMap({ columns, totals });
+    keepAddress();
     const most = Math.max(BATCH, Math.floor(MOST_CELLS / (columns.length + 1)));
     count.textContent = rows.length === data.workloads.length && columns.length === data.clusters.length
       ? `${plural(rows.length, "workload")} on ${plural(columns.length, "cluster")}`
       : `${rows.length} of ${plural(data.workloads.length, "workload")}, ${columns.length} of ${plural(data.clusters.length, "cluster")}`;
+    shownRows = new Set(rows);
     limit.textContent = rows.length > most ? `The first ${most} workloads are shown; use the filter for the others.` : "";
     rows = rows.slice(0, most);
     const table = make("table", null, {
@@ -127,10 +133,24 @@
   };
 
   const list = (lines) => lines.map((line) => make("p", line));
-  const explain = (row, column) => {
-    const parts = [];
+  const show = (name, parts) => {
     const close = make("button", "Close", { class: "plain close", type: "button" });
     close.addEventListener("click", () => dialog.close());
+    dialog.replaceChildren(close, ...parts);
+    if (!dialog.open) dialog.showModal();
+    dialog.scrollTop = 0;
+    if (opened === name) return;
+    opened = name;
+    keepAddress(true);
+  };
+  const showCluster = (index) => {
+    const cluster = data.clusters[index];
+    const everything = topology.count({ columns: [{ cluster, index }], rows: data.workloads }).get(index);
+    const place = [cluster.provider, cluster.region].filter(Boolean).join(" · ");
+    show(`cluster ${cluster.name}`, [make("h2", cluster.name, { id: "why-title" }), ...(place ? [make("p", place, { class: "soft" })] : []), topology.clusterContent(cluster, index, everything)]);
+  };
+  const explain = (row, column) => {
+    const parts = [];
     parts.push(make("h2", title(row), { id: "why-title" }));
     if (row.why) parts.push(make("p", text(row.why.location), { class: "soft" }));
     const where = (places) => places.map(([index, replicas]) => data.clusters[index].name + (replicas === null ? "" : ` ${replicas}`)).join(", ") || "nowhere";
@@ -171,9 +191,7 @@
         parts.push(make("h3", "Candidates"), table);
       }
     }
-    dialog.replaceChildren(close, ...parts);
-    dialog.showModal();
-    dialog.scrollTop = 0;
+    show(`workload ${title(row)}`, parts);
   };
 
   const position = (cell) => [cell.parentElement.rowIndex - 1, cell.cellIndex];
@@ -251,9 +269,58 @@
     button.addEventListener("click", () => explain(row));
     name.replaceChildren(button);
   }
-  const drawTopology = makeTopology({
-    make, title, amount, showWorkload: explain, tree: document.getElementById("topology-tree"), state: data,
+  const topology = makeTopology({
+    make, title, amount, showWorkload: explain, tree: document.getElementById("topology-tree"), scale: document.getElementById("bar-scale"), state: data,
   });
-  for (const id of ["fleet-tools", "fleet-help"]) document.getElementById(id).hidden = false;
-  draw();
+  const tools = document.getElementById("map-tools");
+  const drawMap = makeMap({ make, plural, box: document.getElementById("fleet-map"), legend: document.getElementById("map-legend"), tools, state: data, showCluster });
+
+  // The address names what the filter and the map show, and what the dialog is about.
+  const sides = [...tools.querySelectorAll("[name=side]")];
+  const apply = (wanted) => {
+    for (const field of form.elements) {
+      if (!field.name) continue;
+      if (field.type === "checkbox") field.checked = wanted.has(field.name);
+      else field.value = wanted.get(field.name) || "";
+      if (field.tagName === "SELECT" && field.selectedIndex < 0) field.value = "";
+    }
+    for (const side of sides) side.checked = side.value === (wanted.get("side") === "before" ? "before" : "after");
+    opened = wanted.get("open") || "";
+    draw();
+    const [kind, name] = [opened.slice(0, opened.indexOf(" ")), opened.slice(opened.indexOf(" ") + 1)];
+    const index = kind === "cluster" ? data.clusters.findIndex((cluster) => cluster.name === name) : -1;
+    if (index >= 0) showCluster(index);
+    else if (kind === "workload" && byName.has(name)) explain(byName.get(name));
+    else if (dialog.open) dialog.close();
+  };
+  const address = makeAddress(apply);
+  const keepAddress = (isNew = false) => {
+    const params = new URLSearchParams();
+    for (const [name, value] of new FormData(form)) if (value) params.set(name, value);
+    if (sides.some((side) => side.checked && side.value === "before")) params.set("side", "before");
+    if (opened) params.set("open", opened);
+    address.write(params, isNew);
+  };
+  dialog.addEventListener("close", () => {
+    opened = "";
+    keepAddress();
+  });
+  tools.addEventListener("change", () => keepAddress());
+
+  const rowsShown = () => [...data.workloads].filter((row) => shownRows.has(row)).flatMap((row) => {
+    const cells = columns.map(({ cluster, index }) => [cluster.name, row.then.get(index), row.now.get(index)]).filter(([, before, after]) => before !== undefined || after !== undefined);
+    return (cells.length ? cells : [["", undefined, undefined]]).map(([cluster, before, after]) => ({
+      kind: row.kind, namespace: row.namespace, name: row.name, state: row.state, cluster, before: before === undefined ? "" : before ?? "placed", after: after === undefined ? "" : after ?? "placed",
+    }));
+  });
+  document.getElementById("save-csv").addEventListener("click", () => {
+    const names = ["kind", "namespace", "name", "state", "cluster", "before", "after"];
+    saveFile("placements.csv", "text/csv", writeCsv([names, ...rowsShown().map((row) => names.map((name) => row[name]))]));
+  });
+  document.getElementById("save-json").addEventListener("click", () => saveFile("placements.json", "application/json", `${JSON.stringify(rowsShown(), null, 2)}\n`));
+
+  for (const id of ["fleet-tools", "fleet-help", "map-tools"]) document.getElementById(id).hidden = false;
+  addCopyButtons(make);
+  makeSearch({ make, title, state: data, showWorkload: explain, showCluster });
+  apply(address.read());
 })();

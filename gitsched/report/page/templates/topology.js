@@ -1,6 +1,6 @@
 "use strict";
 // The topology: providers, regions and clusters as nested details, whose content is drawn when they are opened.
-const makeTopology = ({ make, title, amount, showWorkload, tree, state }) => {
+const makeTopology = ({ make, title, amount, showWorkload, tree, scale, state }) => {
   const OPEN = 60; // clusters up to which everything is open
   const BATCH = 100; // entries drawn at once
   const SHORT = { memory: "mem" };
@@ -173,13 +173,13 @@ const makeTopology = ({ make, title, amount, showWorkload, tree, state }) => {
   };
   const zoneOf = ({ cluster }) => (cluster.zones || []).join(", ");
 
-  const groupItem = (field, name, total, most, content, open) => {
+  const groupItem = (field, name, total, content, open) => {
     const summary = make("summary");
     const site = make("span", null, { class: "site" });
     const words = [plural(total.clusters, "cluster"), plural(total.zones || 0, "zone")].slice(0, total.zones > 1 ? 2 : 1);
     site.append(make("span", name || PLACES[field], { class: "group-name" }), make("span", ` ${words.join(", ")}`, { class: "soft" }));
     if (total.down) site.append(make("span", `${total.down} not available`, { class: "old badge" }));
-    summary.append(site, measure("", replicaBar(total, most), replicaText(total)), flowText(total, "changed inside"));
+    summary.append(site, make("span", replicaText(total), { class: "amount" }), flowText(total, "changed inside"));
     const item = make("li");
     item.append(details(field, summary, content, open));
     return item;
@@ -201,24 +201,18 @@ const makeTopology = ({ make, title, amount, showWorkload, tree, state }) => {
   };
   const sizeOf = (total) => total.stays + total.gained + total.lost;
 
-  return (chosen) => {
+  const draw = (chosen) => {
     const totals = count(chosen);
     const open = chosen.columns.length <= OPEN;
     const root = make("ul", null, { class: "places" });
     const providers = groupBy(chosen.columns, "provider").map(([name, entries]) => ({ name, entries, total: sumOf(entries, totals) }));
     const regionsOf = (entries) => groupBy(entries, "region").map(([name, inner]) => ({ name, entries: inner, total: sumOf(inner, totals) }));
-    const sizes = new Map(); // all regions have one scale
-    for (const { cluster, index } of chosen.columns) {
-      const place = `${cluster.provider}\n${cluster.region}`;
-      sizes.set(place, (sizes.get(place) || 0) + sizeOf(totals.get(index)));
-    }
-    const largest = Math.max(0, ...sizes.values());
-    const widest = Math.max(0, ...providers.map(({ total }) => sizeOf(total)));
-    const most = Math.max(0, ...[...totals.values()].map(sizeOf));
-    fill(root, providers, (provider) => groupItem("provider", provider.name, provider.total, widest, () => {
+    const most = Math.max(0, ...[...totals.values()].map(sizeOf)); // one scale for all bars
+    scale.textContent = most ? `A full bar is ${plural(most, "replica")}.` : "";
+    fill(root, providers, (provider) => groupItem("provider", provider.name, provider.total, () => {
       const regions = make("ul", null, { class: "places" });
       const found = regionsOf(provider.entries);
-      fill(regions, found, (region) => groupItem("region", region.name, region.total, largest, () => {
+      fill(regions, found, (region) => groupItem("region", region.name, region.total, () => {
         const clusters = make("ul", null, { class: "places" });
         const ordered = [...region.entries].sort((left, right) => zoneOf(left).localeCompare(zoneOf(right), "en") || left.cluster.name.localeCompare(right.cluster.name, "en"));
         fill(clusters, ordered, (entry) => clusterItem(entry, totals.get(entry.index), most), "clusters");
@@ -247,5 +241,7 @@ const makeTopology = ({ make, title, amount, showWorkload, tree, state }) => {
       root.append(item);
     }
     tree.replaceChildren(root);
+    return totals;
   };
+  return { draw, count, clusterContent };
 };

@@ -1,0 +1,56 @@
+"""Text with links to lines of files, commits and pull requests on the forge of the source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from markupsafe import Markup, escape
+
+from gitsched.model.finding import Location
+from gitsched.model.web_links import WebLinks
+
+_PLACE = re.compile(r"(?<![\w/.-])((?:[\w@+][\w@+.-]*/)*[\w@+.-]+\.(?:ya?ml|json)):(\d+)(?::\d+)?(?![\w/.-])")
+_PULL = re.compile(r"(?<![\w/])[#!](\d{1,9})\b")
+
+
+class PageLinks(NamedTuple):
+    """The links of one page: `commit` is the source commit whose files are meant. Without `web` there are none."""
+
+    web: WebLinks | None = None
+    commit: str = ""
+
+    def link_places(self, text: str) -> Markup:
+        """Return an escaped text in which each path:line is a link."""
+        web = self.web
+        if web is None or not self.commit:
+            return escape(text)
+        return _link(_PLACE, text, lambda found: web.link_file(self.commit, found[1], int(found[2][:9])))
+
+    def link_location(self, location: Location | None, text: str) -> Markup:
+        """Return an escaped text that is a link to a location."""
+        if self.web is None or not self.commit or location is None:
+            return escape(text)
+        return _format_link(self.web.link_file(self.commit, location.path, location.line), text)
+
+    def link_pulls(self, text: str) -> Markup:
+        """Return an escaped text, such as the subject of a commit, in which each number of a pull request is a link."""
+        web = self.web
+        return escape(text) if web is None else _link(_PULL, text, lambda found: web.link_pull(found[1]))
+
+    def link_commit(self, commit: str, text: str) -> Markup:
+        """Return an escaped text that is a link to a commit."""
+        return escape(text) if self.web is None or not commit else _format_link(self.web.link_commit(commit), text)
+
+
+def _link(pattern: re.Pattern[str], text: str, find_address: Callable[[re.Match[str]], str]) -> Markup:
+    parts, end = [], 0
+    for found in pattern.finditer(text):
+        parts += [escape(text[end : found.start()]), _format_link(find_address(found), found[0])]
+        end = found.end()
+    return Markup("").join((*parts, escape(text[end:])))
+
+
+def _format_link(address: str, text: str) -> Markup:
+    return Markup('<a href="{}" rel="noreferrer">{}</a>').format(address, text)

@@ -1,0 +1,119 @@
+"use strict";
+// The address of what is shown, files of it, copies of texts, and the search over the page.
+const makeAddress = (apply) => {
+  const isOwn = () => location.hash === "" || location.hash.startsWith("#?"); // other fragments lead to a section
+  const read = () => new URLSearchParams(location.hash.startsWith("#?") ? location.hash.slice(2) : "");
+  addEventListener("popstate", () => { if (isOwn()) apply(read()); });
+  return {
+    read,
+    write: (params, isNew = false) => {
+      const text = params.toString();
+      if (!text && !isOwn()) return;
+      const address = location.href.split("#")[0] + (text ? `#?${text}` : "");
+      if (address !== location.href) history[isNew ? "pushState" : "replaceState"](null, "", address);
+    },
+  };
+};
+
+const saveFile = (name, type, text) => {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+};
+
+const writeCsv = (lines) => lines.map((cells) => cells.map((cell) => {
+  const text = String(cell ?? "");
+  return /[",\n\r]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
+}).join(",")).join("\r\n") + "\r\n";
+
+const addCopyButtons = (make) => {
+  const copy = async (text) => {
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      const area = make("textarea", text);
+      document.body.append(area);
+      area.select();
+      document.execCommand("copy"); // where a page may not write to the clipboard itself
+      area.remove();
+    }
+  };
+  const add = (node) => {
+    if (node.dataset.copied !== undefined) return;
+    node.dataset.copied = "";
+    const button = make("button", "Copy", { class: "plain copy", type: "button" });
+    button.addEventListener("click", async () => {
+      await copy(node.textContent);
+      button.textContent = "Copied";
+      setTimeout(() => { button.textContent = "Copy"; }, 2_000);
+    });
+    if (node.tagName === "PRE") node.before(button);
+    else node.after(" ", button);
+  };
+  for (const node of document.querySelectorAll("[data-copy], details[open] > pre")) add(node);
+  document.addEventListener("toggle", (event) => {
+    const found = event.target.open && event.target.querySelector && event.target.querySelector(":scope > pre");
+    if (found) add(found);
+  }, true);
+};
+
+const makeSearch = ({ make, title, state, showWorkload, showCluster }) => {
+  const MOST = 20; // results that are listed
+  const form = document.getElementById("finder");
+  const input = form.elements.text;
+  const list = document.getElementById("found");
+  const count = document.getElementById("found-count");
+  let entries = null;
+
+  const reveal = (node) => {
+    for (let outer = node; outer; outer = outer.parentElement) if (outer.tagName === "DETAILS") outer.open = true;
+    node.tabIndex = -1;
+    node.focus({ preventScroll: true });
+    node.scrollIntoView({ block: "center" });
+  };
+  const read = () => {
+    const lines = (selector, kind, describe) => [...document.querySelectorAll(selector)].map((node) => ({ kind, text: describe(node), act: () => reveal(node) }));
+    return [
+      ...state.workloads.map((row) => ({ kind: "workload", text: title(row), act: () => showWorkload(row) })),
+      ...state.clusters.map((cluster, index) => ({
+        kind: "cluster", text: cluster.name, words: [cluster.region, cluster.provider, ...cluster.labels].join(" "), act: () => showCluster(index),
+      })),
+      ...lines("#findings tbody tr", "finding", (node) => [...node.cells].slice(1).map((cell) => cell.textContent).join(" ")),
+      ...lines("#files .files summary, #files .files > p", "file", (node) => node.textContent),
+      ...lines("#recorded tbody tr", "recorded decision", (node) => node.textContent),
+    ].map((entry) => ({ ...entry, words: `${entry.text} ${entry.words || ""}`.toLowerCase() }));
+  };
+  const draw = () => {
+    const needles = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+    if (!needles.length) {
+      list.replaceChildren();
+      count.textContent = "";
+      return;
+    }
+    entries ||= read();
+    const found = entries.filter(({ words }) => needles.every((needle) => words.includes(needle)));
+    count.textContent = found.length ? `${found.length.toLocaleString("en")} found${found.length > MOST ? `, the first ${MOST} are listed` : ""}` : "Nothing found";
+    list.replaceChildren(...found.slice(0, MOST).map(({ kind, text, act }) => {
+      const item = make("li");
+      const button = make("button", text.length > 160 ? `${text.slice(0, 160)}…` : text, { class: "name", type: "button" });
+      button.addEventListener("click", act);
+      item.append(make("span", kind, { class: "soft" }), " ", button);
+      return item;
+    }));
+  };
+  form.addEventListener("input", draw);
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const first = list.querySelector("button");
+    if (first) first.click();
+  });
+  document.addEventListener("keydown", (event) => {
+    const isTyping = /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement?.tagName || "") || document.querySelector("dialog[open]");
+    if (event.key !== "/" || isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    input.focus();
+  });
+  form.hidden = false;
+};
