@@ -163,6 +163,17 @@ def make_move_finding(document: Document, before: Replicas, after: Replicas, dat
     return Finding("warning", "stateful-move", message, locate_document(document), document.key.resource)
 
 
+def make_copy_finding(document: Document, before: Replicas, joined: Replicas, data: tuple[str, ...]) -> Finding:
+    """Return the warning about a workload with data that gets a copy with empty volumes in further clusters."""
+    further = format_clusters({name: joined[name] for name in sorted(joined)})
+    message = (
+        f"{document.key} gets a copy in {further}, where its volumes are empty: its data ({'; '.join(data)}) stays in "
+        f"{format_clusters(before)}, and what the copies write from then on differs; replicate the data between the clusters, or have the "
+        "policy match only one of them"
+    )
+    return Finding("warning", "stateful-copy", message, locate_document(document), document.key.resource)
+
+
 def format_clusters(replicas: Replicas) -> str:
     """List clusters with their replicas in a message."""
     return format_names([format_cluster(name, count) for name, count in replicas.items()])

@@ -1,11 +1,11 @@
-"""Findings about workloads with data: those that move without it, and releases that release nothing."""
+"""Findings about workloads with data: those that move without it or get a copy with other data, and releases that release nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
 from gitsched.apis.gitsched.guard_config import GuardConfig
-from gitsched.apis.stateful_holds import Holds, make_move_finding
+from gitsched.apis.stateful_holds import Holds, make_copy_finding, make_move_finding
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.incremental.plan_state import PreviousOutput
 from gitsched.model.changes import Move
@@ -21,7 +21,7 @@ _MAX_NAME_LENGTH = 100
 
 
 def add_move_findings(decisions: DecisionSet, moves: Iterable[Move], config: GuardConfig) -> DecisionSet:
-    """Return the decisions with a warning about each workload that moves without its data."""
+    """Return the decisions with a warning about each workload that moves without its data, or gets a copy with empty volumes."""
     holds = Holds(decisions.templates, decisions.variants)
     outcomes, others = dict(decisions.outcomes), list(decisions.findings)
     for move in moves:
@@ -60,11 +60,15 @@ def were_held(held: Iterable[Outcome], previous: PreviousOutput) -> bool:
 
 
 def find_left_data(move: Move, document: Document, holds: Holds, config: GuardConfig) -> Finding | None:
-    """Return the warning about a workload that leaves data behind: in a cluster that it leaves, or with replicas that go elsewhere."""
-    if not leaves_data(move.before, move.after):
+    """Return the warning about a workload that leaves data behind, in a cluster that it leaves or with replicas that go elsewhere, or that
+    gets a copy in a further cluster, which starts without the data."""
+    leaves, joined = leaves_data(move.before, move.after), move.after.keys() - move.before.keys()
+    data = holds.list_data(document) if move.before and (leaves or joined) else ()
+    if not data:
         return None
-    data = holds.list_data(document)
-    return make_move_finding(document, move.before, move.after, data, holds=config.hold_stateful) if data else None
+    if leaves:
+        return make_move_finding(document, move.before, move.after, data, holds=config.hold_stateful)
+    return make_copy_finding(document, move.before, {name: move.after[name] for name in joined}, data)
 
 
 def leaves_data(before: Mapping[str, int | None], after: Mapping[str, int | None]) -> bool:
