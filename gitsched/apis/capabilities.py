@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from gitsched.apis.policy_api import PolicyEngine
     from gitsched.apis.snapshot import Snapshot
     from gitsched.model.document import Document, Key
-    from gitsched.model.explanation import ProposedChange
+    from gitsched.model.explanation import NearSelection, ProposedChange
     from gitsched.model.placement_groups import PlacementGroups
     from gitsched.model.scheduling import EqualPods, Outcome
     from gitsched.model.source_edits import SourceEdits
@@ -266,7 +266,7 @@ class CompanionSelecting(Protocol):
 class NearSelecting(Protocol):
     """Capability of an engine whose policies select workloads, so that it can say which of them nearly selects an object."""
 
-    def describe_near_selections(self, templates: Iterable[Document], /) -> Mapping[Key, str]:
+    def describe_near_selections(self, templates: Iterable[Document], /) -> Mapping[Key, NearSelection]:
         """Return what the nearest policy selects, and what an object has instead; only for objects with such a policy."""
         ...
 

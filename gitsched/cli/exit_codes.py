@@ -59,11 +59,11 @@ def get_run_code(
 
 def get_review_code(reviewed: Review, fail_on: FailOn, *, detailed: bool = False, lost: bool = False) -> int:
     """Return the exit code for a plan or a reconcile; `detailed` is --detailed-exitcode. `lost`: against the base of a plan, a workload
-    becomes unplaced or stops, which fails unless nothing does."""
+    becomes unplaced or stops, which fails unless nothing does. Findings of a base commit do not fail."""
     if lost and fail_on != "none":
         return FINDINGS
     return get_run_code(
-        reviewed.findings,
+        reviewed.new_findings if reviewed.base.commit else reviewed.findings,
         fail_on,
         pending=reviewed.states["pending"],
         refused=bool(reviewed.refused or reviewed.withheld.moves),

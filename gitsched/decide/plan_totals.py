@@ -144,7 +144,7 @@ def _count_new(changes: Mapping[Key, DocumentPair]) -> int:
 
 
 def list_unclaimed(changes: IncrementalChanges) -> dict[Key, tuple[bool, bool]]:
-    """Return which of the changed templates no API claims: before and now."""
+    """Return which of the changed templates no API claims: before, in the last plan, and now."""
     rows, templates = changes.rows, changes.templates
     continued = changes.continued
     old = {key for key, _ in changes.totals.records} | continued.referenced_before

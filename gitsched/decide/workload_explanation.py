@@ -10,7 +10,7 @@ from gitsched.apis.policy_api import PolicyEngine
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.variants.variant_tables import add_variants
 from gitsched.model.document import Document, Key
-from gitsched.model.explanation import ExplainedCandidate, Explanation, ReplicaShare
+from gitsched.model.explanation import ExplainedCandidate, Explanation, NearSelection, ReplicaShare
 
 if TYPE_CHECKING:
     from gitsched.decide.capacity.capacity_explanation import ExplainedCapacity
@@ -50,15 +50,15 @@ def _explain_recorded(decisions: DecisionSet, document: Document) -> Explanation
     )
 
 
-def list_near_selections(decisions: DecisionSet, keys: Iterable[Key]) -> dict[Key, str]:
+def list_near_selections(decisions: DecisionSet, keys: Iterable[Key]) -> dict[Key, NearSelection]:
     """Return for objects that no policy selects which policy nearly does, for those that have one."""
     templates = [template for key in keys if (template := decisions.catalog.templates.get(key)) is not None]
     return describe_near_selections(decisions.engines, templates)
 
 
-def describe_near_selections(engines: Iterable[PolicyEngine], templates: Collection[Document]) -> dict[Key, str]:
+def describe_near_selections(engines: Iterable[PolicyEngine], templates: Collection[Document]) -> dict[Key, NearSelection]:
     """Return for templates that no policy selects which policy of the engines nearly does, for those that have one."""
-    found: dict[Key, str] = {}
+    found: dict[Key, NearSelection] = {}
     for engine in engines:
         if isinstance(engine, NearSelecting):
             found = {**engine.describe_near_selections(templates), **found}

@@ -11,11 +11,21 @@ from gitsched.decide.registry import reserved_groups
 from gitsched.diff.cause_search import Changes, SearchSpace, Subject, find_explanations
 from gitsched.diff.changed_documents import ChangedDocuments
 from gitsched.diff.counterfactual_placements import CounterfactualPlacements, DecidedCommit, Placement
-from gitsched.diff.document_changes import OBSERVATIONS, READ_ORDER, RELEASES, SETTINGS, TIME, WHOLE, Change, DocumentChanges
+from gitsched.diff.document_changes import (
+    OBSERVATIONS,
+    READ_ORDER,
+    RELEASES,
+    SETTINGS,
+    TIME,
+    WHOLE,
+    BuildInput,
+    Change,
+    DocumentChanges,
+)
 from gitsched.diff.policy_names import PolicyNames
 from gitsched.model.changes import Cause, Move, RecordChange
 from gitsched.model.document import Key
-from gitsched.model.finding import FieldOrigin, locate_document
+from gitsched.model.finding import FieldOrigin, Location, locate_document
 from gitsched.model.progress import Progress
 from gitsched.model.time import format_time
 
@@ -35,6 +45,13 @@ _SPECIAL_TEXTS = {
 }
 
 
+LocateBuilt = Callable[[BuildInput], Location | None]
+
+
+def _locate_nothing(_built: BuildInput) -> Location | None:
+    return None
+
+
 class Causes(NamedTuple):
     """The moves and changed recorded decisions with their causes. `spent` is the work of the search, in decisions of one workload."""
 
@@ -50,11 +67,12 @@ def find_causes(
     names: tuple[PolicyNames, PolicyNames],
     decided: DecidedCommit,
     progress: Progress | None = None,
+    locate_built: LocateBuilt = _locate_nothing,
 ) -> Causes:
     """Return the moves and records with their causes, of which each is proved, or only told as changed with them.
 
     `names` are those of the policies of the earlier plan, none if that is the previous output, and of the later one. `decided` are the
-    decisions of the later one.
+    decisions of the later one. `locate_built` returns the line that changes what is built.
     """
     expected: dict[Subject, Placement] = {Subject(move.key): move.before for move in moves}
     expected |= {Subject(record.subject, record.target_kind): record.before for record in records}
@@ -64,10 +82,15 @@ def find_causes(
     documents = ChangedDocuments(changes)
     view = _SubjectView(moves, records, names, documents, changes)
     found = find_explanations(expected, counterfactuals, SearchSpace(view.list_near, documents.list_levels(), view.group))
-    writer = CauseWriter(changes, view.list_near)
+    writer = CauseWriter(changes, view.list_near, locate_built)
     return Causes(
         tuple(move._replace(causes=writer.write(Subject(move.key), found, move.causes, lost=not move.after)) for move in moves),
-        tuple(record._replace(causes=writer.write(Subject(record.subject, record.target_kind), found)) for record in records),
+        tuple(
+            record._replace(
+                causes=writer.write(Subject(record.subject, record.target_kind), found), intended=changes.removes(record.subject)
+            )
+            for record in records
+        ),
         counterfactuals.spent,
     )
 
@@ -113,10 +136,12 @@ class _SubjectView:
 
 
 class CauseWriter:
-    """Describes changes as causes."""
+    """Describes changes as causes. `locate_built` returns the line that changes what is built."""
 
-    def __init__(self, changes: DocumentChanges, list_near: Callable[[Subject], Sequence[Key]]) -> None:
-        self._changes, self._list_near = changes, list_near
+    def __init__(
+        self, changes: DocumentChanges, list_near: Callable[[Subject], Sequence[Key]], locate_built: LocateBuilt = _locate_nothing
+    ) -> None:
+        self._changes, self._list_near, self._locate_built = changes, list_near, locate_built
         self._written: dict[Change, Cause] = {}
         self._groups: dict[Changes, Mapping[_Alike, Sequence[Change]]] = {}
         self._ordered = sorted(changes.by_key, key=lambda key: key.group not in reserved_groups)
@@ -209,9 +234,11 @@ class CauseWriter:
         shown = document.after or document.before
         assert shown is not None, "a changed document is in one of the commits"
         removed = document.after is None
-        if change.position == WHOLE:
-            return Cause(f"{change.key.title} {document.text}", locate_document(shown), removed=removed)
-        difference = document.differences[change.position]
+        difference = document.difference if change.position == WHOLE else document.differences[change.position]
+        if difference is None:
+            built = self._locate_built(document.built) if document.built.files else None
+            location = built or locate_document(shown)
+            return Cause(f"{change.key.title} {document.text}", location, removed=removed)
         field = FieldOrigin(shown.origin, difference.pointer) if shown.origin else None
         found = difference.change
         return Cause(f"{change.key.title}: {found.text}", locate_document(shown), field, change=found)

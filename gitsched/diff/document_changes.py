@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ from gitsched.decide.registry import reserved_groups
 from gitsched.decide.validation import validate_document
 from gitsched.diff.field_differences import FieldDifference, list_field_differences, revert_fields
 from gitsched.model.document import Document, Key
+from gitsched.model.finding import format_count
 from gitsched.model.variants import WorkloadVariants
 
 MAX_FIELDS = 50
@@ -26,6 +27,7 @@ SETTINGS, READ_ORDER, RELEASES, OBSERVATIONS, TIME = (
 the time of the plan."""
 _SPECIAL = frozenset((SETTINGS, READ_ORDER, RELEASES, OBSERVATIONS, TIME))
 _CONFIG = (GROUP, KIND)
+_BUILT_DIFFERENTLY = "built differently"
 
 
 class Change(NamedTuple):
@@ -51,10 +53,18 @@ class _DocumentState(NamedTuple):
         return (*bodies, [copy.body for copy in self.copies], self.part is not None, self.variants)
 
 
+class BuildInput(NamedTuple):
+    """The files of which a changed object is built, and words that the line which changes it may have."""
+
+    files: frozenset[str] = frozenset()
+    words: tuple[str, ...] = ()
+
+
 class DocumentChange(NamedTuple):
     """A document that differs between two inputs.
 
-    `differences` are its fields that differ; empty if only all of it can be taken back. `text` says what happened to it as a whole.
+    `differences` are its fields that differ; empty if only all of it can be taken back. `text` says what happened to it as a whole, and
+    `difference` is the first field of it that does. `built` is of what objects are built that differ.
     """
 
     key: Key
@@ -62,6 +72,8 @@ class DocumentChange(NamedTuple):
     after: Document | None
     differences: tuple[FieldDifference, ...]
     text: str
+    difference: FieldDifference | None = None
+    built: BuildInput = BuildInput()
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -135,6 +147,10 @@ class DocumentChanges:
         if TIME in special:
             source = source._replace(source_time=before.source_time, now=before.now)
         return source
+
+    def removes(self, key: Key) -> bool:
+        """Return whether only the earlier input has a document."""
+        return key in self.by_key and self.by_key[key].after is None
 
     def list_changes(self, key: Key) -> frozenset[Change]:
         """Return the smallest changes of a document; none if it has not changed."""
@@ -258,6 +274,12 @@ def _compare_states(key: Key, before: _DocumentState, after: _DocumentState) -> 
     old, new = before.document, after.document
     differences: list[FieldDifference] = []
     text = _describe_states(before, after)
+    if text == _BUILT_DIFFERENTLY and old is not None and new is not None:
+        own = list_field_differences(old.body, new.body, 1)
+        if own:
+            return DocumentChange(key, old, new, (), text, own[0])
+        text, built = _compare_variants(before.variants, after.variants)
+        return DocumentChange(key, old, new, (), text, built=built)
     if not text and old is not None and new is not None:
         differences = list_field_differences(old.body, new.body, MAX_FIELDS + 1)
         text = f"more than {MAX_FIELDS} fields changed" if len(differences) > MAX_FIELDS else "changed"
@@ -277,8 +299,40 @@ def _describe_states(before: _DocumentState, after: _DocumentState) -> str:
     if (before.part is None) != (after.part is None):
         return "built by a kustomization or chart" if after.part else "no longer built by a kustomization or chart"
     if before._replace(document=None).content != after._replace(document=None).content:
-        return "built differently" if before.variants != after.variants else "changed"
+        return _BUILT_DIFFERENTLY if before.variants != after.variants else "changed"
     return ""
+
+
+def _compare_variants(before: WorkloadVariants | None, after: WorkloadVariants | None) -> tuple[str, BuildInput]:
+    """Return what differs in the objects of the variants, replicas first, and of what the variants with differences are built."""
+    old, new = ({one.path: one for one in found.variants} if found is not None else {} for found in (before, after))
+    found: list[tuple[bool, str, tuple[str, ...]]] = []
+    files: set[str] = set()
+    for path in sorted(old.keys() & new.keys()):
+        objects = [{one.key: one for one in variants[path].objects} for variants in (old, new)]
+        changes = [
+            change
+            for key in sorted(objects[0].keys() | objects[1].keys())
+            for change in _compare_objects(key, *(each.get(key) for each in objects))
+        ]
+        if changes:
+            found += changes
+            files.update(*(one.source.files for one in (old[path], new[path]) if one.source is not None))
+    if not found:
+        return _BUILT_DIFFERENTLY, BuildInput()
+    _, text, words = min(found, key=lambda change: change[0])
+    more = len(dict.fromkeys(text for _, text, _ in found)) - 1
+    others = f" and {format_count(more, 'more change')}" if more else ""
+    return f"{_BUILT_DIFFERENTLY}: {text}{others}", BuildInput(frozenset(files), words)
+
+
+def _compare_objects(key: Key, before: Document | None, after: Document | None) -> Iterator[tuple[bool, str, tuple[str, ...]]]:
+    """Yield what differs in an object, whether that is no number of replicas, and the words that a line with the change may have."""
+    if before is None or after is None:
+        yield False, f"{key.title} {'added' if before is None else 'removed'}", (key.name,)
+        return
+    for one in list_field_differences(before.body, after.body, MAX_FIELDS):
+        yield one.pointer[-1] != "replicas", f"{key.title}: {one.text}", (key.name, *one.change.after.split(" ")[:1])
 
 
 def _find_any(state: _DocumentState) -> Document | None:

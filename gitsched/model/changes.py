@@ -173,6 +173,7 @@ class RecordChange(NamedTuple):
     """A recorded decision that is added, changed or removed: `subject` gets other targets of the kind `target_kind`, a noun.
 
     `before` and `after` are empty without a decision. `causes` are as those of a Move. `reason` is one line for a change without a cause.
+    `intended`: the source does not have the subject any more.
     """
 
     subject: Key
@@ -182,6 +183,16 @@ class RecordChange(NamedTuple):
     api: str = ""
     causes: tuple[Cause, ...] = ()
     reason: str = ""
+    intended: bool = False
+
+
+class UnplacedObject(NamedTuple):
+    """An object that no cluster gets, and that the base does not have or did not leave unplaced. `selected`: a policy selects it, and no
+    cluster fits. The text of the cause says why, and its location where."""
+
+    key: Key
+    selected: bool
+    cause: Cause
 
 
 class RetainedWorkload(NamedTuple):
@@ -254,12 +265,14 @@ class ManifestChange(NamedTuple):
 
 
 class ImageChange(NamedTuple):
-    """An image of containers that another one replaces, "" for none: the relative paths of the manifests, and the clusters that get it."""
+    """An image of containers that another one replaces, "" for none: the relative paths of the manifests, and the clusters that get it.
+    `location` is where the source changes it, None if that is not known."""
 
     before: str
     after: str
     paths: tuple[str, ...]
     clusters: tuple[str, ...]
+    location: Location | None = None
 
 
 class SettingChange(NamedTuple):

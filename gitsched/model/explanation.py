@@ -89,6 +89,13 @@ class ProposedChange(NamedTuple):
     field: FieldOrigin | None = None
 
 
+class NearSelection(NamedTuple):
+    """A policy that selects an object but for one property, as `text`; `field` is the path of the property in the object."""
+
+    text: str
+    field: tuple[str, ...]
+
+
 class Counterfactual(NamedTuple):
     """The changes that would place a workload on a cluster: all of `changes` together, in the order in which they were found.
 

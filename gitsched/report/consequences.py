@@ -1,8 +1,10 @@
-"""What a change takes away, as one sentence for each cause: workloads that stop, that become unplaced, or that are removed."""
+"""What a change takes away or does not place, as one sentence for each cause: workloads that stop, become unplaced, are removed, or run on
+with half of their replicas or fewer, and new objects that no cluster gets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.model.finding import count_shown, format_count, format_names
@@ -12,15 +14,29 @@ from gitsched.report.lines import format_key, sum_replicas
 from gitsched.report.move_groups import NAMES_SHOWN, group_moves
 
 if TYPE_CHECKING:
-    from gitsched.model.changes import Cause, Move
+    from gitsched.model.changes import Cause, Move, RecordChange, UnplacedObject
     from gitsched.model.document import Key
     from gitsched.report.review import Review
 
 CONSEQUENCES_SHOWN = 5
-"""The number of consequences that are listed; the others are counted."""
-KINDS = ("stopped", "scaledToZero", "unplaced", "removed")
-"""What happens to workloads, the gravest first: they leave all of their clusters, or have 0 replicas there; copies stay until another
-cluster has one; they have no replicas that could stop, or the source no longer asks for them."""
+"""The number of consequences that are listed, besides the first of each kind; the others are counted."""
+FAILING_KINDS = ("stopped", "scaledToZero", "unplaced", "removed")
+"""What fails a plan with a base, unless it is intended: workloads leave all of their clusters, or have 0 replicas there; copies stay until
+another cluster has one; they have no replicas that could stop."""
+KINDS = (*FAILING_KINDS, "reduced", "notPlaced", "unselected")
+"""What happens to workloads, the gravest first: see FAILING_KINDS; they lose half of their replicas or clusters, or more; of new ones, no
+cluster gets them, or no policy selects them."""
+_WORD = re.compile(r"\w+")
+_PLURALS = {
+    "stops": "stop",
+    "becomes": "become",
+    "runs": "run",
+    "leaves": "leave",
+    "is": "are",
+    "has": "have",
+    "it": "they",
+    "its": "their",
+}
 
 
 class Consequence(NamedTuple):
@@ -30,11 +46,16 @@ class Consequence(NamedTuple):
     """
 
     kind: str
-    moves: tuple[Move, ...]
+    workloads: tuple[Key, ...]
     text: str
     causes: tuple[Cause, ...]
     reason: str
     intended: bool = False
+
+    @property
+    def fails(self) -> bool:
+        """Whether a plan with a base fails."""
+        return self.kind in FAILING_KINDS and not self.intended
 
     @property
     def line(self) -> str:
@@ -45,71 +66,144 @@ class Consequence(NamedTuple):
 def list_consequences(review: Review) -> list[Consequence]:
     """Return the consequences of a change, the gravest first; those with the same cause are one."""
     copied = {copy.workload for copy in review.retained_copies}
-    found: dict[tuple[bool, str], list[Move]] = {}
+    withheld = {move.key for move in review.withheld.moves}
+    moves: dict[tuple[bool, str], list[Move]] = {}
     for move in review.moves:
         kind = classify_loss(move, has_copies=move.key in copied)
         if kind:
-            found.setdefault((move.intended, kind), []).append(move)
-    return [
-        Consequence(kind, group.moves, _describe(kind, group.moves), group.causes, group.reason, intended)
-        for (intended, kind), moves in sorted(found.items(), key=lambda entry: (entry[0][0], KINDS.index(entry[0][1])))
-        for group in group_moves(moves)
+            moves.setdefault((move.intended, kind), []).append(move)
+    found = [
+        Consequence(
+            kind, _list_keys(group.moves), _describe(kind, group.moves, withheld), group.causes, group.reason, intended=intended
+        )
+        for (intended, kind), members in moves.items()
+        for group in group_moves(members)
     ]
+    found += filter(None, map(_describe_record, review.record_changes))
+    found += _list_unplaced(review.comparison.unplaced)
+    return sorted(found, key=lambda one: (one.intended, KINDS.index(one.kind)))
 
 
-def loses_placements(moves: Iterable[Move]) -> bool:
-    """Return whether a workload that the source still asks for becomes unplaced, or has no replica any more."""
-    return any(not move.intended and classify_loss(move) for move in moves)
+def loses_placements(review: Review) -> bool:
+    """Return whether a workload that the source still asks for becomes unplaced, or has no replica any more; also one that it has in
+    another namespace now, where no cluster gets it."""
+    lost = [move for move in review.moves if classify_loss(move) in FAILING_KINDS]
+    if any(not move.intended for move in lost) or any(loses_targets(change) for change in review.record_changes):
+        return True
+    gone = {move.key._replace(namespace="") for move in lost if sum_replicas(move)[0]}
+    return any(one.key._replace(namespace="") in gone for one in review.comparison.unplaced)
 
 
 def classify_loss(move: Move, *, has_copies: bool = False) -> str:
     """Return what a workload loses, one of KINDS; "" if it runs on, or if nothing of it ran. `has_copies`: some stay for now."""
-    if move.preserved:
+    if move.preserved or not move.before:
         return ""
     earlier, later = sum_replicas(move)
-    if move.after or not move.before:
-        return "scaledToZero" if earlier and move.after and not weigh_replicas(later) else ""
-    if move.intended or not (earlier or has_copies):
-        return "removed"
-    return "unplaced" if has_copies else "stopped"
+    ran = bool(earlier) or isinstance(earlier, Unknown)
+    if not move.after:
+        return "removed" if move.intended or not (ran or has_copies) else "unplaced" if has_copies else "stopped"
+    if earlier and (later is None or not weigh_replicas(later)):
+        return "scaledToZero"
+    if earlier and not isinstance(later, Unknown):
+        return "reduced" if 2 * (later or 0) <= earlier else ""
+    return "reduced" if not earlier and 2 * len(move.after) <= len(move.before) else ""
 
 
-def _describe(kind: str, moves: Sequence[Move]) -> str:
-    one = len(moves) == 1
-    verb = {"stopped": "stop", "scaledToZero": "stop", "unplaced": "become", "removed": "are"}[kind]
-    verb = {"become": "becomes", "are": "is"}.get(verb, f"{verb}s") if one else verb
-    rest = {"unplaced": " unplaced", "removed": " removed"}.get(kind, "")
-    subject = f"{format_names([format_key(move.key) for move in moves], NAMES_SHOWN)} {verb}{rest}"
-    it, clusters = "it" if one else "they", {name for move in moves for name in move.before}
-    earlier = add_replicas(sum_replicas(move)[0] for move in moves)
-    if kind == "scaledToZero":
-        return f"{subject}: {it} {'has' if one else 'have'} 0 replicas instead of {earlier:,}"
-    known = earlier is not None and not isinstance(earlier, Unknown)
-    size = ", ".join(filter(None, (format_count(len(clusters), "cluster"), format_count(earlier or 0, "replica") if known else "")))
-    if kind == "unplaced":
-        return f"{subject} ({size}): {'its' if one else 'their'} copies stay until another cluster has one"
-    return f"{subject}: {it} {'leaves all of its' if one else 'leave all of their'} clusters ({size})"
+def loses_targets(change: RecordChange) -> bool:
+    """Return whether a recorded decision that the source still asks for has no target any more, or no amount of any."""
+    earlier, later = (sum(target.amount or 0 for target in targets) for targets in (change.before, change.after))
+    return bool(change.before) and not change.intended and (not change.after or bool(earlier and not later))
+
+
+def _list_keys(moves: Iterable[Move]) -> tuple[Key, ...]:
+    return tuple(move.key for move in moves)
+
+
+def _inflect(text: str, number: int) -> str:
+    """Return a sentence about one workload as one about so many."""
+    return text if number == 1 else _WORD.sub(lambda word: _PLURALS.get(word[0], word[0]), text)
+
+
+def _describe(kind: str, moves: Sequence[Move], withheld: Collection[Key]) -> str:
+    clusters = {name for move in moves for name in move.before}
+    earlier, later = (add_replicas(sum_replicas(move)[side] for move in moves) for side in (0, 1))
+    known = bool(earlier) and not isinstance(earlier, Unknown)
+    size = ", ".join([format_count(len(clusters), "cluster"), *([format_count(earlier or 0, "replica")] if known else [])])
+    if kind == "reduced":
+        text = f"runs on with {later or 0:,} of {earlier:,} replicas" if known else _describe_left(moves)
+    elif kind == "scaledToZero":
+        text = f"stops: it has 0 replicas instead of {earlier:,}"
+    elif kind == "unplaced":
+        text = f"becomes unplaced ({size}): its copies stay until another cluster has one"
+    else:
+        text = f"{'stops' if kind == 'stopped' else 'is removed'}: it leaves all of its clusters ({size})"
+    stopped = sum(move.key in withheld for move in moves)
+    guard = f"; the guard withholds {'this' if stopped == len(moves) else f'{stopped:,} of these changes'}" if stopped else ""
+    return f"{_name(_list_keys(moves))} {_inflect(text, len(moves))}{guard}"
+
+
+def _describe_left(moves: Sequence[Move]) -> str:
+    counts = {(len(move.before.keys() - move.after.keys()), len(move.before)) for move in moves}
+    if len(counts) > 1:
+        return "leaves half of its clusters or more"
+    left, had = counts.pop()
+    return f"leaves {left:,} of its {format_count(had, 'cluster')}"
+
+
+def _describe_record(change: RecordChange) -> Consequence | None:
+    """Return what the subject of a recorded decision loses; None if it keeps a target, or never had one."""
+    if not loses_targets(change):
+        return None
+    amount = sum(target.amount or 0 for target in change.before)
+    had = f"{amount:,} in " if amount else ""
+    names = format_names([target.name for target in change.before], NAMES_SHOWN)
+    text = f"{format_key(change.subject)} has no {change.target_kind} any more: it had {had}{names}"
+    return Consequence("stopped" if amount else "unplaced", (change.subject,), text, change.causes, change.reason)
+
+
+def _list_unplaced(objects: Iterable[UnplacedObject]) -> Iterator[Consequence]:
+    """Yield what is new and in no cluster, one entry for each cause."""
+    groups: dict[tuple[bool, str], list[UnplacedObject]] = {}
+    for one in objects:
+        groups.setdefault((one.selected, one.cause.text), []).append(one)
+    for (selected, _), members in groups.items():
+        keys = tuple(one.key for one in members)
+        text = "is placed in no cluster" if selected else "is selected by no policy, so that it runs in no cluster"
+        kind = "notPlaced" if selected else "unselected"
+        yield Consequence(kind, keys, f"{_name(keys)} {_inflect(text, len(keys))}", (members[0].cause,), "")
+
+
+def _name(keys: Sequence[Key]) -> str:
+    return format_names([format_key(key) for key in keys], NAMES_SHOWN)
+
+
+def select_shown(consequences: Sequence[Consequence]) -> list[Consequence]:
+    """Return the consequences to list: the first ones, and the first of each kind among the others."""
+    shown = list(consequences[: count_shown(len(consequences), CONSEQUENCES_SHOWN)])
+    kinds = {(one.kind, one.intended) for one in shown}
+    for one in consequences[len(shown) :]:
+        if (one.kind, one.intended) not in kinds:
+            kinds.add((one.kind, one.intended))
+            shown.append(one)
+    return shown
 
 
 def list_consequence_lines(consequences: Sequence[Consequence]) -> list[str]:
     """Return a line for each of the first consequences, with its cause, and the number of the others."""
-    shown = consequences[: count_shown(len(consequences), CONSEQUENCES_SHOWN)]
-    return [*(one.line for one in shown), *filter(None, [count_others(consequences)])]
+    return [*(one.line for one in select_shown(consequences)), *filter(None, [count_others(consequences)])]
 
 
 def count_others(consequences: Sequence[Consequence]) -> str:
     """Return how many workloads have consequences that are not listed; "" if there are none."""
-    others = consequences[count_shown(len(consequences), CONSEQUENCES_SHOWN) :]
-    more = sum(len(one.moves) for one in others)
+    more = sum(len(one.workloads) for one in consequences) - sum(len(one.workloads) for one in select_shown(consequences))
     return f"and {format_count(more, 'more workload')} like these" if more else ""
 
 
 def serialize_consequence(consequence: Consequence) -> dict[str, object]:
     """Return a consequence as an item of `consequences` of a Plan."""
-    workloads: list[Key] = [move.key for move in consequence.moves]
     return {
         "kind": consequence.kind,
-        "workloads": [key._asdict() for key in workloads],
+        "workloads": [key._asdict() for key in consequence.workloads],
         "text": consequence.text,
         "intended": consequence.intended,
     }

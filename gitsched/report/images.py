@@ -22,6 +22,7 @@ def describe_image_changes(images: Sequence[ImageChange], arrow: str = "->") -> 
     shown = count_shown(len(images), IMAGES_SHOWN)
     lines = [
         f"image {_describe(one, arrow)} in {format_names(one.clusters, CLUSTERS_SHOWN)}: {format_names(one.paths, PATHS_SHOWN)}"
+        f"{f' ({one.location.text})' if one.location is not None else ''}"
         for one in images[:shown]
     ]
     more = len(images) - shown
@@ -42,5 +43,12 @@ def count_changed(images: Sequence[ImageChange]) -> int:
 def serialize_images(images: Sequence[ImageChange]) -> list[dict[str, Any]]:
     """Return the member `images` of a Plan."""
     return [
-        {"before": one.before, "after": one.after, "manifests": list(one.paths), "clusters": list(one.clusters)} for one in images
+        {
+            "before": one.before,
+            "after": one.after,
+            "manifests": list(one.paths),
+            "clusters": list(one.clusters),
+            "location": one.location.to_json() if one.location is not None else None,
+        }
+        for one in images
     ]

@@ -10,7 +10,7 @@ from gitsched.model.markdown import format_code, format_code_block, format_text
 from gitsched.model.scheduling import Outcome
 from gitsched.model.simulation import Resilience, ResilienceChange
 from gitsched.report.causes import describe_unproved
-from gitsched.report.consequences import CONSEQUENCES_SHOWN, Consequence, count_others, list_consequences
+from gitsched.report.consequences import Consequence, count_others, list_consequences, select_shown
 from gitsched.report.images import describe_image_changes
 from gitsched.report.lines import abbreviate_oid, format_finding_counts, format_key
 from gitsched.report.manifests import ManifestGroup, group_manifests
@@ -40,10 +40,10 @@ from gitsched.report.summary import (
 )
 
 _KNOWN_FINDINGS_SHOWN = 20
-_WITHHELD = "changes-withheld"
-"""The code of the error that says what the alert about withheld changes says."""
-_ERRORS_SHOWN = 3
-"""New errors that a comment begins with; the others are among the findings."""
+_TOLD = frozenset(("changes-withheld", "copy-retained", "unschedulable", "stateful-held", "adopted-held"))
+"""The codes of findings that say what other alerts say, or the section of held workloads."""
+_PROBLEMS_SHOWN = 3
+"""New errors and warnings that a comment begins with; the others are among the findings."""
 _MAX_SETTINGS, _MAX_SETTING_LINE = 30, 2_000
 """Changed settings that are listed, and characters of each."""
 
@@ -88,7 +88,7 @@ def collect_comment_data(review: Review) -> CommentData:
     """Collect the data from which all sections are written."""
     counts = count_moves(review.moves)
     rows, groups = list_summary_rows(review, counts), group_moves(review.moves)
-    told = {move.key for move in review.moves if move.becomes_unplaced}
+    told = {move.key for move in review.moves if move.becomes_unplaced} | {one.key for one in review.comparison.unplaced}
     unplaced = [outcome for outcome in review.outcomes if outcome.state == "pending" and outcome.key not in told]
     found = list_consequences(review)
     return CommentData(review, format_headline(review), groups, counts, rows, review.new_findings, found, unplaced)
@@ -155,20 +155,22 @@ def _list_alerts(data: CommentData, detail: DetailLevel) -> Iterator[str]:
         )
     if data.unplaced and not data.was_unplaced:
         yield _format_alert("WARNING", *_list_unplaced(data.unplaced, detail.unplaced))
-    errors = [finding for finding in data.new_findings if finding.severity == "error" and finding.code != _WITHHELD]
-    if errors:
-        shown = errors[: count_shown(len(errors), _ERRORS_SHOWN)] if detail.findings else []
-        more = len(errors) - len(shown)
-        yield _format_alert(
-            "WARNING",
-            f"**{format_count(len(errors), 'new error')}** in the source; affected resources keep their last valid state:",
-            "",
-            *map(_write_finding, shown),
-            *([f"- {more:,} more among the findings"] if more else []),
-        )
+    yield from _list_problems(data, detail)
     notes = list_comparison_notes(review)
     if notes:
         yield _format_alert("NOTE", *(format_text(note, 600) for note in notes))
+
+
+def _list_problems(data: CommentData, detail: DetailLevel) -> Iterator[str]:
+    """Yield the first new errors and warnings, without those that other alerts have."""
+    for severity, rest in (("error", " in the source; affected resources keep their last valid state"), ("warning", "")):
+        problems = [finding for finding in data.new_findings if finding.severity == severity and finding.code not in _TOLD]
+        if problems and (severity == "error" or data.review.base.commit):
+            shown = problems[: count_shown(len(problems), _PROBLEMS_SHOWN)] if detail.findings else []
+            more = len(problems) - len(shown)
+            title = f"**{format_count(len(problems), f'new {severity}')}**{rest}:"
+            others = [f"- {more:,} more among the findings"] if more else []
+            yield _format_alert("WARNING", title, "", *map(_write_finding, shown), *others)
 
 
 def _list_consequences(found: Sequence[Consequence], line: int) -> Iterator[str]:
@@ -176,11 +178,12 @@ def _list_consequences(found: Sequence[Consequence], line: int) -> Iterator[str]
     if not found:
         return
     lines = []
-    for one in found[: count_shown(len(found), CONSEQUENCES_SHOWN)]:
+    for one in select_shown(found):
         cause = write_first_reason(one, line)
         lines.append(f"- **{format_text(one.text, MAX_LINE)}**{f': {cause}' if cause else ''}")
     more = count_others(found)
-    yield _format_alert("NOTE" if found[0].intended else "CAUTION", *lines, *([f"- {more}"] if more else []))
+    level = "CAUTION" if any(one.fails for one in found) else "NOTE" if all(one.intended for one in found) else "WARNING"
+    yield _format_alert(level, *lines, *([f"- {more}"] if more else []))
 
 
 def _write_known_unplaced(data: CommentData, detail: DetailLevel) -> str:

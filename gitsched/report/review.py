@@ -19,6 +19,7 @@ from gitsched.model.changes import (
     RetainedCopy,
     RetainedWorkload,
     SettingChange,
+    UnplacedObject,
     WithheldChanges,
 )
 from gitsched.model.time import EPOCH
@@ -38,8 +39,9 @@ class ComparisonBase(NamedTuple):
     """What a plan is compared with: the output branch, or the plan of another commit on top of the same output branch.
 
     `commit` is "" for the output branch; `name` is the revision as given on the command line. `states` counts workloads by state;
-    `findings` are the findings of the base; `unclaimed` counts the objects that no policy selects. All are None if unknown, as before
-    the first placement. `merged` is true if the source did not contain the base commit, so that the merge of the two was planned.
+    `findings` are the findings of the base; `unclaimed` counts the objects that no policy selects, and `held` are the held
+    workloads. All are None if unknown, as before the first placement. `merged` is true if the source did not contain the base commit, so
+    that the merge of the two was planned.
     """
 
     commit: str = ""
@@ -48,6 +50,7 @@ class ComparisonBase(NamedTuple):
     states: Mapping[str, int] | None = None
     findings: Sequence[Finding] | None = None
     unclaimed: int | None = None
+    held: Mapping[Key, HeldPlacement] | None = None
 
 
 class DeliveryChanges(NamedTuple):
@@ -67,7 +70,8 @@ class OutputComparison(NamedTuple):
     """How the output of a plan differs from its base, which only a plan computes.
 
     `digest` identifies the changes (see `compute_digest`), "" if not computed. `added_clusters` and `removed_clusters` are differences of
-    the fleet, `changed_paths` the source files that differ. `notes` explain how the comparison was made.
+    the fleet, `changed_paths` the source files that differ. `notes` explain how the comparison was made. `unplaced` are the objects that
+    no cluster gets, without those that move and those of which the base says the same; only against a base commit.
     """
 
     digest: str = ""
@@ -76,6 +80,7 @@ class OutputComparison(NamedTuple):
     removed_clusters: Sequence[str] = ()
     changed_paths: frozenset[str] = frozenset()
     notes: Sequence[str] = ()
+    unplaced: Sequence[UnplacedObject] = ()
 
 
 class Review(NamedTuple):
@@ -141,6 +146,12 @@ class Review(NamedTuple):
             if existing[identity] < 0 or (finding.is_change and not self.base.commit):
                 new.append(finding)
         return new
+
+    @property
+    def newly_held(self) -> list[Key]:
+        """The held workloads of which the base does not say the same; none if it is not known what is held there."""
+        known = self.base.held
+        return [] if known is None else [key for key, held in self.held.items() if known.get(key) != held]
 
     @property
     def more_unclaimed(self) -> int:

@@ -23,6 +23,7 @@ from gitsched.model.changes import (
     RetainedCopy,
     RetainedWorkload,
     SettingChange,
+    UnplacedObject,
     WithheldChanges,
 )
 from gitsched.model.document import Key
@@ -128,6 +129,7 @@ def _read_review(plan: Mapping[str, Any], omitted: int) -> Review:
             removed_clusters=_read_texts(summary["gone"]),
             delivery=DeliveryChanges(manifests, omitted, _check(summary["files"], int), _read_list(plan["images"], _read_image)),
             notes=[*_read_texts(plan["notes"]), *notes],
+            unplaced=_read_list(plan.get("unplaced", []), _read_unplaced),
         ),
         retained=_read_list(plan["stays"], _read_retained),
         record_changes=_read_list(plan["recordChanges"], _read_record_change),
@@ -234,10 +236,15 @@ def _read_outcome(entry: dict[str, Any]) -> Outcome:
     return Outcome(_read_key(entry["workload"]), "", state, policy, group, (), _read_number(entry["replicas"]), (), reason, EPOCH)
 
 
+def _read_unplaced(entry: dict[str, Any]) -> UnplacedObject:
+    return UnplacedObject(_read_key(entry["object"]), _check(entry["selected"], bool), _read_causes([entry["cause"]])[0])
+
+
 def _read_record_change(entry: dict[str, Any]) -> RecordChange:
     before, after = (_read_targets(entry[name]) for name in ("before", "after"))
     causes, reason = _read_causes(entry["causes"]), _check(entry["reason"], str)
-    return RecordChange(_read_key(entry["subject"]), _check(entry["target"], str), before, after, "", causes, reason)
+    subject, intended = _read_key(entry["subject"]), _check(entry.get("intended", False), bool)
+    return RecordChange(subject, _check(entry["target"], str), before, after, "", causes, reason, intended)
 
 
 def _read_targets(value: Any) -> tuple[RecordTarget, ...]:
@@ -269,7 +276,7 @@ def _read_manifest(entry: dict[str, Any]) -> ManifestChange:
 def _read_image(entry: dict[str, Any]) -> ImageChange:
     before, after = (_check(entry[name], str) for name in ("before", "after"))
     paths, clusters = (tuple(_read_texts(entry[name])) for name in ("manifests", "clusters"))
-    return ImageChange(before, after, paths, clusters)
+    return ImageChange(before, after, paths, clusters, _read_location(entry.get("location")))
 
 
 def _read_setting(entry: dict[str, Any]) -> SettingChange:

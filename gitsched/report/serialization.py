@@ -104,6 +104,10 @@ def serialize_review(review: Review) -> dict[str, Any]:
             for outcome in review.outcomes
         ],
         "consequences": list(map(serialize_consequence, list_consequences(review))),
+        "unplaced": [
+            {"object": serialize_key(one.key), "selected": one.selected, "cause": serialize_causes([one.cause])[0]}
+            for one in review.comparison.unplaced
+        ],
         "recordChanges": list(map(serialize_record_change, review.record_changes)),
         "records": [
             {
@@ -155,6 +159,7 @@ def serialize_record_change(change: RecordChange) -> dict[str, Any]:
         "after": _serialize_targets(change.after),
         "reason": change.reason,
         "causes": serialize_causes(change.causes),
+        "intended": change.intended,
     }
 
 
@@ -203,6 +208,8 @@ def _serialize_summary(review: Review) -> dict[str, Any]:
             }
             for name, delta in counts.clusters.items()
         ],
+        "countsMinima": counts.has_minima,
+        "countsUnknown": counts.has_unknown,
         "held": len(review.held),
         "records": len(review.record_changes),
         "joined": list(review.comparison.added_clusters),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.model.finding import OUTPUT_NOT_FETCHED, format_count, format_names
+from gitsched.model.scheduling import AtLeast, Unknown
 from gitsched.report.lines import (
     CLUSTERS_SHOWN,
     ChangeRow,
@@ -50,7 +51,7 @@ class MoveCounts(NamedTuple):
 
     `moved`, `left`, `resized`, `first`, `lost` and `kept` count workloads; their sum is the number of moves. `replicas_moved` counts
     replicas that go from one cluster to another, `replicas_added` and `replicas_removed` all other differences. `clusters` are those with
-    a difference.
+    a difference. `has_minima`: autoscaled workloads count with their minimum; `has_unknown`: some have an unknown number, as 0.
     """
 
     moved: int
@@ -63,6 +64,8 @@ class MoveCounts(NamedTuple):
     replicas_added: int
     replicas_removed: int
     clusters: dict[str, ClusterDelta]
+    has_minima: bool = False
+    has_unknown: bool = False
 
     @property
     def gaining(self) -> list[str]:
@@ -79,6 +82,7 @@ def count_moves(moves: Iterable[Move]) -> MoveCounts:
     """Count moves by kind, and workloads and replicas by cluster."""
     counts = dict.fromkeys(("moved", "left", "resized", "first", "lost", "kept"), 0)
     moved = added = removed = 0
+    marks: set[type[int]] = set()
     clusters: dict[str, ClusterDelta] = {}
     for move in moves:
         counts[classify_move(move)] += 1
@@ -86,6 +90,8 @@ def count_moves(moves: Iterable[Move]) -> MoveCounts:
         for name in move.before.keys() | move.after.keys():
             delta = clusters.get(name, ClusterDelta())
             earlier = count_replicas(move.before, name) + move.included.get(name, 0)
+            if move.before.get(name) != move.after.get(name):
+                marks |= {type(count) for count in (move.before.get(name), move.after.get(name)) if count is not None}
             difference = count_replicas(move.after, name) - earlier
             up, down = up + max(difference, 0), down + max(-difference, 0)
             clusters[name] = ClusterDelta(
@@ -96,7 +102,8 @@ def count_moves(moves: Iterable[Move]) -> MoveCounts:
             )
         moved, added, removed = moved + min(up, down), added + max(up - down, 0), removed + max(down - up, 0)
     changed = {name: delta for name, delta in sorted(clusters.items()) if any(delta)}
-    return MoveCounts(**counts, replicas_moved=moved, replicas_added=added, replicas_removed=removed, clusters=changed)
+    sums = {"replicas_moved": moved, "replicas_added": added, "replicas_removed": removed}
+    return MoveCounts(**counts, **sums, clusters=changed, has_minima=AtLeast in marks, has_unknown=Unknown in marks)
 
 
 REVIEWED_TRAILER = "Gitsched-Reviewed"
@@ -115,8 +122,8 @@ class SummaryRow(NamedTuple):
 def summarize_moves(moves: Sequence[Move], workloads: int = 0) -> str:
     """Return the number of workloads by kind of move, as in "14 of 42 workloads move, 3 scale (1 to fewer replicas), 0 become unplaced".
 
-    The number of those that become unplaced is always named, the others if there are any; "" without moves. Those that the source no
-    longer asks for are removed.
+    The number of those that become unplaced is always named unless others scale to 0, the others if there are any; "" without moves. Those
+    that the source no longer asks for are removed.
     """
     if not moves:
         return ""
@@ -125,7 +132,7 @@ def summarize_moves(moves: Sequence[Move], workloads: int = 0) -> str:
     parts: list[str] = []
     for kind, one, many in _MOVE_KINDS:
         number = counts[kind]
-        if not number and kind != "lost":
+        if not number and (kind != "lost" or counts["stopped"]):
             continue
         subject = f"{number:,}"
         if not parts:
@@ -189,12 +196,14 @@ def format_headline(review: Review) -> str:
         removed -= {outcome.key for outcome in review.outcomes} if removed else set()
         known = max(len(review.outcomes) + len(removed), len({move.key for move in review.moves}))
         summary = summarize_moves(review.moves, known)
-        held = f"{len(review.held):,} held" if review.held else ""
     else:
-        summary, held = "no workload moves", ""
+        summary = "no workload moves"
+    number = len(review.held if review.base.held is None and review.moves else review.newly_held)
+    held = f"{number:,} held" if number else ""
     images, records = describe_images(review), describe_record_changes(review.record_changes)
-    others = "" if review.moves or images or records else _describe_other_changes(review)
-    parts = [describe_invalid(review), summary, held, images, records, others]
+    changes = [held, *_describe_unplaced(review), images, records]
+    others = "" if review.moves or any(changes) else _describe_other_changes(review)
+    parts = [describe_invalid(review), summary, *changes, others]
     text = ", ".join(filter(None, parts))
     if others == _NOTHING and not parts[0]:
         return "No changes"
@@ -202,6 +211,15 @@ def format_headline(review: Review) -> str:
     return f"{start}{text[1:]}".removesuffix(f", {_NOTHING}")
 
 
+def _describe_unplaced(review: Review) -> Iterator[str]:
+    """Yield the number of new workloads for which no cluster fits, and of new objects that no policy selects."""
+    for selected, one, many in ((True, "is placed in no cluster", "are placed in no cluster"), (False, *_UNSELECTED)):
+        number = sum(found.selected == selected for found in review.comparison.unplaced)
+        if number:
+            yield f"{format_count(number, 'new workload' if selected else 'new object')} {one if number == 1 else many}"
+
+
+_UNSELECTED = ("is selected by no policy", "are selected by no policy")
 _NOTHING = "nothing changes"
 
 
@@ -210,7 +228,7 @@ def _describe_other_changes(review: Review) -> str:
         return "rendered manifests change"
     if review.more_unclaimed:
         more = review.more_unclaimed
-        return f"{more:,} more {'object is' if more == 1 else 'objects are'} selected by no policy"
+        return f"{format_count(more, 'more object')} {_UNSELECTED[more > 1]}"
     if review.changed:
         return "only status records change"
     return "settings change" if review.setting_changes else _NOTHING
@@ -289,10 +307,12 @@ def list_summary_rows(review: Review, counts: MoveCounts | None = None) -> list[
     `counts` are the counts of the moves, if the caller has them.
     """
     counts, previous = counts or count_moves(review.moves), review.base.states
+    notes = ["autoscaled ones as their minimum"] * counts.has_minima + ["unknown ones as 0"] * counts.has_unknown
+    note = f" ({', '.join(notes)})" if notes else ""
     rows = [
-        SummaryRow("replicas changing cluster", "", f"{counts.replicas_moved:,}" if counts.replicas_moved else ""),
-        SummaryRow("replicas added", "", f"{counts.replicas_added:,}" if counts.replicas_added else ""),
-        SummaryRow("replicas removed", "", f"{counts.replicas_removed:,}" if counts.replicas_removed else ""),
+        SummaryRow("replicas changing cluster", "", f"{counts.replicas_moved:,}{note}" if counts.replicas_moved else ""),
+        SummaryRow("replicas added", "", f"{counts.replicas_added:,}{note}" if counts.replicas_added else ""),
+        SummaryRow("replicas removed", "", f"{counts.replicas_removed:,}{note}" if counts.replicas_removed else ""),
         SummaryRow("clusters gaining replicas", "", format_cluster_deltas(counts, gaining=True), True),
         SummaryRow("clusters losing replicas", "", format_cluster_deltas(counts, gaining=False), True),
         SummaryRow("recorded decisions changed", "", f"{len(review.record_changes):,}" if review.record_changes else ""),

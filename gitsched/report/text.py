@@ -59,7 +59,7 @@ RECORDS_SHOWN = 100
 LOSSES_SHOWN = 20
 """The number of lines of a resilience report that are printed."""
 SCREEN_LINES = 40
-"""The number of lines from which the headline of a plan is repeated at the end, where a terminal shows it."""
+"""The number of lines from which a plan ends with what it begins with, where a terminal shows it: what workloads lose, and the headline."""
 
 
 def write_plan(review: Review, width: int, paint: Paint | None = None, *, each: bool = False) -> str:
@@ -67,11 +67,11 @@ def write_plan(review: Review, width: int, paint: Paint | None = None, *, each: 
 
     Many moves are listed in groups with a common cause, unless `each` is true.
     """
-    headline = wrap(summarize_plan(review), width)
+    consequences = _consequence_lines(review, width)
     blocks = [
-        _paint(headline, paint),
+        _paint(wrap(summarize_plan(review), width), paint),
         _comparison_lines(review, width),
-        _consequence_lines(review, width),
+        consequences,
         _refusal_lines(review, width, paint),
         _setting_lines(review, width, paint),
         _withheld_lines(review, width, paint, planned=True),
@@ -89,7 +89,7 @@ def write_plan(review: Review, width: int, paint: Paint | None = None, *, each: 
         _count_lines(review, width),
     ]
     if review.moves and sum(len(block) + 1 for block in blocks if block) > SCREEN_LINES:
-        blocks.append(_paint(wrap(f"{format_headline(review)}.", width), paint))
+        blocks += [consequences, _paint(wrap(f"{format_headline(review)}.", width), paint)]
     return join_blocks(*blocks)
 
 
@@ -153,7 +153,7 @@ def _comparison_lines(review: Review, width: int) -> list[str]:
 
 def _consequence_lines(review: Review, width: int) -> list[str]:
     """Return what workloads lose, each with its cause and the line of it."""
-    if not any(move.before for move in review.moves):
+    if not (review.comparison.unplaced or review.record_changes or any(move.before for move in review.moves)):
         return []
     from gitsched.report.consequences import list_consequence_lines, list_consequences  # a reconcile shows none
 

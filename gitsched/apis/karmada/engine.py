@@ -36,7 +36,7 @@ from gitsched.apis.registered import Registered
 from gitsched.apis.snapshot import Snapshot
 from gitsched.model.adoption import AdoptedRecord, RunningObjects
 from gitsched.model.document import Body, Document, Key
-from gitsched.model.explanation import Explanation
+from gitsched.model.explanation import Explanation, NearSelection
 from gitsched.model.finding import FieldOrigin, Finding
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import AffinityGroup, CandidateResult, Outcome, Request, TargetCluster
@@ -182,7 +182,7 @@ class KarmadaEngine(CapacityEngine):
     def describe_selection(self, template: Document, companions: Iterable[Document], /) -> str:
         return describe_selection(self.state, template, companions)
 
-    def describe_near_selections(self, templates: Iterable[Document], /) -> Mapping[Key, str]:
+    def describe_near_selections(self, templates: Iterable[Document], /) -> Mapping[Key, NearSelection]:
         return describe_near_selections(self.state, templates)
 
     def _reconcile_rebalancers(self) -> None:

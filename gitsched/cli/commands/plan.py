@@ -116,7 +116,7 @@ def run(
         said = saved_plan.save_plan(out, compared)
         if form == "text":
             formats.show_text(said)
-    lost = base is not None and loses_placements(rendered.review.moves)
+    lost = base is not None and loses_placements(rendered.review)
     return exit_codes.get_review_code(rendered.review, fail_on, detailed=detailed, lost=lost)
 
 

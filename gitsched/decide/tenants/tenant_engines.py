@@ -45,6 +45,7 @@ from gitsched.decide.tenants.tenant_engine import TenantEngine
 from gitsched.decide.tenants.tenant_views import TenantViews
 from gitsched.model.adoption import AdoptedRecord, RunningObjects
 from gitsched.model.document import Document, Key
+from gitsched.model.explanation import NearSelection
 from gitsched.model.scheduling import EqualPods, Outcome
 from gitsched.model.source_edits import SourceEdits
 from gitsched.model.template_index import TemplateIndex
@@ -197,11 +198,11 @@ class _CompanionSelecting(TenantEngine):
 
 
 class _NearSelecting(TenantEngine):
-    def describe_near_selections(self, templates: Iterable[Document], /) -> Mapping[Key, str]:
+    def describe_near_selections(self, templates: Iterable[Document], /) -> Mapping[Key, NearSelection]:
         by_owner: dict[str, list[Document]] = {}
         for template in templates:
             by_owner.setdefault(self.tenancy.find_owner(template.key), []).append(template)
-        found: dict[Key, str] = {}
+        found: dict[Key, NearSelection] = {}
         for owner, engine in self.engines.items():
             found |= engine.describe_near_selections(by_owner.get(owner, ())) if isinstance(engine, NearSelecting) else {}
         return found

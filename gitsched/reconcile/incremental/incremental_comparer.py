@@ -19,13 +19,14 @@ from gitsched.decide.incremental.changed_documents import SourceDiff, pair_docum
 from gitsched.decide.incremental.continued_engines import continue_engines
 from gitsched.decide.partial_decisions import PartialDecisions, combine_own
 from gitsched.decide.plan_result import describe_reason, mark_preserved
+from gitsched.decide.plan_totals import list_unclaimed
 from gitsched.decide.registry import reserved_groups
 from gitsched.decide.workload_decision import decide_workload
 from gitsched.diff.counterfactual_placements import DecidedCommit
 from gitsched.diff.document_changes import DocumentChanges
 from gitsched.diff.plans import make_removal_move
 from gitsched.diff.policy_names import PolicyNames
-from gitsched.model.changes import Move, RetainedWorkload
+from gitsched.model.changes import Move, RetainedWorkload, UnplacedObject
 from gitsched.model.document import Body, Document, Key, workload_sort_key
 from gitsched.model.observation import Observations, read_observations
 from gitsched.reconcile.facts.facts_branches import find_recorded_facts
@@ -41,6 +42,7 @@ from gitsched.reconcile.incremental.source_diff import LazyTemplates, find_owner
 from gitsched.reconcile.incremental.state_plan import NeedsCompletePlan, continue_planned_engines, open_state, plan_from_state
 from gitsched.reconcile.output.output_records import open_records
 from gitsched.reconcile.review.compared_plans import ComparedInputs, PlannedCommit, plan_commit
+from gitsched.reconcile.review.unplaced_objects import list_unplaced, list_unselected
 from gitsched.reconcile.run import Fetched, RunContext, StateUpdate
 
 if TYPE_CHECKING:
@@ -78,6 +80,19 @@ class IncrementalComparer:
             elif outcome is None and replicas:
                 removed.append(make_removal_move(before[key], is_in_source=_has_template(later, key)))
         return mark_preserved((*moves, *removed), later.run.plan.retained)
+
+    def list_unplaced(self, earlier: PlannedCommit, later: PlannedCommit, /) -> Iterator[UnplacedObject]:
+        updates = [_get_update(planned) for planned in (earlier, later)]
+        before, after = earlier.run.plan.outcomes, later.run.plan.outcomes
+        if later.run.plan.state_counts.get("pending"):
+            yield from list_unplaced({key for one in updates for key in one.incremental.changes.workloads}, before, after)
+        old, new = (list_unclaimed(one.incremental.decided) for one in updates)
+        found = {key for key, (_, is_unclaimed) in new.items() if is_unclaimed and not old.get(key, (False, new[key][0]))[1]}
+        found |= {key for key, (is_stored, is_unclaimed) in old.items() if key not in new and is_stored and not is_unclaimed}
+        if found := {key for key in found if key not in before}:
+            templates = updates[1].incremental.decided.snapshot.templates
+            added = {key for key in found if not _has_template(earlier, key)}
+            yield from list_unselected([templates[key] for key in found], added, continue_planned_engines(updates[1]))
 
     def compare(self, context: RunContext, earlier: PlannedCommit, later: PlannedCommit, /) -> ComparedInputs:
         totals, reader = earlier.run.plan.totals, _open_reader(context, later)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gitsched.decide.catalog import Catalog
     from gitsched.decide.plan_result import Plan
     from gitsched.model.document import Key
+    from gitsched.model.explanation import NearSelection
     from gitsched.model.observation import Observation, ObservationKey
     from gitsched.model.planned_files import ClusterInfo
     from gitsched.reconcile.run import Fetched, Planned, RunContext
@@ -40,7 +41,7 @@ class PlannedFleet(NamedTuple):
     clusters: Mapping[str, ClusterInfo]
     unready: Mapping[str, str]
     unclaimed: tuple[Key, ...]
-    nearest: Mapping[Key, str]
+    nearest: Mapping[Key, NearSelection]
     observations: Mapping[ObservationKey, Observation]
     current: frozenset[str]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -19,13 +19,14 @@ from gitsched.reconcile.facts.cluster_facts import add_all_facts
 from gitsched.reconcile.facts.facts_branches import find_recorded_facts
 from gitsched.reconcile.output.output_commit import write
 from gitsched.reconcile.pipeline import use_plan
+from gitsched.reconcile.review.unplaced_objects import list_unplaced, list_unselected
 from gitsched.reconcile.run import Facts, Fetched, RunContext, RunResult, StateUpdate, make_result
 from gitsched.reconcile.source.loaded_source import read_source_at
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config
     from gitsched.decide.decisions import DecisionSet
-    from gitsched.model.changes import Move, RetainedWorkload
+    from gitsched.model.changes import Move, RetainedWorkload, UnplacedObject
     from gitsched.model.commit import Commit
     from gitsched.model.variants import TemplateVariants
     from gitsched.reconcile.run import Planned, Written
@@ -88,6 +89,10 @@ class CommitComparer(Protocol):
         """Return the workloads of the plan of the later commit that keep their placement because of scheduling history."""
         ...
 
+    def list_unplaced(self, earlier: PlannedCommit, later: PlannedCommit, /) -> Iterator[UnplacedObject]:
+        """Yield the objects that no cluster gets in the later plan, without those that move and those without a cluster in both."""
+        ...
+
     def list_clusters(self, context: RunContext, planned: PlannedCommit, /) -> set[str]:
         """Return the names of the clusters with a directory, without those that retire."""
         ...
@@ -107,6 +112,15 @@ class CompleteComparer:
 
     def list_moves(self, earlier: PlannedCommit, later: PlannedCommit, /) -> tuple[Move, ...]:
         return list_moves_between(earlier.run.plan, later.run.plan, later.decisions.templates)
+
+    def list_unplaced(self, earlier: PlannedCommit, later: PlannedCommit, /) -> Iterator[UnplacedObject]:
+        before, after = earlier.run.plan.outcomes, later.run.plan.outcomes
+        if later.run.plan.state_counts.get("pending"):
+            yield from list_unplaced(after, before, after)
+        known, templates = set(earlier.decisions.list_unclaimed()), later.decisions.catalog.templates
+        new = [templates[key] for key in later.decisions.list_unclaimed() if key not in known and key not in before]
+        added = {one.key for one in new} - earlier.decisions.catalog.templates.keys()
+        yield from list_unselected(new, added, later.decisions.engines)
 
     def compare(self, _context: RunContext, earlier: PlannedCommit, later: PlannedCommit, /) -> ComparedInputs:
         before, after = earlier.decisions.input, later.decisions.input

@@ -11,7 +11,7 @@ from gitsched.decide.recorded_decisions import compare_recorded
 from gitsched.diff.causes import find_causes
 from gitsched.diff.plans import FileChange, compute_plan_digest, list_delivered
 from gitsched.git import Repository
-from gitsched.model.changes import Move, RecordChange, RetainedWorkload
+from gitsched.model.changes import Move, RecordChange, RetainedWorkload, UnplacedObject
 from gitsched.model.commit import Commit
 from gitsched.model.fault import make_fault_finding
 from gitsched.model.finding import Finding, format_count
@@ -22,15 +22,17 @@ from gitsched.reconcile.incremental.incremental_comparer import IncrementalCompa
 from gitsched.reconcile.incremental.state_plan import try_with_state
 from gitsched.reconcile.output.manifest_changes import describe_manifest_changes, find_manifest_changes
 from gitsched.reconcile.pipeline import rewrite_output
+from gitsched.reconcile.review.changed_lines import ChangedLines, locate_images
 from gitsched.reconcile.review.compared_plans import CommitComparer, ComparedInputs, CompleteComparer, PlannedCommit
 from gitsched.reconcile.run import Fetched, RunContext, RunResult, make_review, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_causes
 from gitsched.render.output_files import CLUSTERS, escape_segment
 from gitsched.render.run_metadata import RunMetadata
-from gitsched.report.review import ComparisonBase, OutputComparison, Review
+from gitsched.report.review import ComparisonBase, DeliveryChanges, OutputComparison, Review
 
 if TYPE_CHECKING:
+    from gitsched.decide.plan_result import Plan
     from gitsched.report.page import FleetView
 
 _NO_DOCUMENT_CHANGED = "no document changed: a deadline passed, or an observed value changed"
@@ -114,12 +116,13 @@ def _compare_with_output(context: RunContext, fetched: Fetched, comparer: Commit
     if record is not None and record.source and context.source.fetch_commit(record.source):
         earlier = context.source.repository.commit(record.source)
     moves, records, changes, search = run.plan.moves, run.record_changes, None, _Search()
+    lines = _read_lines(context.source.repository, earlier, fetched.source)
     if earlier is not None:
         since = earlier
         changes = search.attempt(lambda: comparer.compare_with_recorded(context, fetched, since, later), None)
     if changes is not None:
         found = changes
-        moves, records = search.attempt(lambda: _add_causes(context, moves, records, found), (moves, records))
+        moves, records = search.attempt(lambda: _add_causes(context, moves, records, found, lines), (moves, records))
     retained: tuple[RetainedWorkload, ...] = ()
     if earlier is not None and changes is not None:
         since, found = earlier, changes
@@ -138,10 +141,10 @@ def _compare_with_output(context: RunContext, fetched: Fetched, comparer: Commit
             moves=moves,
             comparison=OutputComparison(
                 digest=compute_plan_digest(moves, files, records),
-                delivery=describe_manifest_changes(context, fetched, fetched.output_tree, files, run.plan),
+                delivery=_describe_delivery(context, fetched, fetched.output_tree, files, run.plan, lines),
                 added_clusters=sorted(name for name in clusters if escape_segment(name) not in directories) if directories else (),
                 removed_clusters=sorted(retiring - (record.retiring.keys() if record else set())),
-                changed_paths=_list_changed_paths(context.source.repository, earlier, fetched.source),
+                changed_paths=lines.paths,
                 notes=(run.rewrite,) if run.rewrite else (),
             ),
             retained=retained,
@@ -186,7 +189,7 @@ def _compare_with_base(
     before, run, repository = earlier.run, later.run, source.repository
     if before.plan.moves:
         notes.append(_OUTPUT_LAG.format(base=name, moves=format_count(len(before.plan.moves), "more workload")))
-    search = _Search()
+    search, lines = _Search(), _read_lines(repository, base, planned)
     moves = comparer.list_moves(earlier, later)
     records = compare_recorded(before.plan.recorded, run.plan.recorded)
     changes = search.attempt(lambda: comparer.compare(context, earlier, later), None)
@@ -194,7 +197,9 @@ def _compare_with_base(
     if changes is not None:
         found = changes
         retained = search.attempt(lambda: comparer.list_retained(context, found, base, planned, later), ())
-        moves, records = search.attempt(lambda: _add_causes(context, moves, records, found), (moves, records))
+        moves, records = search.attempt(lambda: _add_causes(context, moves, records, found, lines), (moves, records))
+    nothing: tuple[UnplacedObject, ...] = ()
+    unplaced = search.attempt(lambda: _list_unplaced(context, comparer, earlier, later), nothing)
     files = find_manifest_changes(fetched.output.repository, fetched.prefix, before.tree, run.tree, run.source)
     clusters = [comparer.list_clusters(context, planned) for planned in (earlier, later)]
     return PlanComparison(
@@ -202,16 +207,23 @@ def _compare_with_base(
             source_name="" if settings.worktree else revision,
             changed=before.tree != run.tree,
             base=ComparisonBase(
-                base.oid, name, planned is not head, before.plan.state_counts, before.plan.findings, before.plan.unclaimed
+                base.oid,
+                name,
+                planned is not head,
+                before.plan.state_counts,
+                before.plan.findings,
+                before.plan.unclaimed,
+                before.plan.totals.held,
             ),
             moves=moves,
             comparison=OutputComparison(
                 digest=compute_plan_digest(moves, files, records),
-                delivery=describe_manifest_changes(context, fetched, before.tree, files, run.plan),
+                delivery=_describe_delivery(context, fetched, before.tree, files, run.plan, lines),
                 added_clusters=sorted(clusters[1] - clusters[0]),
                 removed_clusters=sorted(clusters[0] - clusters[1]),
-                changed_paths=_list_changed_paths(repository, base, planned),
+                changed_paths=lines.paths,
                 notes=(*filter(None, (run.rewrite,)), *notes),
+                unplaced=unplaced,
             ),
             retained=retained,
             record_changes=records,
@@ -248,11 +260,13 @@ def _add_causes(
     moves: tuple[Move, ...],
     records: tuple[RecordChange, ...],
     inputs: ComparedInputs,
+    lines: ChangedLines,
 ) -> tuple[tuple[Move, ...], tuple[RecordChange, ...]]:
     """Return moves and changed recorded decisions with their causes and the locations of these."""
     if not (moves or records):
         return moves, records
-    found = find_causes(moves, records, inputs.changes, inputs.policy_names, inputs.read_decided(), context.settings.progress)
+    names, decided = inputs.policy_names, inputs.read_decided()
+    found = find_causes(moves, records, inputs.changes, names, decided, context.settings.progress, lines.find_built)
     locations = RuleLocations(context.source.repository)
     return (
         tuple(move._replace(causes=locate_causes(move.causes, locations)) for move in found.moves),
@@ -269,8 +283,24 @@ def _list_cluster_directories(fetched: Fetched) -> set[str]:
     return set(repository.list_directory(tree, f"{fetched.prefix}{CLUSTERS}")) if tree else set()
 
 
-def _list_changed_paths(repository: Repository, earlier: Commit | None, later: Commit) -> frozenset[str]:
-    return frozenset(repository.changed_paths(earlier.tree if earlier else None, later.tree))
+def _list_unplaced(
+    context: RunContext, comparer: CommitComparer, earlier: PlannedCommit, later: PlannedCommit
+) -> tuple[UnplacedObject, ...]:
+    """Return the objects that no cluster gets because of the change, each with the line of the field that is to blame."""
+    locations = RuleLocations(context.source.repository)
+    return tuple(one._replace(cause=locate_causes([one.cause], locations)[0]) for one in comparer.list_unplaced(earlier, later))
+
+
+def _describe_delivery(
+    context: RunContext, fetched: Fetched, before: str | None, files: tuple[FileChange, ...], plan: Plan, lines: ChangedLines
+) -> DeliveryChanges:
+    found = describe_manifest_changes(context, fetched, before, files, plan)
+    return found._replace(images=locate_images(found.images, lines)) if found.images else found
+
+
+def _read_lines(repository: Repository, earlier: Commit | None, later: Commit) -> ChangedLines:
+    trees = earlier.tree if earlier else None, later.tree
+    return ChangedLines(repository, *trees, frozenset(repository.changed_paths(*trees)))
 
 
 def _read_state_counts(record: RunMetadata) -> Mapping[str, int]:

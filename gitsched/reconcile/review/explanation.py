@@ -162,8 +162,9 @@ def _describe_undecided(key: Key) -> str:
 def _explain_unselected(decisions: DecisionSet, template: Document) -> Explanation:
     """Explain an object that no policy selects."""
     key, origin = template.key, template.origin
-    nearest = list_near_selections(decisions, [key]).get(key, "")
-    return Explanation(str(key), location=f"{origin.path}:{origin.line}" if origin else "", policy_reason=nearest)
+    nearest = list_near_selections(decisions, [key]).get(key)
+    reason = nearest.text if nearest is not None else ""
+    return Explanation(str(key), location=f"{origin.path}:{origin.line}" if origin else "", policy_reason=reason)
 
 
 def _explain(

@@ -63,7 +63,7 @@ def make_fleet_status(context: RunContext, fetched: Fetched, fleet: PlannedFleet
         plan.rollouts,
         workloads,
         fleet.unclaimed,
-        fleet.nearest,
+        {key: near.text for key, near in fleet.nearest.items()},
         describe_rewrite(fetched),
         len(rate.waiting),
         add_duration(rate.start, period) if rate.waiting and rate.start is not None else None,

@@ -164,4 +164,4 @@ def test_the_policy_that_nearly_selects_an_object(selector: Body, thing: Body, e
     metadata = {"name": "web", "namespace": "shop", "labels": {"app": "web"}, **thing}
     decisions = gitsched.schedule([policy, {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata}]).decisions
     near = list_near_selections(decisions, decisions.list_unclaimed())
-    assert list(near.values()) == ([f"PropagationPolicy/shop/web selects {expected}"] if expected else [])
+    assert [one.text for one in near.values()] == ([f"PropagationPolicy/shop/web selects {expected}"] if expected else [])

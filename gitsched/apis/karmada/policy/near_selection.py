@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, ResourceSelector, parse_resource_selector
 from gitsched.model.document import Document, Key, read_labels
+from gitsched.model.explanation import NearSelection
 from gitsched.model.known_values import find_near
 
 if TYPE_CHECKING:
@@ -14,11 +15,11 @@ if TYPE_CHECKING:
 
 _MAX_RULES = 200
 """Selectors of one kind with which an object is compared."""
-_MAX_LOOKUPS = 200
-"""Objects whose name is compared with those in selectors."""
+_MAX_LOOKUPS = 2_000
+"""Names, namespaces and labels of objects that are compared with those in selectors."""
 
 
-def describe_near_selections(state: KarmadaState, templates: Iterable[Document]) -> Mapping[Key, str]:
+def describe_near_selections(state: KarmadaState, templates: Iterable[Document]) -> Mapping[Key, NearSelection]:
     """Return for each object that a policy nearly selects which policy and why it does not."""
     return NearSelections(state.policies.policies.values()).describe_all(list(templates))
 
@@ -35,21 +36,24 @@ class NearSelections:
                 if len(rules) < _MAX_RULES:
                     rules.append((policy, selector))
 
-    def describe_all(self, templates: Iterable[Document]) -> Mapping[Key, str]:
+    def describe_all(self, templates: Iterable[Document]) -> Mapping[Key, NearSelection]:
         """Return for each object that a policy nearly selects what the policy selects, and what the object has instead."""
         found = ((template.key, self._describe(template)) for template in templates)
-        return {key: text for key, text in found if text}
+        return {key: near for key, near in found if near is not None}
 
-    def _describe(self, template: Document) -> str:
+    def _describe(self, template: Document) -> NearSelection | None:
         candidates = sorted(
-            (rank, policy.key, text)
+            (rank, policy.key, text, pointer)
             for policy, selector in self._rules.get(template.key.kind, ())
-            for rank, text in self._compare(policy, selector, template)
+            for rank, text, pointer in self._compare(policy, selector, template)
         )
-        return next((f"{policy.title} selects {text}" for _, policy, text in candidates), "")
+        return next((NearSelection(f"{policy.title} selects {text}", pointer) for _, policy, text, pointer in candidates), None)
 
-    def _compare(self, policy: PropagationPolicy, selector: ResourceSelector, template: Document) -> Iterator[tuple[int, str]]:
-        """Yield the only difference between a selector and an object, with its rank: a namespace before a version, labels and a name."""
+    def _compare(
+        self, policy: PropagationPolicy, selector: ResourceSelector, template: Document
+    ) -> Iterator[tuple[int, str, tuple[str, ...]]]:
+        """Yield the only difference between a selector and an object, with its rank and the field of the object. First are a label or a
+        namespace that may be misspelt, then a version, another namespace and other labels, at last a name."""
         key, labels = template.key, read_labels(template.body)
         kind = f"{key.kind} {selector.name}" if selector.name else key.kind
         namespace = selector.namespace or policy.key.namespace
@@ -60,15 +64,22 @@ class NearSelections:
         if selector.invalid or (in_namespace, same_version, same_name, matches_labels).count(False) != 1:
             return
         if not in_namespace:
-            yield 0, f"{kind} in namespace {namespace}; this one is in {key.namespace}"
+            rank = 0 if self._is_near(key.namespace, [namespace]) else 2
+            yield rank, f"{kind} in namespace {namespace}; this one is in {key.namespace}", ("metadata", "namespace")
         elif not same_version:
-            yield 1, f"{kind} of {selector.api_version}; this one is of {template.api_version}"
+            yield 1, f"{kind} of {selector.api_version}; this one is of {template.api_version}", ("apiVersion",)
         elif not matches_labels and selector.labels is not None:
             missed = next(entry for entry in selector.labels.requirements if not entry.matches(labels))
             values = f" {missed.operator} {', '.join(missed.values)}".rstrip()
             own = f"{missed.key}={labels[missed.key]}" if missed.key in labels else f"no label {missed.key}"
-            yield 2, f"{kind} with {missed.key}{values}; this one has {own}"
-        else:
-            self._lookups += 1
-            if self._lookups <= _MAX_LOOKUPS and find_near(key.name, [selector.name]):
-                yield 3, f"{kind}; this one is {key.name}"
+            field = ("metadata", "labels", missed.key) if missed.key in labels else ("metadata", "labels")
+            value = labels.get(missed.key)
+            is_near = self._is_near(missed.key, labels) if value is None else self._is_near(value, missed.values)
+            yield 0 if is_near else 3, f"{kind} with {missed.key}{values}; this one has {own}", field
+        elif self._is_near(key.name, [selector.name]):
+            yield 4, f"{kind}; this one is {key.name}", ("metadata", "name")
+
+    def _is_near(self, text: str, known: Iterable[str]) -> bool:
+        """Return whether a text may be one of the known ones that is misspelt; False after a number of lookups."""
+        self._lookups += 1
+        return self._lookups <= _MAX_LOOKUPS and bool(find_near(text, list(known)))

@@ -1,0 +1,48 @@
+"""Objects that no cluster gets because of the compared change: a workload for which no cluster fits, and what no policy selects."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from gitsched.apis.policy_api import PolicyEngine
+from gitsched.decide.workload_explanation import describe_near_selections
+from gitsched.model.changes import Cause, UnplacedObject
+from gitsched.model.document import Document, Key, workload_sort_key
+from gitsched.model.finding import FieldOrigin, locate_document
+from gitsched.model.scheduling import Outcome
+
+MAX_DESCRIBED = 200
+"""The number of objects that are compared with the selectors of policies."""
+_NAMESPACE = ("", "Namespace")
+"""A kind that clusters get without a policy: with what they need it for."""
+
+
+def list_unplaced(keys: Iterable[Key], before: Mapping[Key, Outcome], after: Mapping[Key, Outcome]) -> Iterator[UnplacedObject]:
+    """Yield the workloads for which no cluster fits, besides those that had one, and those for which none fitted."""
+    for key in sorted(keys, key=workload_sort_key):
+        outcome, earlier = after.get(key), before.get(key)
+        if outcome is None or outcome.state != "pending" or outcome.replicas == 0:
+            continue
+        if earlier is None or not (earlier.state == "pending" or earlier.replicas_by_cluster):
+            problems = [finding for finding in outcome.findings if finding.severity != "info"]
+            problem = next((one for one in problems if one.code == "unschedulable"), problems[0] if problems else None)
+            message = problem.message if problem is not None else outcome.reason
+            reason = message.partition(": ")[2] or message or "no cluster fits"  # without the name of the workload
+            text = f"{outcome.policy}: {reason}" if outcome.policy and outcome.policy not in reason else reason
+            yield UnplacedObject(key, True, Cause(text, problem.location if problem is not None else None))
+
+
+def list_unselected(
+    documents: Iterable[Document], added: Collection[Key], engines: Iterable[PolicyEngine]
+) -> Iterator[UnplacedObject]:
+    """Yield objects that no policy selects, those first of which a policy selects all but one property. `added` are new in the source."""
+    found = sorted((one for one in documents if one.key[:2] != _NAMESPACE), key=lambda document: workload_sort_key(document.key))
+    nearest = describe_near_selections(engines, found[:MAX_DESCRIBED]) if found else {}
+    for document in sorted(found, key=lambda document: document.key not in nearest):
+        near, location = nearest.get(document.key), locate_document(document)
+        if near is None:
+            text = "added to the source" if document.key in added else "no longer selected by a policy"
+            yield UnplacedObject(document.key, False, Cause(text, location))
+        else:
+            field = FieldOrigin(document.origin, near.field) if document.origin is not None else None
+            yield UnplacedObject(document.key, False, Cause(near.text, location, field))
