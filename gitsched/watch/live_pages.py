@@ -5,18 +5,22 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 from typing import NamedTuple
 
+from gitsched.forge.web_links import find_web_links
 from gitsched.git import Repository
+from gitsched.git.urls import identify_repository, is_url
 from gitsched.model.errors import GitschedError
 from gitsched.model.fault import describe_fault
+from gitsched.model.fleet_status import LastReport
 from gitsched.model.history import HistoryFilter
 from gitsched.model.time import format_time
 from gitsched.reconcile import RunResult
-from gitsched.reconcile.incremental.planned_clusters import changes_clusters, read_planned_clusters
+from gitsched.reconcile.incremental.planned_clusters import changes_clusters, read_applied, read_planned_clusters
 from gitsched.reconcile.output.history_records import HistoryBranch
 from gitsched.reconcile.output.output_history import OutputHistory
 from gitsched.report.page import FleetView, write_page
@@ -47,13 +51,14 @@ class _Location(NamedTuple):
 
 
 class _State(NamedTuple):
-    """The result of the last run that had one, and its version, which changes when a page does."""
+    """The result of the last run that had one, and its version, which changes when a page does. `changed` is the last one with moves."""
 
     version: str
     location: _Location
     review: Review
     fleet: FleetView
     fleet_digest: str
+    changed: Review | None = None
 
 
 class _Rendered(NamedTuple):
@@ -67,27 +72,31 @@ class _Rendered(NamedTuple):
 class LivePages:
     """Answers GET with the pages, rendered when they are requested, and sends an event when they change.
 
-    `source` is the Git directory of the source. With `local_only`, requests need the name of this machine as their host: a page of another
-    site whose name leads to this machine (DNS rebinding) cannot read them.
+    `source` is the Git directory of the source, and `url` where it is, None for a local one. With `local_only`, requests need the name of
+    this machine as their host: a page of another site whose name leads to this machine (DNS rebinding) cannot read them.
     """
 
-    def __init__(self, source: Callable[[], str], *, local_only: bool) -> None:
+    def __init__(self, source: Callable[[], str], *, local_only: bool, url: str | None = None) -> None:
         self._source, self._local_only = source, local_only
+        self._repository, self._web = identify_repository(url) if url and is_url(url) else "", find_web_links(url)
         self._state: _State | None = None
+        self._ran_at = 0.0
         self._rendered: dict[bytes, _Rendered] = {}
         self._lock = Lock()
         self._executor = ThreadPoolExecutor(1, "pages")
 
     def update(self, run: RunResult, review: Review) -> None:
         """Show the result of a run from now on."""
-        earlier = self._state
+        earlier, self._ran_at = self._state, time.monotonic()
         if earlier is not None and not (review.moves or earlier.review.moves or changes_clusters(run)):
             fleet, fleet_digest = earlier.fleet, earlier.fleet_digest
         else:
             clusters = read_planned_clusters(run, review.moves)
-            fleet = FleetView(clusters.facts, {}, clusters.sites)
+            fleet = FleetView(clusters.facts, {}, clusters.sites, self._web)
             fleet_digest = _digest(fleet)
-        version = _compute_version(review, fleet_digest)
+        reports = read_applied(run, Repository(run.git_directory), fleet.facts)
+        fleet = fleet._replace(reports=reports) if reports != fleet.reports else fleet
+        version = _compute_version(review, fleet_digest, reports)
         if earlier is not None and earlier.version == version and run.update is not None:
             return  # the pages stay the same, so the outcomes need not be read
         # The outcomes of an incremental plan come from a cache file that only the thread of the runs may use.
@@ -96,7 +105,8 @@ class LivePages:
         )
         # The plan itself is not kept: its memory would be occupied while the next one is made.
         location = _Location(run.branch, run.git_directory, run.prefix)
-        self._state = _State(version, location, shown, fleet, fleet_digest)
+        changed = shown if shown.moves or shown.record_changes or earlier is None else earlier.changed
+        self._state = _State(version, location, shown, fleet, fleet_digest, changed)
 
     def close(self) -> None:
         """Stop rendering."""
@@ -110,7 +120,11 @@ class LivePages:
             return HttpResponse(421, b"use localhost or 127.0.0.1 as the host, or start gitsched watch with --pages\n")
         if path == EVENTS_PATH:
             last = _find_header(headers, b"last-event-id").decode("latin-1")
-            return _EventStream(self._read_event, last) if method == b"GET" else HttpResponse(200, b"", "text/event-stream")
+            return (
+                _EventStream(self._read_event, self._read_run, last)
+                if method == b"GET"
+                else HttpResponse(200, b"", "text/event-stream")
+            )
         if self._state is None:
             return HttpResponse(503, b"the first run has not finished\n", headers=(("Retry-After", "5"),))
         known = _find_header(headers, b"if-none-match")
@@ -118,6 +132,13 @@ class LivePages:
         if rendered is not None and rendered.version == self._state.version:
             return _select_response(rendered, known)
         return _PageRequest(self._executor.submit(self._render, path, known))
+
+    def _read_run(self, last: float) -> tuple[float, bytes]:
+        """Return when the last run ended, by the monotonic clock, and the event to send to a client that knows of an earlier one."""
+        ran_at = self._ran_at
+        if ran_at == last:
+            return last, b""
+        return ran_at, f"event: run\ndata: {json.dumps({'age': round(time.monotonic() - ran_at, 1)})}\n\n".encode()
 
     def _read_event(self, last: str) -> tuple[str, bytes]:
         """Return the version of the pages, and the event to send to a client that knows another one."""
@@ -145,7 +166,11 @@ class LivePages:
         return _select_response(rendered, known)
 
     def _write_fleet(self, state: _State) -> str:
-        return write_page(state.review, state.fleet, LiveView(state.version, "fleet"))
+        review, changed = state.review, state.changed
+        if changed is None or changed is review or review.moves or review.record_changes:
+            return write_page(review, state.fleet, LiveView(state.version, "fleet", self._repository))
+        live = LiveView(state.version, "fleet", self._repository, format_time(changed.time))
+        return write_page(review._replace(moves=changed.moves, record_changes=changed.record_changes), state.fleet, live)
 
     def _write_history(self, state: _State) -> str:
         location, head = state.location, state.review.after or state.review.before
@@ -178,18 +203,21 @@ class _EventStream:
 
     content_type = "text/event-stream"
 
-    def __init__(self, read: Callable[[str], tuple[str, bytes]], last: str) -> None:
-        self._read, self._last, self._begun = read, last, False
+    def __init__(
+        self, read: Callable[[str], tuple[str, bytes]], read_run: Callable[[float], tuple[float, bytes]], last: str
+    ) -> None:
+        self._read, self._read_run, self._last, self._ran_at, self._begun = read, read_run, last, 0.0, False
 
     def read(self) -> bytes:
         """Return what is new, b"" if nothing is."""
         self._last, event = self._read(self._last)
+        self._ran_at, ran = self._read_run(self._ran_at)
         begin = b"" if self._begun else b"retry: 5000\n\n"
         self._begun = True
-        return begin + event
+        return begin + event + ran
 
 
-def _compute_version(review: Review, fleet_digest: str) -> str:
+def _compute_version(review: Review, fleet_digest: str, reports: Mapping[str, LastReport]) -> str:
     """Return a digest of what the pages show; equal for the same state in another process."""
     findings = [str(finding) for finding in review.findings]
     parts = (
@@ -202,6 +230,7 @@ def _compute_version(review: Review, fleet_digest: str) -> str:
         review.time,
         findings,
         fleet_digest,
+        sorted(reports.items()),
     )
     return _digest(parts)
 

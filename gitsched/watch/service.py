@@ -52,10 +52,11 @@ class ScoreSettings(NamedTuple):
 
 
 class PageSettings(NamedTuple):
-    """The Git directory of the source, and whether only this machine may read the pages."""
+    """The Git directory of the source, whether only this machine may read the pages, and the URL of the source, None for a local one."""
 
     source: Callable[[], str]
     local_only: bool
+    url: str | None = None
 
 
 class WatchService:
@@ -95,7 +96,7 @@ class WatchService:
         if pages is not None:
             from gitsched.watch.live_pages import LivePages
 
-            self._pages = LivePages(pages.source, local_only=pages.local_only)
+            self._pages = LivePages(pages.source, local_only=pages.local_only, url=pages.url)
         routes = HttpRoutes(self._health, self._metrics, secret=secret, request_run=request_run, scores=endpoint, pages=self._pages)
         self._server = HttpServer(sockets, routes)
 

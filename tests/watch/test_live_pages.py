@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import subprocess
 import time
@@ -11,6 +12,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
+import yaml
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect, sync_playwright
 
@@ -20,7 +22,7 @@ from gitsched.watch import Wakeup, http_server
 from gitsched.watch.health import WatchHealth
 from gitsched.watch.http_routes import HttpRoutes
 from gitsched.watch.http_server import HttpServer, listen
-from gitsched.watch.live_pages import LivePages
+from gitsched.watch.live_pages import LivePages, _PageRequest
 from gitsched.watch.prometheus_metrics import PrometheusMetrics
 from tests.cli.conftest import CLUSTER, POLICY, WORKLOAD
 from tests.local import PATIENCE
@@ -174,6 +176,46 @@ def test_pages_show_the_clusters_of_an_incremental_plan(open_site: Callable[...,
     assert "tier=gold" in shown
 
 
+def test_changes_stay_on_the_page_after_runs_without_any(open_site: Callable[..., Site]) -> None:
+    site = open_site()
+    site.run()
+    site.commit(web=WORKLOAD.replace("replicas: 2", "replicas: 3"))
+    site.run()
+    assert "Changes of the last run</h2>" in site.get("/")[1]
+    site.commit(one=CLUSTER.format(name="one", owner="private, tier: gold"))
+    site.run()
+    text = site.get("/")[1]
+    assert "Changes of the last run that had any, at" in text
+    assert "one 2 → 3" in text
+    assert "tier=gold" in text
+
+
+def test_a_page_shows_what_each_cluster_has_applied(open_site: Callable[..., Site]) -> None:
+    site = open_site()
+    site.run()
+    report = {
+        "apiVersion": "gitsched.io/v1alpha1",
+        "kind": "ClusterReport",
+        "metadata": {"name": "one"},
+        "spec": {"appliedCommit": site.last.after, "health": "Healthy", "since": "2026-03-02T08:30:00Z"},
+    }
+    site.commit(report=yaml.safe_dump(report), web=WORKLOAD.replace("replicas: 2", "replicas: 3"))
+    site.run()
+    assert f"has applied {(site.last.before or '')[:10]}, 1 commit before the last one, Healthy since" in site.get("/")[1]
+
+
+def test_a_page_names_a_source_that_is_a_url(open_site: Callable[..., Site]) -> None:
+    site = open_site()
+    site.run()
+    assert "Source:" not in site.get("/")[1]
+    pages = LivePages(lambda: "", local_only=True, url="https://user@github.com/shop/fleet.git")
+    pages.update(site.last, make_review(site.last))
+    answer = pages.handle(b"GET", b"/", ((b"host", b"localhost"),))
+    assert isinstance(answer, _PageRequest)
+    assert b"Source: github.com/shop/fleet<" in answer.respond().result().body
+    pages.close()
+
+
 def test_other_hosts_are_answered_where_the_operator_wants_it(open_site: Callable[..., Site]) -> None:
     site = open_site(local_only=False)
     site.run()
@@ -191,6 +233,7 @@ def test_events_report_changes_once_and_their_clients_are_limited(
         event = read_until(stream, b"\n\n\r\n").decode() + read_until(stream, b"heartbeat").decode()
         version = event.partition("id: ")[2].partition("\n")[0]
         assert "event: change" in event
+        assert 'event: run\ndata: {"age": ' in event
         with site.open_events(version) as informed:
             assert b"event: change" not in read_until(informed, b"heartbeat")
             assert site.get("/events")[0] == 503
@@ -213,6 +256,7 @@ def test_a_page_in_a_browser_follows_the_fleet(open_site: Callable[..., Site]) -
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.goto(f"http://localhost:{site.port}/")
         expect(page.locator("#live-status")).to_have_text("live")
+        expect(page.locator("#live-age")).to_have_text(re.compile(r"Last run \d+ s ago\."))
         assert Axe().run(page).violations_count == 0
         page.get_by_role("link", name="History").click()
         expect(page.locator(".entry")).to_have_count(1)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.decide.catalog import Catalog
+from gitsched.decide.rollouts.cluster_reports import KnownReports
+from gitsched.model.cluster_report import CLUSTER_REPORT
+from gitsched.reconcile.rollout_input import list_output_commits
 from gitsched.simulate.fleet_topology import TopologyInput, read_topology
 
 if TYPE_CHECKING:
     from gitsched.apis.snapshot import Snapshot
     from gitsched.decide.incremental.plan_state import ClusterRow
     from gitsched.decide.plan_result import Plan
+    from gitsched.git import Repository
     from gitsched.model.changes import Move
+    from gitsched.model.fleet_status import LastReport
     from gitsched.model.fleet_topology import ClusterSite
     from gitsched.model.planned_files import ClusterInfo
     from gitsched.reconcile.run import RunResult, StateUpdate
@@ -23,6 +28,19 @@ class PlannedClusters(NamedTuple):
 
     facts: Mapping[str, ClusterInfo]
     sites: Mapping[str, ClusterSite]
+
+
+def read_applied(run: RunResult, repository: Repository, clusters: Iterable[str]) -> dict[str, LastReport]:
+    """Return the last report of each cluster that has made one: which output commit it has applied. As below for the thread."""
+    if run.update is not None:
+        documents = run.update.incremental.decided.snapshot.documents.get(CLUSTER_REPORT, ())
+    else:
+        documents = run.plan.decisions.catalog.api_documents.get(CLUSTER_REPORT, ())
+    if not (documents or run.plan.observations):
+        return {}
+    reports = KnownReports(documents, run.plan.observations, list_output_commits(repository, run.after or run.before))
+    found = ((name, reports.find_last(name)) for name in clusters)
+    return {name: report for name, report in found if report is not None}
 
 
 def read_planned_clusters(run: RunResult, moves: Sequence[Move]) -> PlannedClusters:

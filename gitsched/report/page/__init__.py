@@ -16,6 +16,7 @@ from markupsafe import Markup
 from gitsched.model.document import Key
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import format_count
+from gitsched.model.fleet_status import LastReport
 from gitsched.model.fleet_topology import ClusterSite
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import Outcome
@@ -33,6 +34,7 @@ from gitsched.report.page.content import (
     build_recorded_row,
     build_retained_row,
     build_summary_row,
+    describe_applied,
     list_alerts,
     list_finding_groups,
     list_move_groups,
@@ -68,13 +70,14 @@ SCRIPTS = ("topology.js", "map.js", "tools.js", "page.js")
 
 
 class FleetView(NamedTuple):
-    """The clusters of the fleet, the explanation of each workload, where the clusters are, if that is known, and the web pages of the
-    source; None without any."""
+    """The clusters of the fleet, the explanation of each workload, where the clusters are, if that is known, the web pages of the source,
+    None without any, and the last report of each cluster about what it has applied."""
 
     facts: Mapping[str, ClusterInfo]
     explanations: Mapping[Key, Explanation]
     sites: Mapping[str, ClusterSite] = {}
     web: WebLinks | None = None
+    reports: Mapping[str, LastReport] = {}
 
 
 def choose_explained(review: Review, clusters: int) -> list[Outcome]:
@@ -94,6 +97,9 @@ def choose_explained(review: Review, clusters: int) -> list[Outcome]:
 def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -> str:
     """Return the page of a plan, or with `live` that of the fleet after a run. Text from documents is escaped: it is no markup."""
     matrix = build_matrix(review.outcomes, review.moves, fleet.facts, fleet.explanations, fleet.sites)
+    for cluster in matrix["clusters"] if fleet.reports else ():
+        report = fleet.reports.get(cluster["name"])
+        cluster["applied"] = describe_applied(report) if report is not None else "has not reported what it has applied"
     places = build_place_rows(matrix["clusters"], review.outcomes, review.moves)
     style, script = read_resource("page.css"), read_script(*SCRIPTS, live=live)
     links = PageLinks(fleet.web, review.source)

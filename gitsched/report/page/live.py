@@ -9,7 +9,10 @@ PAGES = (("./", "fleet", "Fleet"), ("history", "history", "History"))
 
 
 class LiveView(NamedTuple):
-    """The version of a live page, which the events name, and its name in PAGES."""
+    """The version of a live page, which the events name, its name in PAGES, the name of the source repository, "" for a local one, and
+    when the changes were made that it shows, "" if the last run made them."""
 
     version: str
     name: str
+    repository: str = ""
+    changed: str = ""

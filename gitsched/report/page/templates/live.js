@@ -12,9 +12,19 @@
     status.textContent = text;
     status.className = `live ${kind}`;
   };
+  let ranAt = null; // by the clock of this machine
+  const ago = (seconds) => seconds < 90 ? `${seconds} s` : seconds < 5400 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`;
+  const showAge = () => {
+    if (ranAt !== null) document.getElementById("live-age").textContent = `Last run ${ago(Math.max(0, Math.round((Date.now() - ranAt) / 1000)))} ago.`;
+  };
+  setInterval(showAge, 1_000);
   const events = new EventSource("events");
   events.addEventListener("open", () => show("live", "connected"));
   events.addEventListener("error", () => show("not connected, trying again", "waiting"));
+  events.addEventListener("run", (event) => {
+    ranAt = Date.now() - 1000 * JSON.parse(event.data).age;
+    showAge();
+  });
   events.addEventListener("change", (event) => {
     const change = JSON.parse(event.data);
     if (change.version === version) return;

@@ -116,6 +116,7 @@ const makeTopology = ({ make, title, amount, showWorkload, tree, scale, state })
     const box = make("div", null, { class: "inside" });
     const facts = [cluster.zones && `zone ${cluster.zones.join(", ")}`, ...(cluster.resources || []).map(([name, , , text]) => `${name}: ${text}`)].filter(Boolean);
     if (cluster.unavailable) box.append(make("p", `Not available: ${cluster.unavailable}`, { class: "error" }));
+    if (cluster.applied) box.append(make("p", `This cluster ${cluster.applied}.`));
     if (facts.length) box.append(make("p", facts.join(" · "), { class: "soft" }));
     if (cluster.labels.length) box.append(make("p", cluster.labels.join(" · "), { class: "soft" }));
     for (const [kind, heading] of [["arrive", "Arriving"], ["leave", "Leaving"], ["change", "Scaled"], ["keep", "Staying"]]) {
