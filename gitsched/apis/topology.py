@@ -65,6 +65,8 @@ class Topology(NamedTuple):
     level: str = CLUSTER
     replica_paths: Mapping[tuple[str, str], tuple[tuple[str, ...], ...]] = {}
     """Where kinds of workloads have their number of replicas, for simulations that scale them."""
+    add_capacity: Callable[[Body, Mapping[str, int]], Body] | None = None
+    """Return the document of a cluster that has more of some resources, as schedulers count them; None if it cannot say what it has."""
 
 
 _cluster_kinds: set[tuple[str, str]] = set()

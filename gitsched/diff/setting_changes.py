@@ -59,6 +59,11 @@ _EFFECTS: Final[Mapping[str, _Effect]] = {
         f"It is the namespace of the ClusterProfiles that placements/ names. {_AT_ONCE}", sensitive=False
     ),
     "delivery": _Effect(f"It decides how Flux and Argo CD of every cluster fetch and apply Bundles. {_AT_ONCE}"),
+    "reserve": _Effect(
+        "It decides after which losses a plan fails because replicas have no place. A plan checks the reserves of both of its sides, so "
+        "one that is removed does not count from the next change on.",
+        sensitive=False,
+    ),
     "guard": _Effect(f"It decides which changes the guard withholds. {_GUARD}", sensitive=False),
 }
 """What a change of a member, or of one below it, does."""

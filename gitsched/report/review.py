@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from gitsched.model.document import Key
     from gitsched.model.finding import Finding
     from gitsched.model.holds import HeldPlacement
+    from gitsched.model.reserve import ReserveCheck
     from gitsched.model.rollouts import RolloutStatus
     from gitsched.model.scheduling import Outcome, RecordedDecision, RecordTarget
     from gitsched.model.simulation import Resilience, ResilienceChange
@@ -71,7 +72,8 @@ class OutputComparison(NamedTuple):
 
     `digest` identifies the changes (see `compute_digest`), "" if not computed. `added_clusters` and `removed_clusters` are differences of
     the fleet, `changed_paths` the source files that differ. `notes` explain how the comparison was made. `unplaced` are the objects that
-    no cluster gets, without those that move and those of which the base says the same; only against a base commit.
+    no cluster gets, without those that move and those of which the base says the same; only against a base commit. `reserve` is what
+    workloads lack after losses, None without a reserve.
     """
 
     digest: str = ""
@@ -81,6 +83,7 @@ class OutputComparison(NamedTuple):
     changed_paths: frozenset[str] = frozenset()
     notes: Sequence[str] = ()
     unplaced: Sequence[UnplacedObject] = ()
+    reserve: ReserveCheck | None = None
 
 
 class Review(NamedTuple):

@@ -10,6 +10,7 @@ from gitsched.apis.gitsched.config_section import ConfigSection, SettingError, S
 from gitsched.apis.gitsched.delivery_config import parse_delivery
 from gitsched.apis.gitsched.guard_config import GuardConfig, check_guard, parse_guard
 from gitsched.apis.gitsched.output_config import OutputConfig, parse_output
+from gitsched.apis.gitsched.reserve_config import ReserveConfig, parse_reserve
 from gitsched.apis.gitsched.source_config import SourceConfig, parse_source
 from gitsched.model.delivery import DeliveryConfig
 from gitsched.model.document import Body, parse_api_group
@@ -84,6 +85,7 @@ class Config(NamedTuple):
     kinds: tuple[KindScope, ...] = ()
     assumed: tuple[AssumedObject, ...] = ()
     guard: GuardConfig = GuardConfig()
+    reserve: ReserveConfig = ReserveConfig()
     observations: ObservationConfig = ObservationConfig()
     notifications: tuple[Mapping[str, Any], ...] = ()
     follow_targets: bool = False
@@ -130,6 +132,7 @@ def parse_config(spec: Mapping[str, Any], *, upstream: bool = False) -> Config:
         kinds=tuple(_parse_kind(entry) for entry in root.list_sections("kinds")),
         assumed=tuple(_parse_assumed(entry) for entry in root.list_sections("assumed")),
         guard=parse_guard(root.get_section("guard"), upstream),
+        reserve=parse_reserve(root.get_section("reserve")),
         observations=_parse_observations(root.get_section("observations")),
         notifications=tuple(entry.values for entry in root.list_sections("notifications")),
         follow_targets=root.get_bool("followTargets", False),

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Literal, NamedTuple
 
 from gitsched.apis.gitsched.bundle import EVERY_CLUSTER, ClusterMetadata, ClusterRule, normalize_path, parse_cluster_rule
-from gitsched.model.document import Body, as_object, get_field, list_objects
+from gitsched.model.document import Body, as_object, get_field, get_text, list_objects
 from gitsched.model.finding import Issue, Location, Pointer
 from gitsched.model.labels import parse_selector
 from gitsched.model.quantity import Quantity, parse_quantity
@@ -32,7 +32,7 @@ class TenantLimits(NamedTuple):
 
 class Tenant(NamedTuple):
     """A Tenant in force. `location` is where it is defined, `fields` are line and column of its fields by their dotted path, and `closed`
-    says why nothing is allowed, or is "".
+    says why nothing is allowed, or is "". `reserve` is the loss that its workloads have to survive, one of RESERVE_LOSSES, "" for none.
 
     `kinds` are the namespaced kinds that are allowed, None for all but those that make a delivery tool deliver; `denied_kinds` are
     exceptions from these.
@@ -50,6 +50,7 @@ class Tenant(NamedTuple):
     reads: tuple[str, ...] = ()
     precedence: int = 0
     priority_classes: tuple[str, ...] = ()
+    reserve: str = ""
     location: Location | None = None
     closed: str = ""
     fields: Mapping[str, tuple[int, int]] = {}
@@ -142,6 +143,7 @@ def parse_tenant(body: Body, location: Location | None = None) -> Tenant:
         tuple(dict.fromkeys(map(normalize_path, _read_texts(spec.get("reads"))))),
         precedence if type(precedence) is int else 0,
         _read_texts(spec.get("priorityClasses")),
+        get_text(as_object(spec.get("reserve")), "lose"),
         location,
     )
 

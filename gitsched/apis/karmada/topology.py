@@ -6,6 +6,7 @@ divided replicas stays short of replicas when the document is removed or the clu
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
@@ -14,6 +15,7 @@ from gitsched.apis.karmada.names import CLUSTER, CLUSTER_GROUP
 from gitsched.apis.topology import ClusterLocation, MaintenanceTaints, Topology, add_taint, copy_as, mark_deleted, set_condition
 from gitsched.model.cluster_facts import Readiness
 from gitsched.model.document import Body, Document, as_object, get_field, get_text, list_texts
+from gitsched.model.quantity import Quantity, get_unit, parse_quantity
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE
 from gitsched.model.time import format_time
 
@@ -54,6 +56,18 @@ def _read_readiness(body: Body) -> Readiness | None:
 
 
 _TAINTS = MaintenanceTaints(NO_EXECUTE, NO_SCHEDULE, frozenset(("cluster.karmada.io/not-ready", "cluster.karmada.io/unreachable")))
+
+
+def _add_capacity(body: Body, amounts: Mapping[str, int]) -> Body:
+    """Return a Cluster with more in status.resourceSummary.allocatable."""
+    summary = as_object(get_field(body, "status", "resourceSummary"))
+    allocatable = dict(as_object(summary.get("allocatable")))
+    for name, amount in amounts.items():
+        found = parse_quantity(allocatable.get(name)) or Quantity(0)
+        allocatable[name] = str(Quantity(found.nano + amount * get_unit(name), found.binary))
+    return {**body, "status": {**as_object(body.get("status")), "resourceSummary": {**summary, "allocatable": allocatable}}}
+
+
 TOPOLOGY = Topology(
     CLUSTER_GROUP,
     CLUSTER,
@@ -64,4 +78,5 @@ TOPOLOGY = Topology(
     _copy_cluster,
     _read_readiness,
     _TAINTS,
+    add_capacity=_add_capacity,
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gitsched.apis.registered import Registered
 from gitsched.cli import exit_codes, formats, output, reports, saved_plan, scenario_options
 from gitsched.cli.commands.reconciliation import group_options
 from gitsched.cli.worktree import NOT_PLANNED, note_uncommitted
@@ -21,6 +22,8 @@ from gitsched.report.text import write_plan
 
 if TYPE_CHECKING:
     from gitsched.report.review import Review
+
+_SERIALIZE_RESERVE = Registered("gitsched.report.reserve", "serialize_reserve")
 
 
 def _check_shown(form: str, *options: object) -> None:
@@ -94,9 +97,12 @@ def run(
         return rendered.render(lambda review: write_plan_page(compared, review))
 
     def serialize(review: Review) -> dict[str, Any]:
-        if review.resilience is None:
-            return serialize_review(review)
-        return {**serialize_review(review), "resilience": serialize_losses(review.resilience)}
+        found = serialize_review(review)
+        if review.resilience is not None:
+            found["resilience"] = serialize_losses(review.resilience)
+        if review.comparison.reserve is not None:
+            found["reserve"] = _SERIALIZE_RESERVE(review.comparison.reserve)
+        return found
 
     if form == "markdown":
         formats.show_text(markdown())

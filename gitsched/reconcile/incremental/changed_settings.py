@@ -24,7 +24,7 @@ def read_changed_settings(before: SourceFile, after: SourceFile, totals: Totals)
     if old == new:
         return ChangedSettings(totals.config, old_document, new_document)
     changed = {name for name in old._fields if getattr(old, name) != getattr(new, name)}
-    if not changed <= {"assumed", "guard", "kinds", "output"} or totals.held:
+    if not changed <= {"assumed", "guard", "kinds", "output", "reserve"} or totals.held:
         return None
     if new.guard.hold_stateful != old.guard.hold_stateful:
         return None

@@ -10,6 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.capabilities import ReferenceReading
+from gitsched.apis.gitsched.reserve_config import requires_reserve
 from gitsched.apis.policy_api import PolicyEngine
 from gitsched.apis.snapshot import Snapshot
 from gitsched.decide.catalog import Catalog
@@ -66,6 +67,9 @@ class IncrementalComparer:
         found = plan_commit(context, fetched, planned)
         if found.update is None:
             raise NeedsCompletePlan("a bug shows on a document")
+        configs, recorded = (found.config, fetched.trusted.config), fetched.record.tenants if fetched.record is not None else ()
+        if requires_reserve((config.reserve for config in configs), (*found.tenants, *recorded)):
+            raise NeedsCompletePlan("a reserve is about losses that may concern any workload")
         self._clusters |= {*update.incremental.changes.clusters, *found.run.plan.retiring, *update.cache.header.totals.retiring}
         return found
 

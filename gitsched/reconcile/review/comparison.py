@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from gitsched.apis.gitsched.reserve_config import requires_reserve
+from gitsched.apis.registered import Registered
 from gitsched.decide.garbage_collection import gc_paused
 from gitsched.decide.recorded_decisions import compare_recorded
 from gitsched.diff.causes import find_causes
@@ -33,6 +35,7 @@ from gitsched.report.review import ComparisonBase, DeliveryChanges, OutputCompar
 
 if TYPE_CHECKING:
     from gitsched.decide.plan_result import Plan
+    from gitsched.model.reserve import ReserveCheck
     from gitsched.report.page import FleetView
 
 _NO_DOCUMENT_CHANGED = "no document changed: a deadline passed, or an observed value changed"
@@ -41,6 +44,10 @@ _MERGE_CONFLICT = (
     "{head} is planned as it is, so the newer changes of {base} appear reversed."
 )
 _OUTPUT_LAG = "The output branch is not up to date with {base}: {moves} will move. This comparison does not include them."
+
+_CHECK_RESERVES = Registered("gitsched.reconcile.review.reserve_check", "check_plan")
+_CAUSES_SEARCHED = "the causes of moves were searched: the moves are right"
+_RESERVES_CHECKED = "reserves were checked, and they are not: the moves are right"
 
 T = TypeVar("T")
 
@@ -95,9 +102,28 @@ def compare_plans(
 
         comparison = None if complete else _compare_incrementally(compare)
         if comparison is None:
-            comparison = compare(CompleteComparer())
+            comparison = _check_reserves(compare(CompleteComparer()))
     context.caches.save()
     return comparison
+
+
+def _check_reserves(compared: PlanComparison) -> PlanComparison:
+    """Return a comparison of complete plans with what workloads lack after the losses that reserves are for."""
+    found, fetched = (compared.later, *filter(None, [compared.earlier])), compared.later.fetched
+    recorded = fetched.record.tenants if fetched.record is not None else ()
+    tenants = (*recorded, *(body for side in found for body in side.tenants))
+    if not requires_reserve((config.reserve for config in (*(side.config for side in found), fetched.trusted.config)), tenants):
+        return compared
+    search, review = _Search(), compared.review
+    nothing: tuple[ReserveCheck | None, tuple[Finding, ...]] = None, ()
+    checked = search.attempt(
+        lambda: _CHECK_RESERVES(compared.context, compared.earlier, compared.later), nothing, _RESERVES_CHECKED
+    )
+    return compared._replace(
+        review=review._replace(
+            comparison=review.comparison._replace(reserve=checked[0]), findings=(*review.findings, *checked[1], *search.faults)
+        )
+    )
 
 
 def _compare_incrementally(compare: Callable[[CommitComparer], PlanComparison]) -> PlanComparison | None:
@@ -244,14 +270,14 @@ class _Search:
     def __init__(self) -> None:
         self.faults: list[Finding] = []
 
-    def attempt(self, work: Callable[[], T], otherwise: T) -> T:
+    def attempt(self, work: Callable[[], T], otherwise: T, during: str = _CAUSES_SEARCHED) -> T:
         """Return what `work` returns; `otherwise` if a bug shows in it."""
         try:
             return work()
         except Exception as error:
             if not is_bug(error):
                 raise
-            self.faults.append(make_fault_finding(error, "the causes of moves were searched: the moves are right"))
+            self.faults.append(make_fault_finding(error, during))
             return otherwise
 
 

@@ -96,13 +96,13 @@ def _list_sensitive(context: RunContext, fetched: Fetched, changes: Iterable[Set
         if change.sensitive:
             groups.setdefault(change.effect, []).append(change)
     for effect, group in groups.items():
-        field = _find_field(context, fetched, group[0].change.path)
+        field = find_field(context, fetched, group[0].change.path)
         message = f"{'; '.join(change.text for change in group)}. {effect}"
         yield Finding("warning", "sensitive-setting", message, _TOP, None, field, is_change=True)
 
 
-def _find_field(context: RunContext, fetched: Fetched, path: str) -> FieldOrigin | None:
-    """Return where a member of gitsched.yaml is; None without a valid file."""
+def find_field(context: RunContext, fetched: Fetched, path: str) -> FieldOrigin | None:
+    """Return where a member of gitsched.yaml is, or the nearest one around it; None without a valid file."""
     repository = context.source.repository
     document = read_config_document(repository, fetched.source.tree, context.caches.files)
     entry = repository.find_entry(fetched.source.tree, FILE)
@@ -135,7 +135,7 @@ def _list_ignored(context: RunContext, fetched: Fetched, config: Config, *, refu
     place = fetched.prefix.rstrip("/")
 
     def report(code: str, member: str, message: str) -> Finding:
-        return Finding("warning", code, message, _TOP, None, _find_field(context, fetched, member))
+        return Finding("warning", code, message, _TOP, None, find_field(context, fetched, member))
 
     def report_unconfirmed(member: str, value: str, instead: str, option: str) -> Finding:
         cure = _say_how_to_confirm(option, member, value)
