@@ -28,4 +28,5 @@ def write_plan_page(compared: PlanComparison, review: Review) -> str:
 
 def write_history(history: OutputHistory, entries: Sequence[HistoryEntry], notes: Sequence[str]) -> str:
     """Return the page of a part of the history."""
-    return write_history_page(HistoryPage(history.branch, history.head, entries, notes, history.next, history.end))
+    web = find_web_links(history.find_source_url())
+    return write_history_page(HistoryPage(history.branch, history.head, entries, notes, history.next, history.end, web))

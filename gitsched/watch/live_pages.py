@@ -181,7 +181,7 @@ class LivePages:
         output = HistoryBranch(location.branch, Repository(location.git_directory), head, location.prefix)
         history = OutputHistory(output, Repository(self._source()), HistoryFilter())
         entries = list(history.read_entries(HISTORY_ENTRIES))
-        return write_history_page(HistoryPage(location.branch, head, entries, (), history.next, history.end), live)
+        return write_history_page(HistoryPage(location.branch, head, entries, (), history.next, history.end, self._web), live)
 
 
 class _PageRequest:

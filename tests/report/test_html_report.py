@@ -6,7 +6,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 
@@ -306,6 +306,31 @@ def test_markup_in_commits_is_shown_as_text_on_the_timeline(show: Open) -> None:
     assert page.locator("main").inner_text().count(EVIL) > 5
     page.get_by_label("Cluster").fill("not there")
     assert page.locator("#history-count").inner_text() == "0 commits, 0 moves"
+
+
+def test_the_timeline_has_a_time_axis_and_links_to_commits_and_pull_requests(browser: Browser, tmp_path: Path) -> None:
+    source = SourceChange("beef" * 10, "Move the shop (#12)", "Ann")
+    entries = [
+        HistoryEntry(
+            f"{number}" * 40, NOW + timedelta(hours=number * number), "gitsched <g@x>", f"change {number}", "source", source=source
+        )
+        for number in (4, 2, 0)
+    ]
+    web = find_web_links("https://github.com/shop/fleet")
+    (tmp_path / "page.html").write_text(write_history_page(HistoryPage("placements", "c0ffee", entries, web=web)))
+    page = browser.new_page(viewport={"width": 400, "height": 900}, color_scheme="dark", bypass_csp=True)
+    page.goto((tmp_path / "page.html").as_uri())
+    marks = page.locator(".axis a")
+    assert [mark.get_attribute("href") for mark in marks.all()] == [f"#commit-{str(number) * 10}" for number in (0, 2, 4)]
+    assert [mark.locator("rect").get_attribute("x") for mark in marks.all()] == ["-3", "247", "997"]
+    links = page.locator(".entry").first.get_by_role("link")
+    assert [link.get_attribute("href") for link in links.all()] == [
+        f"https://github.com/shop/fleet/commit/{'beef' * 10}",
+        "https://github.com/shop/fleet/pull/12",
+    ]
+    found = Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
+    page.close()
 
 
 def test_recorded_decisions_are_shown_with_their_causes(show: Open) -> None:

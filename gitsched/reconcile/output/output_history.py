@@ -13,6 +13,7 @@ from gitsched.git import Repository
 from gitsched.git.history import list_commits_since
 from gitsched.git.output import open_output
 from gitsched.git.ref_log import list_rewinds
+from gitsched.git.remote_refs import find_remote_url
 from gitsched.model.changes import RetainedCopy
 from gitsched.model.commit import Commit
 from gitsched.model.document import Key, as_object
@@ -67,6 +68,10 @@ class OutputHistory:
     def branch(self) -> str:
         """The name of the output branch."""
         return self._output.branch
+
+    def find_source_url(self) -> str | None:
+        """Return the URL of the source, as the clone of it has it; None for a local one."""
+        return find_remote_url(self._source, "origin")
 
     def list_notes(self) -> list[str]:
         """Return when the branch was moved back, as far as this clone knows."""

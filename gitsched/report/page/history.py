@@ -6,13 +6,17 @@ from collections.abc import Collection, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from markupsafe import Markup
+
 from gitsched.model.finding import format_count
 from gitsched.model.history import HistoryEntry, PlacementMove, SourceChange
 from gitsched.model.time import format_time
+from gitsched.model.web_links import WebLinks
 from gitsched.report.history import describe_cause, describe_more_files, describe_reason, describe_source, describe_taint_change
 from gitsched.report.lines import abbreviate_oid, classify_move, escape_unprintable
 from gitsched.report.page import embed_resource, load_template, read_resource, read_script
 from gitsched.report.page.content import build_move_row, build_record_change_row
+from gitsched.report.page.links import PageLinks
 from gitsched.report.page.live import PAGES, LiveView
 
 MOVES_SHOWN = 200
@@ -33,7 +37,8 @@ _COUNTED = (
 
 
 class HistoryPage(NamedTuple):
-    """What the page shows: a branch, its head, entries with the newest first, notes, and where and why the entries end."""
+    """What the page shows: a branch, its head, entries with the newest first, notes, where and why the entries end, and the web pages of
+    the source, None without any."""
 
     branch: str
     head: str
@@ -41,14 +46,15 @@ class HistoryPage(NamedTuple):
     notes: Sequence[str] = ()
     next: str = ""
     end: str = ""
+    web: WebLinks | None = None
 
 
 def write_history_page(history: HistoryPage, live: LiveView | None = None) -> str:
     """Return the page; with `live`, it follows the events of `gitsched watch`. Text from commits is escaped: it is no markup or script."""
     style, script = read_resource("page.css") + read_resource("history.css"), read_script("history.js", live=live)
-    left, rows = ALL_MOVES_SHOWN, []
+    left, rows, links = ALL_MOVES_SHOWN, [], PageLinks(history.web)
     for number, entry in enumerate(history.entries):
-        row = _build_entry(entry, min(MOVES_SHOWN, left), is_open=number < OPEN_ENTRIES)
+        row = _build_entry(entry, min(MOVES_SHOWN, left), links, is_open=number < OPEN_ENTRIES)
         left -= len(row["moves"])
         rows.append(row)
     return load_template("history.html.j2").render(
@@ -56,6 +62,7 @@ def write_history_page(history: HistoryPage, live: LiveView | None = None) -> st
         pages=PAGES,
         branch=escape_unprintable(history.branch),
         head=abbreviate_oid(history.head),
+        axis=_build_axis(history.entries),
         days=[(day, list(entries)) for day, entries in groupby(rows, key=lambda row: row["day"])],
         count=format_count(len(rows), "commit"),
         moves=sum(len(entry.moves) + entry.more_moves for entry in history.entries),
@@ -67,7 +74,43 @@ def write_history_page(history: HistoryPage, live: LiveView | None = None) -> st
     )
 
 
-def _build_entry(entry: HistoryEntry, shown: int, *, is_open: bool) -> dict[str, Any]:
+class AxisMark(NamedTuple):
+    """A commit on the time axis: its position in permille, its id, its kind for the style, and a text about it."""
+
+    position: int
+    id: str
+    kind: str
+    text: str
+
+
+class TimeAxis(NamedTuple):
+    """The commits between the time of the oldest and that of the newest one."""
+
+    start: str
+    end: str
+    marks: list[AxisMark]
+
+
+def _build_axis(entries: Sequence[HistoryEntry]) -> TimeAxis | None:
+    """Return the time axis; None where all commits have the same time."""
+    if not entries:
+        return None
+    start, end = min(entry.time for entry in entries), max(entry.time for entry in entries)
+    if start == end:
+        return None
+    marks = [
+        AxisMark(
+            round(1000 * ((entry.time - start) / (end - start))),
+            abbreviate_oid(entry.commit),
+            "by-hand" if entry.source is None else "moves" if entry.moves or entry.more_moves else "",
+            f"{format_time(entry.time)}: {escape_unprintable(entry.summary)}",
+        )
+        for entry in reversed(entries)
+    ]
+    return TimeAxis(format_time(start), format_time(end), marks)
+
+
+def _build_entry(entry: HistoryEntry, shown: int, links: PageLinks, *, is_open: bool) -> dict[str, Any]:
     counts = [classify_move(found.move) for found in entry.moves]
     badges = [(style, f"{counts.count(kind)} {word}") for kind, style, word in _COUNTED if kind in counts]
     source = entry.source
@@ -84,8 +127,8 @@ def _build_entry(entry: HistoryEntry, shown: int, *, is_open: bool) -> dict[str,
         "cause": escape_unprintable(describe_cause(entry)),
         "author": escape_unprintable(entry.author),
         "by_hand": source is None,
-        "source": _describe_source(source) if source is not None else "",
-        "others": [_describe_source(each) for each in others[:SOURCES_SHOWN]],
+        "source": _describe_source(source, links) if source is not None else "",
+        "others": [_describe_source(each, links) for each in others[:SOURCES_SHOWN]],
         "more_sources": format_count(more_sources, "more source commit") if more_sources else "",
         "files": [escape_unprintable(path) for path in entry.files[:FILES_SHOWN]],
         "more_files": describe_more_files(entry, FILES_SHOWN).strip(),
@@ -99,9 +142,11 @@ def _build_entry(entry: HistoryEntry, shown: int, *, is_open: bool) -> dict[str,
     }
 
 
-def _describe_source(source: SourceChange) -> str:
-    """Return a source commit with the name of its author."""
-    return escape_unprintable(describe_source(source))
+def _describe_source(source: SourceChange, links: PageLinks) -> Markup:
+    """Return a source commit with the name of its author; the address is in the log of the source."""
+    text = escape_unprintable(describe_source(source._replace(author=source.author.partition(" <")[0])))
+    oid, space, rest = text.partition(" ")
+    return links.link_commit(source.commit, oid) + space + links.link_pulls(rest)
 
 
 def _build_move(found: PlacementMove, drained: Collection[str]) -> dict[str, Any]:
