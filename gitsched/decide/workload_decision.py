@@ -13,6 +13,7 @@ from gitsched.apis.snapshot import Snapshot
 from gitsched.decide.controlled_objects import find_controlled
 from gitsched.decide.delivered_replicas import count_delivered
 from gitsched.decide.encrypted import adapt_encrypted
+from gitsched.decide.plain_secrets import find_plain_secret
 from gitsched.decide.relations.remote_destinations import find_delivered_elsewhere
 from gitsched.model.delivery import DELIVERING_KINDS
 from gitsched.model.document import Body, Document, Key
@@ -35,6 +36,7 @@ class WorkloadCheck(NamedTuple):
 
 WORKLOAD_CHECKS: tuple[WorkloadCheck, ...] = (
     WorkloadCheck(lambda document: document.key.kind in DELIVERING_KINDS, find_delivered_elsewhere),
+    WorkloadCheck(lambda document: document.key[:2] == ("", "Secret"), find_plain_secret),
     WorkloadCheck(lambda document: "ownerReferences" in document.body["metadata"], find_controlled),
 )
 """The checks whose findings belong to the workload, in this order."""

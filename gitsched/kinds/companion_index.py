@@ -85,6 +85,15 @@ class CompanionIndex(Generic[E]):
         found.pop(companion, None)
         return list(found)
 
+    def list_selected(self, selection: Selection) -> list[E]:
+        """Return what a selector selects; nothing if that may be more than MAX_TARGETS."""
+        return self._select(selection)
+
+    def is_selection_large(self, selection: Selection) -> bool:
+        """Return whether a selector may select more than MAX_TARGETS objects, so that it counts as one of the whole namespace."""
+        groups = [self._list_candidates(selection, one) for one in selection.selector.requirements if is_positive(one)]
+        return not groups or min(map(_count, groups)) > MAX_TARGETS
+
     def list_workloads(self, companion: E) -> list[E]:
         """Return the objects at the end of a chain of targets: those behind the Services of an Ingress."""
         found: dict[E, None] = {}

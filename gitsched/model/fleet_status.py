@@ -35,7 +35,8 @@ class ClusterStatus(NamedTuple):
     """The status of one cluster. `unready` says why it is not available, or is "". `report` is its last report, None without one.
 
     `behind` counts the later output commits that changed its directory; None without a report about a known commit. `workloads` are those
-    that it has on the output branch, with so many `replicas`. `observed` is when its facts were observed, None without facts.
+    that it has on the output branch, with so many `replicas`. `observed` is when its facts were observed, None without facts, and
+    `is_stale` says that this is too long ago.
     """
 
     name: str
@@ -47,6 +48,7 @@ class ClusterStatus(NamedTuple):
     taints: tuple[ClusterTaint, ...] = ()
     observed: datetime | None = None
     replicas: int = 0
+    is_stale: bool = False
 
     @property
     def is_drained(self) -> bool:
@@ -59,7 +61,7 @@ class ClusterStatus(NamedTuple):
         failed = self.report is not None and self.report.health == "Degraded"
         if self.ready == "Gone":
             return bool(self.workloads)
-        return bool(self.unready) or failed or bool(self.behind) or self.ready == "False"
+        return bool(self.unready) or failed or bool(self.behind) or self.ready == "False" or self.is_stale
 
 
 WorkloadState = Literal["", "held", "withheld", "waiting", "unplaced"]
@@ -148,6 +150,7 @@ class FleetStatus(NamedTuple):
             "not ready": [one for one in self.clusters if one.ready == "False"],
             "not healthy": [one for one in self.clusters if one.report is not None and one.report.health == "Degraded"],
             "behind": [one for one in self.clusters if one.behind],
+            "no longer observed": [one for one in self.clusters if one.is_stale],
         }
         for state, found in groups.items():
             if found:

@@ -114,7 +114,7 @@ def _describe_branch(status: FleetStatus) -> str:
 
 def _make_cluster_row(one: ClusterStatus, now: datetime, *, reported: bool) -> tuple[str, ...]:
     report, observed = one.report, f"{format_age(one.observed, now)} ago" if one.observed is not None else ""
-    taints = [str(taint) for taint in one.taints]
+    taints = [*map(str, one.taints), *(["its facts are stale: check that gitsched collect runs"] if one.is_stale else ())]
     messages = [*(taints if one.is_drained else (one.unready, *taints))]
     if report is None:
         cells = ("-",) * 4 if reported else ("",) * 4
@@ -197,6 +197,7 @@ def serialize_cluster_status(one: ClusterStatus) -> dict[str, Any]:
         "taints": [{"taint": str(each.taint), "evicts": each.evicts, "location": each.location} for each in one.taints],
         "workloads": one.workloads,
         "observedAt": _format_optional(one.observed),
+        "stale": one.is_stale,
         "appliedCommit": report.commit if report else None,
         "health": report.health if report else None,
         "since": _format_optional(report.since if report else None),

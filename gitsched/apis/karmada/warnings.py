@@ -25,6 +25,10 @@ from gitsched.schedule.rejections import list_rejections
 _JOB = ("batch", "Job")
 _KIND_SIMILARITY = 0.85
 _MAX_NAMESPACES = 3
+_EQUAL_SHOWN = 3
+PolicySelectors = Sequence[tuple[PropagationPolicy, list[ResourceSelector]]]
+"""Policies with their selectors."""
+POLICIES_EQUAL = "karmada-policies-equal"
 
 
 _MAX_LOOKUPS = 100
@@ -44,12 +48,14 @@ def find_policy_warnings(
     `cluster_names` are those of all Clusters. `templates` has the apiVersion of each
     template; `other_kinds` are groups and kinds of objects that are not templates or are quarantined.
     """
+    selectors = [(policy, list(map(parse_resource_selector, policy.spec.get("resourceSelectors") or ()))) for policy in policies]
     return (
         *find_suspended_policies(policies),
         *find_disabled_preemption(policies, settings.preemption),
         *find_disabled_gates(policies, quotas, settings.gates),
         *find_unknown_clusters(policies, cluster_names),
-        *find_unmatched_selectors(policies, SelectableResources(templates, other_kinds)),
+        *find_equal_selectors(selectors),
+        *find_unmatched_selectors(selectors, SelectableResources(templates, other_kinds)),
     )
 
 
@@ -131,10 +137,42 @@ class SelectableResources:
         return names
 
 
-def find_unmatched_selectors(policies: Collection[PropagationPolicy], resources: SelectableResources) -> Iterator[Finding]:
+def find_equal_selectors(policies: PolicySelectors) -> Iterator[Finding]:
+    """Yield for each policy one note about its selectors that another policy of its kind and namespace has as well, with the same priority
+    and a smaller name."""
+    first: dict[tuple[str, str, int, ResourceSelector], PropagationPolicy] = {}
+    for policy, selectors in sorted(policies, key=lambda entry: entry[0].key):
+        found: dict[str, list[tuple[int, ResourceSelector]]] = {}
+        for position, selector in enumerate(selectors):
+            if selector.invalid:
+                continue
+            winner = first.setdefault((policy.key.kind, policy.key.namespace, policy.priority, selector), policy)
+            if winner.key != policy.key:
+                found.setdefault(winner.key.title, []).append((position, selector))
+        for title, equal in found.items():
+            yield _make_equal_finding(policy, title, equal)
+
+
+def _make_equal_finding(policy: PropagationPolicy, winner: str, equal: list[tuple[int, ResourceSelector]]) -> Finding:
+    names = format_names(list(dict.fromkeys(_describe_selected(selector) for _, selector in equal)), _EQUAL_SHOWN)
+    message = (
+        f"{policy.key.title} and {winner} both select {names} with priority {policy.priority}: {winner} applies, because its name comes "
+        f"first, and {policy.key.title} only keeps what it had before; remove one of the selectors, or set spec.priority"
+    )
+    document = policy.document
+    pointer = ("spec", "resourceSelectors", equal[0][0])
+    field = FieldOrigin(document.origin, pointer) if document.origin is not None else None
+    return Finding("info", POLICIES_EQUAL, message, locate_document(document), policy.key.resource, field=field)
+
+
+def _describe_selected(selector: ResourceSelector) -> str:
+    name = "/".join(filter(None, (selector.namespace, selector.name)))
+    return f"{selector.kind} {name}" if selector.name else f"{selector.kind} objects"
+
+
+def find_unmatched_selectors(policies: PolicySelectors, resources: SelectableResources) -> Iterator[Finding]:
     """Report for each policy a selector with a probably misspelled kind or version, else that all of its selectors match nothing."""
-    for policy in policies:
-        selectors = [parse_resource_selector(body) for body in policy.spec.get("resourceSelectors") or ()]
+    for policy, selectors in policies:
         unmatched = [selector for selector in selectors if not resources.has_match(selector)]
         used = {selector.kind for selector in selectors if selector not in unmatched}
         misspelling = next(

@@ -11,12 +11,22 @@ from gitsched.decide.relations.companion_placement import (
     Entry,
     UnselectedCompanion,
     read_companion,
+    read_untargeted,
 )
 from gitsched.decide.relations.delivered_manifests import NO_CLUSTERS, Clusters
 from gitsched.decide.relations.located_findings import MAX_FINDINGS, FindingSources, KnownFindings, LocatedFinding
 from gitsched.decide.relations.object_queries import RelationReader
 from gitsched.decide.relations.placement_texts import join_clusters, join_names
-from gitsched.decide.relations.schema import ANNOTATIONS, PLACEMENT, SEPARATED, SEPARATED_COUNT, UNSELECTED, UNSELECTED_COUNT
+from gitsched.decide.relations.schema import (
+    ANNOTATIONS,
+    PLACEMENT,
+    SEPARATED,
+    SEPARATED_COUNT,
+    UNSELECTED,
+    UNSELECTED_COUNT,
+    UNTARGETED,
+    UNTARGETED_COUNT,
+)
 from gitsched.kinds.companion_kinds import FOLLOW_ANNOTATION
 from gitsched.model.document import Key
 from gitsched.model.finding import Finding, Location
@@ -26,6 +36,7 @@ if TYPE_CHECKING:
 
 SEPARATED_CODE = "companion-separated"
 NOT_SELECTED = "companion-not-selected"
+SERVICE_WITHOUT_PODS = "service-selects-nothing"
 UNKNOWN_VALUE = "companion-annotation"
 _SETTING = "followTargets: true in gitsched.yaml"
 _WHOLE = 4
@@ -51,8 +62,38 @@ def list_companion_findings(db: Database, sources: FindingSources, known: KnownF
     if more > 0:
         message = f"{more} more companions do not go where their targets go; `gitsched explain` shows them by workload"
         yield LocatedFinding(None, Finding("warning", SEPARATED_CODE, message))
+    yield from _list_untargeted(db, sources)
     for policy in db.list_keys(UNSELECTED_COUNT):
         yield _find_unselected(db, policy, sources, known)
+
+
+def _list_untargeted(db: Database, sources: FindingSources) -> Iterator[LocatedFinding]:
+    """Yield a note for each delivered Service that selects no pods of the source."""
+    for row in db.rows_of(UNTARGETED, ("",), MAX_FINDINGS):
+        entry = row[_WHOLE:]
+        service = read_untargeted(db, entry)
+        key, near = service.companion.key, service.near
+        location = sources.locate(service.companion.owner)
+        hint = ""
+        if near is not None:
+            where = sources.locate(near)
+            place = f" ({where.text})" if where is not None else ""
+            hint = f"; {near} has them{place}: is metadata.namespace: {key.namespace} missing there?"
+        cure = "correct its selector, or the labels of the pods"
+        accept = f'if its pods come from elsewhere, annotate it with {FOLLOW_ANNOTATION}: "false"'
+        message = (
+            f"{key} selects pods with {service.labels}, and no workload of namespace {key.namespace} has such pods"
+            f"{hint or f'; {cure}, or, {accept}'}"
+        )
+        finding = Finding("info", SERVICE_WITHOUT_PODS, message, location, key.resource)
+        yield LocatedFinding(
+            service.companion.owner if location is not None else None, finding, (SERVICE_WITHOUT_PODS, *entry), (key,)
+        )
+    more = (db.read(UNTARGETED_COUNT, ("",)) or 0) - MAX_FINDINGS
+    if more > 0:
+        yield LocatedFinding(
+            None, Finding("info", SERVICE_WITHOUT_PODS, f"{more} more Services select nothing that is delivered with them")
+        )
 
 
 def _list_unknown_values(db: RelationReader, sources: FindingSources) -> Iterator[LocatedFinding]:

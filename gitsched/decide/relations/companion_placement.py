@@ -14,7 +14,9 @@ from gitsched.decide.relations.object_facts import PartFacts, restore_features
 from gitsched.decide.relations.object_queries import RelationReader, find_clusters, read_facts, read_placement
 from gitsched.decide.relations.placement_texts import describe_placement
 from gitsched.decide.relations.schema import (
+    ANY_NAMESPACE,
     ASSUMPTIONS,
+    CHARTS,
     FAR_INDEX,
     MEMBER_INDEX,
     MEMBERS,
@@ -26,6 +28,7 @@ from gitsched.decide.relations.schema import (
     TARGETED,
     TARGETS,
     UNSELECTED,
+    UNTARGETED,
 )
 from gitsched.kinds.companion_index import CompanionIndex
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
@@ -161,7 +164,7 @@ def place_companion(db: Reader, key: QueryKey) -> object:
     others = [(target, entry) for target, entry in described if not _is_one_set(companion, target)]
     targets = sorted((target for target, _ in others), key=_get_key)
     if not targets:
-        return None
+        return _find_untargeted(db, key, companion) if not entries and not is_shared else None
     if not companion.state:
         workloads = sorted((one for one in (_describe(db, entry) for entry in behind) if one.state), key=_get_key)
         if not workloads or read_facts(db, key[:4]).is_refused:  # another finding says why no cluster gets it
@@ -191,6 +194,48 @@ def place_companion(db: Reader, key: QueryKey) -> object:
     return "placed", _flatten(companion), tuple(map(_flatten, targets)), lacking, idle, placement_text
 
 
+class UntargetedService(NamedTuple):
+    """A Service that goes to clusters and selects no pods there: the labels that it selects, and the first workload of the namespace
+    `default` that has them, as an object without a namespace would be there; None if there is none."""
+
+    companion: DeliveredCompanion
+    labels: str
+    near: Key | None = None
+
+
+_UNTARGETED = "untargeted"
+_SERVICE_KIND = ("", "Service")
+_DEFAULT = "default"
+
+
+def _find_untargeted(db: Reader, key: QueryKey, companion: DeliveredCompanion) -> object:
+    """Return a delivered Service that selects no pods of the source, as plain values of an UntargetedService; None if that is not known,
+    because it has no selector, or because a chart of its namespace may have the pods."""
+    has_charts = any(db.rows_of(CHARTS, (where,), 1) for where in (companion.key.namespace, ANY_NAMESPACE))
+    if companion.key[:2] != _SERVICE_KIND or not companion.active or has_charts:
+        return None
+    namespace = companion.key.namespace
+    index: CompanionIndex[Entry] = db.read(MEMBER_INDEX, (namespace,))
+    features = index.find_features(tuple(key))
+    selection = features.selection if features is not None else None
+    if selection is None or not selection.selector.requirements or index.is_selection_large(selection):
+        return None
+    labels = ", ".join(f"{one.key}={'|'.join(sorted(one.values))}" for one in selection.selector.requirements)
+    near: list[Key] = []
+    if namespace != _DEFAULT:
+        others: CompanionIndex[Entry] = db.read(MEMBER_INDEX, (_DEFAULT,))
+        found = others.list_selected(selection._replace(namespaces=(_DEFAULT,)))
+        near = sorted(_read_part(db, entry)[0] for entry in found)
+    db.emit(UNTARGETED, ("", *companion.key, *key))
+    return _UNTARGETED, _flatten(companion), labels, tuple(near[0]) if near else None
+
+
+def read_untargeted(db: RelationReader, entry: QueryKey) -> UntargetedService:
+    """Return a Service that selects nothing, of a row of UNTARGETED."""
+    _, companion, labels, near = db.read(PLACEMENT, tuple(entry))
+    return UntargetedService(_restore(companion), labels, Key(*near) if near is not None else None)
+
+
 def _relate(db: Reader, entry: QueryKey, companion: DeliveredCompanion, others: Iterable[DeliveredCompanion]) -> None:
     for key in dict.fromkeys((companion.key, *(other.key for other in others))):
         db.emit(RELATED, (*key, *entry))
@@ -199,7 +244,7 @@ def _relate(db: Reader, entry: QueryKey, companion: DeliveredCompanion, others: 
 def read_companion(db: RelationReader, entry: QueryKey) -> CompanionPlacement | UnselectedCompanion | None:
     """Return where a companion and its targets go; None if there is nothing to compare."""
     plain = db.read(PLACEMENT, tuple(entry))
-    if plain is None:
+    if plain is None or plain[0] == _UNTARGETED:
         return None
     how, companion, others, *rest = plain
     found = _restore(companion), tuple(map(_restore, others))
@@ -259,6 +304,11 @@ def _is_one_set(companion: DeliveredCompanion, target: DeliveredCompanion) -> bo
 def count_unselected(db: Reader, key: QueryKey) -> int:
     """Return the number of companions of the workloads of a policy that no policy selects."""
     return len(db.rows_of(UNSELECTED, tuple(key)))
+
+
+def count_untargeted(db: Reader, key: QueryKey) -> int:
+    """Return the number of Services that select nothing."""
+    return len(db.rows_of(UNTARGETED, tuple(key)))
 
 
 def count_separated(db: Reader, key: QueryKey) -> int:

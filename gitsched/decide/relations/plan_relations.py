@@ -13,7 +13,7 @@ from gitsched.decide.relations.object_facts import NO_FACTS, FactReader, Manifes
 from gitsched.decide.relations.placement_texts import MAX_NAMES
 from gitsched.decide.relations.reference_findings import list_reference_findings
 from gitsched.decide.relations.relation_database import PlanRelations
-from gitsched.decide.relations.schema import ANNOTATIONS, REPORTED_COUNT, SEPARATED_COUNT, UNSELECTED_COUNT
+from gitsched.decide.relations.schema import ANNOTATIONS, REPORTED_COUNT, SEPARATED_COUNT, UNSELECTED_COUNT, UNTARGETED_COUNT
 from gitsched.model.document import Key
 from gitsched.model.finding import locate_document
 
@@ -90,6 +90,7 @@ def list_relation_findings(
     found: list[LocatedFinding] = []
     if database.list_keys(REPORTED_COUNT):
         found += list_reference_findings(database, sources, known)
-    if database.list_keys(SEPARATED_COUNT) or database.list_keys(UNSELECTED_COUNT) or database.rows_of(ANNOTATIONS, ("",), 1):
+    counts = (SEPARATED_COUNT, UNSELECTED_COUNT, UNTARGETED_COUNT)
+    if any(map(database.list_keys, counts)) or database.rows_of(ANNOTATIONS, ("",), 1):
         found += list_companion_findings(database, sources, known)
     return tuple(found)

@@ -35,7 +35,9 @@ themselves."""
 TARGETS, TARGETED, PLACEMENT = "targets", "targeted", "companion placement"
 SEPARATED, UNSELECTED, RELATED = "separated", "unselected", "related"
 """Companions that do not go where their targets go; by API and policy those that no policy selects; by object those that it is or has."""
-SEPARATED_COUNT, UNSELECTED_COUNT = "separated count", "unselected count"
+UNTARGETED = "untargeted"
+"""Services that select nothing."""
+SEPARATED_COUNT, UNSELECTED_COUNT, UNTARGETED_COUNT = "separated count", "unselected count", "untargeted count"
 
 _VERSION = "1"
 """To be changed with the form of facts and results; the code of the queries is a part of the key of a plan state."""
@@ -79,12 +81,13 @@ SCHEMA = Schema(
         Step(
             "companions",
             (Query(PLACEMENT, f"{_COMPANIONS}place_companion", each=COMPANIONS),),
-            (Relation(SEPARATED), Relation(UNSELECTED, 2), Relation(RELATED, 4)),
+            (Relation(SEPARATED), Relation(UNTARGETED), Relation(UNSELECTED, 2), Relation(RELATED, 4)),
         ),
         Step(
             "totals",
             (
                 Query(SEPARATED_COUNT, f"{_COMPANIONS}count_separated", each=SEPARATED),
+                Query(UNTARGETED_COUNT, f"{_COMPANIONS}count_untargeted", each=UNTARGETED),
                 Query(UNSELECTED_COUNT, f"{_COMPANIONS}count_unselected", each=UNSELECTED),
             ),
         ),

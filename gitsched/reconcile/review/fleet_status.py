@@ -97,6 +97,7 @@ def _list_cluster_statuses(
     found = []
     for name in names:
         condition, unready, seen = conditions.get(name, NO_CONDITION), fleet.unready.get(name, ""), observed.get(name)
+        is_stale = seen is not None and seen <= deadline
         found.append(
             ClusterStatus(
                 name,
@@ -104,10 +105,11 @@ def _list_cluster_statuses(
                 placed.get(name, (0, 0))[0],
                 last[name],
                 behind.get(name),
-                "Gone" if name in gone else _choose_ready(condition, unready, is_stale=seen is not None and seen <= deadline),
+                "Gone" if name in gone else _choose_ready(condition, unready, is_stale=is_stale),
                 locate_taints(condition.taints, locations, find_blob),
                 seen,
                 placed.get(name, (0, 0))[1],
+                is_stale,
             )
         )
     return tuple(found)
