@@ -1,0 +1,67 @@
+"""The built site: its search finds pages in a browser, and every page has a description, an edit link and a place in the sitemap."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect, sync_playwright
+
+from tests.programs import find_program
+
+pytestmark = [pytest.mark.long, pytest.mark.needs("browser")]
+mkdocs_build = pytest.importorskip("mkdocs.commands.build", reason="`make docs` installs mkdocs")
+ROOT = Path(__file__).parents[2]
+
+
+class _QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from mkdocs.config import load_config
+
+    target = tmp_path_factory.mktemp("site")
+    mkdocs_build.build(load_config(str(ROOT / "mkdocs.yml"), site_dir=str(target)))
+    return target
+
+
+@pytest.fixture(scope="module")
+def address(site: Path) -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_QuietHandler, directory=str(site)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    server.server_close()
+
+
+def test_the_search_finds_a_page(address: str) -> None:
+    foreign: list[str] = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_program("browser"), args=["--no-sandbox"])
+        page = browser.new_page()
+        page.on(
+            "request", lambda request: None if request.url.startswith((address, "blob:", "data:")) else foreign.append(request.url)
+        )
+        page.goto(address)
+        page.get_by_role("textbox", name="Search").fill("freezing placements")
+        expect(page.locator(".md-search-result__link, .md-search__output a").first).to_contain_text("The output branch")
+        browser.close()
+    assert [url for url in foreign if "api.github.com" not in url] == [], "the page asks the forge alone, for the number of stars"
+
+
+def test_every_page_has_a_description_an_edit_link_and_a_place_in_the_sitemap(site: Path) -> None:
+    sitemap = (site / "sitemap.xml").read_text()
+    for source in sorted((ROOT / "docs").rglob("*.md")):
+        name = source.relative_to(ROOT / "docs").with_suffix("").as_posix()
+        html = (site / ("index.html" if name == "index" else f"{name}/index.html")).read_text()
+        description = html.partition('name="description" content="')[2].partition('"')[0]
+        assert 40 < len(description) <= 200, name
+        assert f"edit/main/docs/{name}.md" in html
+        assert f"https://gitsched.github.io/gitsched/{'' if name == 'index' else f'{name}/'}<" in sitemap
