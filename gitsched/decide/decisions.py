@@ -64,7 +64,8 @@ _SHARE_CAPACITY = Registered("gitsched.decide.capacity.shared_decisions", "share
 class DecisionInput(NamedTuple):
     """Everything that decisions are made from.
 
-    `parts` are the documents that kustomizations and charts change, which are not placed. The other members are as those of a `Snapshot`.
+    `parts` are the documents that kustomizations and charts change, which are not placed. With `alone` workloads do not share capacity. The
+    other members are as those of a `Snapshot`.
     """
 
     catalog: Catalog
@@ -81,6 +82,7 @@ class DecisionInput(NamedTuple):
     fixed: bool = False
     tenancy: Tenancy | None = None
     earlier: EarlierPlacements = NO_PLACEMENTS
+    alone: bool = False
 
     def make_snapshot(self) -> Snapshot:
         """Return the input as the policy engines read it."""
@@ -193,17 +195,18 @@ def decide(
     tenancy: Tenancy | None = None,
     progress: Progress | None = None,
     earlier: EarlierPlacements = NO_PLACEMENTS,
+    alone: bool = False,
 ) -> DecisionSet:
     """Decide every workload, `once` or until deciding again changes nothing. The order is (namespace, name); no decision depends on it.
 
     The documents of `kustomized` are not placed: a policy that selects one is a finding. `variants` are what clusters get in place of some
     templates. `adopted` says why objects that gitsched took over keep their placement; with `fixed` all do (see `Snapshot`).
-    `tenancy` says which tenant owns which document.
+    `tenancy` says which tenant owns which document. With `alone` what is placed does not count for what is placed next.
     """
     catalog = build_catalog(documents, config.kinds, reserved_groups)
     parts = resolve_parts(kustomized, catalog) if kustomized else []
     given = (catalog, previous, config, source_time, now, observations or {}, once, parts)
-    source = DecisionInput(*given, variants or {}, releases, adopted or {}, fixed, tenancy, earlier)
+    source = DecisionInput(*given, variants or {}, releases, adopted or {}, fixed, tenancy, earlier, alone)
     return decide_input(source, cache or DecisionCache(), progress)
 
 
@@ -289,7 +292,7 @@ def decide_input(source: DecisionInput, cache: DecisionCache, progress: Progress
         own &= outcomes.keys()
         refused = frozenset(enforced.refused)
     shared: CapacityDecisions | None = None
-    if any(engine.shares_capacity for engine in engines):
+    if not source.alone and any(engine.shares_capacity for engine in engines):
         before = {finding for engine in engines for finding in engine.findings}
         made: CapacityDecisions = _SHARE_CAPACITY(
             outcomes, templates, engines, snapshot, frozenset((*quarantined, *own, *refused)), source.earlier

@@ -104,10 +104,10 @@ def is_retained(former: Outcome | None, expected: Outcome) -> bool:
 
 
 def _decide_without_history(commit: CommitInput, now: datetime, only: Collection[Key] | None = None) -> Mapping[Key, Outcome]:
-    """Return the decisions about all workloads, or about `only` some, as if none had been made before."""
+    """Return the decisions about all workloads, or about `only` some, as if none had been made before, and each were alone."""
     documents, config, observations, tenancy = commit.documents, commit.config, commit.observations, commit.tenancy
     times = commit.source_time, max(now, commit.source_time)
     if only is None or tenancy is not None:
-        return decide(documents, {}, config, *times, observations=observations, tenancy=tenancy).outcomes
+        return decide(documents, {}, config, *times, observations=observations, tenancy=tenancy, alone=True).outcomes
     catalog = build_catalog(documents, config.kinds, reserved_groups)
     return decide_some(DecisionInput(catalog, {}, config, *times, observations), only).outcomes

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.model.changes import RetainedCopy
+    from gitsched.model.document import Key
 
 Requests = Mapping[str, int]
 """Amounts by resource."""
@@ -25,11 +26,12 @@ class PlacedRequests(NamedTuple):
 
 class CapacityUse(NamedTuple):
     """`requested` is what all workloads of a cluster request there, by cluster; `placed` are the requests of runs after the facts about a
-    cluster were observed, oldest first. `is_limited` says that a workload got another placement, or none, because of what others use."""
+    cluster were observed, oldest first. `limited` are the workloads that got another placement, or none, because of what others use: each
+    run decides them again."""
 
     requested: Mapping[str, Requests] = {}
     placed: Mapping[str, tuple[PlacedRequests, ...]] = {}
-    is_limited: bool = False
+    limited: frozenset[Key] = frozenset()
 
 
 NO_CAPACITY_USE = CapacityUse()

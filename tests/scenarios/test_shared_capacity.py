@@ -19,6 +19,7 @@ from gitsched.decide.decisions import DecisionSet, decide
 from gitsched.model.document import Body, Key
 from gitsched.model.simulation import FailureDomain
 from gitsched.model.time import EPOCH
+from gitsched.reconcile import Reconciler
 from gitsched.reconcile.run import RunResult
 from gitsched.simulate.baseline import make_baseline
 from gitsched.simulate.scenario import Scenario
@@ -299,8 +300,8 @@ def test_what_ignores_capacity_counts_for_what_follows_it(fleet: Fleet) -> None:
     assert list_bound(fleet, "auth", "mail") == {"auth": {"a": 8}, "mail": {}}
 
 
-@pytest.mark.parametrize(("scheduling", "is_complete"), [(DUPLICATED, False), (AGGREGATED, True)])
-def test_only_what_follows_capacity_needs_a_complete_plan(fleet: Fleet, scheduling: str, is_complete: bool) -> None:
+@pytest.mark.parametrize(("scheduling", "placed"), [(DUPLICATED, {"a": 1}), (AGGREGATED, {})], ids=["ignored", "followed"])
+def test_an_incremental_plan_decides_what_lacks_capacity(fleet: Fleet, scheduling: str, placed: dict[str, int]) -> None:
     policies = policy(DUPLICATED, "fill", selector="{matchLabels: {role: fill}}") + policy(
         scheduling, "more", selector="{matchLabels: {role: more}}"
     )
@@ -310,8 +311,13 @@ def test_only_what_follows_capacity_needs_a_complete_plan(fleet: Fleet, scheduli
     fleet.reconcile(1)
     fleet.commit({"more.yaml": deployment("extra", 1, labels="{role: more}")}, hour=2)
     run = fleet.reconcile(2)
-    assert run.plan.complete == is_complete
-    assert list_bound(fleet, "extra") == {"extra": {} if is_complete else {"a": 1}}
+    assert not run.plan.complete
+    assert list_bound(fleet, "extra") == {"extra": placed}
+    fleet.commit({"fill.yaml": deployment("fill", 2, labels="{role: fill}")}, hour=3)
+    fleet.reconcile(3)
+    run = fleet.reconcile(4)
+    assert not run.plan.complete
+    assert list_bound(fleet, "extra") == {"extra": {"a": 1}}, "it is tried in each run"
 
 
 def test_placements_of_another_api_count_for_the_same_cluster(fleet: Fleet) -> None:
@@ -394,6 +400,71 @@ def test_a_run_without_its_cache_decides_alike(fleet: Fleet, tmp_path: Path) -> 
         empty = fleet.preview(hour, cache=tmp_path / str(hour)).tree
         assert fleet.preview(hour).tree == empty
         assert fleet.reconcile(hour).tree == empty
+
+
+class SharedHistory:
+    """Random commits to a repository whose clusters are nearly full."""
+
+    def __init__(self, fleet: Fleet, seed: int) -> None:
+        self.fleet, self.random, self.hour = fleet, Random(seed), 0.0
+        scheduling = {
+            "aggregated": AGGREGATED,
+            "weighted": BY_CAPACITY,
+            "single": AGGREGATED + ONE_CLUSTER,
+            "groups": AGGREGATED + GROUPS,
+            "copied": DUPLICATED + "clusterAffinity: {clusterNames: [cloud]}\n",
+        }
+        self.ways = tuple(scheduling)
+        policies = (policy(how, name, selector=f"{{matchLabels: {{way: {name}}}}}") for name, how in scheduling.items())
+        self.files: dict[str, str | None] = {"policy.yaml": "".join(policies)}
+        for number in range(5):
+            self.add(f"w{number}")
+        self.resize()
+
+    def add(self, name: str) -> None:
+        labels = f"{{way: {self.random.choice(self.ways)}}}"
+        self.files[f"{name}.yaml"] = deployment(name, self.random.randrange(1, 6), labels=labels)
+
+    def resize(self) -> None:
+        """Give the clusters other capacities, and at times a taint."""
+        names, taint = ("prem", "cloud", "more"), self.random.choice(("", "", "gone"))
+        observed = "2026-01-01T00:00:00Z" if self.random.random() < 0.5 else ""
+        self.files["clusters.yaml"] = "".join(
+            cluster(name, observed, taint if name == "prem" else "", cpu=self.random.randrange(3, 12)) for name in names
+        )
+
+    def step(self) -> float:
+        """Commit a change, and return its time."""
+        known = sorted(path for path, text in self.files.items() if path.startswith("w") and text is not None)
+        before = dict(self.files)
+        change = self.random.randrange(6)
+        if change == 0:
+            self.resize()
+        elif change == 1 and known:
+            self.files[self.random.choice(known)] = None
+        elif change < 5:
+            self.add(self.random.choice((*(path.removesuffix(".yaml") for path in known), f"w{self.random.randrange(20)}")))
+        self.hour += self.random.choice((0.02, 1, 3))
+        self.fleet.commit({path: text for path, text in self.files.items() if before.get(path) != text}, hour=self.hour)
+        return self.hour
+
+
+@pytest.mark.search
+@pytest.mark.parametrize("seed", range(100 if DEEP else 2))
+def test_runs_with_and_without_a_state_share_capacity_alike(fleet: Fleet, tmp_path: Path, seed: int) -> None:
+    history, is_complete = SharedHistory(fleet, seed), list[bool]()
+    fleet.commit(history.files)
+    fleet.reconcile()
+    resident = Reconciler(fleet.settings(cache=tmp_path / "resident"))
+    for number in range(8):
+        hour = history.step()
+        empty = fleet.preview(hour, cache=tmp_path / str(number))
+        resident.settings = fleet.settings(hour, cache=tmp_path / "resident")
+        kept, run = resident.run(resident.settings.now, preview=True), fleet.reconcile(hour)
+        assert run.tree == kept.tree == empty.tree
+        assert run.plan.findings == kept.plan.findings == empty.plan.findings
+        is_complete.append(run.plan.complete)
+    assert not all(is_complete)
 
 
 SCHEDULING: tuple[dict[str, Any], ...] = (

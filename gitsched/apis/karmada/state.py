@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.companions import has_followers
 from gitsched.apis.karmada import names
@@ -68,10 +68,21 @@ _TAINT_POLICIES = (names.POLICY_GROUP, names.TAINT_POLICY)
 _READ_INTERPRETED_KINDS = Registered("gitsched.apis.karmada.custom_interpreters", "read_interpreted_kinds")
 
 
-class _RequirementCache(dict[Key, "tuple[WorkloadVariants, Document, VariantRequirements]"]):
-    """Requirements of workloads with variants, with the input that they were read from. They are not stored with the engine."""
+class _KnownWorkload(NamedTuple):
+    """What is known of a workload in this run: the requirements of one with variants, with the input that they were read from, and what is
+    left for one that others limit."""
 
-    def __reduce__(self) -> tuple[type[_RequirementCache], tuple[()]]:
+    requirements: tuple[WorkloadVariants, Document, VariantRequirements] | None = None
+    share: CapacityShare | None = None
+
+
+_UNKNOWN = _KnownWorkload()
+
+
+class _RunCache(dict[Key, _KnownWorkload]):
+    """What is known of workloads in this run. It is not stored with the engine."""
+
+    def __reduce__(self) -> tuple[type[_RunCache], tuple[()]]:
         return type(self), ()
 
 
@@ -108,7 +119,7 @@ class KarmadaState:
         "_failover",
         "_may_evict",
         "_reported_bindings",
-        "_variant_requirements",
+        "_run",
         "added_taints",
         "autoscalers",
         "brings_dependencies",
@@ -129,7 +140,6 @@ class KarmadaState:
         "readings",
         "reschedule_triggers",
         "settings",
-        "shares",
         "snapshot",
         "taint_policies",
         "unready_clusters",
@@ -201,11 +211,14 @@ class KarmadaState:
         """Continue with a snapshot whose policies and Clusters are those of the last one."""
         has_bindings = any(kind in snapshot.documents for kind in BINDING_KINDS)
         self.snapshot = add_hub_bindings(snapshot) if has_bindings else snapshot
-        self._variant_requirements = _RequirementCache()
-        self.shares: dict[Key, CapacityShare] = {}
+        self._run = _RunCache()
         rebalancer = (names.APPS_GROUP, names.REBALANCER)
         has_rebalancers = rebalancer in snapshot.documents or any(key[:2] == rebalancer for key in snapshot.quarantined)
         self.reschedule_triggers = RescheduleTriggers(self.snapshot) if has_rebalancers else NO_TRIGGERS
+
+    def share_capacity(self, workload: Key, share: CapacityShare) -> None:
+        """Decide a workload in this run with what is left for it."""
+        self._run[workload] = self._run.get(workload, _UNKNOWN)._replace(share=share)
 
     def find_definition(self, group: str, kind: str) -> Document | None:
         """Return the CustomResourceDefinition of a kind; None if the source has none."""
@@ -272,10 +285,11 @@ class KarmadaState:
         variants = self.snapshot.variants.get(template.key) if self.snapshot.variants else None
         if variants is None:
             return None
-        known = self._variant_requirements.get(template.key)
+        entry = self._run.get(template.key, _UNKNOWN)
+        known = entry.requirements
         if known is None or known[0] is not variants or known[1] is not template:
             known = variants, template, read_variant_requirements(template, variants, self.declared_paths)
-            self._variant_requirements[template.key] = known
+            self._run[template.key] = entry._replace(requirements=known)
         return known[2]
 
     def find_policy(self, template: Document, record: Body | None = None) -> tuple[PropagationPolicy | None, Key | None]:
@@ -357,8 +371,9 @@ class KarmadaState:
 
     def _find_remaining(self, workload: Key, sets: PodSets | None) -> CapacityEstimates | None:
         """Return what is free on the clusters at this moment; None if that is their capacity."""
-        if workload in self.shares:
-            return self.shares[workload].read(self.fleet)
+        share = self._run[workload].share if workload in self._run else None
+        if share is not None:
+            return share.read(self.fleet)
         if self.queue is not None and self.queue.counts_capacity:
             return self.queue.remaining
         capacities = (candidate.capacity for candidate in self.fleet.candidates)

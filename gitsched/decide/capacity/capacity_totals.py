@@ -10,11 +10,8 @@ from gitsched.apis.topology import list_cluster_kinds
 from gitsched.decide.capacity.requested_capacity import (
     CapacityReader,
     PodsByCluster,
-    collect_by_cluster,
-    find_lack,
     find_reader,
     list_current,
-    reduce_capacity,
     sum_by_cluster,
 )
 from gitsched.decide.incremental.plan_state import OVERCOMMITTED
@@ -44,7 +41,7 @@ def measure_capacity(decisions: DecisionSet, now: datetime) -> CapacityUse:
     requested = sum_by_cluster(reader.measure(outcome, template, outcome.replicas_by_cluster) for outcome, template in known)
     changed = ((one, template) for one, template in known if one.replicas_by_cluster != one.previous_replicas)
     added = sum_by_cluster(reader.measure_added(outcome, template) for outcome, template in changed)
-    limited = decisions.shared is not None and bool(decisions.shared.limited)
+    limited = decisions.shared.limited if decisions.shared is not None else frozenset[Key]()
     return CapacityUse(
         {name: add_requests((requested.get(name, {}),)) for name in reader.clusters},
         _continue_placed(reader, decisions.input.earlier.placed, added, now),
@@ -57,50 +54,21 @@ def update_capacity(changes: IncrementalChanges) -> CapacityUse:
     before, reader = changes.totals.capacity, find_reader(changes.continued.engines, changes.totals.varied.__contains__)
     if reader is None:
         return before if not changes.continued.engines else NO_CAPACITY_USE
-    lost = sum_by_cluster(_measure_former(changes, reader, (*changes.removed, *changes.outcomes)))
+    lost = sum_by_cluster(measure_former(changes, reader, (*changes.removed, *changes.outcomes)))
     pairs = [(outcome, changes.documents[key]) for key, outcome in changes.outcomes.items() if key in changes.documents]
     new = sum_by_cluster(reader.measure(outcome, template, outcome.replicas_by_cluster) for outcome, template in pairs)
     added = sum_by_cluster(reader.measure_added(outcome, template) for outcome, template in pairs)
-    known = _list_requested(changes, reader)
+    known = list_requested(changes, reader)
     assert known is not None, "else the plan is complete"
     requested = {
-        name: add_requests((amounts, new.get(name, {}), _negate(lost.get(name, {})))) if name in new or name in lost else amounts
+        name: add_requests((amounts, new.get(name, {}), negate(lost.get(name, {})))) if name in new or name in lost else amounts
         for name, amounts in known.items()
     }
-    return before._replace(requested=requested, placed=_continue_placed(reader, before.placed, added, changes.snapshot.now))
+    placed = _continue_placed(reader, before.placed, added, changes.snapshot.now)
+    return CapacityUse(requested, placed, changes.limited)
 
 
-def needs_complete_plan(changes: IncrementalChanges) -> bool:
-    """Return whether only a complete plan can tell what is placed: pods of a workload that follows capacity start on a cluster that lacks
-    capacity for all that starts there."""
-    use, reader = changes.totals.capacity, find_reader(changes.continued.engines, changes.totals.varied.__contains__)
-    if reader is None:
-        return bool(use.requested)
-    clusters, requested = reader.clusters, _list_requested(changes, reader)
-    if use.is_limited or requested is None:
-        return True
-    if not (changes.own | changes.totals.own).isdisjoint((*changes.outcomes, *changes.removed)):
-        return True  # the state does not have the objects that are delivered in place of a workload
-    parts: list[PodsByCluster] = []
-    following: dict[str, None] = {}
-    for key, outcome in changes.outcomes.items():
-        if key in changes.documents:
-            pods = reader.measure_added(outcome, changes.documents[key])
-            parts.append(pods)
-            position = reader.engine.find_queue_position(changes.documents[key])
-            following |= dict.fromkeys(pods if position is not None and position.follows_capacity else ())
-    if any(copy.cluster in following for copy in changes.totals.retained):
-        return True
-    started = collect_by_cluster(parts)
-    left = sum_by_cluster(_measure_former(changes, reader, changes.removed)) if following else {}
-    for name in following:
-        staying = add_requests((requested[name], _negate(left.get(name, {}))))
-        if find_lack(reduce_capacity(clusters[name], staying, use.placed.get(name, ())), started[name]):
-            return True
-    return False
-
-
-def _list_requested(changes: IncrementalChanges, reader: CapacityReader) -> dict[str, Requests] | None:
+def list_requested(changes: IncrementalChanges, reader: CapacityReader) -> dict[str, Requests] | None:
     """Return what workloads requested in the last plan of each cluster that has a known capacity now; None if those of one whose capacity
     was not known are too many."""
     before = changes.totals.capacity.requested
@@ -127,7 +95,7 @@ def _find_former(changes: IncrementalChanges, key: Key) -> Document | None:
     return changes.templates[key][0] if key in changes.templates else changes.snapshot.templates.get(key)
 
 
-def _measure_former(changes: IncrementalChanges, reader: CapacityReader, keys: Iterable[Key]) -> Iterator[PodsByCluster]:
+def measure_former(changes: IncrementalChanges, reader: CapacityReader, keys: Iterable[Key]) -> Iterator[PodsByCluster]:
     """Yield what workloads used in the last plan."""
     for key in keys:
         row = changes.removed.get(key) or changes.rows.read_workload(key)
@@ -136,7 +104,8 @@ def _measure_former(changes: IncrementalChanges, reader: CapacityReader, keys: I
             yield reader.measure(row.outcome, former, row.outcome.replicas_by_cluster)
 
 
-def _negate(requests: Requests) -> dict[str, int]:
+def negate(requests: Requests) -> dict[str, int]:
+    """Return requests to be subtracted from others."""
     return {name: -amount for name, amount in requests.items()}
 
 

@@ -18,7 +18,7 @@ from gitsched.decide.workload_files import WorkloadFiles
 from gitsched.model.document import workload_sort_key
 from gitsched.render.output_files import STUB_MANIFEST_PATH, relative_path
 
-_NEEDS_COMPLETE_PLAN = Registered("gitsched.decide.capacity.capacity_totals", "needs_complete_plan")
+_SHARE_CHANGES = Registered("gitsched.decide.capacity.continued_capacity", "share_changes")
 
 if TYPE_CHECKING:
     from gitsched.apis.snapshot import Snapshot
@@ -87,9 +87,10 @@ def decide_affected(
     if _have_taken_paths(outcomes, rows):
         return None
     changes = IncrementalChanges(totals, rows, diff, snapshot, continued, documents, {}, outcomes, removed, frozenset(unstable))
-    shares = totals.capacity.requested or any(engine.shares_capacity for engine in continued.engines)
-    is_complete = _may_be_scaled_by_others(changes) or (shares and _NEEDS_COMPLETE_PLAN(changes))
-    return None if is_complete else changes
+    shared: IncrementalChanges | None = changes
+    if totals.capacity.requested or any(engine.shares_capacity for engine in continued.engines):
+        shared = _SHARE_CHANGES(changes)
+    return None if shared is None or _may_be_scaled_by_others(shared) else shared
 
 
 def _may_be_scaled_by_others(changes: IncrementalChanges) -> bool:
@@ -130,6 +131,7 @@ def _list_affected_documents(
     """
     gone = {key for key, (_, after) in diff.templates.items() if after is None}
     dirty = frozenset(diff.documents) | continued.affected | gone | frozenset(_list_ending(totals, rows, snapshot))
+    dirty |= totals.capacity.limited - totals.own
     for engine in list_dependency_trackers(continued.engines):
         dirty |= engine.affected_by(dirty)
     if continued.own or totals.own:

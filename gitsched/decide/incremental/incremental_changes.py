@@ -27,7 +27,8 @@ class IncrementalChanges(NamedTuple):
     `documents` are the templates that were decided again, also those that no policy selects. `workloads` are the files of those with a
     placement, `outcomes` their outcomes, and `removed` the rows of workloads without one now that had one. `unstable` are workloads that
     may be decided differently next time. `withheld` are the changes that the guard withholds, also of workloads that were not decided
-    again, and `withheld_wakeups` the times at which they may be others without a commit.
+    again, and `withheld_wakeups` the times at which they may be others without a commit. `limited` are workloads that would be
+    placed otherwise if others did not use capacity.
     """
 
     totals: Totals
@@ -42,6 +43,7 @@ class IncrementalChanges(NamedTuple):
     unstable: frozenset[Key]
     withheld: WithheldChanges = NOTHING_WITHHELD
     withheld_wakeups: Mapping[Key, datetime] = {}
+    limited: frozenset[Key] = frozenset()
 
     @property
     def own(self) -> frozenset[Key]:

@@ -69,7 +69,6 @@ def can_continue(decisions: DecisionSet, rendered: RenderedTree, totals: Totals,
         or _share_record_paths(rendered, totals.records)
         or (decisions.tenancy is not None and not _keeps_tenants(decisions, totals))
         or (decisions.withheld and not _can_stay_withheld(decisions))
-        or totals.capacity.is_limited
     ) and _keeps_record_kinds(decisions.outcomes, totals.records, previous)
 
 

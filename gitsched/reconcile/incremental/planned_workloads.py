@@ -62,7 +62,7 @@ class PlannedWorkloads:
 
     def __init__(self, context: RunContext, fetched: Fetched, plan: Plan, update: StateUpdate) -> None:
         """Raise NeedsCompletePlan where only a complete plan can tell what is decided."""
-        if plan.withheld.kept or plan.observations:
+        if any((plan.withheld.kept, plan.observations, plan.totals.capacity.limited)):
             raise NeedsCompletePlan("what the plan does depends on more than decisions")
         self.plan, self._context, self._fetched = plan, context, fetched
         self._cache, incremental = update.cache, update.incremental

@@ -130,6 +130,6 @@ def share_capacity(
     state: KarmadaState, dependencies: DependenciesDistributor | None, template: Document, shared: SharedCapacity
 ) -> None:
     """Let a workload be decided with what is left now."""
-    state.shares[template.key] = CapacityShare(shared, len(shared.taken))
+    state.share_capacity(template.key, CapacityShare(shared, len(shared.taken)))
     if dependencies is not None:
         dependencies.clear()
