@@ -7,163 +7,10 @@ carries the rules out.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, Literal, NamedTuple
+from typing import Final
 
-Rule = Literal[
-    "allowed",
-    "at-most",
-    "at-most-one",
-    "exactly-one",
-    "forbidden",
-    "labels",
-    "length",
-    "limited-resources",
-    "named-entries",
-    "needs",
-    "needs-unless",
-    "not-all-zero",
-    "only-with",
-    "refers",
-    "schedule",
-    "secret-keys",
-    "selects",
-    "total-size",
-    "trimmed",
-    "unique",
-]
-
-
-class FieldRelation(NamedTuple):
-    """A rule for the object at a path, such as `spec.containers[]`; "" for the object itself.
-
-    `arguments` depend on the rule. `whole` says that it only holds for whole objects, not for a patch of one.
-    """
-
-    path: str
-    rule: Rule
-    arguments: tuple[str, ...]
-    place: str
-    whole: bool = False
-
-
-_MOUNTS = ("containers initContainers", "volumeMounts", "name", "volumes", "name")
-_CONTAINERS = ("containers", "initContainers")
-_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
-_HANDLERS = ("exec", "grpc", "httpGet", "tcpSocket")
-_SOURCES = (
-    *(
-        "awsElasticBlockStore",
-        "azureDisk",
-        "azureFile",
-        "cephfs",
-        "cinder",
-        "configMap",
-        "csi",
-        "downwardAPI",
-        "emptyDir",
-        "ephemeral",
-    ),
-    *("fc", "flexVolume", "flocker", "gcePersistentDisk", "gitRepo", "glusterfs", "hostPath", "image", "iscsi", "nfs"),
-    *("persistentVolumeClaim", "photonPersistentDisk", "portworxVolume", "projected", "quobyte", "rbd", "scaleIO", "secret"),
-    *("storageos", "vsphereVolume"),
-)
-
-_SELECTED = "meta: ValidateLabelSelector"
-_POD_TERMS = (
-    "requiredDuringSchedulingIgnoredDuringExecution[].labelSelector",
-    "preferredDuringSchedulingIgnoredDuringExecution[].podAffinityTerm.labelSelector",
-)
-_REQUIRED_TERMS = "requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[]"
-
-
-def _make_expressions(path: str, place: str) -> tuple[FieldRelation, ...]:
-    """Return the rules of a list of expressions with an operator."""
-    return (
-        *(FieldRelation(path, "needs", ("values", "operator", operator), place) for operator in ("In", "NotIn")),
-        *(FieldRelation(path, "forbidden", ("values", "operator", operator), place) for operator in ("Exists", "DoesNotExist")),
-    )
-
-
-POD_RELATIONS: Final = (
-    FieldRelation("", "unique", ("containers initContainers ephemeralContainers", "name"), "core: validateContainers"),
-    FieldRelation("", "unique", ("volumes", "name"), "core: ValidateVolumes"),
-    FieldRelation(
-        "",
-        "refers",
-        ("", *_MOUNTS),
-        "core: ValidateVolumeMounts",
-        whole=True,
-    ),
-    FieldRelation(
-        "", "unique", ("topologySpreadConstraints", "topologyKey", "whenUnsatisfiable"), "core: validateSpreadConstraintNotRepeat"
-    ),
-    FieldRelation("", "needs", ("dnsConfig", "dnsPolicy", "None"), "core: validatePodDNSConfig"),
-    FieldRelation("", "labels", ("nodeSelector",), "core: ValidatePodSpec"),
-    FieldRelation("topologySpreadConstraints[].labelSelector", "labels", ("matchLabels",), _SELECTED),
-    *(
-        FieldRelation(f"affinity.{name}.{term}", "labels", ("matchLabels",), _SELECTED)
-        for name in ("podAffinity", "podAntiAffinity")
-        for term in _POD_TERMS
-    ),
-    *_make_expressions(f"affinity.nodeAffinity.{_REQUIRED_TERMS}.matchExpressions[]", "core: ValidateNodeSelectorRequirement"),
-    FieldRelation("volumes[]", "at-most-one", _SOURCES, "core: validateVolumeSource"),
-    FieldRelation("volumes[].configMap", "needs", ("name",), "core: validateConfigMapVolumeSource", whole=True),
-    FieldRelation("volumes[].secret", "needs", ("secretName",), "core: validateSecretVolumeSource", whole=True),
-    FieldRelation("tolerations[]", "forbidden", ("value", "operator", "Exists"), "core: ValidateTolerations"),
-    FieldRelation("tolerations[]", "needs", ("key", "operator", "Equal"), "core: ValidateTolerations"),
-    FieldRelation("tolerations[]", "allowed", ("effect", "NoExecute", "with tolerationSeconds"), "core: ValidateTolerations"),
-    *(
-        relation
-        for containers in _CONTAINERS
-        for relation in (
-            FieldRelation(f"{containers}[]", "needs", ("image",), "core: validateContainerCommon", whole=True),
-            FieldRelation(f"{containers}[]", "limited-resources", ("resources",), "core: ValidateContainerResourceRequirements"),
-            FieldRelation(f"{containers}[]", "unique", ("ports", "name"), "core: validateContainerPorts"),
-            FieldRelation(f"{containers}[]", "unique", ("volumeMounts", "mountPath"), "core: ValidateVolumeMounts"),
-            FieldRelation(f"{containers}[].env[]", "at-most-one", ("value", "valueFrom"), "core: validateEnvVarValueFrom"),
-            FieldRelation(
-                f"{containers}[].env[].valueFrom",
-                "exactly-one",
-                ("configMapKeyRef", "fieldRef", "fileKeyRef", "resourceFieldRef", "secretKeyRef"),
-                "core: validateEnvVarValueFrom",
-            ),
-            FieldRelation(
-                f"{containers}[].securityContext",
-                "forbidden",
-                ("allowPrivilegeEscalation=false", "privileged", "true"),
-                "core: ValidateSecurityContext",
-            ),
-            FieldRelation(f"{containers}[].envFrom[].configMapRef", "needs", ("name",), "core: validateConfigMapEnvSource"),
-            FieldRelation(f"{containers}[].envFrom[].secretRef", "needs", ("name",), "core: validateSecretEnvSource"),
-            *(
-                FieldRelation(f"{containers}[].{handler}.exec", "needs", ("command",), "core: validateExecAction", whole=True)
-                for handler in (*_PROBES, "lifecycle.postStart", "lifecycle.preStop")
-            ),
-            FieldRelation(f"{containers}[].envFrom[]", "exactly-one", ("configMapRef", "secretRef"), "core: ValidateEnvFrom"),
-            FieldRelation(
-                f"{containers}[].volumeMounts[]", "at-most-one", ("subPath", "subPathExpr"), "core: ValidateVolumeMounts"
-            ),
-            *(
-                FieldRelation(
-                    f"{containers}[].lifecycle.{hook}",
-                    "exactly-one",
-                    ("exec", "httpGet", "sleep", "tcpSocket"),
-                    "core: validateHandler",
-                )
-                for hook in ("postStart", "preStop")
-            ),
-            *(
-                FieldRelation(f"{containers}[].{probe}", "exactly-one", _HANDLERS, "core: validateHandler", whole=True)
-                for probe in _PROBES
-            ),
-            *(
-                FieldRelation(f"{containers}[].{probe}", "allowed", ("successThreshold", "0", "1"), "core: validateLivenessProbe")
-                for probe in ("livenessProbe", "startupProbe")
-            ),
-        )
-    ),
-)
-"""About the spec of a Pod."""
+from gitsched.kinds.pod_values import CONTAINERS, MOUNTS, POD_RELATIONS, SELECTED, SOURCES, make_expressions
+from gitsched.kinds.value_limits import FieldRelation
 
 _TEMPLATE: Final = (
     FieldRelation("metadata", "labels", ("labels",), "apimachinery/pkg/apis/meta/v1/validation: ValidateLabels"),
@@ -175,14 +22,22 @@ def _under(path: str, relations: Iterable[FieldRelation]) -> tuple[FieldRelation
     return tuple(relation._replace(path=f"{path}.{relation.path}".rstrip(".")) for relation in relations)
 
 
+def _make_selector(path: str) -> tuple[FieldRelation, ...]:
+    """Return the rules of a label selector."""
+    return (
+        FieldRelation(path, "labels", ("matchLabels",), SELECTED),
+        *make_expressions(f"{path}.matchExpressions[]", "meta: ValidateLabelSelectorRequirement"),
+    )
+
+
 def _make_workload(kind: str, *more: FieldRelation) -> tuple[FieldRelation, ...]:
     """Return the rules of a kind with a pod template, where an API server checks its pods. `_CLAIMS` checks the
     volumes of a StatefulSet."""
     template = (relation for relation in _TEMPLATE if kind != "StatefulSet" or relation.rule != "refers")
     return (
-        FieldRelation("spec", "selects", ("selector", "template.metadata.labels"), f"apps: Validate{kind}Spec"),
-        *_make_expressions("spec.selector.matchExpressions[]", "meta: ValidateLabelSelectorRequirement"),
-        FieldRelation("spec.selector", "labels", ("matchLabels",), _SELECTED),
+        FieldRelation("spec", "selects", ("selector", "template.metadata.labels", "required"), f"apps: Validate{kind}Spec"),
+        *_make_selector("spec.selector"),
+        FieldRelation("spec.template.spec", "only-with", ("activeDeadlineSeconds", *_RUNS_ONCE), f"apps: Validate{kind}Spec"),
         FieldRelation("spec.template.spec", "allowed", ("restartPolicy", "", "Always"), f"apps: Validate{kind}Spec"),
         *_under("spec.template", template),
         *more,
@@ -200,7 +55,7 @@ def _make_claim(path: str) -> tuple[FieldRelation, ...]:
 
 
 _CLAIMS: Final = (
-    FieldRelation("spec", "refers", ("template.spec", *_MOUNTS, "volumeClaimTemplates"), "core: ValidateVolumeMounts", whole=True),
+    FieldRelation("spec", "refers", ("template.spec", *MOUNTS, "volumeClaimTemplates"), "core: ValidateVolumeMounts", whole=True),
     *_make_claim("spec.volumeClaimTemplates[].spec"),
 )
 
@@ -213,10 +68,21 @@ def _make_job(path: str) -> tuple[FieldRelation, ...]:
         FieldRelation(path, "only-with", ("backoffLimitPerIndex", "completionMode=Indexed"), "batch: validateJobSpec", whole=True),
         FieldRelation(path, "only-with", ("maxFailedIndexes", "backoffLimitPerIndex"), "batch: validateJobSpec", whole=True),
         FieldRelation(path, "only-with", ("successPolicy", "completionMode=Indexed"), "batch: validateJobSpec", whole=True),
+        FieldRelation(
+            f"{path}.podFailurePolicy.rules[]",
+            "exactly-one",
+            ("onExitCodes", "onPodConditions"),
+            "batch: validatePodFailurePolicyRule",
+        ),
+        FieldRelation(
+            f"{path}.successPolicy.rules[]", "least-one", ("succeededCount", "succeededIndexes"), "batch: validateSuccessPolicyRule"
+        ),
+        FieldRelation(path, "at-most", ("maxFailedIndexes", "completions"), "batch: validateJobSpec"),
         *_under(f"{path}.template", _TEMPLATE),
     )
 
 
+_RUNS_ONCE = ("restartPolicy=Never", "restartPolicy=OnFailure")
 _ROLLING = ("rollingUpdate", "type")
 _UNAVAILABLE = ("minAvailable", "maxUnavailable")
 _TARGETS = (
@@ -225,8 +91,10 @@ _TARGETS = (
     ("pods", ("averageValue",)),
     ("resource", ("averageUtilization", "averageValue")),
 )
+_METRICS = ("containerResource", "external", "object", "pods", "resource")
 _AUTOSCALER = (
     FieldRelation("spec", "at-most", ("minReplicas", "maxReplicas"), "autoscaling: validateHorizontalPodAutoscalerSpec"),
+    FieldRelation("spec.metrics[]", "at-most-one", _METRICS, "autoscaling: validateMetricSpec"),
     *(
         relation
         for member, values in _TARGETS
@@ -241,21 +109,33 @@ _AUTOSCALER = (
 _RULES = (
     FieldRelation("rules[]", "exactly-one", ("nonResourceURLs", "resources"), "rbac: validatePolicyRule"),
     FieldRelation("rules[]", "needs", ("apiGroups", "resources"), "rbac: validatePolicyRule"),
+    FieldRelation("rules[]", "needs", ("verbs",), "rbac: ValidatePolicyRule"),
 )
 _SUBJECTS = (
     FieldRelation("subjects[]", "forbidden", ("apiGroup", "kind", "ServiceAccount"), "rbac: validateRoleBindingSubject"),
     FieldRelation("subjects[]", "needs", ("name",), "rbac: validateRoleBindingSubject"),
+    FieldRelation("subjects[]", "service-account", (), "rbac: validateRoleBindingSubject"),
 )
 
 RELATIONS: Final[Mapping[tuple[str, str], tuple[FieldRelation, ...]]] = {
     ("", "Pod"): (
         *_under("spec", POD_RELATIONS),
-        *(FieldRelation(f"spec.{name}[]", "trimmed", ("image",), "core: ValidatePodCreate") for name in _CONTAINERS),
+        *(FieldRelation(f"spec.{name}[]", "trimmed", ("image",), "core: ValidatePodCreate") for name in CONTAINERS),
     ),
-    ("apps", "DaemonSet"): _make_workload("DaemonSet"),
+    ("apps", "DaemonSet"): _make_workload(
+        "DaemonSet",
+        FieldRelation(
+            "spec.updateStrategy.rollingUpdate",
+            "one-not-zero",
+            ("maxSurge=0", "maxUnavailable=1"),
+            "apps: ValidateRollingUpdateDaemonSet",
+            whole=True,
+        ),
+    ),
     ("apps", "Deployment"): _make_workload(
         "Deployment",
         FieldRelation("spec.strategy", "forbidden", (*_ROLLING, "Recreate"), "apps: ValidateDeploymentStrategy"),
+        FieldRelation("spec", "at-most", ("minReadySeconds", "progressDeadlineSeconds"), "apps: ValidateDeploymentSpec"),
         FieldRelation(
             "spec.strategy.rollingUpdate", "not-all-zero", ("maxSurge", "maxUnavailable"), "apps: ValidateRollingUpdateDeployment"
         ),
@@ -268,7 +148,10 @@ RELATIONS: Final[Mapping[tuple[str, str], tuple[FieldRelation, ...]]] = {
     ),
     ("batch", "CronJob"): (
         FieldRelation("metadata", "length", ("name", "52"), "batch: ValidateCronJobCreate"),
+        FieldRelation("spec", "needs", ("schedule",), "batch: validateCronJobSpec", whole=True),
         FieldRelation("spec", "schedule", ("schedule",), "batch: validateScheduleFormat"),
+        FieldRelation("spec.jobTemplate.spec", "allowed", ("manualSelector", "false"), "batch: ValidateJobTemplateSpec"),
+        FieldRelation("spec.jobTemplate.spec", "only-with", ("selector", "manualSelector"), "batch: ValidateJobTemplateSpec"),
         *_make_job("spec.jobTemplate.spec"),
     ),
     ("batch", "Job"): _make_job("spec"),
@@ -294,15 +177,21 @@ RELATIONS: Final[Mapping[tuple[str, str], tuple[FieldRelation, ...]]] = {
                 ("loadBalancerClass", "type=LoadBalancer"),
                 ("loadBalancerSourceRanges", "type=LoadBalancer"),
                 ("ports[].nodePort", "type=LoadBalancer", "type=NodePort", "type=ExternalName"),
-                ("sessionAffinityConfig", "sessionAffinity=ClientIP"),
             )
         ),
     ),
     ("networking.k8s.io", "Ingress"): (
+        FieldRelation("spec.rules[]", "no-address", ("host",), "networking: validateIngressRules"),
+        *(
+            FieldRelation("spec.rules[].http.paths[]", "needs", ("path", "pathType", kind), "networking: validateHTTPIngressPath")
+            for kind in ("Exact", "Prefix")
+        ),
         FieldRelation("spec.defaultBackend", "exactly-one", ("resource", "service"), "networking: validateIngressBackend"),
         FieldRelation(
             "spec.rules[].http.paths[].backend", "exactly-one", ("resource", "service"), "networking: validateIngressBackend"
         ),
+        FieldRelation("spec.rules[].http.paths[].backend.service", "needs", ("port",), "networking: validateIngressBackend"),
+        FieldRelation("spec.defaultBackend.service", "needs", ("port",), "networking: validateIngressBackend"),
         FieldRelation(
             "spec.rules[].http.paths[].backend.service.port",
             "exactly-one",
@@ -312,7 +201,7 @@ RELATIONS: Final[Mapping[tuple[str, str], tuple[FieldRelation, ...]]] = {
         FieldRelation("spec.defaultBackend.service.port", "exactly-one", ("name", "number"), "networking: validateIngressBackend"),
     ),
     ("networking.k8s.io", "NetworkPolicy"): (
-        FieldRelation("spec.podSelector", "labels", ("matchLabels",), _SELECTED),
+        *_make_selector("spec.podSelector"),
         *(
             relation
             for direction, peers in (("egress", "to"), ("ingress", "from"))
@@ -320,6 +209,15 @@ RELATIONS: Final[Mapping[tuple[str, str], tuple[FieldRelation, ...]]] = {
                 FieldRelation(
                     f"spec.{direction}[].ports[]", "at-most", ("port", "endPort"), "networking: ValidateNetworkPolicyPort"
                 ),
+                FieldRelation(f"spec.{direction}[].ports[]", "needs", ("port", "endPort"), "networking: ValidateNetworkPolicyPort"),
+                FieldRelation(
+                    f"spec.{direction}[].{peers}[]",
+                    "least-one",
+                    ("ipBlock", "namespaceSelector", "podSelector"),
+                    "networking: ValidateNetworkPolicyPeer",
+                ),
+                *_make_selector(f"spec.{direction}[].{peers}[].namespaceSelector"),
+                *_make_selector(f"spec.{direction}[].{peers}[].podSelector"),
                 *(
                     FieldRelation(
                         f"spec.{direction}[].{peers}[]", "at-most-one", ("ipBlock", other), "networking: ValidateNetworkPolicyPeer"
@@ -332,10 +230,23 @@ RELATIONS: Final[Mapping[tuple[str, str], tuple[FieldRelation, ...]]] = {
     ("autoscaling", "HorizontalPodAutoscaler"): _AUTOSCALER,
     ("policy", "PodDisruptionBudget"): (
         FieldRelation("spec", "at-most-one", _UNAVAILABLE, "policy: ValidatePodDisruptionBudgetSpec"),
-        FieldRelation("spec.selector", "labels", ("matchLabels",), _SELECTED),
+        *_make_selector("spec.selector"),
     ),
     ("", "ConfigMap"): (FieldRelation("", "total-size", ("data", "binaryData"), "core: ValidateConfigMap"),),
-    ("", "PersistentVolumeClaim"): _make_claim("spec"),
+    ("", "PersistentVolume"): (
+        FieldRelation("spec", "needs", ("accessModes", "capacity"), "core: ValidatePersistentVolumeSpec"),
+        FieldRelation("spec", "needs", ("capacity", "accessModes"), "core: ValidatePersistentVolumeSpec"),
+        FieldRelation("spec", "at-most-one", SOURCES, "core: ValidatePersistentVolumeSpec"),
+        *make_expressions(
+            "spec.nodeAffinity.required.nodeSelectorTerms[].matchExpressions[]", "core: ValidateNodeSelectorRequirement"
+        ),
+    ),
+    ("", "PersistentVolumeClaim"): (*_make_claim("spec"), *_make_selector("spec.selector")),
+    ("", "ReplicationController"): (
+        FieldRelation("spec", "selects", ("selector", "template.metadata.labels"), "core: ValidatePodTemplateSpecForRC"),
+        FieldRelation("spec.template.spec", "allowed", ("restartPolicy", "", "Always"), "core: ValidatePodTemplateSpecForRC"),
+        *_under("spec.template", _TEMPLATE),
+    ),
     ("", "Secret"): (
         FieldRelation("", "secret-keys", (), "core: ValidateSecret"),
         FieldRelation("", "total-size", ("stringData", "data"), "core: ValidateSecret"),

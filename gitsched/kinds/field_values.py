@@ -16,6 +16,7 @@ from gitsched.kinds.value_limits import (
     ACCESS_MODE,
     ADDRESS,
     ADDRESS_OR_NONE,
+    DNS_LABEL,
     DNS_LABEL_OR_NONE,
     ENTRIES,
     HOST,
@@ -25,18 +26,20 @@ from gitsched.kinds.value_limits import (
     NOT_NEGATIVE,
     NUMBER_OR_PART,
     NUMBER_OR_PERCENT,
+    PATH_SEGMENT,
     PORT,
     PORT_OR_NAME,
     PORT_OR_NONE,
     POSITIVE,
     POSITIVE_AMOUNT,
     PROTOCOL,
+    PROVISIONER,
     QUALIFIED,
     RANGE,
     SELECTOR_OPERATOR,
-    SERVICE_NAME,
     SUBDOMAIN,
     TARGET_PORT,
+    TIME,
     TIME_ZONE,
     FieldValues,
     between,
@@ -104,19 +107,13 @@ _WORKLOADS = (
         "batch.v1.PodFailurePolicyOnExitCodesRequirement", "values", ENTRIES, "batch: validatePodFailurePolicyRuleOnExitCodes"
     ),
     FieldValues(
-        "batch.v1.PodFailurePolicyOnExitCodesRequirement",
-        "values[]",
-        NOT_NEGATIVE,
-        "batch: validatePodFailurePolicyRuleOnExitCodes",
-    ),
-    FieldValues(
         "batch.v1.PodFailurePolicyOnPodConditionsPattern",
         "status",
         one_of("True", "False", "Unknown"),
         "batch: validatePodFailurePolicyRuleOnPodConditions",
     ),
     FieldValues("batch.v1.SuccessPolicy", "rules", ENTRIES, "batch: validateSuccessPolicy"),
-    FieldValues("batch.v1.SuccessPolicyRule", "succeededCount", POSITIVE, "batch: validateSuccessPolicyRule"),
+    FieldValues("batch.v1.SuccessPolicyRule", "succeededCount", NOT_NEGATIVE, "batch: validateSuccessPolicyRule"),
     FieldValues(
         "batch.v1.CronJobSpec",
         "timeZone",
@@ -148,7 +145,7 @@ _WORKLOADS = (
         FieldValues(
             f"autoscaling.{version}.CrossVersionObjectReference",
             "kind name",
-            NOT_EMPTY,
+            PATH_SEGMENT,
             "autoscaling: ValidateCrossVersionObjectReference",
         )
         for version in ("v1", "v2")
@@ -238,16 +235,19 @@ _NETWORK = (
     FieldValues("networking.v1.HTTPIngressPath", "path", text("^(/|$)", "an absolute path"), "networking: validateHTTPIngressPath"),
     FieldValues("networking.v1.HTTPIngressRuleValue", "paths", ENTRIES, "networking: validateHTTPIngressRuleValue"),
     FieldValues("networking.v1.IngressRule", "host", HOST, "networking: validateIngressRules"),
-    FieldValues("networking.v1.IngressServiceBackend", "name", SERVICE_NAME, "networking: validateIngressBackend"),
+    FieldValues("networking.v1.IngressServiceBackend", "name", DNS_LABEL, "networking: validateIngressBackend"),
     FieldValues("networking.v1.IngressTLS", "hosts[]", HOST, "networking: validateIngressTLS"),
     FieldValues("networking.v1.IngressTLS", "secretName", SUBDOMAIN, "networking: validateTLSSecretName"),
     FieldValues("networking.v1.IngressSpec", "ingressClassName", SUBDOMAIN, "networking: ValidateIngressSpec"),
     FieldValues("networking.v1.ServiceBackendPort", "name", NAMED_PORT, "networking: validateIngressBackend"),
     FieldValues("networking.v1.ServiceBackendPort", "number", PORT_OR_NONE, "networking: validateIngressBackend"),
+    FieldValues("networking.v1.NetworkPolicySpec", "policyTypes", {"maxItems": 2}, "networking: ValidateNetworkPolicySpec"),
     FieldValues(
         "networking.v1.NetworkPolicySpec", "policyTypes[]", exactly("Egress", "Ingress"), "networking: ValidateNetworkPolicySpec"
     ),
-    FieldValues("networking.v1.NetworkPolicyPort", "protocol", PROTOCOL, "networking: ValidateNetworkPolicyPort"),
+    FieldValues(
+        "networking.v1.NetworkPolicyPort", "protocol", exactly("TCP", "UDP", "SCTP"), "networking: ValidateNetworkPolicyPort"
+    ),
     FieldValues("networking.v1.NetworkPolicyPort", "port", PORT_OR_NAME, "networking: ValidateNetworkPolicyPort"),
     FieldValues("networking.v1.NetworkPolicyPort", "endPort", PORT, "networking: ValidateNetworkPolicyPort"),
     FieldValues(
@@ -258,6 +258,7 @@ _NETWORK = (
     ),
 )
 _OTHERS = (
+    FieldValues("meta.v1.Time", "", TIME, "meta: Time.UnmarshalJSON"),
     FieldValues("meta.v1.LabelSelectorRequirement", "key", QUALIFIED, "meta: ValidateLabelSelectorRequirement"),
     FieldValues("meta.v1.LabelSelectorRequirement", "operator", SELECTOR_OPERATOR, "meta: ValidateLabelSelectorRequirement"),
     FieldValues("core.v1.ConfigMap", "binaryData data", KEYS, "core: ValidateConfigMap"),
@@ -283,6 +284,13 @@ _OTHERS = (
         one_of("Delete", "Recycle", "Retain"),
         "core: ValidatePersistentVolumeSpec",
     ),
+    FieldValues("core.v1.PersistentVolumeSpec", "capacity.*", POSITIVE_AMOUNT, "core: ValidatePersistentVolumeSpec"),
+    FieldValues("core.v1.PersistentVolumeSpec", "storageClassName", SUBDOMAIN, "core: ValidatePersistentVolumeSpec"),
+    FieldValues("core.v1.EndpointAddress", "ip", ADDRESS, "core: validateEndpointAddress"),
+    FieldValues("core.v1.EndpointPort", "name", DNS_LABEL_OR_NONE, "core: validateEndpointPort"),
+    FieldValues("core.v1.EndpointPort", "port", PORT, "core: validateEndpointPort"),
+    FieldValues("core.v1.EndpointPort", "protocol", PROTOCOL, "core: validateEndpointPort"),
+    FieldValues("storage.v1.StorageClass", "provisioner", PROVISIONER, "storage: validateProvisioner"),
     FieldValues("storage.v1.StorageClass", "reclaimPolicy", exactly("Delete", "Retain"), "storage: validateReclaimPolicy"),
     FieldValues(
         "storage.v1.StorageClass",
@@ -294,7 +302,7 @@ _OTHERS = (
     FieldValues("rbac.v1.Subject", "apiGroup", one_of("rbac.authorization.k8s.io"), "rbac: ValidateRoleBindingSubject"),
     FieldValues("rbac.v1.RoleRef", "kind", exactly("ClusterRole", "Role"), "rbac: ValidateRoleBinding"),
     FieldValues("rbac.v1.RoleRef", "apiGroup", one_of("rbac.authorization.k8s.io"), "rbac: ValidateRoleBinding"),
-    FieldValues("rbac.v1.RoleRef", "name", NOT_EMPTY, "rbac: ValidateRoleBinding"),
+    FieldValues("rbac.v1.RoleRef", "name", PATH_SEGMENT, "rbac: ValidateRoleBinding"),
     FieldValues("rbac.v1.PolicyRule", "verbs", ENTRIES, "rbac: ValidatePolicyRule"),
 )
 

@@ -1,4 +1,4 @@
-"""Which values the fields of Pods may have, as rows of `field_values`."""
+"""Which values the fields of Pods may have, alone and together, as rows of `field_values` and of `field_relations`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from gitsched.kinds.value_limits import (
     DNS_LABEL_OR_NONE,
     ENTRIES,
     KEY,
+    LABEL_VALUE,
     MODE,
     NAMED_PORT,
     NOT_EMPTY,
@@ -21,10 +22,12 @@ from gitsched.kinds.value_limits import (
     POSITIVE,
     PROTOCOL,
     QUALIFIED,
+    QUALIFIED_OR_NONE,
     QUANTITY,
     RESOURCES,
     SUBDOMAIN,
     WITHOUT_UP,
+    FieldRelation,
     FieldValues,
     between,
     exactly,
@@ -45,7 +48,7 @@ POD_VALUES: Final = (
     FieldValues("core.v1.PodSpec", "preemptionPolicy", one_of("Never", "PreemptLowerPriority"), "core: ValidatePreemptionPolicy"),
     FieldValues("core.v1.PodSpec", "activeDeadlineSeconds", between(1, (1 << 31) - 1), "core: ValidatePodSpec"),
     FieldValues("core.v1.PodSpec", "hostname subdomain", DNS_LABEL_OR_NONE, "core: ValidatePodSpec"),
-    FieldValues("core.v1.PodSpec", "serviceAccountName priorityClassName", SUBDOMAIN, "core: ValidatePodSpec"),
+    FieldValues("core.v1.PodSpec", "serviceAccount serviceAccountName priorityClassName", SUBDOMAIN, "core: ValidatePodSpec"),
     FieldValues("core.v1.Container", "name", DNS_LABEL, "core: validateContainerCommon"),
     FieldValues("core.v1.Container", "image", NOT_EMPTY, "core: validateContainerCommon"),
     FieldValues("core.v1.PodSpec", "runtimeClassName", SUBDOMAIN, "core: ValidateRuntimeClassName"),
@@ -126,6 +129,8 @@ POD_VALUES: Final = (
     FieldValues("core.v1.GRPCAction", "port", PORT, "core: validateGRPCAction"),
     FieldValues("core.v1.Toleration", "effect", one_of("NoSchedule", "PreferNoSchedule", "NoExecute"), "core: validateTaintEffect"),
     FieldValues("core.v1.Toleration", "operator", one_of("Exists", "Equal", "Lt", "Gt"), "core: ValidateTolerations"),
+    FieldValues("core.v1.Toleration", "key", QUALIFIED_OR_NONE, "core: ValidateTolerations"),
+    FieldValues("core.v1.Toleration", "value", LABEL_VALUE, "core: ValidateTolerations"),
     FieldValues("core.v1.TopologySpreadConstraint", "maxSkew minDomains", POSITIVE, "core: ValidatePositiveField"),
     FieldValues("core.v1.TopologySpreadConstraint", "topologyKey", QUALIFIED, "core: ValidateTopologyKey"),
     FieldValues("core.v1.NodeSelectorRequirement", "key", QUALIFIED, "core: ValidateNodeSelectorRequirement"),
@@ -177,17 +182,133 @@ POD_VALUES: Final = (
     ),
     FieldValues("core.v1.HostPathVolumeSource", "path", WITHOUT_UP, "core: validateHostPathVolumeSource"),
     FieldValues("core.v1.EmptyDirVolumeSource", "sizeLimit", RESOURCES, "core: validateEmptyDirVolumeSource"),
-    FieldValues("core.v1.NFSVolumeSource", "path server", NOT_EMPTY, "core: validateNFSVolumeSource"),
+    FieldValues("core.v1.NFSVolumeSource", "path", text("^/", "an absolute path"), "core: validateNFSVolumeSource"),
+    FieldValues("core.v1.NFSVolumeSource", "server", NOT_EMPTY, "core: validateNFSVolumeSource"),
     FieldValues("core.v1.PersistentVolumeClaimVolumeSource", "claimName", NOT_EMPTY, "core: validatePersistentClaimVolumeSource"),
     *(
         FieldValues(f"core.v1.{kind}VolumeSource", "defaultMode", MODE, f"core: validate{kind}VolumeSource")
         for kind in ("ConfigMap", "DownwardAPI", "Projected", "Secret")
     ),
     FieldValues("core.v1.KeyToPath", "mode", MODE, "core: validateKeyToPath"),
-    FieldValues(
-        "core.v1.EmptyDirVolumeSource",
-        "medium",
-        text("^(Memory|HugePages(-.+)?)?$", "Memory or HugePages"),
-        "core: validateEmptyDirVolumeSource",
+)
+
+MOUNTS = ("containers initContainers", "volumeMounts", "name", "volumes", "name")
+CONTAINERS = ("containers", "initContainers")
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_HANDLERS = ("exec", "grpc", "httpGet", "tcpSocket")
+SOURCES = (
+    *(
+        "awsElasticBlockStore",
+        "azureDisk",
+        "azureFile",
+        "cephfs",
+        "cinder",
+        "configMap",
+        "csi",
+        "downwardAPI",
+        "emptyDir",
+        "ephemeral",
+    ),
+    *("fc", "flexVolume", "flocker", "gcePersistentDisk", "gitRepo", "glusterfs", "hostPath", "image", "iscsi", "nfs"),
+    *("persistentVolumeClaim", "photonPersistentDisk", "portworxVolume", "projected", "quobyte", "rbd", "scaleIO", "secret"),
+    *("storageos", "vsphereVolume"),
+)
+
+SELECTED = "meta: ValidateLabelSelector"
+_POD_TERMS = (
+    "requiredDuringSchedulingIgnoredDuringExecution[].labelSelector",
+    "preferredDuringSchedulingIgnoredDuringExecution[].podAffinityTerm.labelSelector",
+)
+_REQUIRED_TERMS = "requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[]"
+
+
+def make_expressions(path: str, place: str) -> tuple[FieldRelation, ...]:
+    """Return the rules of a list of expressions with an operator."""
+    return (
+        *(FieldRelation(path, "needs", ("values", "operator", operator), place) for operator in ("In", "NotIn")),
+        *(FieldRelation(path, "forbidden", ("values", "operator", operator), place) for operator in ("Exists", "DoesNotExist")),
+    )
+
+
+POD_RELATIONS: Final = (
+    FieldRelation("", "unique", ("containers initContainers ephemeralContainers", "name"), "core: validateContainers"),
+    FieldRelation("", "unique", ("volumes", "name"), "core: ValidateVolumes"),
+    FieldRelation(
+        "",
+        "refers",
+        ("", *MOUNTS),
+        "core: ValidateVolumeMounts",
+        whole=True,
+    ),
+    FieldRelation(
+        "", "unique", ("topologySpreadConstraints", "topologyKey", "whenUnsatisfiable"), "core: validateSpreadConstraintNotRepeat"
+    ),
+    FieldRelation("", "needs", ("containers",), "core: validateContainers", whole=True),
+    FieldRelation("", "needs", ("dnsConfig", "dnsPolicy", "None"), "core: validatePodDNSConfig"),
+    FieldRelation("", "host-ports", ("hostNetwork",), "core: validateHostNetwork"),
+    FieldRelation("", "labels", ("nodeSelector",), "core: ValidatePodSpec"),
+    FieldRelation("topologySpreadConstraints[].labelSelector", "labels", ("matchLabels",), SELECTED),
+    *(
+        FieldRelation(f"affinity.{name}.{term}", "labels", ("matchLabels",), SELECTED)
+        for name in ("podAffinity", "podAntiAffinity")
+        for term in _POD_TERMS
+    ),
+    *make_expressions(f"affinity.nodeAffinity.{_REQUIRED_TERMS}.matchExpressions[]", "core: ValidateNodeSelectorRequirement"),
+    FieldRelation("volumes[]", "at-most-one", SOURCES, "core: validateVolumeSource"),
+    FieldRelation("volumes[].configMap", "needs", ("name",), "core: validateConfigMapVolumeSource", whole=True),
+    FieldRelation("volumes[].secret", "needs", ("secretName",), "core: validateSecretVolumeSource", whole=True),
+    FieldRelation("tolerations[]", "forbidden", ("value", "operator", "Exists"), "core: ValidateTolerations"),
+    FieldRelation("tolerations[]", "needs", ("key", "operator", "Equal"), "core: ValidateTolerations"),
+    FieldRelation("tolerations[]", "allowed", ("effect", "NoExecute", "with tolerationSeconds"), "core: ValidateTolerations"),
+    *(
+        relation
+        for containers in CONTAINERS
+        for relation in (
+            FieldRelation(f"{containers}[]", "needs", ("image",), "core: validateContainerCommon", whole=True),
+            FieldRelation(f"{containers}[]", "limited-resources", ("resources",), "core: ValidateContainerResourceRequirements"),
+            FieldRelation(f"{containers}[]", "unique", ("ports", "name"), "core: validateContainerPorts"),
+            FieldRelation(f"{containers}[]", "unique", ("volumeMounts", "mountPath"), "core: ValidateVolumeMounts"),
+            FieldRelation(f"{containers}[].env[]", "at-most-one", ("value", "valueFrom"), "core: validateEnvVarValueFrom"),
+            FieldRelation(
+                f"{containers}[].env[].valueFrom",
+                "exactly-one",
+                ("configMapKeyRef", "fieldRef", "fileKeyRef", "resourceFieldRef", "secretKeyRef"),
+                "core: validateEnvVarValueFrom",
+            ),
+            FieldRelation(
+                f"{containers}[].securityContext",
+                "forbidden",
+                ("allowPrivilegeEscalation=false", "privileged", "true"),
+                "core: ValidateSecurityContext",
+            ),
+            FieldRelation(f"{containers}[].envFrom[].configMapRef", "needs", ("name",), "core: validateConfigMapEnvSource"),
+            FieldRelation(f"{containers}[].envFrom[].secretRef", "needs", ("name",), "core: validateSecretEnvSource"),
+            *(
+                FieldRelation(f"{containers}[].{handler}.exec", "needs", ("command",), "core: validateExecAction", whole=True)
+                for handler in (*_PROBES, "lifecycle.postStart", "lifecycle.preStop")
+            ),
+            FieldRelation(f"{containers}[].envFrom[]", "exactly-one", ("configMapRef", "secretRef"), "core: ValidateEnvFrom"),
+            FieldRelation(
+                f"{containers}[].volumeMounts[]", "at-most-one", ("subPath", "subPathExpr"), "core: ValidateVolumeMounts"
+            ),
+            *(
+                FieldRelation(
+                    f"{containers}[].lifecycle.{hook}",
+                    "exactly-one",
+                    ("exec", "httpGet", "sleep", "tcpSocket"),
+                    "core: validateHandler",
+                )
+                for hook in ("postStart", "preStop")
+            ),
+            *(
+                FieldRelation(f"{containers}[].{probe}", "exactly-one", _HANDLERS, "core: validateHandler", whole=True)
+                for probe in _PROBES
+            ),
+            *(
+                FieldRelation(f"{containers}[].{probe}", "allowed", ("successThreshold", "0", "1"), "core: validateLivenessProbe")
+                for probe in ("livenessProbe", "startupProbe")
+            ),
+        )
     ),
 )
+"""About the spec of a Pod."""

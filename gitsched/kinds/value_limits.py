@@ -1,9 +1,9 @@
-"""Parts of JSON Schemas with which `field_values` and `pod_values` limit the fields of Kubernetes' own kinds."""
+"""The types of the rows about fields of Kubernetes' own kinds, and the parts of JSON Schemas in them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 Limit = Mapping[str, Any]
 """A part of a JSON Schema; `x-gitsched-expected` says in messages what a text must be."""
@@ -17,6 +17,48 @@ class FieldValues(NamedTuple):
     fields: str
     limit: Limit
     place: str
+
+
+Rule = Literal[
+    "allowed",
+    "at-most",
+    "at-most-one",
+    "exactly-one",
+    "forbidden",
+    "host-ports",
+    "labels",
+    "least-one",
+    "length",
+    "limited-resources",
+    "named-entries",
+    "needs",
+    "needs-unless",
+    "no-address",
+    "not-all-zero",
+    "one-not-zero",
+    "only-with",
+    "refers",
+    "schedule",
+    "secret-keys",
+    "selects",
+    "service-account",
+    "total-size",
+    "trimmed",
+    "unique",
+]
+
+
+class FieldRelation(NamedTuple):
+    """A rule for the object at a path, such as `spec.containers[]`; "" for the object itself.
+
+    `arguments` depend on the rule. `whole` says that it only holds for whole objects, not for a patch of one.
+    """
+
+    path: str
+    rule: Rule
+    arguments: tuple[str, ...]
+    place: str
+    whole: bool = False
 
 
 def one_of(*values: str) -> Limit:
@@ -59,7 +101,13 @@ DESCENDING = text(f"^({_NOT_UP}(/{_NOT_UP}?)*)?$", "a relative path without ..")
 WITHOUT_UP = text(f"^/*({_NOT_UP}(/+{_NOT_UP})*)?/*$", "a path without ..", least=1)
 _LABEL_NAME = "[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
 QUALIFIED = text(rf"^([a-z0-9][-a-z0-9.]*/)?{_LABEL_NAME}$", "the key of a label, such as app or example.com/app")
-SERVICE_NAME = text("^[a-z]([-a-z0-9]*[a-z0-9])?$", "the name of a Service: lower-case letters, digits and '-', first a letter", 63)
+QUALIFIED_OR_NONE = {**QUALIFIED, "pattern": rf"^(([a-z0-9][-a-z0-9.]*/)?{_LABEL_NAME})?$"}
+LABEL_VALUE = text(f"^({_LABEL_NAME})?$", "a label's value: at most 63 letters, digits, '-', '_' and '.'", 63)
+PATH_SEGMENT = text("^[^/%]+$", "a name without '/' and '%'")
+TIME = text(
+    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9:]{8}(\.[0-9]+)?([Zz]|[-+][0-9]{2}:[0-9]{2})$", "a time such as 2006-01-02T15:04:05Z"
+)
+PROVISIONER = text(rf"^([A-Za-z0-9][-A-Za-z0-9.]*/)?{_LABEL_NAME}$", "the name of a provisioner, such as ebs.csi.aws.com")
 HOST = text(rf"^((\*\.)?{_LABEL}(\.{_LABEL})*)?$", "a host name in lower case, without a scheme, port or path", 253)
 _PORT_NAME = "([0-9]+-)*[0-9]*[a-z][a-z0-9]*(-[a-z0-9]+)*"
 PORT_NAME_TEXT = "a number, or a name of at most 15 lower-case letters, digits and '-', with a letter"

@@ -1,8 +1,10 @@
-"""Check the data of ConfigMaps and Secrets, and the length of names: rules of `gitsched.kinds.field_relations` that few kinds have."""
+"""Check numbers, names and data of objects: rules of `gitsched.kinds.field_relations` that few kinds have."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
+from typing import Final
 
 from gitsched.kinds.field_relations import ACCEPTED_DATA_SIZE, SECRET_KEYS
 from gitsched.model.document import Body, get_field
@@ -10,9 +12,24 @@ from gitsched.model.finding import Pointer
 
 _TOKEN, _ACCOUNT = "kubernetes.io/service-account-token", "kubernetes.io/service-account.name"
 
+_ADDRESS = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}")
+_ACCOUNT_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+_PLACEHOLDER: Final = re.compile(r"\$\{|\{\{|\$\(|<")
+_SHOWN = 80
+
 Found = Iterator[tuple[Pointer, str, str]]
 """What is wrong: its place below the object, the code and the message."""
 Check = Callable[[Body], Iterable[tuple[Pointer, str, str]]]
+
+
+def is_placeholder(value: object) -> bool:
+    return isinstance(value, str) and bool(_PLACEHOLDER.search(value))
+
+
+def shorten(value: object) -> str:
+    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(value))
+    return f'"{text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."}"'
 
 
 def secret_keys() -> Check:
@@ -62,6 +79,49 @@ def trim(member: str) -> Check:
     return check
 
 
+def refuse_address(member: str) -> Check:
+    """A host name is no IP address."""
+
+    def check(value: Body) -> Found:
+        text = value.get(member)
+        if isinstance(text, str) and _ADDRESS.fullmatch(text):
+            yield (member,), "wrong-format", f"'{member}' must be a host name, not an address"
+
+    return check
+
+
+def service_account() -> Check:
+    """The name of a ServiceAccount is one that it can have."""
+
+    def check(value: Body) -> Found:
+        name = value.get("name")
+        if (
+            value.get("kind") == "ServiceAccount"
+            and isinstance(name, str)
+            and not _ACCOUNT_NAME.fullmatch(name)
+            and not any(mark in name for mark in "$<{")
+        ):
+            yield ("name",), "wrong-format", "'name' must be the name of a ServiceAccount: lower-case letters, digits, '-' and '.'"
+
+    return check
+
+
+def host_ports(member: str) -> Check:
+    """With the network of the host, a container has no other ports there than its own."""
+
+    def check(value: Body) -> Found:
+        for name in ("containers", "initContainers") if value.get(member) is True else ():
+            for index, container in enumerate(value[name] if isinstance(value.get(name), list) else ()):
+                ports = container.get("ports") if isinstance(container, dict) else None
+                for place, port in enumerate(ports if isinstance(ports, list) else ()):
+                    host = port.get("hostPort") if isinstance(port, dict) else None
+                    if isinstance(host, int) and host and host != port.get("containerPort"):
+                        message = f"'hostPort' must be the containerPort with {member}: true, or absent"
+                        yield (name, index, "ports", place, "hostPort"), "invalid-field", message
+
+    return check
+
+
 def limit_length(member: str, size: str) -> Check:
     """A name has at most so many characters."""
 
@@ -94,5 +154,63 @@ def limit_size(plain: str, encoded: str) -> Check:
                 "out-of-range",
                 f"the values have {size} bytes, and API servers accept {ACCEPTED_DATA_SIZE}: divide the object",
             )
+
+    return check
+
+
+def least_one(*names: str) -> Check:
+    """At least one member is there, even if it is empty."""
+
+    def check(value: Body) -> Found:
+        if all(value.get(name) is None for name in names):
+            yield (), "missing-field", f"one of {', '.join(names)} is required"
+
+    return check
+
+
+def one_not_zero(*members: str) -> Check:
+    """One of two numbers is 0 and the other is not; a missing one has the value behind its `=`."""
+    defaults = [(name, default) for name, _, default in (member.partition("=") for member in members)]
+
+    def check(value: Body) -> Found:
+        amounts = [str(default if (amount := value.get(name)) is None else amount) for name, default in defaults]
+        zeros = [amount.rstrip("%").strip("0") == "" for amount in amounts]
+        if zeros[0] == zeros[1] and not any(map(is_placeholder, amounts)):
+            shown = " and ".join(f"'{name}'" for name, _ in defaults)
+            assumed = "".join(f"; without a value '{name}' is {default}" for name, default in defaults if value.get(name) is None)
+            yield (), "out-of-range", f"one of {shown} must be 0, and the other must not{assumed}"
+
+    return check
+
+
+def not_all_zero(*names: str) -> Check:
+    zero = (0, "0", "0%")
+
+    def check(value: Body) -> Found:
+        if all(name in value and value[name] is not False and value[name] in zero for name in names):
+            yield (names[-1],), "out-of-range", f"{' and '.join(names)} must not both be 0: nothing could be replaced"
+
+    return check
+
+
+def schedule(member: str) -> Check:
+    def check(value: Body) -> Found:
+        text = value.get(member)
+        if not isinstance(text, str) or not text or is_placeholder(text):
+            return
+        from gitsched.manifests.cron_schedules import is_cron_schedule  # few sources have CronJobs
+
+        if not is_cron_schedule(text):
+            message = f"'{member}' must be five fields such as 0 4 * * 1-5, or a macro such as @daily, not {shorten(text)}"
+            yield (member,), "wrong-format", message
+
+    return check
+
+
+def at_most(low: str, high: str) -> Check:
+    def check(value: Body) -> Found:
+        one, other = value.get(low), value.get(high)
+        if isinstance(one, int) and isinstance(other, int) and one > other:
+            yield (low,), "out-of-range", f"'{low}' must be at most '{high}', which is {other}, not {one}"
 
     return check

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from gitsched.kinds.field_relations import STANDARD_RESOURCES, FieldRelation
-from gitsched.manifests.data_relations import Check, Found, limit_length, limit_size, only_with, secret_keys, trim
+from gitsched.kinds.field_relations import STANDARD_RESOURCES
+from gitsched.kinds.value_limits import FieldRelation
+from gitsched.manifests.data_relations import (
+    Check,
+    Found,
+    at_most,
+    host_ports,
+    is_placeholder,
+    least_one,
+    limit_length,
+    limit_size,
+    not_all_zero,
+    one_not_zero,
+    only_with,
+    refuse_address,
+    schedule,
+    secret_keys,
+    service_account,
+    shorten,
+    trim,
+)
 from gitsched.model.document import Body, get_field
 from gitsched.model.finding import Issue, Pointer
 from gitsched.model.labels import Requirement, is_label_key, is_label_value
 from gitsched.model.quantity import parse_quantity
-
-_PLACEHOLDER: Final = re.compile(r"\$\{|\{\{|\$\(|<")
-_SHOWN = 80
 
 
 class RelationTree:
@@ -84,10 +99,6 @@ def _list_entries(value: Body, name: str) -> Iterator[tuple[int, Body]]:
     return ((index, entry) for index, entry in enumerate(entries if isinstance(entries, list) else ()) if isinstance(entry, dict))
 
 
-def _is_placeholder(value: object) -> bool:
-    return isinstance(value, str) and bool(_PLACEHOLDER.search(value))
-
-
 def _unique(lists: str, *members: str) -> Check:
     """The entries of lists differ in these members; a member that is not there has the value behind its `=`, or makes no difference."""
     names = lists.split()
@@ -105,7 +116,7 @@ def _unique(lists: str, *members: str) -> Check:
                 if None in identity or not all(isinstance(part, str | int) for part in identity):
                     continue
                 if identity in seen:
-                    shown = ", ".join(f"{key} {_shorten(part)}" for (key, _), part in zip(keys, identity, strict=True))
+                    shown = ", ".join(f"{key} {shorten(part)}" for (key, _), part in zip(keys, identity, strict=True))
                     yield (
                         (name, index, keys[0][0]),
                         "invalid-field",
@@ -204,31 +215,12 @@ def _allowed(member: str, *values: str) -> Check:
         written = value.get(member)
         if written in accepted or (value.get(other) is None if other else written is None):
             return
-        if _format(written) not in accepted and not _is_placeholder(written):
+        if _format(written) not in accepted and not is_placeholder(written):
             yield (
                 (member,) if member in value else (),
                 "value-not-allowed",
-                f"'{member}' must be {meant} {f'with {other}' if other else 'here'}, not {_shorten(written or '')}",
+                f"'{member}' must be {meant} {f'with {other}' if other else 'here'}, not {shorten(written or '')}",
             )
-
-    return check
-
-
-def _not_all_zero(*names: str) -> Check:
-    zero = (0, "0", "0%")
-
-    def check(value: Body) -> Found:
-        if all(name in value and value[name] is not False and value[name] in zero for name in names):
-            yield (names[-1],), "out-of-range", f"{' and '.join(names)} must not both be 0: nothing could be replaced"
-
-    return check
-
-
-def _at_most(low: str, high: str) -> Check:
-    def check(value: Body) -> Found:
-        one, other = value.get(low), value.get(high)
-        if isinstance(one, int) and isinstance(other, int) and one > other:
-            yield (low,), "out-of-range", f"'{low}' must be at most '{high}', which is {other}, not {one}"
 
     return check
 
@@ -242,8 +234,8 @@ def _limited_resources(member: str) -> Check:
             return
         requests, limits = (part if isinstance(part := resources.get(name), dict) else {} for name in ("requests", "limits"))
         for kind, name in (*(("requests", name) for name in requests), *(("limits", name) for name in limits)):
-            if not ("/" in name or name in STANDARD_RESOURCES or name.startswith("hugepages-") or _is_placeholder(name)):
-                message = f"{_shorten(name)} is no resource of a container: write cpu, memory or ephemeral-storage, or its prefix"
+            if not ("/" in name or name in STANDARD_RESOURCES or name.startswith("hugepages-") or is_placeholder(name)):
+                message = f"{shorten(name)} is no resource of a container: write cpu, memory or ephemeral-storage, or its prefix"
                 yield (member, kind, name), "value-not-allowed", message
         for name in requests:
             yield from (((member, "requests", name), code, message) for code, message in _compare_amounts(name, requests, limits))
@@ -261,10 +253,10 @@ def _compare_amounts(name: str, requests: Body, limits: Body) -> Iterable[tuple[
         wanted = "equal" if is_extended else "be at most"
         yield (
             "out-of-range",
-            f"the request of {_shorten(name)}, {requests[name]}, must {wanted} its limit, which is {limits[name]}",
+            f"the request of {shorten(name)}, {requests[name]}, must {wanted} its limit, which is {limits[name]}",
         )
-    elif is_extended and name not in limits and not _is_placeholder(name):
-        yield "missing-field", f"a request of {_shorten(name)} needs a limit with the same amount"
+    elif is_extended and name not in limits and not is_placeholder(name):
+        yield "missing-field", f"a request of {shorten(name)} needs a limit with the same amount"
 
 
 def _refers(path: str, lists: str, inner: str, member: str, target: str, key: str, more: str = "") -> Check:
@@ -286,26 +278,31 @@ def _refers(path: str, lists: str, inner: str, member: str, target: str, key: st
                         known = {one.get(key) for _, one in _list_entries(value, target)}
                         known |= {get_field(one, "metadata", "name") for _, one in _list_entries(whole, more)}
                     wanted = reference.get(member)
-                    if isinstance(wanted, str) and wanted not in known and not _is_placeholder(wanted):
-                        yield (name, index, inner, position, member), "invalid-field", f"{target} has no entry {_shorten(wanted)}"
+                    if isinstance(wanted, str) and wanted not in known and not is_placeholder(wanted):
+                        yield (name, index, inner, position, member), "invalid-field", f"{target} has no entry {shorten(wanted)}"
 
     return check
 
 
-def _selects(selector: str, labels: str) -> Check:
-    """The selector selects the labels of the object's own template; nothing is said without such labels."""
+def _selects(selector: str, labels: str, required: str = "") -> Check:
+    """The selector selects the labels of the object's own template, if it has labels or is no patch; an empty one is an error if it is
+    `required`."""
     path = labels.split(".")
 
     def check(value: Body) -> Found:
         own, wanted = get_field(value, *path), value.get(selector)
-        if not (isinstance(own, dict) and own and isinstance(wanted, dict)):
+        if required and isinstance(wanted, dict) and not (wanted.get("matchLabels") or wanted.get("matchExpressions")):
+            yield (selector,), "invalid-field", "the selector is empty: give it a label of the template's pods"
+        if not (isinstance(wanted, dict) and wanted and (own or _has_images(value))):
             return
-        matched = wanted.get("matchLabels")
+        own = own if isinstance(own, dict) else {}
+        is_plain = "matchLabels" not in wanted and "matchExpressions" not in wanted
+        matched = wanted if is_plain else wanted.get("matchLabels")
         for name, text in matched.items() if isinstance(matched, dict) else ():
             if own.get(name) != text:
                 shown = f"{name}={own[name]}"[:100] if name in own else f"no label {name[:60]!r}"
                 message = f"the selector has {f'{name}={text}'[:100]}, and the pods of the template have {shown}: give both the same labels"
-                yield (selector, "matchLabels", name), "invalid-field", message
+                yield (selector, *(() if is_plain else ("matchLabels",)), name), "invalid-field", message
                 return
         for index, entry in _list_entries(wanted, "matchExpressions"):
             requirement = Requirement(str(entry.get("key")), str(entry.get("operator")), tuple(entry.get("values") or ()))
@@ -317,42 +314,31 @@ def _selects(selector: str, labels: str) -> Check:
     return check
 
 
+def _has_images(workload: Body) -> bool:
+    """Return whether each container of the template has an image, as in a workload that is no patch."""
+    containers = get_field(workload, "template", "spec", "containers")
+    return (
+        bool(containers) and isinstance(containers, list) and all(isinstance(one, dict) and one.get("image") for one in containers)
+    )
+
+
 def _labels(member: str) -> Check:
     def check(value: Body) -> Found:
         labels = value.get(member)
         for name, text in labels.items() if isinstance(labels, dict) else ():
             if is_label_key(name) and is_label_value(text):
                 continue
-            if not (_is_placeholder(name) or is_label_key(name)):
-                yield (member, name), "invalid-labels", f"{_shorten(name)} cannot be the key of a label"
-            elif isinstance(text, str) and text and not (_is_placeholder(text) or is_label_value(text)):
-                message = f"{_shorten(text)} cannot be a label's value: at most 63 letters, digits, '-', '_' and '.'"
+            if not (is_placeholder(name) or is_label_key(name)):
+                yield (member, name), "invalid-labels", f"{shorten(name)} cannot be the key of a label"
+            elif isinstance(text, str) and text and not (is_placeholder(text) or is_label_value(text)):
+                message = f"{shorten(text)} cannot be a label's value: at most 63 letters, digits, '-', '_' and '.'"
                 yield (member, name), "invalid-labels", message
-
-    return check
-
-
-def _schedule(member: str) -> Check:
-    def check(value: Body) -> Found:
-        text = value.get(member)
-        if not isinstance(text, str) or not text or _is_placeholder(text):
-            return
-        from gitsched.manifests.cron_schedules import is_cron_schedule  # few sources have CronJobs
-
-        if not is_cron_schedule(text):
-            message = f"'{member}' must be five fields such as 0 4 * * 1-5, or a macro such as @daily, not {_shorten(text)}"
-            yield (member,), "wrong-format", message
 
     return check
 
 
 def _format(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _shorten(value: object) -> str:
-    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(value))
-    return f'"{text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."}"'
 
 
 def _first(arguments: tuple[str, ...]) -> str:
@@ -365,22 +351,27 @@ def _second(arguments: tuple[str, ...]) -> str:
 
 _RULES: Final[Mapping[str, tuple[Callable[..., Check], Callable[[tuple[str, ...]], str]]]] = {
     "allowed": (_allowed, lambda names: names[-1].removeprefix("with ") if names[-1].startswith("with ") else names[0]),
-    "at-most": (_at_most, _first),
+    "at-most": (at_most, _first),
     "at-most-one": (_at_most_one, lambda names: names[1] if len(names) == 2 else ""),
     "exactly-one": (_exactly_one, lambda _: ""),
     "forbidden": (_forbidden, _first),
+    "host-ports": (host_ports, _first),
     "labels": (_labels, _first),
+    "least-one": (least_one, lambda _: ""),
     "length": (limit_length, _first),
     "limited-resources": (_limited_resources, _first),
     "named-entries": (_named_entries, _first),
     "needs": (_needs, _second),
-    "not-all-zero": (_not_all_zero, _first),
+    "no-address": (refuse_address, _first),
+    "not-all-zero": (not_all_zero, _first),
+    "one-not-zero": (one_not_zero, lambda _: ""),
     "needs-unless": (_needs_unless, lambda _: ""),
     "only-with": (only_with, lambda names: names[0].partition("[")[0]),
     "refers": (_refers, lambda _: ""),
-    "schedule": (_schedule, _first),
+    "schedule": (schedule, _first),
     "secret-keys": (secret_keys, lambda _: "type"),
     "selects": (_selects, _first),
+    "service-account": (service_account, lambda _: "name"),
     "total-size": (limit_size, lambda _: ""),
     "trimmed": (trim, _first),
     "unique": (_unique, _first),

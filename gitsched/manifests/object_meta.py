@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from gitsched.manifests.parsed_file import MAX_ISSUES, FileIssue, ParsedFile
+from gitsched.manifests.printed_scalars import is_timestamp
+from gitsched.manifests.yaml_nodes import NON_STRING_KEY, NUMBER_START, RESERVED_SCALARS, NumberOutOfRange, resolve_number
 from gitsched.model.document import Body, find_config_map, is_encrypted, is_namespaced, parse_api_group
 from gitsched.model.finding import Issue, Pointer
 from gitsched.model.labels import is_label_key, is_label_value
@@ -185,6 +188,7 @@ _METADATA_FIELDS = frozenset(
         *("clusterName", "initializers"),  # written by old API servers
     )
 )
+_TYPED_MEMBERS = frozenset(("generateName", "finalizers", "ownerReferences"))
 _USER_FIELDS = ("name", "generateName", "namespace", "labels", "annotations")
 LENIENT_NAME_GROUPS = frozenset({"rbac.authorization.k8s.io", "certificates.k8s.io"})
 """API groups whose names may be any path segment, such as `system:masters`."""
@@ -219,6 +223,8 @@ def validate_object_meta(body: Body) -> list[Issue]:
         message = f"{_quote(str(namespace))} cannot be a namespace: a namespace is {problem}"
         issues.append(Issue("error", "invalid-namespace", message, ("metadata", "namespace")))
     issues.extend(_validate_fields(metadata, strict="." not in group or group.endswith(".k8s.io")))
+    if not _TYPED_MEMBERS.isdisjoint(metadata):
+        issues.extend(_validate_types(metadata))
     for member in ("labels", "annotations"):
         values = metadata.get(member)
         if values is not None:
@@ -249,6 +255,39 @@ def _validate_fields(metadata: Body, *, strict: bool) -> list[Issue]:
     return issues
 
 
+def _validate_types(metadata: Body) -> Iterator[Issue]:
+    """Yield errors for members that few objects have, of which kubectl refuses any other type."""
+    prefix, finalizers, owners = (metadata.get(name) for name in ("generateName", "finalizers", "ownerReferences"))
+    if not isinstance(prefix, str | None):
+        yield _make_type_issue("a string", "generateName")
+    for member, entries, kind, name in (
+        ("finalizers", finalizers, str | None, "a string"),
+        ("ownerReferences", owners, dict | None, "a mapping"),
+    ):
+        if not isinstance(entries, list | None):
+            yield _make_type_issue("a list", member)
+            continue
+        for index, entry in enumerate(entries or ()):
+            if not isinstance(entry, kind):
+                yield _make_type_issue(name, member, index)
+            elif isinstance(entry, dict):
+                for field in ("apiVersion", "kind", "name", "uid"):
+                    if not isinstance(entry.get(field), str | None):
+                        yield _make_type_issue("a string", member, index, field)
+                    elif not entry.get(field):
+                        message = f"'{field}' is required in an owner reference"
+                        yield Issue("error", "missing-field", message, ("metadata", member, index))
+                for field in ("controller", "blockOwnerDeletion"):
+                    if not isinstance(entry.get(field), bool | None):
+                        yield _make_type_issue("true or false", member, index, field)
+
+
+def _make_type_issue(expected: str, *path: str | int) -> Issue:
+    return Issue(
+        "error", "wrong-type", f"'{path[-1] if isinstance(path[-1], str) else path[0]}' must be {expected}", ("metadata", *path)
+    )
+
+
 @lru_cache(maxsize=4096)
 def _is_valid_type(member: str, text: str) -> bool:
     return bool((_KIND if member == "kind" else _VERSION).fullmatch(_PLACEHOLDER.sub("x", text)))
@@ -265,6 +304,13 @@ def _validate_name(name: str, free: bool) -> str | None:
 @lru_cache(maxsize=1024)
 def _validate_namespace(name: str) -> str | None:
     return None if _DNS_LABEL.fullmatch(_PLACEHOLDER.sub("x", name)) else _DNS_LABEL_RULE
+
+
+def has_null_annotation(value: Any) -> bool:
+    """Return whether an object has an annotation without a value, of which kubectl and kustomize may read different texts."""
+    metadata = value.get("metadata") if isinstance(value, dict) else None
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    return isinstance(annotations, dict) and None in annotations.values()
 
 
 def _validate_map(member: str, values: Any) -> list[Issue]:
@@ -286,10 +332,26 @@ def _validate_map(member: str, values: Any) -> list[Issue]:
             issues.append(
                 Issue("error", f"invalid-{member}", f"{_quote(key)} cannot be a key of metadata.{member}", (*pointer, key))
             )
+        elif member == "annotations" and (key[0] in NUMBER_START or key in RESERVED_SCALARS) and _is_misread_key(key[:_MAX_LENGTH]):
+            message = (
+                f"kustomize does not read an annotation with the key {_quote(key)}, even in quotes: choose a key that is a text"
+            )
+            issues.append(Issue("error", NON_STRING_KEY, message, (*pointer, key)))
         elif member == "labels" and value and not _is_valid_value(value[:_MAX_LENGTH]):
             message = f"{_quote(value)} cannot be a label's value: {_LABEL_VALUE_RULE}"
             issues.append(Issue("error", "invalid-labels", message, (*pointer, key)))
     return issues
+
+
+@lru_cache(maxsize=256)
+def _is_misread_key(text: str) -> bool:
+    """Return whether kyaml takes a key of an annotation for a number, a boolean, null or a date: it ignores quotes there."""
+    if text in RESERVED_SCALARS:
+        return text.lower() in ("true", "false", "null")
+    try:
+        return not isinstance(resolve_number(text), str) or is_timestamp(text)
+    except NumberOutOfRange:
+        return True
 
 
 @lru_cache(maxsize=4096)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 DEFINITIONS = "#/$defs/"
 _PLACEHOLDER = re.compile(r"\$\{|\{\{|<[^<>]+>|^ref\+|^ENC\[")
 """What delivery tools fill in before they apply an object: variables of Flux, placeholders of Argo CD's plug-ins, SOPS."""
+_WHOLE_PLACEHOLDER = re.compile(r"\$\{[^{}]*\}|\{\{[^{}]*\}\}|<[^<>]+>")
 _MAIN_FIELDS = frozenset(("spec", "template", "jobTemplate", "containers", "versions"))
 MAX_PATTERN_SIZE = 1 << 20
 """Memory in bytes that one compiled pattern of a schema may take."""
@@ -47,6 +48,16 @@ def _list_names(schema: Any) -> list[str]:
     target = schema.get("$ref")
     names = [target.removeprefix(DEFINITIONS)] if isinstance(target, str) else []
     return names + [name for value in schema.values() for name in _list_names(value)]
+
+
+_REFERENCE_PARENTS = frozenset(
+    (
+        *("spec", "template", "jobTemplate", "containers", "initContainers", "env", "envFrom", "valueFrom", "configMapKeyRef"),
+        *("secretKeyRef", "configMapRef", "secretRef", "volumes", "configMap", "secret", "persistentVolumeClaim", "projected"),
+        *("sources", "imagePullSecrets", "scaleTargetRef", "roleRef", "rules", "http", "paths", "backend", "defaultBackend"),
+        *("service", "tls", "volumeClaimTemplates", "webhooks", "clientConfig", "subjects", "parameters"),
+    )
+)
 
 
 class ObjectSchema:
@@ -83,7 +94,7 @@ class ObjectSchema:
                 issue._replace(severity=self._severities.get(issue.code, "error"))
                 for issue in explain_errors(pruned, self._explained, self._compiled)
                 if not (
-                    _is_placeholder(pruned, issue.pointer)
+                    _is_placeholder(pruned, issue)
                     or (is_fragment and issue.code == "missing-field")
                     or (issue.code == "invalid-field" and _find_value(pruned, issue.pointer) is None)  # of all alternatives
                 )
@@ -145,13 +156,24 @@ def is_whole_object(body: Body) -> bool:
         return True
     pod = get_field(spec, "jobTemplate", "spec", "template", "spec") or get_field(spec, "template", "spec") or spec
     containers = pod.get("containers") if isinstance(pod, dict) else None
+    if body.get("kind") == "Pod" and isinstance(containers, list):
+        return any(isinstance(entry, dict) and entry.get("image") for entry in containers) or not containers
     return isinstance(containers, list) and all(isinstance(entry, dict) and entry.get("image") for entry in containers)
 
 
-def _is_placeholder(body: Any, pointer: Pointer) -> bool:
-    """Return whether the value at a pointer is a text that a delivery tool replaces. With several lines, it stays a text."""
-    value = _find_value(body, pointer)
-    return isinstance(value, str) and "\n" not in value and bool(_PLACEHOLDER.search(value))
+def _is_placeholder(body: Any, issue: Issue) -> bool:
+    """Return whether the value of an issue is a text that a delivery tool replaces. With several lines or words, it stays a text.
+
+    kustomize looks for names of other objects below some fields, and refuses a text there, also a placeholder. Source: kustomize,
+    api/internal/konfig/builtinpluginconsts/namereference.go.
+    """
+    value = _find_value(body, issue.pointer)
+    if not isinstance(value, str) or "\n" in value or not _PLACEHOLDER.search(value):
+        return False
+    if issue.code != "wrong-type":
+        return True
+    has_references = all(isinstance(name, int) or name in _REFERENCE_PARENTS for name in issue.pointer)
+    return not (has_references or any(map(str.isspace, _WHOLE_PLACEHOLDER.sub("", value))))
 
 
 def _find_value(body: Any, pointer: Pointer) -> Any:

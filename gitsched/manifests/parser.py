@@ -262,7 +262,8 @@ class _FileParser:
             from gitsched.manifests.reader_differences import find_differences  # few files need it
 
             found = find_differences(self._text, tree, max(self._end, tree.offset))
-            self._end = tree.offset + tree.node.end_mark.index
+            if tree.node.value:  # what precedes an empty document is delivered with the next one
+                self._end = tree.offset + tree.node.end_mark.index
             builder.differences += found.errors
             builder.warnings = sorted((*builder.warnings, *found.warnings), key=itemgetter(2, 3))
         builder.errors = sorted((*builder.errors, *builder.differences), key=itemgetter(2, 3))

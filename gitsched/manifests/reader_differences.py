@@ -7,18 +7,21 @@ the text of a document shows; `Constructor` finds keys and scalars that the read
 
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import islice
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from yaml import MappingNode, ScalarNode
 
 from gitsched.manifests.parsed_file import MAX_ISSUES
-from gitsched.manifests.yaml_composer import MARKER_WITH_CONTENT
+from gitsched.manifests.yaml_composer import CONTROL_ESCAPE, HUGE_EXPONENT, MARKER_WITH_CONTENT
 from gitsched.manifests.yaml_errors import ParseError
-from gitsched.manifests.yaml_nodes import AMBIGUOUS_VALUE, NON_STRING_KEY
+from gitsched.manifests.yaml_nodes import AMBIGUOUS_VALUE, NON_STRING_KEY, find_written_member
+from gitsched.model.document import reject_constant
 
 if TYPE_CHECKING:
     from gitsched.manifests.yaml_composer import YamlDocument
@@ -26,7 +29,10 @@ if TYPE_CHECKING:
 REFUSED: Final = "refused-by-kubernetes"
 _AMBIGUOUS_TEXT: Final = "ambiguous-text"
 
-_SUSPICIOUS = re.compile(r"""\?|\\/|!(?=[\s,\]}]|\Z)|!\S*\s+<<|>[-+0-9]*[ \t]*(?:\#[^\n]*)?[\r\n\x85\u2028\u2029]|"<<"|'<<'""")
+_SUSPICIOUS = re.compile(
+    r"""\?|\\/|!(?=[\s,\]}]|\Z)|!\S*\s+<<|>[-+0-9]*[ \t]*(?:\#[^\n]*)?[\r\n\x85\u2028\u2029]|"<<"|'<<'"""
+    rf"|\|[0-9]?\+|{CONTROL_ESCAPE.pattern}"
+)
 _ANCHOR = re.compile(r"&(?<=[\s,\[{]&)[\w-]")  # begins with a literal, which is found faster
 _FEW_SEARCHES = 1000
 """Places in a document that are looked up one by one; with more, every node is visited."""
@@ -37,6 +43,11 @@ _MARKER_BEFORE_OTHER_BREAK = re.compile("\n---[ \t]*(?:\r(?!\n)|[\x85\u2028\u202
 _SLASH_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*(\\/)")
 _BARE_TAG = re.compile(r"(?:&\S+\s+)?!")
 _BLOCK_HEAD = re.compile(r"(?:[&!]\S*\s+)*[|>]([-+0-9]*)")
+_MARK_AFTER_JSON = re.compile(r"^(?:\.\.\.|%)", re.MULTILINE)
+_UNPRINTED = re.compile("[\x7f-\x9f\ufffe\uffff]")
+_LAST_COMMENTS = re.compile(r"(?:[ \t]*\r?\n)*([ \t]*)#[^\n]*(?:\n\1#[^\n]*|\n[ \t\r]*(?=\n|\Z))*(?:\n---|\n\.\.\.|\Z)")
+"""Comments of one indentation up to the end of a document."""
+_NULLS = frozenset(("null", "Null", "NULL", "~"))
 _BREAKS = re.compile(r"[^\n](\n+)")
 
 
@@ -52,6 +63,9 @@ def find_differences(text: str, tree: YamlDocument, before: int) -> Differences:
     start, end = tree.offset + tree.node.start_mark.index, tree.offset + tree.node.end_mark.index
     found = Differences([], [])
     found.errors.extend(_check_markers(text, tree, before, start))
+    found.errors.extend(_find_null_annotations(tree))
+    if text.startswith("{", start):
+        found.errors.extend(_check_json(text, tree, before))
     for part in _list_suspicious(text, tree, start, end):
         _check_node(text, tree, part, found)
         if len(found.errors) >= MAX_ISSUES or len(found.warnings) >= MAX_ISSUES:
@@ -145,14 +159,65 @@ def _check_node(text: str, tree: YamlDocument, part: _Part, found: Differences) 
         message = "kubectl and kustomize do not read a '?' in a text without quotes inside of braces or brackets: quote the text"
         found.errors.append(_make_error(REFUSED, message, tree, node, max(text.find("?", first, end) - first, 0)))
     elif node.style == '"':
-        escape = _SLASH_ESCAPE.search(text, first, end)
-        if escape is not None:
-            message = "kustomize refuses the escape \\/, and so does kubectl unless the file is JSON: write / alone"
-            found.errors.append(_make_error(REFUSED, message, tree, node, escape.start(1) - first))
+        _check_escapes(text, tree, node, found)
     elif node.style and node.style in "|>":
         change = _describe_line_breaks(text, node.value, first, end)
         if change:
             found.warnings.append(_make_error(_AMBIGUOUS_TEXT, change, tree, node))
+
+
+def _check_escapes(text: str, tree: YamlDocument, node: Any, found: Differences) -> None:
+    """Add what kustomize cannot read or print of a text in double quotes."""
+    first, end = tree.offset + node.start_mark.index, tree.offset + node.end_mark.index
+    escape = _SLASH_ESCAPE.search(text, first, end)
+    if escape is not None:
+        message = "kustomize refuses the escape \\/, and so does kubectl unless the file is JSON: write / alone"
+        found.errors.append(_make_error(REFUSED, message, tree, node, escape.start(1) - first))
+    unprinted = _UNPRINTED.search(node.value)
+    if unprinted is None:
+        return
+    name = f"U+{ord(unprinted[0]):04X}"
+    if unprinted[0] == "\x85":
+        message = f"kustomize prints the character {name} of this text as a blank: remove it"
+        found.errors.append(_make_error(AMBIGUOUS_VALUE, message, tree, node))
+    else:
+        message = f"kustomize cannot print the character {name} of this text: remove it, or encode the text"
+        found.errors.append(_make_error(REFUSED, message, tree, node))
+
+
+def _check_json(text: str, tree: YamlDocument, before: int) -> Iterator[ParseError]:
+    """Yield what kubectl refuses in a document in braces and behind it, because it reads the document as JSON if it is."""
+    start, end = tree.offset + tree.node.start_mark.index, tree.offset + tree.node.end_mark.index
+    marker = text.rfind("\n---", before, start)
+    following = text.find("\n---", end)
+    rest = text[end : following + 1 if following >= 0 else len(text)]
+    is_first = not ((marker >= 0 and text[text.find("\n", marker + 1) : start]) or text[before:start]).strip()
+    if not (is_first and (rest.strip(" \t\r\n") or HUGE_EXPONENT.search(text, start, end))):
+        return
+    numbers: list[str] = []
+    try:
+        json.loads(text[start:end], parse_constant=reject_constant, parse_float=numbers.append)
+    except (ValueError, RecursionError):
+        return
+    huge = next((number for number in numbers if not isfinite(float(number))), None)
+    if huge is not None:
+        message = "kubectl refuses this number of JSON, because it is too large: quote it if it is a text"
+        yield _error_at(REFUSED, message, text, text.index(huge, start))
+    elif rest.strip(" \t\r\n") and _stops_kubectl(rest):
+        message = "kubectl reads the object before as JSON, and refuses what follows it: remove it"
+        yield _error_at(REFUSED, message, text, end + len(rest) - len(rest.lstrip(" \t\r\n")))
+
+
+def _stops_kubectl(rest: str) -> bool:
+    """Return whether kubectl refuses what follows JSON: it reads it as YAML, if up to the first line break or text each character is
+    followed by others, of four bytes with it."""
+    content = 0
+    for content, character in enumerate(rest):
+        if len(rest[content : content + 4].encode()) < 4:
+            return True
+        if character == "\n" or not character.isspace():
+            break
+    return _MARK_AFTER_JSON.search(rest, content) is not None
 
 
 def _check_markers(text: str, tree: YamlDocument, before: int, start: int) -> Iterator[ParseError]:
@@ -192,6 +257,8 @@ def _describe_line_breaks(text: str, value: str, start: int, end: int) -> str:
     keeps_last = (value or "\n" in text[head.end() :]) if "+" in head[1] else value and "-" not in head[1] and value[-1] != "\n"
     if keeps_last and not (text.endswith("\n") or text[end:].strip(" \t")):
         return "kubectl reads a newline at the end of this text, and kustomize does not: end the file with a newline"
+    if "+" in head[1] and value.endswith("\n\n") and _LAST_COMMENTS.match(text, end):
+        return "kustomize prints a further line break in this text, because only comments follow it: move them to another place"
     if head[0][-len(head[1]) - 1] == ">" and _is_folded_differently(value):
         return "kustomize prints further line breaks in this text, of which some lines are indented more than others: write | in place of >"
     return ""
@@ -214,6 +281,19 @@ def _is_folded_differently(value: str) -> bool:
         if (adds and len(breaks[1]) > 1) if not follows else adds == (follows in " \t"):
             return True
     return False
+
+
+def _find_null_annotations(tree: YamlDocument) -> list[ParseError]:
+    """Return errors for annotations of an object with the text null or ~."""
+    found = find_written_member(tree.node, ("metadata", "annotations"))
+    message = (
+        "kubectl reads an annotation without a value as an empty text, and kustomize as this text: quote it, or write two quotes"
+    )
+    return [
+        _make_error(AMBIGUOUS_VALUE, message, tree, value)
+        for _, value in (found[1].value if found is not None and found[1].__class__ is MappingNode else ())
+        if value.__class__ is ScalarNode and not value.style and value.value in _NULLS
+    ]
 
 
 def _make_error(code: str, message: str, tree: YamlDocument, node: Any, offset: int = 0) -> ParseError:

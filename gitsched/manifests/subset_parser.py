@@ -13,7 +13,7 @@ from functools import cache
 from sys import intern
 from typing import Any, NamedTuple
 
-from gitsched.manifests.object_meta import RESOURCE, classify_document, validate_object_meta
+from gitsched.manifests.object_meta import RESOURCE, classify_document, has_null_annotation, validate_object_meta
 from gitsched.manifests.parsed_file import ParsedDocument, ParsedFile, SharedValues, Validator
 from gitsched.manifests.source_spans import NAMESPACE_MEMBERS
 from gitsched.manifests.yaml_subset import is_common_yaml
@@ -56,7 +56,7 @@ def parse_common_file(
         for index, (start, end, content) in enumerate(_split_documents(text)):
             whole = start == 0 and end == len(text)
             body = share_values(yaml_rs.loads(text if whole else text[start:end], parse_datetime=False), texts, collections)
-            if classify_document(body) is not RESOURCE or validate_object_meta(body):
+            if classify_document(body) is not RESOURCE or validate_object_meta(body) or has_null_annotation(body):
                 return None
             spans = _find_spans(text, _Document(start, end, content), body, editable)
             if validate is not None:

@@ -83,8 +83,13 @@ def is_small(text: str) -> bool:
 _EMPTY_TAG = re.compile(r"!(?=[\s,\]}]|\Z)")
 _TAGGED_MERGE = re.compile(r"!\S*\s+<<")
 _FOLDED = re.compile(r">[-+0-9]*[ \t]*(?:#[^\n]*)?[\r\n\x85\u2028\u2029]")
-MARKER_WITH_CONTENT = re.compile(r"\n---(?![ \t]*(?:#.*)?\r?(?:\n|\Z))")
+CONTROL_ESCAPE = re.compile(r"\\(?:N|x[7-9][0-9a-fA-F]|(?:u|U0000)(?:00[7-9][0-9a-fA-F]|[fF]{3}[efEF]))")
+"""An escape in double quotes for a character that kyaml does not print: a control character beyond ASCII, or no character."""
+MARKER_WITH_CONTENT = re.compile(r"\n---(?!(?:[ \t]+#.*|[ \t]*)\r?(?:\n|\Z))")
 _CARRIAGE_RETURN = re.compile(r"\r(?!\n)")
+
+
+_NULL = re.compile(r"(?:null|Null|NULL|~)[ \t]*(?:[,}#\r\n]|\Z)")
 
 
 def _may_differ(text: str) -> bool:
@@ -95,8 +100,12 @@ def _may_differ(text: str) -> bool:
         or "\\/" in text
         or ("!" in text and (_EMPTY_TAG.search(text) or _TAGGED_MERGE.search(text)) is not None)
         or (">" in text and _FOLDED.search(text) is not None)
+        or ("\\" in text and CONTROL_ESCAPE.search(text) is not None)
+        or ("{" in text and _may_be_other_json(text))
+        or ("annotations" in text and _NULL.search(text) is not None)
         or "'<<'" in text
         or '"<<"' in text
+        or "|+" in text
         or "\n%" in text
         or not text.endswith("\n")
         or text.startswith("%")
@@ -105,6 +114,17 @@ def _may_differ(text: str) -> bool:
         or ("\r" in text and _CARRIAGE_RETURN.search(text) is not None)
         or not (text.isascii() or ("\x85" not in text and "\u2028" not in text and "\u2029" not in text))
     )
+
+
+def _may_be_other_json(text: str) -> bool:
+    """Return whether a document in braces may have what kubectl refuses, because it reads such a document as JSON first."""
+    if text[0] == "{" or text.lstrip()[:1] == "{":
+        return text.rstrip(" \t\r\n")[-1] != "}" or "\n---" in text or HUGE_EXPONENT.search(text) is not None
+    return "\n---" in text and _BRACE_AFTER_MARKER.search(text) is not None
+
+
+HUGE_EXPONENT = re.compile(r"[0-9.][eE]\+?[0-9]{3}")
+_BRACE_AFTER_MARKER = re.compile(r"\n---[^\n]*\n\s*\{")
 
 
 def _check_directives(text: str, limits: Limits) -> ParseError | None:

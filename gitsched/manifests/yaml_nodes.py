@@ -176,7 +176,11 @@ class Constructor:
         if tag and tag != _CORE_TAG + "timestamp" and not _matches_tag(tag[len(_CORE_TAG) :], value):
             self._add_error("wrong-tag", f"the value is not a valid {tag[len(_CORE_TAG) :]}, as its tag requires", node)
             return text
-        return text if tag == _CORE_TAG + "timestamp" else value
+        if tag == _CORE_TAG + "timestamp":
+            if not is_timestamp(text):
+                self._add_error("wrong-tag", "the value is not a valid timestamp, as its tag requires", node)
+            return text
+        return value
 
     def _check_tag(self, node: Any, core: str) -> None:
         if node.tag == _CORE_TAG + core:
@@ -243,6 +247,9 @@ class Constructor:
         """Add the members of the mappings that `<<` refers to. A written key takes precedence wherever `<<` is, an earlier
         mapping over a later."""
         merged: dict[str, Any] = {}
+        if value.__class__ is SequenceNode and value.start_mark.index < key.start_mark.index:
+            message = "kubectl and kustomize refuse an alias of a list as the value of '<<': write the list itself"
+            self._add_error("unsupported-merge", message, key)
         for source in value.value if value.__class__ is SequenceNode else (value,):
             if source.__class__ is not MappingNode:
                 self._add_error("unsupported-merge", "'<<' takes a mapping, or a list of mappings", key)

@@ -183,7 +183,15 @@ def set_counts(body: Body, counts: Iterable[tuple[str, int]]) -> Body:
 
 
 def write_manifest(body: Body) -> NewBlob:
-    """Return the body as YAML without the fields that an API server owns, because Flux rejects them."""
+    """Return the body as YAML without the fields that an API server owns, because Flux rejects them.
+
+    An annotation without a value is written as an empty text, because kustomize reads null as a text.
+    """
+    metadata = body.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    if isinstance(metadata, dict) and isinstance(annotations, dict) and None in annotations.values():
+        filled = {name: "" if text is None else text for name, text in annotations.items()}
+        body = {**body, "metadata": {**metadata, "annotations": filled}}
     return NewBlob(dump(remove_server_owned(body)).encode())
 
 

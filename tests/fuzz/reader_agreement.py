@@ -1,7 +1,8 @@
 """Compare how gitsched and Kubernetes read manifests: `python -m tests.fuzz.reader_agreement --documents N DIRECTORY...`.
 
-A document that gitsched accepts is accepted by kubectl and by kustomize, and all three read the same value. The texts are those of
-`yaml_agreement` and mutations of them. Exits with 1 after a difference, which is printed with its text.
+A document that gitsched accepts is accepted by kubectl and by kustomize, and all three read the same value. The texts are the documents of
+the files in the directories, written in other styles and mutated. Prints a line of progress for each batch, and exits with 1 after a
+difference, which is printed with its text.
 """
 
 from __future__ import annotations
@@ -10,19 +11,23 @@ import argparse
 import sys
 from collections.abc import Iterable, Iterator
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from random import Random
+from time import monotonic
 from typing import Any, NamedTuple
 
 from gitsched.decide.validation import validate_source_document
 from gitsched.manifests.parser import parse_file
-from gitsched.model.document import Body
+from gitsched.model.document import Body, SourceSpans, remove_server_owned
 
 from .kubernetes_readers import Identity, Reading, read_identity, read_with_kubectl, read_with_kustomize
-from .yaml_agreement import generate, read_texts
+from .reader_texts import vary
+from .yaml_agreement import read_texts
 
-_BATCH = 400
+_BATCH = 500
+"""Documents that one process reads. Kustomize compares each object with all others, so that more would take longer."""
+_MAX_LENGTH = 1_500
 _UNPRINTED = ("annotations", "namespace")
 """Members that kubectl does not print if they are empty."""
 _VALIDATE = partial(validate_source_document, ignored=frozenset(), strictness="protective")
@@ -46,15 +51,26 @@ class Disagreement(NamedTuple):
 def list_accepted(text: str) -> list[Accepted]:
     """Return the documents of a text that are delivered with their own text, of which no finding says that readers disagree."""
     data = text.encode("utf-8", "surrogatepass")
-    file = parse_file(data, path="a.yaml", validate=_VALIDATE)
-    if file.unreadable or any(issue.severity == "error" or issue.code == "ambiguous-text" for issue in file.issues):
-        return []
     file = parse_file(data, path="a.yaml", validate=None)  # without defaults
-    return [
-        Accepted(text if document.spans.whole_file else text[document.spans.start : document.spans.end], document.body)
+    if file.unreadable or _has_difference(file):
+        return []
+    documents = [
+        Accepted(_write_delivered(text, document.spans), remove_server_owned(document.body))
         for document in file.documents
-        if document.item < 0 and document.spans.end and "apiVersion" in document.body
+        if document.item < 0 and document.spans.end and document.spans.server_owned is not None and "apiVersion" in document.body
     ]
+    return documents if documents and not _has_difference(parse_file(data, path="a.yaml", validate=_VALIDATE)) else []
+
+
+def _write_delivered(text: str, spans: SourceSpans) -> str:
+    """Return the text without the fields of a server."""
+    first, end = (0, len(text)) if spans.whole_file else (spans.start, spans.end)
+    edges = [first, *chain.from_iterable(spans.server_owned or ()), end]
+    return "".join(text[start:stop] for start, stop in zip(edges[::2], edges[1::2], strict=True))
+
+
+def _has_difference(file: Any) -> bool:
+    return any(issue.severity == "error" or issue.code == "ambiguous-text" for issue in file.issues)
 
 
 def find_other_values(documents: Iterable[Accepted]) -> list[Disagreement]:
@@ -89,8 +105,16 @@ def _separate_identities(documents: Iterable[Accepted]) -> list[list[Accepted]]:
 
 
 def _normalize(value: Any) -> object:
-    """Return a value in which 1 and true differ, and 1 and 1.0 do not, without what kubectl does not print."""
+    """Return a value in which 1 and true differ, and 1 and 1.0 do not, without what kubectl does not print. An annotation or a label
+    without a value is empty."""
     if isinstance(value, dict):
+        if isinstance(metadata := value.get("metadata"), dict):
+            texts = {
+                name: {key: "" if text is None else text for key, text in metadata[name].items()}
+                for name in ("annotations", "labels")
+                if isinstance(metadata.get(name), dict)
+            }
+            value = {**value, "metadata": {**metadata, **texts}}
         return {
             name: _normalize(inner)
             for name, inner in value.items()
@@ -101,13 +125,18 @@ def _normalize(value: Any) -> object:
     return ("number", float(value)) if isinstance(value, int | float) and not isinstance(value, bool) else (type(value), value)
 
 
-def find_disagreements(texts: Iterator[str], limit: int) -> Iterator[tuple[int, list[Disagreement]]]:
-    """Yield the number of documents compared so far, and what was found since then."""
-    compared = 0
-    while compared < limit and (batch := list(islice(texts, _BATCH * 3))):
-        documents = [document for text in batch for document in list_accepted(text)]
-        compared += len(documents)
-        yield compared, find_other_values(documents)
+def list_bases(texts: Iterable[str]) -> list[Accepted]:
+    """Return the short documents of texts that can be mutated, one of each identity."""
+    found = {read_identity(document.body): document for text in texts for document in list_accepted(text)}
+    return [document for document in found.values() if len(document.text) <= _MAX_LENGTH]
+
+
+def generate(bases: list[Accepted], random: Random) -> Iterator[Accepted]:
+    """Yield what is accepted of variants of the documents, without end. All documents have their turn before one comes again, so that few
+    of a batch have the same identity."""
+    while bases:
+        for base in random.sample(bases, len(bases)):
+            yield from list_accepted(vary(base.text, base.body, random))
 
 
 def main() -> int:
@@ -117,14 +146,16 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("directories", nargs="+", type=Path)
     options = parser.parse_args()
-    texts = generate(read_texts(options.directories), Random(options.seed))
+    bases = list_bases(read_texts(options.directories))
     total = differing = 0
-    for compared, found in find_disagreements(texts, options.documents):
-        total = compared
-        differing += len(found)
-        for text, reader, other in found:
+    start = monotonic()
+    documents = chain(bases, generate(bases, Random(options.seed)))
+    while total < options.documents and (batch := list(islice(documents, _BATCH))):
+        for text, reader, other in find_other_values(batch):
+            differing += 1
             print(f"{text!r}\n{text}\n--- {reader}: {other}\n", flush=True)
-    print(f"{total} documents, {differing} differences")
+        total += len(batch)
+        print(f"{total} documents, {differing} differences, {monotonic() - start:.0f} s", flush=True)
     return 1 if differing else 0
 
 

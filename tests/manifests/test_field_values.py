@@ -116,13 +116,24 @@ STATEFUL_SET = workload(
     "    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n",
 ).replace("name: data, mountPath", "name: claim, mountPath")
 POD_ALONE = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: main, image: a}]}\n"
+DAEMON_SET = workload("DaemonSet", "  updateStrategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}\n")
+CONTROLLER = workload("ReplicationController").replace("apps/v1", "v1").replace("{matchLabels: {app: web}}", "{app: web}")
+VOLUME = (
+    "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: web}\n"
+    "spec: {accessModes: [ReadWriteOnce], capacity: {storage: 10Gi}, nfs: {server: a, path: /}}\n"
+)
+STORAGE = "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: web}\nprovisioner: ebs.csi.aws.com\n"
+ENDPOINTS = (
+    "apiVersion: v1\nkind: Endpoints\nmetadata: {name: web}\n"
+    "subsets: [{addresses: [{ip: 10.0.0.1}], ports: [{name: http, port: 80}]}]\n"
+)
 VALID = {
     text: text
     for text in (
         *(DEPLOYMENT, JOB, CRON, SERVICE, INGRESS, HPA, PDB, CONFIG, SECRET, ROLE, BINDING, POLICY, CLAIM, POD_ALONE),
         *(
             STATEFUL_SET,
-            workload("DaemonSet"),
+            *(DAEMON_SET, CONTROLLER, VOLUME, STORAGE, ENDPOINTS),
             workload("ReplicaSet"),
         ),
     )
@@ -243,10 +254,9 @@ MISTAKES = [
         "6:26 invalid-field 'externalTrafficPolicy' is only allowed with type: LoadBalancer or type: NodePort or externalIPs"),
     (SERVICE, "type: LoadBalancer\n  selector: {app: web}\n  ports: [{", "selector: {app: web}\n  ports: [{nodePort: 31000, ",
         "6:22 invalid-field 'nodePort' is only allowed with type: LoadBalancer"),
-    (SERVICE, "type: LoadBalancer", "sessionAffinityConfig: {clientIP: {timeoutSeconds: 9}}", "5:3 invalid-field"),
     (SERVICE, "type: LoadBalancer", "clusterIP: 10.0.0.256", "5:14 wrong-format 'clusterIP' must be an address"),
     (SERVICE, "type: LoadBalancer", "type: LoadBalancer\n  loadBalancerSourceRanges: [10.0.0.1]", "6:30 wrong-format"),
-    (INGRESS, "service: {name: web,", "service: {name: 1web,", "7:74 wrong-format"),
+    (INGRESS, "service: {name: web,", "service: {name: web_,", "7:74 wrong-format"),
     (INGRESS, "  rules:", "  tls: [{hosts: [https://a.example]}]\n  rules:", "5:18 wrong-format"),
     (HPA, "averageUtilization: 80", "averageUtilization: null", "8:52 missing-field one of averageUtilization, averageValue is required"),
     (HPA, "type: Resource", "type: Pods", "8:13 missing-field 'pods' is required with type: Pods"),
@@ -255,6 +265,41 @@ MISTAKES = [
     (JOB, "completions: 2", "podFailurePolicy: {rules: [{action: Fail}]}", "5:39 value-not-allowed"),
     (BINDING, "kind: ServiceAccount, name: web, namespace: default", "kind: User, name: a, apiGroup: v1", "5:44 value-not-allowed"),
     (SECRET, "kubernetes.io/tls", "kubernetes.io/service-account-token", "1:1 missing-field a Secret of the type kubernetes.io/service"),
+    (INGRESS, '"*.example.com"', "10.0.0.1", "6:11 wrong-format 'host' must be a host name, not an address"),
+    (INGRESS, "path: /, ", "", "7:20 missing-field 'path' is required with pathType: Prefix"),
+    (HPA, "type: Resource,", "type: Resource, pods: {metric: {name: a}, target: {type: AverageValue, averageValue: 1}},",
+        "8:104 invalid-field"),
+    (PDB, "matchLabels: {app: web}", "matchExpressions: [{key: a, operator: In}]",
+        "4:57 missing-field 'values' is required with operator: In"),
+    (ROLE, ", verbs: [get]", "", "4:9 missing-field"),
+    (BINDING, "name: web, namespace", "name: Web, namespace", "5:41 wrong-format 'name' must be the name of a ServiceAccount"),
+    (POLICY, "{ipBlock: {cidr: 10.0.0.0/8}}", "{}", "7:21 missing-field one of ipBlock, namespaceSelector, podSelector is required"),
+    (POLICY, "{ipBlock: {cidr: 10.0.0.0/8}}", "{podSelector: {matchLabels: {a: b c}}}", "7:53 invalid-labels"),
+    (POLICY, "port: 80, endPort", "endPort", "7:61 missing-field 'port' is required with endPort"),
+    (POLICY, "[Ingress]", "[Ingress, Egress, Ingress]", "6:3 out-of-range 'policyTypes'"),
+    (CRON, 'schedule: "*/5 4 * * 1-5"\n  ', "", "4:1 missing-field 'spec' lacks 'schedule'"),
+    (CRON, "spec:\n      template", "spec:\n      selector: {matchLabels: {a: b}}\n      template", "9:7 invalid-field"),
+    (JOB, "completions: 2", "podFailurePolicy: {rules: [{action: Ignore}]}", "5:30 missing-field one of onExitCodes, onPodConditions"),
+    (JOB, "completions: 2", "completions: 2\n  completionMode: Indexed\n  successPolicy: {rules: [{}]}", "7:27 missing-field"),
+    (DEPLOYMENT, "dnsPolicy: ClusterFirst", "activeDeadlineSeconds: 5", "11:30 invalid-field 'activeDeadlineSeconds' is only allowed"),
+    (DEPLOYMENT, "replicas: 2", "minReadySeconds: 700\n  progressDeadlineSeconds: 600", "5:20 out-of-range"),
+    (DEPLOYMENT, "key: a, ", "key: a b, ", "13:27 wrong-format 'key' must be the key of a label"),
+    (DEPLOYMENT, "    metadata: {labels: {app: web}}\n", "", "7:33 invalid-field the selector has app=web"),
+    (DEPLOYMENT, "{matchLabels: {app: web}}", "{}", "7:3 invalid-field the selector is empty"),
+    (DAEMON_SET, "maxSurge: 1, maxUnavailable: 0", "maxSurge: 1", "5:20 out-of-range one of 'maxSurge' and 'maxUnavailable' must be 0"),
+    (DAEMON_SET, "maxSurge: 1, maxUnavailable: 0", "maxUnavailable: 0", "5:20 out-of-range"),
+    (POD_ALONE, "[{name: main, image: a}]", "[{name: main, image: a, ports: [{containerPort: 80, hostPort: 81}]}], hostNetwork: true",
+        "4:82 invalid-field 'hostPort' must be the containerPort with hostNetwork: true"),
+    (INGRESS, "service: {name: web, port: {number: 80}}", "service: {name: web}", "7:58 missing-field 'port' is required"),
+    (BINDING, "kind: ClusterRole, name: web", "kind: ClusterRole, name: a/web", "4:73 wrong-format 'name' must be a name without"),
+    (CONTROLLER, "selector: {app: web}", "selector: {app: other}", "5:19 invalid-field the selector has app=other"),
+    (CONTROLLER, "imagePullPolicy: Always", "imagePullPolicy: always", "16:26 value-not-allowed"),
+    (VOLUME, "accessModes: [ReadWriteOnce], ", "", "4:1 missing-field 'accessModes' is required with capacity"),
+    (VOLUME, "nfs:", "hostPath: {path: /a}, nfs:", "4:87 invalid-field"),
+    (VOLUME, "10Gi", "0", "4:58 out-of-range"),
+    (STORAGE, "ebs.csi.aws.com", "ebs csi", "4:14 wrong-format 'provisioner' must be the name of a provisioner"),
+    (ENDPOINTS, "ip: 10.0.0.1", "ip: a.example", "4:29 wrong-format 'ip' must be an address"),
+    (POD_ALONE, "{name: main, image: a}", "{name: main, image: a}, {name: b}", "4:45 missing-field 'image'"),
     (POD_ALONE, "image: a", 'image: "a "', "4:41 wrong-format 'image' must not begin or end with a blank"),
 ]  # fmt: skip
 ACCEPTED = [
@@ -273,6 +318,13 @@ ACCEPTED = [
     (DEPLOYMENT, "image: registry.example.com/app:1", "image: i@sha256:abc"),
     (SERVICE, "type: LoadBalancer", "clusterIP: None"),
     (SERVICE, "targetPort: http", "targetPort: 0"),
+    (SERVICE, "type: LoadBalancer", "sessionAffinityConfig: {clientIP: {timeoutSeconds: 9}}"),
+    (INGRESS, "service: {name: web,", "service: {name: 1web,"),
+    (CONTROLLER, "  selector: {app: web}\n", ""),
+    (POLICY, "{ipBlock: {cidr: 10.0.0.0/8}}", "{podSelector: {}}"),
+    (DAEMON_SET, "maxSurge: 1, maxUnavailable: 0", 'maxUnavailable: "${COUNT}"'),
+    (DEPLOYMENT, "emptyDir: {}", "emptyDir: {medium: other}"),
+    (JOB, "completions: 2", "activeDeadlineSeconds: 60"),
     (CRON, '"*/5 4 * * 1-5"', '"@every 1h30m"'),
     (CRON, '"*/5 4 * * 1-5"', '"0 0 1 JAN-MAR sun"'),
     (CRON, '"*/5 4 * * 1-5"', '"TZ=Europe/Berlin 0 0 ? * *"'),
@@ -329,6 +381,21 @@ def test_what_an_api_server_refuses_is_found_at_its_field(text: str, old: str, n
 def test_placeholders_defaults_and_rare_forms_are_accepted(text: str, old: str, new: str) -> None:
     assert text.count(old) >= 1
     assert find(text.replace(old, new, 1)) == []
+
+
+@each_row(
+    ("old", "new", "expected"),
+    [
+        ("env: [{name: A, value: b}, {name: C, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]", "env: ${ENV}", ["wrong-type"]),
+        ("emptyDir: {}", 'configMap: "${SOURCE}"', ["wrong-type"]),
+        ("        env:", "        command: 'wait ${NAME}'\n        env:", ["wrong-type"]),
+        ("        env:", "        command: ${COMMAND}\n        env:", []),
+        ("requests: {cpu: 500m, memory: 256Mi, nvidia.com/gpu: 1}", 'requests: "${REQUESTS}"', []),
+    ],
+)
+def test_a_placeholder_stands_where_kustomize_looks_for_no_names(old: str, new: str, expected: list[str]) -> None:
+    assert DEPLOYMENT.count(old) == 1
+    assert [issue.split()[1] for issue in find(DEPLOYMENT.replace(old, new))] == expected
 
 
 def test_a_patch_need_not_have_what_the_whole_object_has() -> None:

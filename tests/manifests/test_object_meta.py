@@ -154,3 +154,29 @@ def test_openshift_kinds_accept_more_names(version: str, kind: str, name: str) -
 def test_an_unknown_metadata_field_is_reported_for_kubernetes_kinds(version: str, member: str, reported: bool) -> None:
     known = [("unknown-field", ("metadata", member))] if reported else []
     assert codes({"name": "a", member: {}}, version, "Component") == known
+
+
+_OWNER = {"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": "u"}
+
+
+@each_row(
+    ("member", "value", "expected"),
+    [
+        ("generateName", 5, [("wrong-type", ())]),
+        ("finalizers", "a", [("wrong-type", ())]),
+        ("finalizers", ["a", 1], [("wrong-type", (1,))]),
+        ("ownerReferences", {}, [("wrong-type", ())]),
+        ("ownerReferences", ["a"], [("wrong-type", (0,))]),
+        ("ownerReferences", [{**_OWNER, "controller": "yes"}], [("wrong-type", (0, "controller"))]),
+        ("ownerReferences", [_OWNER, {**_OWNER, "uid": 5}], [("wrong-type", (1, "uid"))]),
+        ("ownerReferences", [{"kind": "Pod", "name": "a", "uid": ""}], [("missing-field", (0,)), ("missing-field", (0,))]),
+        ("ownerReferences", [{**_OWNER, "blockOwnerDeletion": True}], []),
+        ("finalizers", [None, "a"], []),
+        ("finalizers", None, []),
+    ],
+)
+def test_members_that_few_objects_have_are_of_their_types(
+    member: str, value: object, expected: list[tuple[str, tuple[str | int, ...]]]
+) -> None:
+    found = codes({"name": "a", member: value}, "example.com/v1", "Example")
+    assert found == [(code, ("metadata", member, *path)) for code, path in expected]

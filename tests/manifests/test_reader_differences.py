@@ -21,6 +21,7 @@ def make_text(data: str) -> str:
 
 
 MANIFEST = make_text("a: b")
+JSON = '{"apiVersion": "example.com/v1", "kind": "Example", "metadata": {"name": "a"}, "spec": {"a": 1}}'
 
 CLASSES = [
     # The text of a file, and the findings with their place.
@@ -75,6 +76,22 @@ CLASSES = [
     (make_text("a: >\n    b:\n      c\n    d"), [(TEXT, "6:6")]),
     (make_text("- >-\n    b\n\n      c"), [(TEXT, "6:5")]),
     (make_text("a: >+\n    b\n\n"), [(TEXT, "6:6")]),
+    *((make_text(f"a: |+\n    b\n\n{comment}"), [(TEXT, "6:6")]) for comment in ("# c", "  # c\n  # d\n\n", " \n# c\n...")),
+    *((make_text(f'a: "b {escape} c"'), [(REFUSED, "6:6")]) for escape in (r"\x7f", r"\u0080", r"\x9F", r"\ufffe", r"\uFFFF")),
+    *((make_text(f'a: "b{escape}c"'), [(AMBIGUOUS, "6:6")]) for escape in (r"\N", r"\x85", r"\u0085")),
+    *((JSON + rest, [(REFUSED, at)]) for rest, at in (("\n...\n", "2:1"), ("\n#", "2:1"), (" # c", "1:98"), ("\n\n#", "3:1"))),
+    (JSON.replace("1}", "1e400}"), [(REFUSED, "1:94")]),
+    *((f"{directive}\n---\n---\n{MANIFEST}", [(REFUSED, "1:1")]) for directive in ("%YAML 1.2", "%TAG ! a")),
+    (make_text("a: &b [&c {d: e}]\n  f: {<<: *b}"), [("unsupported-merge", "7:7")]),
+    (make_text("a: !!timestamp b"), [("wrong-tag", "6:6")]),
+    *(
+        (MANIFEST.replace("name: a", f"name: a\n  annotations: {{b: {null}}}"), [(AMBIGUOUS, "5:20")])
+        for null in ("null", "~", "NULL")
+    ),
+    *(
+        (MANIFEST.replace("name: a", f"name: a\n  annotations: {{{key}: b}}"), [(KEY, at)])
+        for key, at in (("'1'", "5:22"), ('"true"', "5:25"), ("!!str 1.5", "5:28"), ("'null'", "5:25"), ('"2001-01-01"', "5:31"))
+    ),
 ]
 ALIKE = [
     MANIFEST,
@@ -116,6 +133,8 @@ ALIKE = [
             *(
                 "a: |\n    b\n     c",
                 "a: |+\n    b\n\n",
+                "a: |+\n    b\n\n  # c\n  d: e",
+                "a: |+\n    b\n# c",
                 "a: >\n    b\n    c\n\n    d",
                 "a: >-\n    b\n\n    c",
                 "a: >\n    b \n      c",
@@ -123,7 +142,18 @@ ALIKE = [
             *("a: |-\n    %b\n    --- c\n    ...", 'a: "b\n    c"', "a: b\n    c", "a: '\u2028b'"),
         )
     ),
+    *(make_text(data) for data in (r'a: "\\x7f\t\_\L\u2028\e"', "a: '\\x7f\\N'", "a: {b: &c {d: e}, f: {<<: [*c]}}", "a: [1e400]")),
+    *(JSON + rest for rest in ("\n# c\n", "\n\n", "  # cc\n", "\n#cc", "\n\n#\n", " ")),
+    *(JSON.replace("1}}", f"1, }}}}{rest}") for rest in ("#", "\n...\n", "\n#")),
     *(make_text(data).rstrip("\n") for data in ("a: |-\n    b", "a: >+", "a: |\n  ")),
+    *(
+        MANIFEST.replace("name: a", f"name: a\n  {member}")
+        for member in (
+            "annotations:\n    b:",
+            "annotations: {b: 'null', '1a': '1', yes.a: c, 'n': 'yes'}",
+            "labels: {b: null, '1': 'true'}",
+        )
+    ),
     f"# a comment\n---\n{MANIFEST}...\n",
     f"--- # a comment\n{MANIFEST}---\n{MANIFEST.replace('name: a', 'name: b')}...\n---\n{MANIFEST.replace('name: a', 'name: c')}",
     f"\ufeff{MANIFEST}",
@@ -149,7 +179,7 @@ def test_what_the_readers_read_alike_has_no_finding(text: str) -> None:
 
 def _rename_objects(texts: Iterable[str]) -> list[str]:
     """Return the texts with another name for each first object, so that one process reads all."""
-    return [re.sub(r'(?<="name": )"a"|(?<=name: )a\b', f"a{number}", text) for number, text in enumerate(texts)]
+    return [re.sub(r'(?<="name": ")a(?=")|(?<=name: )a\b', f"a{number}", text) for number, text in enumerate(texts)]
 
 
 def test_kubectl_and_kustomize_confirm_the_table() -> None:
@@ -174,3 +204,9 @@ def test_kubectl_or_kustomize_refuses_each_class_or_both_read_other_values() -> 
 def test_a_template_with_a_key_that_is_no_string_is_no_template_of_helm(key: str) -> None:
     file = parse_file(make_text(f'{key}: "{{{{ $labels.pod }}}}"').encode(), path="a.yaml", validate=None)
     assert [issue.code for issue in file.issues] == [KEY]
+
+
+def test_a_key_that_both_readers_take_for_a_marker_is_refused() -> None:
+    file = parse_file(f"---# a: b\n{MANIFEST}".encode(), path="a.yaml", validate=None)
+    assert [(issue.code, issue.line) for issue in file.issues] == [(REFUSED, 1)]
+    assert "---# a" in file.documents[0].body
