@@ -266,7 +266,7 @@ def shrinks(move: Move) -> bool:
 
 
 def _are_fewer(move: Move, earlier: int | None, later: int | None) -> bool:
-    return bool(move.after) and earlier is not None and earlier > (later or 0)
+    return bool(move.after) and earlier is not None and not isinstance(later, Unknown) and earlier > (later or 0)
 
 
 def make_move_row(move: Move, reasons: Sequence[str]) -> ChangeRow:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.model.finding import OUTPUT_NOT_FETCHED, format_count, format_names
-from gitsched.model.scheduling import AtLeast, Unknown
+from gitsched.model.scheduling import AtLeast, Unknown, weigh_replicas
 from gitsched.report.lines import (
     CLUSTERS_SHOWN,
     ChangeRow,
@@ -146,7 +146,8 @@ def _classify_summarized(move: Move) -> str:
     if is_removed(move):
         return "removed"
     kind = classify_move(move)
-    return "stopped" if kind == "resized" and shrinks(move) and not sum_replicas(move)[1] else kind
+    later = sum_replicas(move)[1]
+    return "stopped" if kind == "resized" and shrinks(move) and (later is None or not weigh_replicas(later)) else kind
 
 
 def _describe_fewer(kind: str, shrinking: int, number: int) -> str:

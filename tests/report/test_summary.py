@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from gitsched.model.changes import Move
 from gitsched.model.document import Key
+from gitsched.model.scheduling import UNKNOWN, AtLeast
 from gitsched.report.lines import classify_move, format_replica_change
 from gitsched.report.review import ComparisonBase, Review
 from gitsched.report.summary import count_moves, format_cluster_deltas, format_headline, list_summary_rows, summarize_moves
@@ -52,6 +53,9 @@ def test_kinds_of_moves_and_their_descriptions() -> None:
     assert summarize_moves([moved, left, stopped]) == (
         "1 workload moves, 1 only leaves clusters (1 with fewer replicas), 1 scales to 0 replicas"
     )
+    by_reference, autoscaled = Move(key, {"a": 4}, {"a": UNKNOWN}, ""), Move(key, {"a": 4}, {"a": AtLeast(0)}, "")
+    assert summarize_moves([by_reference]) == "1 workload scales, 0 become unplaced", "nothing says how many replicas it has"
+    assert "to 0" not in summarize_moves([autoscaled]), "the autoscaler may run any number"
     assert format_cluster_deltas(count_moves([moved, resized]), gaining=True) == "b (+1 workload, +4 replicas), a (+2 replicas)"
 
 
