@@ -1,6 +1,6 @@
 """What gitsched makes of each field of the documents of Flux and Argo CD that say how directories are built.
 
-Source: the API types of fluxcd/kustomize-controller, helm-controller and source-controller, and of argoproj/argo-cd.
+Source: the API types of fluxcd/kustomize-controller, helm-controller, source-controller and source-watcher, and of argoproj/argo-cd.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ FIELD_ROWS: Final = (
     FieldRow(
         "Kustomization", "dependsOn deletionPolicy force healthCheckExprs healthChecks interval prune retryInterval", "no effect"
     ),
-    FieldRow("Kustomization", "serviceAccountName suspend timeout validation wait", "no effect"),
+    FieldRow("Kustomization", "serviceAccount serviceAccountName suspend timeout validation wait", "no effect"),
     FieldRow(
         "Kustomization",
         "kubeConfig",
@@ -129,6 +129,28 @@ FIELD_ROWS: Final = (
         "sts suspend timeout",
         "no effect",
     ),
+    FieldRow(
+        "HelmRepository", "accessFrom certSecretRef insecure interval passCredentials provider secretRef suspend", "delivered"
+    ),
+    FieldRow("HelmRepository", "timeout type url", "delivered"),
+    FieldRow(
+        "HelmChart", "accessFrom chart helmRepositoryRef ignoreMissingValuesFiles interval name reconcileStrategy", "delivered"
+    ),
+    FieldRow("HelmChart", "sourceRef suspend valuesFile valuesFiles verify version", "delivered"),
+    FieldRow(
+        "ExternalArtifact",
+        "sourceRef",
+        "differs",
+        "an artifact is what the ArtifactGenerator in the repository that names it copies, whatever the object refers to",
+    ),
+    FieldRow("ArtifactGenerator", "sources artifacts[].name artifacts[].copy", "same"),
+    FieldRow(
+        "ArtifactGenerator",
+        "artifacts[].copy[].exclude artifacts[].copy[].strategy pathPattern",
+        "differs",
+        "what such an artifact has is not known, but for the strategy Overwrite: directories that depend on it are a finding",
+    ),
+    FieldRow("ArtifactGenerator", "artifacts[].originRevision artifacts[].revision commonMetadata", "no effect"),
     FieldRow("Application", "source sources sourceHydrator.drySource destination.namespace project", "same"),
     FieldRow("Application", "destination.name destination.server", "differs", "policies say which clusters get the objects"),
     FieldRow(
@@ -170,6 +192,7 @@ FIELD_ROWS: Final = (
         "charts in the kustomization are rendered for the version of gitsched: remove this field",
     ),
     FieldRow(_SOURCE, "directory.recurse directory.include directory.exclude directory.disableExtensionFilter", "same"),
+    FieldRow(_SOURCE, "ksonnet", "finding", "the versions of Argo CD that are supported do not render ksonnet: remove this field"),
     FieldRow(_SOURCE, "directory.jsonnet plugin", "differs", "what they build is not placed, and is a finding"),
     FieldRow("ApplicationSet", "goTemplate goTemplateOptions template templatePatch generators[].list generators[].git", "same"),
     FieldRow("ApplicationSet", "generators[].matrix generators[].merge generators[].selector", "same"),

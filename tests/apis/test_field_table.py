@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 import gitsched
 from gitsched.apis.schemas import (
@@ -25,6 +23,7 @@ from gitsched.apis.schemas import (
 )
 from tests.search_depth import DEEP
 from tests.tables import each_row
+from tests.upstream_definitions import NEEDS_DEFINITIONS, read_definitions
 
 from .field_mutations import Body, Mutation, Result, Scenario, apply, list_mutations, list_values, run
 
@@ -145,48 +144,16 @@ def test_every_field_does_what_the_table_says(part: int) -> None:
     assert not [(entry.kinds, path) for api, entry, path in OTHERS[part::16] if not is_true(api, entry, path)]
 
 
-CRDS = os.environ.get("GITSCHED_CRDS", "")
-
-
-@pytest.mark.skipif(not CRDS, reason="GITSCHED_CRDS names no directories with the definitions of the upstream projects")
+@NEEDS_DEFINITIONS
 def test_no_field_of_the_definitions_is_missing() -> None:
     known: dict[tuple[str, str, str], set[str]] = {}
     for _, entry in ENTRIES:
         for version in entry.versions:
             known.update({(entry.group, version, kind): set(entry.fields) for kind in entry.kinds})
     groups = {group for group, _, _ in known}
-    found = {key: fields for path in CRDS.split(os.pathsep) for key, fields in read_definitions(Path(path)) if key[0] in groups}
+    found = {key: fields for key, fields in read_definitions() if key[0] in groups}
     assert found, "no definition of these groups"
     assert {key: missing for key, fields in found.items() if (missing := sorted(fields - known.get(key, set())))} == {}
-
-
-def read_definitions(directory: Path) -> Iterator[tuple[tuple[str, str, str], set[str]]]:
-    """Yield the fields of each version of the CustomResourceDefinitions in a directory."""
-    for file in sorted(directory.rglob("*.yaml")):
-        text = file.read_text(encoding="utf-8")
-        for body in yaml.load_all(text, Loader=yaml.CBaseLoader) if "{{" not in text else ():  # others are templates
-            if isinstance(body, dict) and body.get("kind") == "CustomResourceDefinition":
-                spec = body["spec"]
-                for version in spec["versions"]:
-                    fields = set(list_leaves(version["schema"]["openAPIV3Schema"], ""))
-                    yield (
-                        (spec["group"], version["name"], spec["names"]["kind"]),
-                        {path for path in fields if path.partition(".")[0] not in ("apiVersion", "kind", "metadata")},
-                    )
-
-
-def list_leaves(schema: Mapping[str, Any], path: str) -> Iterator[str]:
-    """Yield the paths of the fields without fields of their own."""
-    additional = schema.get("additionalProperties")
-    if schema.get("type") == "array":
-        yield from list_leaves(schema.get("items", {}), f"{path}[]")
-    elif schema.get("properties"):
-        for name, inner in schema["properties"].items():
-            yield from list_leaves(inner, f"{path}.{name}" if path else name)
-    elif isinstance(additional, dict) or path.endswith((".matchLabels", ".extensions")):
-        yield from list_leaves(additional if isinstance(additional, dict) else {}, f"{path}.*")
-    else:
-        yield path
 
 
 def test_values_that_say_nothing_have_no_finding() -> None:

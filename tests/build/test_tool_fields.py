@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from pathlib import Path
 
 import yaml
 
 from gitsched.build.tool_fields import FIELD_ROWS, SOURCE_KIND, list_unread_fields
 from gitsched.kinds.read_fields import READ_FIELDS
+from gitsched.model.tool_groups import ARGO_GROUP, ARTIFACT_GROUP, KUSTOMIZE_GROUP, RELEASE_GROUP, SOURCE_GROUP
+from tests.upstream_definitions import NEEDS_DEFINITIONS, read_definitions
 
 PAGE = (Path(__file__).parents[2] / "docs" / "delivery-tool-fields.md").read_text(encoding="utf-8")
 
@@ -47,6 +50,32 @@ def test_every_field_of_flux_and_argo_cd_is_in_the_table() -> None:
         assert [
             path for path in listed if not any(path[: len(one)] == one or one[: len(path)] == path for one in paths.values())
         ] == []
+
+
+@NEEDS_DEFINITIONS
+def test_every_field_of_the_definitions_is_in_the_table() -> None:
+    """Definitions of all releases may be given: a field of any version of a kind is to be in the table."""
+    known = {(row.kind, path) for row in FIELD_ROWS for path in row.list_paths()}
+    groups = (ARGO_GROUP, ARTIFACT_GROUP, KUSTOMIZE_GROUP, RELEASE_GROUP, SOURCE_GROUP)
+    found = [
+        (kind, path.removeprefix("spec."))
+        for (group, _, kind), fields in read_definitions()
+        if group in groups and kind != "AppProject"
+        for path in fields
+        if path.startswith("spec.")
+    ]
+    assert found, "no definition of these groups"
+    of_source = [(SOURCE_KIND, match[1]) for kind, path in found if kind == "Application" and (match := _OF_SOURCE.fullmatch(path))]
+    missing = {one for one in (*found, *of_source) if not _is_known(*one, known)}
+    assert sorted(missing) == []
+
+
+_OF_SOURCE = re.compile(r"(?:source|sources\[\]|sourceHydrator\.drySource)\.(.*)")
+
+
+def _is_known(kind: str, path: str, known: Collection[tuple[str, tuple[str, ...]]]) -> bool:
+    names = tuple(path.replace("[]", ".*").split("."))
+    return any((kind, names[:length]) in known for length in range(1, len(names) + 1))
 
 
 def test_fields_that_are_not_read_are_listed_where_they_are_set() -> None:

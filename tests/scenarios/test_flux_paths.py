@@ -732,6 +732,30 @@ def test_an_artifact_may_be_of_a_directory_of_the_repository(
         assert (placed, "reconciled-path" in codes(run)) == ([], True)
 
 
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (("name: parts", "name: other"), ""),
+        (("to: ", "exclude: [x], to: "), "with options that gitsched does not know"),
+        (("name: web", 'name: "{part}"'), "no ArtifactGenerator of this repository makes the artifact web"),
+        (("kind: ArtifactGenerator", "kind: Other"), "no ArtifactGenerator of this repository makes the artifact web"),
+    ],
+)
+def test_what_an_unknown_artifact_has_is_not_placed_as_files_have_it(fleet: Fleet, change: tuple[str, str], reason: str) -> None:
+    text = kustomization("targetNamespace: shop\npostBuild: {substitute: {HOST: a}}", path="./apps/web")
+    files = {
+        "fleet/one.yaml": cluster("one"),
+        "fleet/policy.yaml": POLICY,
+        "clusters/prod/apps.yaml": text.replace("kind: GitRepository, name: flux-system", "kind: ExternalArtifact, name: web"),
+        "clusters/prod/source.yaml": ARTIFACT + (GENERATOR % ("**", "")).replace(*change),
+        "apps/web/deployment.yaml": DEPLOYMENT,
+    }
+    fleet.commit(files)
+    run = fleet.reconcile()
+    assert (fleet.where(WEB), fleet.where("default/deployment-web")) == ([] if reason else ["one"], [])
+    assert [reason in finding.message for finding in findings(run)] == ([True, True] if reason else [])
+
+
 def test_fields_that_change_what_is_delivered_and_are_not_read_are_findings(fleet: Fleet) -> None:
     spec = "targetNamespace: shop\npostBuild: {substitute: {HOST: a}}\nignore: [{paths: [/spec/replicas]}]"
     sync = SYNC.replace("ref: {branch: main}", "ref: {branch: main}, sparseCheckout: [apps]")

@@ -40,6 +40,7 @@ from gitsched.reconcile.builds.reconciled_path import ReconciledPath, is_below, 
 from gitsched.reconcile.builds.source_identity import (
     ARTIFACT_KINDS,
     NO_ROOT,
+    Artifact,
     ObjectName,
     SourceIdentity,
     read_artifact,
@@ -49,6 +50,10 @@ from gitsched.reconcile.bundles.bundle_parts import list_bundles
 from gitsched.reconcile.source.commit_tree import CommitTree
 
 _ARTIFACT = "ExternalArtifact"
+_NO_GENERATOR = (
+    "no ArtifactGenerator of this repository makes the artifact {} by this name; commit the one that does, or name the directories of this "
+    "repository in source.deliveryTools.ignore"
+)
 _MAX_CANDIDATES = 100
 """Directories that are held back for a Kustomization whose directory is not known."""
 FOREIGN_SOURCE = "foreign-source"
@@ -178,11 +183,11 @@ class ToolPathReader:
         roots = self._list_roots(directory, file) if source[0] in ARTIFACT_KINDS else ["."]
         if source[0] == _ARTIFACT:
             generator = self._identity.find_generator(*source[1:], file)
-            if generator is None:
-                return
-            artifact = read_artifact(generator, source[2], self._identity, self._commit, self._list_roots)
+            artifact = Artifact({}, _NO_GENERATOR.format(source[2]))
+            if generator is not None:
+                artifact = read_artifact(generator, source[2], self._identity, self._commit, self._list_roots)
             if artifact.problem:
-                self._report_missing(document, directory, f"gitsched does not know: {artifact.problem}")
+                yield from self._hold_back(document, directory, roots, artifact.problem)
                 return
             origins = dict(artifact.files)
             tree = read_artifact_tree(self._commit, origins, self._reader)
@@ -193,10 +198,7 @@ class ToolPathReader:
             return
         if roots != ["."] and directory not in (tree.directories if origins else ()):
             if len(roots) > 1 or not roots[0]:
-                held = list(self._hold_back(document, directory, [root for root in roots if root]))
-                if not held:
-                    self._report_missing(document, directory, f"the commit does not have; it is in an artifact, and {NO_ROOT}")
-                yield from held
+                yield from self._hold_back(document, directory, roots, NO_ROOT)
                 return
             prefix = f"{roots[0]}/"
             origins = {path[len(prefix) :]: path for path in self._commit.entries if path.startswith(prefix)}
@@ -223,18 +225,20 @@ class ToolPathReader:
                 return having[:1] if roots is settings else having
         return [""]
 
-    def _hold_back(self, document: RawDocument, directory: str, roots: Sequence[str]) -> Iterator[ReconciledPath]:
-        """Yield the directories that a Kustomization may mean, with the problem that it is not known which."""
+    def _hold_back(self, document: RawDocument, directory: str, roots: Sequence[str], problem: str) -> Iterator[ReconciledPath]:
+        """Yield the directories that a Kustomization may mean, with the problem that its own is not known; without any, report it."""
         wanted = f"/{directory}"
-        found = [posixpath.join(root, directory) for root in roots] or [
+        found = [posixpath.normpath(posixpath.join(root, directory)) for root in roots if root] or [
             path for path in sorted(self._commit.directories) if path.endswith(wanted)
         ]
+        if directory == "." or not found:
+            self._report_missing(document, directory, f"is in an artifact, and {problem}")
         for path in found[:_MAX_CANDIDATES] if directory != "." else ():
             body = {**document.body, "spec": {**as_object(document.body.get("spec")), "path": path}}
             held = document._replace(body=body)
             opened = open_path("Flux Kustomization", held, self._commit, {}, partial(self._make_flux_recipe, held, False))
             if not self._is_left_out(opened):
-                yield opened._replace(problem=f"its path {directory} is in an artifact, and {NO_ROOT}")
+                yield opened._replace(problem=f"its path {directory} is in an artifact, and {problem}")
 
     def _read_application(
         self, document: RawDocument, unknown: dict[str, None] | None = None, problem: str = ""
