@@ -14,7 +14,7 @@ from gitsched.apis.registered import Registered
 from gitsched.decide.engines import collect_cluster_facts
 from gitsched.decide.incremental.plan_state import OVERCOMMITTED, PlanTimes, Totals
 from gitsched.decide.registry import list_absence_codes
-from gitsched.decide.repeated_findings import fold_findings
+from gitsched.decide.repeated_findings import FOLDED_CODES, fold_findings
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import workload_sort_key
 from gitsched.model.finding import finding_sort_key
@@ -313,4 +313,6 @@ def sort_findings(totals: Totals) -> tuple[Finding, ...]:
     relations = (located.finding for located in totals.relation_findings)
     engines = (finding for finding in totals.engine_findings if finding.code not in totals.hidden_codes)
     findings = {*totals.other_findings, *engines, *relations, *(finding for group in groups for finding in group)}
-    return tuple(sorted(fold_findings(findings), key=finding_sort_key))
+    if not FOLDED_CODES.isdisjoint({finding.code for finding in findings}):
+        findings = fold_findings(findings)
+    return tuple(sorted(findings, key=finding_sort_key))

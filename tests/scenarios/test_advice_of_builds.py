@@ -279,6 +279,32 @@ CASES: dict[str, Case] = {
         "kustomize: {namePrefix: ''}",
         {"app/kustomization.yaml": "resources: [a.yaml]\n"},
     ),
+    "ksonnet": argo(
+        "ksonnet",
+        "the versions of Argo CD that are supported do not render ksonnet: remove this field",
+        "ksonnet: {environment: x}",
+        "",
+    ),
+    "template": Case(
+        "it is a template of the chart template/chart, whose values say what it is: name the file in source.deliveryTools.ignore, and, if "
+        "Argo CD applies what the chart makes of it, commit what `helm template` prints",
+        {
+            "chart/Chart.yaml": "apiVersion: v2\nname: c\nversion: 1.0.0\n",
+            "chart/templates/a.yaml": application("template", namespace='"{{ .Values.namespace }}"'),
+            "app/a.yaml": config_map("template"),
+        },
+        {"tool.yaml": application("template")},
+    ),
+    "unmade": Case(
+        "no ArtifactGenerator of this repository makes the artifact unmade by this name; commit the one that does, or name the directories "
+        "of this repository in source.deliveryTools.ignore",
+        {"tool.yaml": flux("unmade", source="ExternalArtifact", called="unmade"), "app/a.yaml": config_map("unmade")},
+        {
+            "generator.yaml": "apiVersion: source.extensions.fluxcd.io/v1beta1\nkind: ArtifactGenerator\nmetadata: {name: unmade, "
+            "namespace: flux-system}\nspec:\n  sources: [{alias: repo, kind: GitRepository, name: flux-system}]\n"
+            "  artifacts: [{name: unmade, copy: [{from: '@repo/**', to: '@artifact/'}]}]\n"
+        },
+    ),
     "versions": argo(
         "versions",
         "charts in the kustomization are rendered for the version of gitsched: remove this field",
@@ -388,7 +414,7 @@ CASES: dict[str, Case] = {
             "two/only/a.yaml": config_map("artifact"),
         },
         {"two/only/a.yaml": "# nothing\n"},
-        settings=("", "    deliveryTools: {roots: [artifact/one]}\n"),
+        settings=("", "    deliveryTools: {roots: [artifact/one], ignore: [template/chart/]}\n"),
     ),
 }
 MORE = {"vars.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: vars, namespace: flux-system}\ndata: {SIZE: big}\n"}

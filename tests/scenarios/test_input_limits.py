@@ -143,7 +143,7 @@ def test_application_sets_that_take_all_steps_leave_some_to_each_of_the_others()
 def test_unknown_paths_of_an_application_set_are_compared_to_a_limit(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch, limit: int, found: list[str]
 ) -> None:
-    monkeypatch.setattr("gitsched.reconcile.builds.tool_paths.MAX_COMPARISONS", limit)
+    monkeypatch.setattr("gitsched.reconcile.builds.path_selection.MAX_COMPARISONS", limit)
     url = "https://git.example.com/r.git"
     sources = [{"repoURL": url, "path": path} for path in ("none/{{name}}", "apps/{{name}}-[x]")]
     spec = {"generators": [{"clusters": {}}], "template": {"metadata": {"name": "a"}, "spec": {"sources": sources}}}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
 
 from gitsched.apis.policy_api import WorkloadSelector
 from gitsched.build.closure import Closure
@@ -10,12 +12,34 @@ from gitsched.build.commit_files import CommitFiles
 from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.decide.registry import policy_apis
 from gitsched.manifests.envsubst import SubstitutionError, VariableValues, substitute_variables
+from gitsched.manifests.glob import GlobToken, matches_glob, parse_glob
 from gitsched.manifests.parsed_file import ParsedFile
 from gitsched.reconcile.builds.kustomizations import FileReader
 
 _GENERATED_KINDS = ("ConfigMap", "Secret")
 _RENAMING = (b"allowNameChange", b"allowKindChange", b"replacements")
 """Texts in files with which kustomize may give objects any name or kind."""
+
+
+UNKNOWN_NAME = "\0"
+"""Stands for an expression in a path."""
+MAX_COMPARISONS = 2_000_000
+"""Comparisons of directories with the paths of one ApplicationSet that are not known."""
+
+
+def find_matching_directory(directories: Collection[str], paths: Iterable[str]) -> str | None:
+    """Return the first directory whose path is one of `paths`, with any text in place of each unknown name."""
+    names = sorted(directories)
+    patterns: dict[int, list[list[list[GlobToken] | None]]] = {}
+    for path in islice(paths, max(1, MAX_COMPARISONS // max(1, len(names)))):
+        parts = [re.sub(r"([*?\[\\])", r"\\\1", part).replace(UNKNOWN_NAME, "?*") for part in path.split("/")]
+        patterns.setdefault(len(parts), []).append([parse_glob(part) for part in parts])
+    for name in names:
+        parts = name.split("/")
+        for pattern in patterns.get(len(parts), ()):
+            if all(tokens is not None and matches_glob(tokens, part) for tokens, part in zip(pattern, parts, strict=True)):
+                return name
+    return None
 
 
 def list_selectors(documents: Iterable[RawDocument]) -> tuple[WorkloadSelector, ...]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
-from itertools import islice
 
 from gitsched.apis.gitsched.bundle import parse_bundle
 from gitsched.apis.gitsched.config import Config
@@ -28,13 +26,14 @@ from gitsched.build.tool_fields import SOURCE_KIND, list_unread_fields
 from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.git import TreeEntry
 from gitsched.git.remote_refs import find_remote_url
-from gitsched.manifests.glob import GlobToken, matches_glob, parse_glob
+from gitsched.manifests.charts import ChartIndex
 from gitsched.manifests.sourceignore import SourceIgnore
 from gitsched.model.document import Body, Origin, as_object, get_field, get_text, read_labels
 from gitsched.model.finding import Finding, locate_origin
 from gitsched.model.tool_groups import ARGO_GROUP, KUSTOMIZE_GROUP
 from gitsched.reconcile.builds.flux_instances import UNREAD_DOCUMENT, add_instances, find_unread
 from gitsched.reconcile.builds.kustomizations import FileReader, KustomizeParts, read_kustomizations
+from gitsched.reconcile.builds.path_selection import UNKNOWN_NAME, find_matching_directory
 from gitsched.reconcile.builds.printed_objects import NOT_BUILT
 from gitsched.reconcile.builds.reconciled_path import ReconciledPath, is_below, open_path, read_artifact_tree
 from gitsched.reconcile.builds.source_identity import (
@@ -54,14 +53,14 @@ _NO_GENERATOR = (
     "no ArtifactGenerator of this repository makes the artifact {} by this name; commit the one that does, or name the directories of this "
     "repository in source.deliveryTools.ignore"
 )
+_TEMPLATE = (
+    "it is a template of the chart {}, whose values say what it is: name the file in source.deliveryTools.ignore, and, if Argo CD applies "
+    "what the chart makes of it, commit what `helm template` prints"
+)
 _MAX_CANDIDATES = 100
 """Directories that are held back for a Kustomization whose directory is not known."""
 FOREIGN_SOURCE = "foreign-source"
 """The code of the finding about options of a document that reads another repository or branch."""
-_UNKNOWN_NAME = "\0"
-"""Stands for an expression in a path."""
-MAX_COMPARISONS = 2_000_000
-"""Comparisons of directories with the paths of one ApplicationSet that are not known."""
 UNKNOWN_PATH = "unknown-path"
 """The code of the finding about directories that only Argo CD knows."""
 MISSING_PATH = "missing-path"
@@ -110,8 +109,8 @@ class ToolPathReader:
         found = [path for document in self._tool_documents for path in self.read(document)]
         unread = [document for document in self._tool_documents if document.origin and not self.is_ignored(document.origin.path)]
         self.findings += filter(None, map(find_unread, unread))
-        files = {path.location.path for path in found}
-        opened = (self._open_root(root) for root in roots) if found else ()
+        files = {path.location.path for path in (*found, *self.bundled)}
+        opened = (self._open_root(root) for root in roots) if files else ()
         return [*(path for path in opened if not files.isdisjoint(path.resources)), *found]
 
     def _open_root(self, root: str) -> ReconciledPath:
@@ -246,6 +245,7 @@ class ToolPathReader:
         """Yield the directories that an Application reconciles. Those whose path is not known are added to `unknown`. A `problem` is why
         Argo CD makes no such Application."""
         sources = argo_cd.list_sources(document.body)
+        template = self._describe_template(document)
         for source in sources:
             url, directory = str(source.get("repoURL") or ""), str(source.get("path") or "")
             if not directory or source.get("chart") or source.get("targetRevision") == self._output_branch:
@@ -269,12 +269,23 @@ class ToolPathReader:
             path = open_path("Argo CD Application", document, self._commit, {}, make_recipe)
             if problem:
                 path = path._replace(problem=f"{APPLICATION_SET} makes no Application, because {problem}")
+            if template:
+                path = path._replace(problem=template)
             if path.recipe.default_namespace and not path.lacks_namespaces(self._read_documents):
                 path = path._replace(recipe=path.recipe._replace(default_namespace=""))
             if path.recipe.has_resources and not self._is_left_out(path):
                 self._report_fields(document, APPLICATION, as_object(document.body.get("spec")), "spec")
                 self._report_fields(document, SOURCE_KIND, source, "its source")
                 yield path
+
+    def _describe_template(self, document: RawDocument) -> str:
+        """Return why an Application is not known that a chart renders, or ""."""
+        chart = self._charts.find_chart(document.origin.path) if document.origin is not None else None
+        return _TEMPLATE.format(chart) if chart is not None and "{{" in str(document.body.get("spec")) else ""
+
+    @cached_property
+    def _charts(self) -> ChartIndex:
+        return ChartIndex(self._commit.entries)
 
     def _read_documents(self, blob: str, path: str) -> Iterator[RawDocument]:
         return (make_raw_document(parsed.body) for parsed in self._reader.read(blob, path).documents)
@@ -336,7 +347,8 @@ class ToolPathReader:
 
     def _report_unknown(self, document: RawDocument, paths: Iterable[str], reasons: Sequence[str]) -> None:
         """Report an ApplicationSet that may build directories of the commit of which only Argo CD knows the names."""
-        matching = self._find_directory(dict.fromkeys(_UNKNOWN_NAME.join(split_unknown(path)) for path in paths))
+        known = dict.fromkeys(UNKNOWN_NAME.join(split_unknown(path)) for path in paths)
+        matching = find_matching_directory(self._commit.directories, known)
         if not matching or self._is_changed(document):
             return
         name = f"{document.namespace}/{document.name}" if document.namespace else document.name
@@ -348,20 +360,6 @@ class ToolPathReader:
         )
         location = locate_origin(document.origin) if document.origin else None
         self.findings.append(Finding("warning", UNKNOWN_PATH, text, location))
-
-    def _find_directory(self, paths: Iterable[str]) -> str | None:
-        """Return the first directory whose path is one of `paths`, with any text in place of each unknown name."""
-        names = sorted(self._commit.directories)
-        patterns: dict[int, list[list[list[GlobToken] | None]]] = {}
-        for path in islice(paths, max(1, MAX_COMPARISONS // max(1, len(names)))):
-            parts = [re.sub(r"([*?\[\\])", r"\\\1", part).replace(_UNKNOWN_NAME, "?*") for part in path.split("/")]
-            patterns.setdefault(len(parts), []).append([parse_glob(part) for part in parts])
-        for name in names:
-            parts = name.split("/")
-            for pattern in patterns.get(len(parts), ()):
-                if all(tokens is not None and matches_glob(tokens, part) for tokens, part in zip(pattern, parts, strict=True)):
-                    return name
-        return None
 
     def _report_fields(self, document: RawDocument, kind: str, spec: Body, where: str) -> None:
         """Report the fields of a document that change what is delivered, and that gitsched does not read."""
