@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from gitsched.manifests.parsed_file import MAX_ISSUES, FileIssue, ParsedFile
 from gitsched.manifests.printed_scalars import is_timestamp
@@ -34,6 +34,22 @@ _UNREAD_TEMPLATE = FileIssue(
 )
 
 
+_UNREAD_JINJA = _UNREAD_TEMPLATE._replace(
+    message="this is a template of Jinja, as Ansible has them, so that it is not read: commit what it renders; if it is not for the fleet, "
+    "hide it with .sourceignore"
+)
+_OBJECT_MEMBERS: Final = frozenset(
+    (
+        *("addressType", "aggregationRule", "allowVolumeExpansion", "automountServiceAccountToken", "binaryData", "data"),
+        *("description", "endpoints", "globalDefault", "handler", "imagePullSecrets", "immutable", "items", "mountOptions"),
+        *("overhead", "parameters", "ports", "preemptionPolicy", "provisioner", "reclaimPolicy", "roleRef", "rules"),
+        *("scheduling", "secrets", "spec", "status", "stringData", "subjects", "subsets", "type", "value", "volumeBindingMode"),
+        *("webhooks"),
+    )
+)
+"""The members of the objects of Kubernetes besides those that say what they are; custom resources have `spec`."""
+
+
 def looks_like_manifest(text: str) -> bool:
     """Return whether a text that cannot be parsed looks like Kubernetes objects.
 
@@ -53,7 +69,8 @@ def is_helm_template(text: str) -> bool:
 
 def make_template(text: str) -> ParsedFile:
     """Return the result for a template, which is no YAML until a tool renders it. One that looks like objects gets a note."""
-    return ParsedFile("not-a-resource", (), (_UNREAD_TEMPLATE,) if looks_like_manifest(text) else (), reason="a template")
+    issue = _UNREAD_JINJA if "{%" in text else _UNREAD_TEMPLATE
+    return ParsedFile("not-a-resource", (), (issue,) if looks_like_manifest(text) else (), reason="a template")
 
 
 def is_blank(text: str) -> bool:
@@ -149,6 +166,9 @@ def _classify_incomplete(value: Body, kind: Any, version: Any, metadata: Any) ->
         return DocumentClass("other", "a mapping without apiVersion and kind")
     if isinstance(kind, str) and "{{" in kind:
         return DocumentClass("other", "a template")
+    members = value.keys() - {"apiVersion", "kind", "metadata"}
+    if "kind" not in value and members and members.isdisjoint(_OBJECT_MEMBERS):
+        return DocumentClass("other", "a file of another program, such as install-config.yaml of OpenShift")
     missing = "kind" if not isinstance(kind, str) or not kind else "apiVersion"
     if missing in value and value[missing] is not None:
         return DocumentClass("nameless", f"{missing} must be a non-empty string", "invalid-type-meta", (missing,))

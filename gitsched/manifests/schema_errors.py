@@ -138,7 +138,8 @@ _TYPE_NAMES = {
 
 def _describe_pattern(error: _Error, body: Body) -> str:
     if error.schema.get("contentEncoding") == "base64":
-        return f"must be base64, not {_format_instance(error, body)}; plain text belongs into stringData of a Secret"
+        advice = "plain text belongs into stringData" if body.get("kind") == "Secret" else "encode it, and keep the = at its end"
+        return f"must be base64, not {_format_instance(error, body)}; {advice}"
     if _EXPECTED in error.schema:
         is_key = "propertyNames" in error.schema_path  # a key is no secret
         return (

@@ -270,9 +270,14 @@ GIT_CRYPT: Final = "git-crypt"
 CONFLICT_MARKERS: Final = "conflict-markers"
 
 
+def is_lfs_pointer(data: bytes) -> bool:
+    """Return whether the bytes of a file are a pointer of Git LFS to its content."""
+    return data.startswith(_GIT_LFS)
+
+
 def find_unusable_content(data: bytes) -> ParseError | None:
     """Return why the bytes of a file are not the content that people mean: Git has a pointer, an encrypted form, or an unfinished merge."""
-    if data.startswith(_GIT_LFS):
+    if is_lfs_pointer(data):
         message = "this is a pointer of Git LFS, whose content the commit does not have: commit the file itself, without LFS"
         return ParseError("git-lfs-pointer", message, 1, 1)
     if data.startswith(_GIT_CRYPT):

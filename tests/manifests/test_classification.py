@@ -36,6 +36,7 @@ TEMPLATES = {
         """,
 }
 QUIET = {
+    "install-config.yaml of OpenShift": "apiVersion: v1\nbaseDomain: example.com\nmetadata: {name: lab}\nplatform: {none: {}}\n",
     "a chart's template that happens to be YAML": """
         apiVersion: v1
         kind: Service

@@ -248,6 +248,11 @@ def test_a_template_of_objects_outside_of_a_chart_is_named(text: str, codes: lis
     assert [issue.code for issue in file.issues if issue.severity == "info"] == [issue.code for issue in file.issues] == codes
 
 
+def test_a_template_of_jinja_is_not_reported_as_one_of_helm() -> None:
+    (issue,) = read("kind: A\nspec:\n  {% for one in all %}\n  - a: {{ one }}\n  {% endfor %}\n").issues
+    assert (issue.code, "Jinja" in issue.message, "helm" in issue.message) == ("helm-template", True, False)
+
+
 def test_a_file_that_only_has_lines_like_a_conflict_is_read() -> None:
     text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  a: |\n    <<<<<<< HEAD\n    =======\n    >>>>>>> main\n"
     assert parse_file(text.encode(), path="a.yaml", validate=None).issues == ()
