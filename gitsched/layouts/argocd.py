@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from gitsched.build.application_sets import APPLICATION_SET, list_applications
 from gitsched.build.go_templates import Parameters, find_unknown
 from gitsched.build.parameter_sets import IN_CLUSTER, IN_CLUSTER_SERVER, GeneratorInput
+from gitsched.layouts.cluster_directories import ONLY_CLUSTER, separate_clusters
 from gitsched.layouts.helm_values import read_helm_values
 from gitsched.layouts.layout import DeployedPath, DocumentRule, Findings, HelmRelease, LeftOut, Recognition, Target, choose_rules
 from gitsched.layouts.overlay_names import split_path
@@ -23,6 +24,10 @@ _UNKNOWN: Final = "the Application has options that only Argo CD knows, or a plu
 _DIFFERENT: Final = (
     "Applications build it with different options: map their directories to clusters in source.variants and add a Bundle, or have "
     "policies select its objects; gitsched builds both as Argo CD does"
+)
+_SEVERAL_HUBS: Final = (
+    "several Applications have the same name, so they are of several instances of Argo CD, each with a cluster of its own, and their "
+    "directories do not say of which: say which with --cluster DIR=NAME, or move those of each instance to a directory beside the others"
 )
 _NO_PARAMETERS: Final = Parameters({})
 
@@ -47,15 +52,20 @@ def recognize_argocd(files: RepositoryFiles, _: Collection[str] = ()) -> Finding
     documents = [document for kind in ("Application", "ApplicationSet") for document in files.list_documents(_GROUP, kind)]
     if not documents:
         return Findings()
+    hubs = _separate_hubs(documents, files)
     found: dict[tuple[str, tuple[str, ...], HelmRelease], dict[str, None]] = {}
     named: dict[str, dict[str, dict[str, str]]] = {}
     left_out: list[LeftOut] = []
     source_of_generators = GeneratorInput(files, (), lambda _: True)
     for document in documents:
         reasons: dict[str, str] = {}
+        hub = hubs and hubs.get(document.path, IN_CLUSTER)
         for source in _list_sources(document, files, source_of_generators):
+            source = source._replace(cluster=hub) if hub and source.cluster == IN_CLUSTER else source
             path = normalize_path(source.path)
             reason = _find_exclusion(files, path) or source.problem
+            if not reason and hubs is None and source.cluster == IN_CLUSTER:
+                reason = _SEVERAL_HUBS
             reasons.setdefault(reason, path)
             if not reason:
                 release = source.release if path in files.charts else HelmRelease()
@@ -95,6 +105,23 @@ def recognize_argocd(files: RepositoryFiles, _: Collection[str] = ()) -> Finding
     names = f"; destinations {', '.join(list(clusters)[:4])}{', ...' if len(clusters) > 4 else ''}" if clusters else ""
     reason = f"{shown}, such as {documents[0].place}{names}"
     return Findings((Recognition("Argo CD", reason),), deployed, clusters, tuple(left_out), rules=tuple(rules))
+
+
+def _separate_hubs(documents: Collection[DeliveryDocument], files: RepositoryFiles) -> Mapping[str, str] | None:
+    """Return the name of its own cluster for each file of one of several instances of Argo CD: none has two Applications of one name.
+
+    None: directories do not tell the instances apart."""
+    local = [
+        document
+        for document in documents
+        if not files.find_cluster(document.path)[1]
+        and get_field(document.body, "spec", "destination", "server") == IN_CLUSTER_SERVER
+    ]
+    hubs = separate_clusters(local)
+    if hubs == {".": ONLY_CLUSTER}:
+        return {}
+    paths = {document.path for document in documents}
+    return {path: name for directory, name in hubs.items() for path in paths if path.startswith(f"{directory}/")} if hubs else None
 
 
 def _list_sources(document: DeliveryDocument, files: RepositoryFiles, generators: GeneratorInput) -> Iterator[_Source]:

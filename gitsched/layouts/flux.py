@@ -6,8 +6,9 @@ import json
 import posixpath
 from collections.abc import Collection, Iterator, Mapping
 
-from gitsched.layouts.layout import DeployedPath, DocumentRule, Findings, LeftOut, Recognition, Target, choose_rules
-from gitsched.layouts.overlay_names import is_base, names_cluster, split_path
+from gitsched.layouts.cluster_directories import ONLY_CLUSTER, separate_clusters
+from gitsched.layouts.layout import UNUSED, DeployedPath, DocumentRule, Findings, LeftOut, Recognition, Target, choose_rules
+from gitsched.layouts.overlay_names import is_base, is_unused, names_cluster, split_path
 from gitsched.layouts.repository_files import DeliveryDocument, RepositoryFiles, normalize_path
 from gitsched.model.document import as_object, get_field, list_objects
 from gitsched.model.finding import format_count
@@ -19,14 +20,13 @@ _SEVERAL_CLUSTERS = (
     "several Kustomizations have the same name, so they are of several clusters, and their directories do not say of which: say which "
     "with --cluster DIR=NAME, or move those of each cluster to clusters/NAME"
 )
+_UNREACHED = "the directory of no cluster has or builds this Kustomization: if one does, say which with --cluster DIR=NAME"
 _COPIED = (
     "it is in an artifact that an ArtifactGenerator copies: gitsched builds it as Flux does, so have policies select its objects, not a "
     "Bundle"
 )
 _DIRECTORY_SOURCES = ("OCIRepository", "Bucket")
 """Sources that may have one directory of the repository."""
-_ONLY_CLUSTER = "cluster"
-"""Name of the cluster of a repository without directories of clusters."""
 
 
 def recognize_flux(files: RepositoryFiles, _: Collection[str] = ()) -> Findings:
@@ -36,23 +36,30 @@ def recognize_flux(files: RepositoryFiles, _: Collection[str] = ()) -> Findings:
     kustomizations = [document for document in kustomizations if not _is_foreign(document, sources)]
     if not kustomizations:
         return Findings()
-    entries = _find_named_clusters(kustomizations, files) or _find_clusters(kustomizations)
-    if entries == {".": _ONLY_CLUSTER}:
-        entries = _separate_clusters(kustomizations)
-    if not entries:
+    entries = _find_named_clusters(kustomizations, files)
+    entries = _add_clusters(entries, _find_clusters(kustomizations))
+    unused: tuple[LeftOut, ...] = ()
+    if entries == {".": ONLY_CLUSTER}:
+        unused = tuple(
+            LeftOut(document.place, UNUSED, _read_path(document)) for document in kustomizations if is_unused(document.path)
+        )
+        kustomizations = [document for document in kustomizations if not is_unused(document.path)]
+        entries = separate_clusters(kustomizations)
+    if not entries or not kustomizations:
         left = tuple(LeftOut(document.place, _SEVERAL_CLUSTERS, _read_path(document)) for document in kustomizations)
         count = format_count(len(kustomizations), "Flux Kustomization")
-        return Findings((Recognition("Flux", f"{count} of several clusters"),), left_out=left)
+        return Findings((Recognition("Flux", f"{count} of several clusters"),) if left else (), left_out=(*left, *unused))
     by_file: dict[str, list[DeliveryDocument]] = {}
     for document in kustomizations:
         by_file.setdefault(document.path, []).append(document)
-    own_paths = set(entries)
+    own_paths, reached = set(entries), set[str]()
     found: dict[str, dict[str, tuple[tuple[str, str], ...]]] = {}
-    left_out: dict[LeftOut, None] = {}
+    left_out: dict[LeftOut, None] = dict.fromkeys(unused)
     options: dict[str, dict[str, DeliveryDocument]] = {}
     named: dict[str, dict[str, dict[str, str]]] = {}
     for entry, cluster in entries.items():
         for document in _list_reached_documents(files, entry, by_file):
+            reached.add(document.place)
             path = _resolve_artifact(files, document)
             if path in own_paths:
                 continue
@@ -64,6 +71,9 @@ def recognize_flux(files: RepositoryFiles, _: Collection[str] = ()) -> Findings:
             else:
                 found.setdefault(path, {})[cluster] = _list_variables(document)
                 options.setdefault(path, {}).setdefault(_write_options(document), document)
+    left_out |= dict.fromkeys(
+        LeftOut(document.place, _UNREACHED, _read_path(document)) for document in kustomizations if document.place not in reached
+    )
     rules: dict[DocumentRule, None] = {}
     for path, documents in options.items():
         if len(documents) > 1:  # a Bundle is built with the options of one document
@@ -96,6 +106,20 @@ def recognize_flux(files: RepositoryFiles, _: Collection[str] = ()) -> Findings:
         tuple(left_out),
         tuple(path for path in entries if path != "."),
         tuple(rules),
+        _list_unnamed_roots(files, kustomizations),
+    )
+
+
+def _list_unnamed_roots(files: RepositoryFiles, kustomizations: Collection[DeliveryDocument]) -> tuple[str, ...]:
+    """Return the outermost kustomizations that build Kustomizations of Flux, and that none of these builds: something else does, such as an
+    instance of Flux Operator that a chart makes, and what they change counts."""
+    documents, paths = {document.path for document in kustomizations}, {_read_path(document) for document in kustomizations}
+    outermost = sorted(files.kustomizations.keys() - files.included)
+    return tuple(
+        directory
+        for directory in outermost
+        if not any(path == "." or f"{directory}/".startswith(f"{path}/") for path in paths)
+        and not documents.isdisjoint(files.list_reached(directory)[1])
     )
 
 
@@ -132,6 +156,16 @@ def _find_named_clusters(kustomizations: list[DeliveryDocument], files: Reposito
     return {directory: files.clusters[directory] for directory in sorted(found)}
 
 
+def _add_clusters(named: dict[str, str], found: Mapping[str, str]) -> dict[str, str]:
+    """Return the directories of clusters that the user names, and those that were found, but for the ones above or below them."""
+    others = {
+        path: name
+        for path, name in found.items()
+        if not any(path == "." or f"{path}/".startswith(f"{other}/") or f"{other}/".startswith(f"{path}/") for other in named)
+    }
+    return {**others, **named}
+
+
 def _find_clusters(kustomizations: list[DeliveryDocument]) -> dict[str, str]:
     """Return the directories that Flux starts from, with the names of their clusters.
 
@@ -149,8 +183,8 @@ def _find_clusters(kustomizations: list[DeliveryDocument]) -> dict[str, str]:
     beside = {posixpath.dirname(path) for path in own}
     own |= {path for path in listed if not own or posixpath.dirname(path) in beside}
     if not own:
-        return {".": _ONLY_CLUSTER}
-    names = {path: _name_cluster(path) for path in sorted(own) if path != "."} or {".": _ONLY_CLUSTER}
+        return {".": ONLY_CLUSTER}
+    names = {path: _name_cluster(path) for path in sorted(own) if path != "."} or {".": ONLY_CLUSTER}
     if len(set(names.values())) < len(names):
         names = {path: path.replace("/", "-") for path in names}
     return names
@@ -160,29 +194,6 @@ def _name_cluster(path: str) -> str:
     """Return the name of a cluster: that of its directory, or in a directory such as main/flux, of the one above it."""
     parts = path.split("/")
     return next((part for part in reversed(parts) if names_cluster(part)), parts[-1])
-
-
-def _separate_clusters(kustomizations: Collection[DeliveryDocument]) -> dict[str, str]:
-    """Return the directories of several clusters where one cannot have all Kustomizations, because some have the same name; none if these
-    do not say which directories that are."""
-    by_name: dict[tuple[str, str], dict[str, DeliveryDocument]] = {}
-    for document in kustomizations:
-        by_name.setdefault((str(get_field(document.body, "metadata", "namespace")), document.name), {})[document.path] = document
-    found: dict[str, None] = {}
-    for documents in by_name.values():
-        if len({json.dumps(document.body, sort_keys=True, default=str) for document in documents.values()}) < 2:
-            continue
-        common = posixpath.commonpath([posixpath.dirname(path) or "." for path in documents]) if "" not in documents else ""
-        prefix = f"{common}/" if common not in ("", ".") else ""
-        below = {prefix + path[len(prefix) :].partition("/")[0] for path in documents}
-        if len(below) < len(documents) or below & documents.keys():
-            return {}
-        found |= dict.fromkeys(sorted(below))
-    if not found:
-        return {".": _ONLY_CLUSTER}
-    nested = any(other != path and f"{other}/".startswith(f"{path}/") for path in found for other in found)
-    names = {path: posixpath.basename(path) for path in found}
-    return {} if nested or len(set(names.values())) < len(names) else names
 
 
 def _list_own_sources(files: RepositoryFiles, kustomizations: Collection[DeliveryDocument]) -> frozenset[tuple[str, str]]:

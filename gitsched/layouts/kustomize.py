@@ -9,11 +9,14 @@ from typing import Final
 
 from gitsched.layouts.layout import DeployedPath, Findings, LeftOut, Recognition, Target
 from gitsched.layouts.overlay_names import (
+    ENVIRONMENTS,
     OverlayName,
     find_ambiguous_part,
     find_cluster_names,
+    has_container,
     is_base,
-    names_cluster,
+    is_version,
+    names_place,
     split_path,
 )
 from gitsched.layouts.repository_files import RepositoryFiles
@@ -24,20 +27,26 @@ _AMBIGUOUS: Final = (
     "it may be for an environment, or for tests, as its name is that of both: if it is for a cluster, say so with --cluster DIR=NAME, or "
     "add a Bundle"
 )
+_UNUSED_BASE: Final = (
+    "it is a base that no overlay includes: if it is for a cluster, say so with --cluster DIR=NAME, or add a Bundle"
+)
+_UNCLEAR: Final = (
+    "it may be for a cluster of this name, or for another purpose: if it is for a cluster, say so with --cluster DIR=NAME, or add a "
+    "Bundle"
+)
 _DELIVERY_KINDS: Final = frozenset(("Kustomization", "Application", "ApplicationSet", "AppProject"))
 """Kinds that say what Flux and Argo CD deploy. A HelmRelease or a source is an object that a directory may have."""
 
 
 def recognize_overlays(files: RepositoryFiles, known_clusters: Collection[str]) -> Findings:
     """Return the kustomizations that no other one includes. Those in directories of environments or clusters are variants; others are a
-    bundle of their own. Kustomizations of objects of Flux and Argo CD are left out."""
+    bundle of their own. Kustomizations of objects of Flux and Argo CD are left out, and so are overlays of which it is not clear whether
+    they are for a cluster."""
     roots, left_out = _list_roots(files)
-    clusters = {*known_clusters, *find_cluster_names(roots)}
-    names = {root: split_path(root, clusters) for root in roots}
-    names |= _find_siblings(files, [root for root, name in names.items() if not name.is_variant])
-    names |= {root: _name_cluster(root, names[root], *files.find_cluster(root)) for root in roots if files.find_cluster(root)[1]}
+    names, unclear = _name_roots(files, roots, known_clusters)
+    left_out += unclear
     if not any(name.is_variant for name in names.values()):
-        return Findings(deployed=tuple(DeployedPath(root, Target(), root) for root in roots), left_out=tuple(left_out))
+        return Findings(deployed=tuple(DeployedPath(root, Target(), root) for root in names), left_out=tuple(left_out))
     deployed = tuple(
         DeployedPath(root, Target((name.cluster,) if name.cluster else (), "" if name.cluster else name.environment), name.bundle)
         for root, name in names.items()
@@ -50,6 +59,29 @@ def recognize_overlays(files: RepositoryFiles, known_clusters: Collection[str]) 
     return Findings((Recognition("kustomize overlays", text),), deployed, environments, tuple(left_out))
 
 
+def _name_roots(
+    files: RepositoryFiles, roots: list[str], known_clusters: Collection[str]
+) -> tuple[dict[str, OverlayName], list[LeftOut]]:
+    """Return the names of overlays by their directories, and those that are left out because they may be for a cluster or not."""
+    clusters = {*known_clusters, *find_cluster_names(roots)}
+    names = {root: _drop_part(root, split_path(root, clusters), clusters) for root in roots}
+    names |= _find_siblings(files, [root for root, name in names.items() if not name.is_variant], clusters)
+    for root in roots:
+        directory, cluster = files.find_cluster(root)
+        if cluster:
+            names[root] = _name_cluster(root, names[root], directory, cluster)
+            clusters.add(cluster)
+    unclear = [root for root, name in names.items() if name.cluster not in ("", *clusters) and not is_version(name.cluster)]
+    return {root: name for root, name in names.items() if root not in unclear}, [LeftOut(root, _UNCLEAR) for root in unclear]
+
+
+def _drop_part(root: str, name: OverlayName, clusters: Collection[str]) -> OverlayName:
+    """Return the name of an overlay. What an environment has, such as production/web, is a part of the bundle unless it is a cluster."""
+    if name.cluster in ("", *clusters) or not name.environment or has_container(root) or names_place(name.cluster):
+        return name
+    return OverlayName("/".join(part for part in root.split("/") if part not in ENVIRONMENTS), name.environment)
+
+
 def _name_cluster(root: str, name: OverlayName, directory: str, cluster: str) -> OverlayName:
     """Return the name of an overlay in a directory of which the user says the cluster."""
     inside = posixpath.normpath(posixpath.join(posixpath.dirname(directory), root[len(directory) + 1 :]))
@@ -57,31 +89,27 @@ def _name_cluster(root: str, name: OverlayName, directory: str, cluster: str) ->
 
 
 def _list_roots(files: RepositoryFiles) -> tuple[list[str], list[LeftOut]]:
-    included = {
-        resolve_path(directory, reference.path)
-        for directory, (_, kustomization) in files.kustomizations.items()
-        for reference in kustomization.references
-        if reference.role != "input"
-    }
     delivery = {document.path for document in files.documents if document.kind in _DELIVERY_KINDS}
     roots, left_out = [], []
     for directory, (_, kustomization) in sorted(files.kustomizations.items()):
-        if directory in included or kustomization.is_component or not (kustomization.references or kustomization.charts):
+        if directory in files.included or kustomization.is_component or not (kustomization.references or kustomization.charts):
             continue
         _, reached = files.list_reached(directory)
         if reached & delivery:
             left_out.append(LeftOut(directory, "it has objects of Flux or Argo CD, which say what is deployed"))
+        elif files.find_cluster(directory)[1]:
+            roots.append(directory)
         elif is_base(directory):
-            left_out.append(LeftOut(directory, "it is a base that no overlay includes"))
-        elif find_ambiguous_part(directory, files.directories) and not files.find_cluster(directory)[1]:
+            left_out.append(LeftOut(directory, _UNUSED_BASE))
+        elif find_ambiguous_part(directory, files.directories):
             left_out.append(LeftOut(directory, _AMBIGUOUS))
         else:
             roots.append(directory)
     return roots, left_out
 
 
-def _find_siblings(files: RepositoryFiles, roots: list[str]) -> dict[str, OverlayName]:
-    """Return the roots in one directory that include the same base: each is named like its cluster."""
+def _find_siblings(files: RepositoryFiles, roots: list[str], clusters: set[str]) -> dict[str, OverlayName]:
+    """Return the roots in one directory that include the same base and are named like clusters, which are added to `clusters`."""
     groups: dict[tuple[str, str], list[str]] = {}
     for root in roots:
         parent = posixpath.dirname(root)
@@ -89,13 +117,15 @@ def _find_siblings(files: RepositoryFiles, roots: list[str]) -> dict[str, Overla
             target = resolve_path(root, reference.path)
             if reference.role == "resource" and target in files.kustomizations and not f"{target}/".startswith(f"{root}/"):
                 groups.setdefault((parent, target), []).append(root)
-    return {
+    found = {
         root: OverlayName(parent or ".", cluster=posixpath.basename(root))
         for (parent, _), siblings in groups.items()
         if len(siblings) > 1
         for root in siblings
-        if names_cluster(posixpath.basename(root))
+        if posixpath.basename(root) in clusters or names_place(posixpath.basename(root))
     }
+    clusters |= {name.cluster for name in found.values()}
+    return found
 
 
 def _assign_environments(names: Collection[OverlayName]) -> dict[str, str]:

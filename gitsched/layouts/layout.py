@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Mapping
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
+UNUSED: Final = "its name says that it is not in use: if a cluster gets it, say so with --cluster DIR=NAME, or add a Bundle"
+"""Why what is below a directory such as `_archive` is left out."""
 DirectoryKind = Literal["kustomize", "helm", "plain"]
 
 
@@ -65,7 +67,8 @@ class Recognition(NamedTuple):
 
 class Findings(NamedTuple):
     """What one recognizer finds. `clusters` are names of clusters with the environment of each one, "" if it is unknown. `own` are
-    directories with the documents of the delivery tool itself, which are no bundles. `rules` are needed where documents differ."""
+    directories with the documents of the delivery tool itself, which are no bundles. `rules` are needed where documents differ, and `roots`
+    where kustomizations change documents of the tool and no document says what builds them."""
 
     recognitions: tuple[Recognition, ...] = ()
     deployed: tuple[DeployedPath, ...] = ()
@@ -73,6 +76,7 @@ class Findings(NamedTuple):
     left_out: tuple[LeftOut, ...] = ()
     own: tuple[str, ...] = ()
     rules: tuple[DocumentRule, ...] = ()
+    roots: tuple[str, ...] = ()
 
 
 class ProposedBundle(NamedTuple):
@@ -92,7 +96,7 @@ class ProposedBundle(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """The proposal for a repository. `build` are directories for source.kustomize.build, if nothing differs between clusters.
+    """The proposal for a repository. `build` are directories for source.kustomize.build: with `bundles` those that have documents of Flux.
 
     `clusters` are names with the environment of each one. `invented` says that the repository names no cluster. `rules` are for
     source.variants. `hidden_documents` are hidden directories with documents of delivery tools. `notes` name the limits that were exceeded.

@@ -42,6 +42,15 @@ _PURPOSES: Final = frozenset(
 
 _CLUSTER_NAME: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,46}[a-z0-9])?")
 """What Karmada accepts as the name of a cluster."""
+_PLACE: Final = re.compile(
+    r"(?:.*-)?(?:eu|us|uk|ap|apac|emea|amer|asia|africa|america|australia|europe|east|west|north|south|central|region|zone|site|edge)\d*(?:-.*)?"
+    r"|(?:[a-z]{2,4}|cluster|region|zone|site|edge)-\d{1,3}[a-z]?"
+)
+"""Names of regions, and those with a number as clusters have them: eu, us-east-1, fra-1, cluster-2."""
+_UNUSED: Final = frozenset(
+    ("archive", "archived", "archives", "attic", "deprecated", "disabled", "obsolete", "old", "retired", "unused")
+)
+"""Names of directories whose content is not in use."""
 _VERSION: Final = re.compile(
     r"v?\d+(?:[.-]?(?:x|\d+|alpha|beta|rc)\d*)*|(?:release|stable|version|channel|candidate|fast|latest|eus|preview)(?:-.*\d.*)?|.*-v?\d+[.-](?:x|\d+)"
 )
@@ -61,6 +70,16 @@ def names_cluster(name: str) -> bool:
 def is_version(name: str) -> bool:
     """Return whether a name is that of a version or channel."""
     return _VERSION.fullmatch(name) is not None
+
+
+def names_place(name: str) -> bool:
+    """Return whether a name is that of a region, or has a number as names of clusters have, so that it is hardly anything else."""
+    return _PLACE.fullmatch(name) is not None
+
+
+def is_unused(path: str) -> bool:
+    """Return whether a directory in a path is named like one whose content is not in use, such as `_archive`."""
+    return not _UNUSED.isdisjoint(part.strip("_.") for part in path.lower().split("/"))
 
 
 class OverlayName(NamedTuple):
@@ -130,10 +149,14 @@ def _find_variant(parts: list[str], clusters: Collection[str]) -> int | None:
 
 
 def find_cluster_names(paths: Collection[str]) -> set[str]:
-    """Return the names of clusters in the paths of overlays: a single part after an environment or a directory such as `overlays`, which
-    two overlays have, or which is one of several in its directory. A part of an overlay, or the name of a bundle, is no cluster."""
+    """Return the names of clusters in the paths of overlays: a single part after an environment or a directory such as `overlays`.
+
+    That two readings do not exist shows in its name, in the directory `clusters` above it, or in overlays of several bundles. What several
+    environments have is a part of bundles, and so is a part of an overlay, or the name of a bundle.
+    """
     found: dict[str, set[str]] = {}
-    siblings: dict[str, set[str]] = {}
+    environments: dict[str, set[str]] = {}
+    certain: set[str] = set()
     bundles: set[str] = set()
     for path in paths:
         parts = path.split("/")
@@ -141,15 +164,16 @@ def find_cluster_names(paths: Collection[str]) -> set[str]:
         if start is None:
             continue
         bundles.update(parts[:start])
-        parent = path.rpartition("/")[0]
         others = [part for part in parts[start:] if part not in ENVIRONMENTS and names_cluster(part)]
-        if len(others) == 1 and parent not in paths:
-            found.setdefault(others[0], set()).add(path)
-            siblings.setdefault(parent, set()).add(path)
+        if len(others) == 1 and path.rpartition("/")[0] not in paths:
+            found.setdefault(others[0], set()).add("/".join(parts[:start]))
+            environments.setdefault(others[0], set()).update(ENVIRONMENTS.intersection(parts[start:]))
+            if parts[start : start + 2] == ["clusters", others[0]] or names_place(others[0]):
+                certain.add(others[0])
     return {
         name
         for name, own in found.items()
-        if name not in bundles and (len(own) > 1 or any(len(siblings[path.rpartition("/")[0]]) > 1 for path in own))
+        if name not in bundles and len(environments[name]) < 2 and (name in certain or len(own - {""}) > 1)
     }
 
 

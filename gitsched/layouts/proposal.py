@@ -99,7 +99,9 @@ def write_source_settings(layout: Layout, hidden: bool) -> str:
     if hidden:
         lines += ["    ignore:", f'      - "!/{DIRECTORY}/" # .sourceignore hides it from Flux, and gitsched reads the same file']
     if layout.build:
-        lines += ["    kustomize:", "      build: # objects are as kustomize builds them; policies select them one by one"]
+        text = "objects are as kustomize builds them; policies select them one by one"
+        text = "they change documents of Flux" if layout.bundles else text
+        lines += ["    kustomize:", f"      build: # {text}"]
         lines += [f"        - {quote(path)}" for path in layout.build]
     if layout.rules:
         lines += ["    variants: # which documents of the delivery tool count for which cluster"]
@@ -122,7 +124,10 @@ def describe_layout(layout: Layout) -> str:
         lines += [f"  {bundle.name}: {_describe_variants(bundle)}" for bundle in layout.bundles[:MAX_LISTED]]
         lines += _count_more(len(layout.bundles), BUNDLES)
     if layout.build:
-        lines += ["", "Built by kustomize (source.kustomize.build), because nothing in them differs between clusters:"]
+        reason = (
+            "they change documents of Flux, and none names them" if layout.bundles else "nothing in them differs between clusters"
+        )
+        lines += ["", f"Built by kustomize (source.kustomize.build), because {reason}:"]
         lines += [f"  {path}" for path in layout.build[:MAX_LISTED]]
         lines += _count_more(len(layout.build), "gitsched.yaml")
     if layout.rules:
@@ -149,6 +154,10 @@ def _describe_left_out(layout: Layout) -> Iterator[str]:
         yield from (f"    {entry.place}{f': {entry.detail}' if entry.detail else ''}" for entry in entries[:MAX_EXAMPLES])
         if len(entries) > MAX_EXAMPLES:
             yield f"    and {len(entries) - MAX_EXAMPLES} more"
+    choice = next((entry.place for reason, entries in by_reason.items() if "--cluster" in reason for entry in entries), "")
+    if choice:
+        directory = posixpath.dirname(choice) if choice.rpartition(":")[2].isdigit() else choice
+        yield f"  To look at a choice before anything is written: gitsched init --dry-run --cluster {directory or 'DIR'}=NAME"
 
 
 def _describe_variants(bundle: ProposedBundle) -> str:

@@ -4,23 +4,35 @@ from __future__ import annotations
 
 import posixpath
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from gitsched.layouts.argocd import recognize_argocd
 from gitsched.layouts.flux import recognize_flux
 from gitsched.layouts.helm import recognize_charts
 from gitsched.layouts.kustomize import recognize_overlays
-from gitsched.layouts.layout import DeployedPath, DocumentRule, Findings, Layout, LeftOut, ProposedBundle, Recognition, Target
+from gitsched.layouts.layout import (
+    UNUSED,
+    DeployedPath,
+    DocumentRule,
+    Findings,
+    Layout,
+    LeftOut,
+    ProposedBundle,
+    Recognition,
+    Target,
+)
 from gitsched.layouts.overlay_names import (
     ENVIRONMENTS,
     has_container,
     is_cluster_name,
+    is_unused,
     is_version,
     make_bundle_name,
     split_path,
 )
 from gitsched.layouts.repository_files import MANIFEST_SUFFIXES, NAMES_DIRECTORY, RepositoryFiles
+from gitsched.model.finding import format_count
 
 MAX_BUNDLES: Final = 500
 """Bundles that are proposed; a note counts the others."""
@@ -29,6 +41,16 @@ Recognizer = Callable[[RepositoryFiles, Collection[str]], Findings]
 LAYOUTS: Final[tuple[Recognizer, ...]] = (recognize_flux, recognize_argocd, recognize_overlays, recognize_charts)
 """The recognizers. Those that know where a directory goes come first: a directory belongs to the first one that finds it. They receive the
 files and the names of the clusters that are known by then."""
+
+
+TOOLS: Final = (recognize_flux, recognize_argocd)
+"""The recognizers of documents that say what is deployed."""
+_NOWHERE: Final = "no directory or document says where it is deployed: say it with --cluster DIR=NAME, or add a Bundle"
+_NO_CLUSTER: Final = "no cluster is in its environment: say the cluster with --cluster DIR=NAME, or label one with the environment"
+_UNNAMED: Final = (
+    "no document of Flux or Argo CD names it, so that it may not be deployed: if a cluster gets it, say so with --cluster DIR=NAME, or add "
+    "a Bundle"
+)
 
 
 def recognize_layout(
@@ -43,14 +65,19 @@ def recognize_layout(
     deployed: list[DeployedPath] = []
     covered: set[str] = set()
     own: list[str] = []
+    roots: dict[str, None] = {}
     rules: dict[DocumentRule, None] = {}
+    has_tools = bool(repository.templates)
     for recognize in LAYOUTS:
         found = recognize(repository, clusters)
+        if recognize in TOOLS:
+            has_tools |= bool(found.deployed) or any(entry.detail in repository.directories for entry in found.left_out)
         new = [
             entry for entry in found.deployed if entry.path not in covered and not any(_is_below(entry.path, path) for path in own)
         ]
         own += found.own
         rules |= dict.fromkeys(found.rules)
+        roots |= dict.fromkeys(found.roots)
         left_out += found.left_out
         for path in {entry.detail for entry in found.left_out if entry.detail in repository.directories}:
             covered |= {path, *repository.list_reached(path)[0]} if path in repository.kustomizations else {path}
@@ -59,12 +86,14 @@ def recognize_layout(
         deployed += new
         for path in {entry.path for entry in new}:
             covered |= {path, *repository.list_reached(path)[0]}
-        recognitions += found.recognitions
+        if recognize in TOOLS or not has_tools or repository.clusters:
+            recognitions += found.recognitions
         for name, environment in found.clusters.items():
             clusters[name] = clusters.get(name) or environment
-    deployed, others = _leave_out_names(
-        [_add_target(entry, clusters) for entry in _rename_clusters(deployed)], {*repository.clusters.values()}
-    )
+    deployed = [_add_target(entry, clusters, repository.find_cluster(entry.path)[1]) for entry in deployed]
+    deployed, others = _leave_out_unclear(deployed, repository, has_tools)
+    left_out += others
+    deployed, others = _leave_out_names(deployed, {*repository.clusters.values()})
     left_out += others
     clusters = {name: environment for name, environment in clusters.items() if is_cluster_name(name) or name in described}
     if not any(entry.target != Target() for entry in deployed):
@@ -72,14 +101,10 @@ def recognize_layout(
         charts = [entry for entry in deployed if entry.kind == "helm"]
         bundles = _make_bundles(charts)
         environments_of = _name_environments(clusters)
-        notes = (*repository.notes, *_note_bundles(bundles))
+        notes = (*_note_templates(repository), *repository.notes, *_note_bundles(bundles))
         return Layout(tuple(recognitions), bundles[:MAX_BUNDLES], build, environments_of, False, tuple(left_out), notes=notes)
     placed = [entry for entry in deployed if entry.target != Target()]
-    left_out += [
-        LeftOut(entry.path, "no directory or document says where it is deployed: say it with --cluster DIR=NAME, or add a Bundle")
-        for entry in deployed
-        if entry.target == Target()
-    ]
+    left_out += [LeftOut(entry.path, _NOWHERE) for entry in deployed if entry.target == Target()]
     environments = {entry.target.environment: "" for entry in placed if entry.target.environment}
     used = {*described, *(name for entry in placed for name in entry.target.names)}
     clusters = {name: environment for name, environment in clusters.items() if name in used}
@@ -88,12 +113,32 @@ def recognize_layout(
         clusters = {name: name for name in environments}
     fleet = _name_environments(clusters)
     empty = {*environments} - {*fleet.values()} if not described else set[str]()
-    left_out += [LeftOut(entry.path, "no cluster is in its environment") for entry in placed if entry.target.environment in empty]
+    left_out += [
+        LeftOut(entry.path, _NO_CLUSTER, entry.target.environment) for entry in placed if entry.target.environment in empty
+    ]
     placed = [entry for entry in placed if entry.target.environment not in empty]
     hidden = _list_hidden_documents(files) if any(entry.explicit for entry in placed) else ()
     bundles = _make_bundles(placed, fleet)
-    notes = (*repository.notes, *_note_bundles(bundles))
-    return Layout(tuple(recognitions), bundles[:MAX_BUNDLES], (), fleet, invented, tuple(left_out), tuple(rules), hidden, notes)
+    notes = (*_note_templates(repository), *repository.notes, *_note_bundles(bundles))
+    build = tuple(roots) if bundles else ()
+    return Layout(tuple(recognitions), bundles[:MAX_BUNDLES], build, fleet, invented, tuple(left_out), tuple(rules), hidden, notes)
+
+
+def _leave_out_unclear(
+    deployed: Iterable[DeployedPath], repository: RepositoryFiles, has_tools: bool
+) -> tuple[list[DeployedPath], list[LeftOut]]:
+    """Return the directories without those that may not be deployed at all, and these as left out. `has_tools`: documents of delivery tools
+    say what is deployed."""
+    kept: list[DeployedPath] = []
+    left_out: list[LeftOut] = []
+    for entry in deployed:
+        if entry.explicit or repository.find_cluster(entry.path)[1]:
+            kept.append(entry)
+        elif has_tools or is_unused(entry.path):
+            left_out.append(LeftOut(entry.path, _UNNAMED if has_tools else UNUSED))
+        else:
+            kept.append(entry)
+    return kept, left_out
 
 
 def _leave_out_names(deployed: Iterable[DeployedPath], named: Collection[str]) -> tuple[list[DeployedPath], list[LeftOut]]:
@@ -112,6 +157,13 @@ def _leave_out_names(deployed: Iterable[DeployedPath], named: Collection[str]) -
         else:
             kept.append(entry)
     return kept, left_out
+
+
+def _note_templates(repository: RepositoryFiles) -> tuple[str, ...]:
+    found = repository.templates
+    words = "file with documents of Flux or Argo CD is a template", "files with documents of Flux or Argo CD are templates"
+    text = f"{format_count(len(found), *words)} of a chart, such as {next(iter(found), '')}: what is deployed depends on its values"
+    return (text,) if found else ()
 
 
 def _note_bundles(bundles: Collection[ProposedBundle]) -> tuple[str, ...]:
@@ -135,26 +187,14 @@ def _name_environments(clusters: Mapping[str, str]) -> dict[str, str]:
     return {name: environment or (name if name in ENVIRONMENTS else "") for name, environment in sorted(clusters.items())}
 
 
-def _rename_clusters(deployed: Iterable[DeployedPath]) -> Iterator[DeployedPath]:
-    """Yield directories with the names that Argo CD or Flux has for their clusters: overlays/infra may always go to cluster moc-infra."""
-    listed = [(entry, split_path(entry.path).cluster) for entry in deployed]
-    targets: dict[str, set[str]] = {}
-    for entry, name in listed:
-        if entry.explicit and name and len(entry.target.names) == 1:
-            targets.setdefault(name, set()).add(entry.target.names[0])
-    known = {name for names in targets.values() for name in names}
-    aliases = {name: next(iter(names)) for name, names in targets.items() if len(names) == 1 and name not in known}
-    for entry, _ in listed:
-        names = entry.target.names if entry.explicit else tuple(aliases.get(name, name) for name in entry.target.names)
-        yield entry._replace(target=entry.target._replace(names=names))
-
-
 def _is_below(path: str, directory: str) -> bool:
     return f"{path}/".startswith(f"{directory}/")
 
 
-def _add_target(entry: DeployedPath, clusters: Collection[str]) -> DeployedPath:
-    """Return a directory with the clusters that its path names, if nothing else says where it goes."""
+def _add_target(entry: DeployedPath, clusters: Collection[str], cluster: str) -> DeployedPath:
+    """Return a directory with the clusters that its path names, if nothing else says where it goes. `cluster` is what the user says."""
+    if cluster and not (entry.target != Target() and all(map(is_cluster_name, entry.target.names))):
+        return entry._replace(target=Target((cluster,)))
     if entry.target != Target():
         return entry
     name = split_path(entry.path, clusters)

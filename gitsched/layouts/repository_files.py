@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from gitsched.layouts.layout import DirectoryKind
+from gitsched.manifests.charts import ChartIndex
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES, Kustomization
 from gitsched.manifests.kustomize_graph import resolve_path
 from gitsched.manifests.parser import parse_file
@@ -77,6 +78,16 @@ class RepositoryFiles:
         return self.files[blob]
 
     @cached_property
+    def included(self) -> frozenset[str]:
+        """The files and directories that kustomizations include."""
+        return frozenset(
+            resolve_path(directory, reference.path)
+            for directory, (_, kustomization) in self.kustomizations.items()
+            for reference in kustomization.references
+            if reference.role != "input"
+        )
+
+    @cached_property
     def charts(self) -> tuple[str, ...]:
         """The directories of the charts that are not dependencies of another chart."""
         found = {posixpath.dirname(path) or "." for path in self.files if posixpath.basename(path) == CHART}
@@ -85,16 +96,30 @@ class RepositoryFiles:
 
     @cached_property
     def documents(self) -> tuple[DeliveryDocument, ...]:
-        """The documents of Flux and Argo CD, in the order of their paths."""
+        """The documents of Flux and Argo CD, in the order of their paths, without those of `templates`."""
         return tuple(self._list_documents())
 
+    @cached_property
+    def templates(self) -> tuple[str, ...]:
+        """The files with documents of Flux or Argo CD that a chart renders with its values."""
+        charts = ChartIndex(self.files)
+        return tuple(path for path in self._delivery_files if b"{{" in self.files[path] and charts.find_chart(path) is not None)
+
+    @cached_property
+    def _delivery_files(self) -> list[str]:
+        """The files that mention an API group of Flux or Argo CD."""
+        manifests = (path for path in self.files if path.endswith(MANIFEST_SUFFIXES))
+        return [
+            path
+            for path in manifests
+            if _MENTIONS_DELIVERY.search(self.files[path]) and posixpath.basename(path) not in KUSTOMIZATION_NAMES
+        ]
+
     def _list_documents(self) -> Iterator[DeliveryDocument]:
-        for path, data in self.files.items():
-            if (
-                not path.endswith(MANIFEST_SUFFIXES)
-                or not _MENTIONS_DELIVERY.search(data)
-                or posixpath.basename(path) in KUSTOMIZATION_NAMES
-            ):
+        templates = frozenset(self.templates)
+        for path in self._delivery_files:
+            data = self.files[path]
+            if path in templates:
                 continue
             for parsed in parse_file(data, path=path, validate=None).documents:
                 group, kind = parse_api_group(str(parsed.body.get("apiVersion"))), str(parsed.body.get("kind"))

@@ -60,6 +60,7 @@ CASES = [
         },
         {"web": {"*": "kubernetes/apps/web"}},
         ("main",),
+        left_out=("kubernetes/bases/db/ks.yaml:1",),
     ),
     Case(
         "directories that may be of tests or of an environment are for neither, and others are what they were",
@@ -180,6 +181,67 @@ CASES = [
         ("eu", "us"),
     ),
     Case(
+        "names that may be those of clusters or of something else are neither, but for what several bundles have",
+        {
+            "web/base/kustomization.yaml": BASE,
+            "web/overlays/paris/kustomization.yaml": DEEP,
+            "web/overlays/letsencrypt/kustomization.yaml": DEEP,
+            "web/cluster/longhorn/kustomization.yaml": "resources: [../../base]",
+            "dns/base/kustomization.yaml": BASE,
+            "dns/overlays/paris/kustomization.yaml": DEEP,
+            "clusters/rome/kustomization.yaml": "resources: [../../dns/base]",
+            "parts/queue/kustomization.yaml": OVERLAY,
+            "parts/cache/kustomization.yaml": OVERLAY,
+            "parts/base/kustomization.yaml": BASE,
+        },
+        {
+            "all": {"rome": "clusters/rome"},
+            "dns": {"paris": "dns/overlays/paris"},
+            "web": {"paris": "web/overlays/paris"},
+        },
+        ("paris", "rome"),
+        left_out=("parts/cache", "parts/queue", "web/cluster/longhorn", "web/overlays/letsencrypt"),
+    ),
+    Case(
+        "what an environment has is a part of it, and a region of two environments may be two clusters",
+        {
+            **{f"{name}/web/kustomization.yaml": BASE for name in ("production", "staging")},
+            "production/queue/kustomization.yaml": BASE,
+            **{f"dns/overlays/{name}/eu/kustomization.yaml": BASE for name in ("production", "staging")},
+        },
+        {
+            "queue": {"env=production": "production/queue"},
+            "web": {"env=production": "production/web", "env=staging": "staging/web"},
+        },
+        ("production production", "staging staging"),
+        left_out=("dns/overlays/production/eu", "dns/overlays/staging/eu"),
+    ),
+    Case(
+        "what no document of a delivery tool names, and what is not in use, may not be deployed",
+        {
+            "clusters/eu-1/web.yaml": flux("./web"),
+            "web/kustomization.yaml": BASE,
+            "web/web.yaml": WEB,
+            "dns/overlays/eu-1/kustomization.yaml": BASE,
+            "charts/db/Chart.yaml": "name: db",
+        },
+        {"web": {"*": "web"}},
+        ("eu-1",),
+        left_out=("charts/db", "dns/overlays/eu-1"),
+    ),
+    Case(
+        "overlays and charts in an archive are not deployed",
+        {
+            "web/overlays/production/kustomization.yaml": BASE,
+            "_archive/dns/overlays/production/kustomization.yaml": BASE,
+            "old/chart/Chart.yaml": "name: db",
+            "old/chart/values-production.yaml": "a: 1",
+        },
+        {"web": {"env=production": "web/overlays/production"}},
+        ("production production",),
+        left_out=("_archive/dns/overlays/production", "old/chart"),
+    ),
+    Case(
         "one kustomization: its objects are built and placed one by one",
         {"deploy/kustomization.yaml": "resources: [web.yaml]\nnamespace: shop", "deploy/web.yaml": WEB},
         build=("deploy",),
@@ -254,12 +316,11 @@ CASES = [
             "dns/kustomization.yaml": BASE,
         },
         {
-            "db": {"moc-infra": "db/overlays/infra"},
             "dns": {"in-cluster": "dns"},
             "web": {"moc-infra": "web/overlays/infra"},
         },
         ("in-cluster", "moc-infra"),
-        left_out=("argocd/apps", "argocd/gone.yaml:1", "argocd/root.yaml:1"),
+        left_out=("argocd/apps", "argocd/gone.yaml:1", "argocd/root.yaml:1", "db/overlays/infra"),
     ),
     Case(
         "Argo CD: ApplicationSets with lists, directories and clusters",
@@ -306,13 +367,25 @@ CASES = [
         ("production production", "staging staging"),
     ),
     Case(
-        "charts: a single values file with an unknown name is no cluster",
+        "charts: values files with unknown names are for no cluster",
         {
             "charts/shop/Chart.yaml": "name: shop",
             "charts/shop/values-minimal.yaml": "replicas: 1",
+            "charts/shop/values-ha.yaml": "replicas: 3",
             "charts/dns/Chart.yaml": "name: dns",
         },
         {"dns": {"*": "charts/dns"}, "shop": {"*": "charts/shop"}},
+    ),
+    Case(
+        "charts: beside those of environments, values files with unknown names are named",
+        {
+            "charts/shop/Chart.yaml": "name: shop",
+            "charts/shop/values-minimal.yaml": "replicas: 1",
+            "charts/shop/values-prod.yaml": "replicas: 3",
+        },
+        {"shop": {"env=prod": "charts/shop with charts/shop/values-prod.yaml"}},
+        ("prod prod",),
+        left_out=("charts/shop",),
     ),
     Case(
         "charts that Argo CD, Flux or kustomize render are theirs",
@@ -511,7 +584,7 @@ NAMED = "{list: {elements: [{name: eu, size: big}, {name: us, size: small}]}}"
         ),
         (
             write_set("{list: {elements: [{name: eu, size: 3}]}}", "path: web-big"),
-            {"web": "all"},  # the chart, which no document names
+            {},
             "Argo CD makes no Application of it: the value of size in its list generator is not a text: quote it, or set goTemplate",
         ),
     ],

@@ -21,8 +21,9 @@ from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES, Kustomization
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS
 from gitsched.manifests.parser import parse_file
 from gitsched.manifests.sourceignore import IGNORE_FILE, SourceIgnore
+from gitsched.manifests.yaml_composer import is_lfs_pointer
 from gitsched.model.document import Body, parse_api_group, read_labels
-from gitsched.model.finding import Finding, Location
+from gitsched.model.finding import Finding, Location, format_count
 from gitsched.reconcile.fetch import write_worktree
 from gitsched.reconcile.source.source_reader import is_manifest_path
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES, SYMLINK_MODE
@@ -101,6 +102,10 @@ def read_worktree(root: Path) -> Worktree:
         if is_manifest_path(path)
         for parsed in parse_file(data, path=path, validate=None).documents
     ]
+    missing = [path for path, data in files.items() if is_lfs_pointer(data)]
+    if missing:
+        text = f"{format_count(len(missing), 'manifest is a pointer', 'manifests are pointers')} of Git LFS, such as {missing[0]}"
+        notes.append(f"{text}: commit the files themselves, without LFS")
     return Worktree(repository, entries, files, documents, tuple(notes))
 
 
@@ -143,7 +148,7 @@ def recognize_layout_of(worktree: Worktree, wanted: DocumentKinds) -> Recognized
     commit = _WorktreeFiles(worktree.repository, worktree.entries)
     layout = _leave_out_unbuildable(layout, commit)
     hidden = _is_hidden(worktree.repository, worktree.entries)
-    if len(kinds) > MAX_KINDS:
+    if len(kinds) > MAX_KINDS and not layout.bundles:
         layout = layout._replace(
             notes=(*layout.notes, f"there are {len(kinds)} kinds of workloads: a proposed policy selects the first {MAX_KINDS}")
         )
