@@ -158,7 +158,7 @@ def _explain_policy(policy: PropagationPolicy, claim: Key | None, rules: list[Se
         else "it selects the workload"
     )
     if claim == policy.key:
-        return f"{selects}, and claimed it in an earlier run"
+        return selects  # the next line says that it claimed the workload
     others = [rule for rule in rules if rule.policy.key != policy.key]
     if not others:
         return f"{selects}; no other policy does"
