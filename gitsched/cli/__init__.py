@@ -66,6 +66,9 @@ class LazyCommand(click.Command):
         super().__init__(name, **attributes)
         self.module, self.function, self.given = module or (name or "").replace("-", "_"), function, given or {}
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        import_module("gitsched.cli.help_sections").write_options(self, ctx, formatter)
+
     def invoke(self, ctx: click.Context) -> Any:
         module = import_module(f"gitsched.cli.commands.{self.module}")
         self.callback = partial(getattr(module, self.function), **self.given)

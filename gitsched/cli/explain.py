@@ -14,18 +14,20 @@ _SHAPES = {api.name: api.commands.native_explanation for api in policy_apis.valu
     "explain",
     cls=LazyCommand,
     epilog=options.show_examples(
-        ("Why a workload is where it is", "explain deploy/web -n shop"),
+        ("Why a workload is where it is", "explain deploy web -n shop"),
         ("Why it is not in one cluster, and what would move it there", "explain deploy/shop/web --why-not cloud-1"),
-        ("What runs in a cluster, and what does not fit", "explain cluster/cloud-1"),
+        ("What runs in a cluster, and what does not fit", "explain cluster cloud-1"),
     ),
 )
-@click.argument("workload", metavar="KIND/NAME", shell_complete=options.complete_with("explained"))
+@click.argument(
+    "words", metavar="[KIND] NAME|KIND/NAME", nargs=-1, required=True, shell_complete=options.complete_with("explained")
+)
 @click.option(
     "-n",
     "--namespace",
     metavar="NAMESPACE",
     shell_complete=options.complete_with("namespaces"),
-    help="Namespace of the workload.  [default: default]",
+    help="Namespace of the workload; `default` if a kind is given, else any.",
 )
 @click.option(
     "--why-not",
@@ -61,6 +63,7 @@ _SHAPES = {api.name: api.commands.native_explanation for api in policy_apis.valu
 def command() -> None:
     """Explain the policy of a workload, the groups that were tried, why clusters are rejected, and how replicas are divided.
 
-    KIND is written as for kubectl (deploy, deployments, Deployment); KIND/NAMESPACE/NAME replaces -n. For cluster/NAME (also a
-    ManagedCluster): the workloads that run there, the free capacity, and why other workloads do not run there.
+    KIND is written as for kubectl (deploy, deployments, Deployment); KIND/NAMESPACE/NAME replaces -n. A NAME alone, also as
+    NAMESPACE/NAME, is the workload of this name, or a cluster. For cluster NAME (also a ManagedCluster): the workloads that run there, the
+    free capacity, and why other workloads do not run there.
     """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from gitsched.decide.registry import policy_apis
@@ -40,6 +42,17 @@ def parse_workload(text: str, namespace: str | None) -> tuple[str, str, str]:
     if len(parts) == 3 and namespace not in (None, parts[1]):
         raise click.UsageError(f"-n {namespace} and {text!r} name different namespaces")
     return parse_kind(parts[0]), parts[1] if len(parts) == 3 else namespace or "default", parts[-1]
+
+
+def parse_words(words: Sequence[str], namespace: str | None) -> tuple[str, str | None, str]:
+    """Return kind, namespace and name of what `explain` is given: KIND/NAME, KIND/NAMESPACE/NAME, KIND NAME, NAMESPACE/NAME or NAME. A kind
+    that is not given is "", a namespace that is not given None."""
+    parts = [part for word in words for part in word.split("/")]
+    if not 1 <= len(parts) <= 3 or not all(parts):
+        raise click.UsageError(f"invalid workload {' '.join(words)!r}: expected NAME, KIND NAME, KIND/NAME or KIND/NAMESPACE/NAME")
+    if len(parts) == 3 and namespace not in (None, parts[1]):
+        raise click.UsageError(f"-n {namespace} and {' '.join(words)!r} name different namespaces")
+    return parse_kind(parts[0]) if len(parts) > 1 else "", parts[1] if len(parts) == 3 else namespace, parts[-1]
 
 
 def parse_kind(text: str) -> str:

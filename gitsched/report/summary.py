@@ -188,6 +188,18 @@ def describe_unfetched(review: Review) -> str:
     return "The output branch was not fetched, so that everything counts as new" if lacks_branch else ""
 
 
+def describe_nothing_placed(review: Review) -> list[str]:
+    """Return that every workload is unplaced, with the selector that no cluster matches if that is known."""
+    states = review.states
+    if not states["pending"] or states["placed"] or states["stale"] or not review.cluster_count:
+        return []
+    found = next((finding for finding in review.findings if finding.code.endswith("selector-unmatched")), None)
+    if found is None:
+        return ["No workload is placed: the warnings say why."]
+    where = f" ({found.location.text})" if found.location is not None else ""
+    return [f"No workload is placed: {found.message}{where}."]
+
+
 def format_headline(review: Review) -> str:
     """Return the result as one sentence without a full stop."""
     if review.before is None and not review.base.commit:

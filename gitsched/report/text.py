@@ -30,6 +30,7 @@ from gitsched.report.lines import (
 from gitsched.report.paint import Paint, Role, paint_severity, paint_start
 from gitsched.report.summary import (
     describe_invalid,
+    describe_nothing_placed,
     describe_record_changes,
     describe_setting_changes,
     describe_unfetched,
@@ -113,8 +114,8 @@ def write_run(review: Review, width: int, paint: Paint | None = None, *, each: b
 
 def write_findings(findings: Sequence[Finding], width: int, paint: Paint | None = None, unclaimed: int = 0) -> str:
     """Return the findings, the most severe first, and their counts; and the number of objects that no policy selects."""
-    counts = f"{_capitalize_finding_counts(findings)}{_count_unclaimed(unclaimed)}"
-    return join_blocks(_list_findings(findings, width, paint), wrap(counts, width))
+    counts = wrap(f"{_capitalize_finding_counts(findings)}{_count_unclaimed(unclaimed)}", width)
+    return join_blocks(_list_findings(findings, width, paint), counts)
 
 
 def _count_unclaimed(unclaimed: int) -> str:
@@ -372,6 +373,7 @@ def _count_lines(review: Review, width: int) -> list[str]:
     sentences = [
         f"{format_count(len(review.outcomes), 'workload')}: {', '.join(filter(None, parts))}{_count_unclaimed(review.unclaimed)}."
     ]
+    sentences += describe_nothing_placed(review)
     is_needed = review.outcomes or review.unclaimed or not review.findings  # what is bound to clouds or projects needs no cluster
     if review.cluster_count == 0 and not review.recorded and is_needed:
         sentences.append(

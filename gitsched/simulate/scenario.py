@@ -18,6 +18,7 @@ from gitsched.decide.validation import validate_document
 from gitsched.model.document import Body, Document, Key, get_field, is_namespaced, parse_api_group, read_labels
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import format_names
+from gitsched.model.known_values import find_near
 from gitsched.model.labels import Selector
 from gitsched.model.simulation import FAILURE_DOMAIN_KINDS, FailureDomain
 
@@ -174,8 +175,16 @@ def _resolve_scopes(clusters: ClusterIndex, scopes: Iterable[FailureDomain]) -> 
             if values & names:
                 (complete if values <= names else partial).setdefault(name)
         for unknown in sorted(names - existing):
-            raise Permanent(f"there is no {by} {unknown!r}; there {format_known_names(sorted(existing), by)}")
+            raise Permanent(
+                f"there is no {by} {unknown!r}{suggest_name(unknown, existing)}; there {format_known_names(sorted(existing), by)}"
+            )
     return sorted(complete), sorted(partial.keys() - complete.keys())
+
+
+def suggest_name(name: str, known: Iterable[str]) -> str:
+    """Return a question for the most similar name; "" if none is similar."""
+    near = find_near(name, known)
+    return f", did you mean {near}?" if near else ""
 
 
 def format_known_names(names: list[str], by: str = "cluster") -> str:
@@ -188,7 +197,7 @@ def format_known_names(names: list[str], by: str = "cluster") -> str:
 def _copy_clusters(clusters: ClusterIndex, copies: Iterable[tuple[str, str]]) -> Iterable[tuple[str, Document]]:
     for name, new in copies:
         if name not in clusters:
-            raise Permanent(f"there is no cluster {name!r} to copy")
+            raise Permanent(f"there is no cluster {name!r} to copy{suggest_name(name, clusters)}")
         for kind, document, _ in clusters[name]:
             yield _check_new_cluster(
                 kind, Document(document.key._replace(name=new), document.api_version, kind.copy(document.body, new)), clusters
@@ -256,7 +265,9 @@ def _scale_workloads(
                 before = changed.get(key, template)
                 changed[key] = before._replace(body=_multiply_replicas(before.body, paths, scaling.factor))
         if not selected:
-            raise Permanent(f"no workload with replicas is selected by {scaling.pattern!r}")
+            names = {f"{key.namespace}/{key.name}" if key.namespace else key.name for key in templates}
+            hint = suggest_name(scaling.pattern, names)
+            raise Permanent(f"no workload with replicas is selected by {scaling.pattern!r}{hint}")
     return change_templates(templates, {key: _clear_blob_id(document) for key, document in changed.items()}), len(changed)
 
 

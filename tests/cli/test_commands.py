@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pytest
 import yaml
 
-from gitsched.cli.workload_names import parse_kind, parse_workload
-from tests.cli.conftest import POLICY, WORKLOAD
+from gitsched.cli.workload_names import parse_kind, parse_words, parse_workload
+from gitsched.model.document import Key
+from gitsched.model.errors import Permanent
+from gitsched.reconcile.review.resource_names import complete_name, describe_missing
+from tests.cli.conftest import CLUSTER, POLICY, WORKLOAD
 
 TAINT = "  taints:\n    - {key: power, effect: NoExecute}\n"
 BROKEN = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  name: b\n"
@@ -179,7 +184,7 @@ def test_commands_that_read_a_commit_note_uncommitted_files(gitsched: Run, fleet
         ("plan", "--worktree", "main", "HEAD"),
         ("reconcile", "--author", "Ada"),
         ("reconcile", "--sign", "pen:ink"),
-        ("explain", "web"),
+        ("explain", "a", "b", "c", "d"),
         ("schedule", "-f", "missing.yaml"),
     ],
     ids=" ".join,
@@ -234,6 +239,69 @@ def test_help_and_version_import_no_heavy_modules(environment: dict[str, str]) -
 def test_kinds_can_be_abbreviated_as_in_kubectl(text: str, kind: str) -> None:
     assert parse_kind(text) == kind
     assert parse_workload(f"{text}/a/b", None) == (kind, "a", "b")
+
+
+WORDS: list[tuple[tuple[str, ...], str | None, tuple[str, str | None, str]]] = [
+    (("cluster", "eu-1"), None, ("Cluster", None, "eu-1")),
+    (("deploy", "api"), "x", ("Deployment", "x", "api")),
+    (("deploy/api",), None, ("Deployment", None, "api")),
+    (("deploy/x/api",), None, ("Deployment", "x", "api")),
+    (("deploy", "x/api"), "x", ("Deployment", "x", "api")),
+    (("api",), "x", ("", "x", "api")),
+    (("shop/api",), None, ("shop", None, "api")),
+]
+
+
+def test_names_are_read_as_people_type_them() -> None:
+    for words, namespace, expected in WORDS:
+        assert parse_words(words, namespace) == expected
+    for words in (("a", "b", "c", "d"), ("a//b",), ("",)):
+        with pytest.raises(click.UsageError):
+            parse_words(words, None)
+
+
+WEB, SERVICE, JOB = (
+    Key(*parts) for parts in (("apps", "Deployment", "shop", "web"), ("", "Service", "shop", "web"), ("batch", "Job", "job", "web"))
+)
+POLICY_KEY, CLUSTER_KEY = (
+    Key("policy.karmada.io", "PropagationPolicy", "shop", "all"),
+    Key("cluster.karmada.io", "Cluster", "", "one"),
+)
+
+
+def test_a_name_alone_is_the_workload_the_only_object_or_the_cluster() -> None:
+    known = (WEB, SERVICE, JOB, POLICY_KEY, CLUSTER_KEY)
+    assert (
+        complete_name(known, "", "shop", "web") == complete_name(known, "shop", None, "web") == ("Deployment.apps", "shop", "web")
+    )
+    assert complete_name(known, "", None, "all") == ("PropagationPolicy.policy.karmada.io", "shop", "all")
+    assert complete_name(known, "", None, "one") == ("Cluster.cluster.karmada.io", "", "one")
+    assert complete_name(known, "Service", "shop", "web") == ("Service", "shop", "web")
+    assert complete_name(known, "Deployment", None, "web") == ("Deployment", "default", "web")
+    with pytest.raises(Permanent, match="'web' stands for deployment/shop/web, job/job/web, service/shop/web: give the kind"):
+        complete_name(known, "", None, "web")
+    assert describe_missing(known, "", "", "wbe") == "there is no workload and no cluster 'wbe'; did you mean web?"
+    assert describe_missing(known, "", "x", "web").endswith("; there is one of that name in: job, shop")
+
+
+def test_help_has_the_own_options_first_and_the_exit_codes(gitsched: Run) -> None:
+    text = gitsched("history", "--help").stdout
+    titles = re.findall(r"^([A-Z][a-z ]+):$", text, re.MULTILINE)
+    assert titles == ["Options", "Source and output", "Reports and logs", "Exit codes"]
+    assert text.index("--since") < text.index("Source and output:") < text.index("--repo") < text.index("--color")
+    assert "2  wrong usage; with --detailed-exitcode also: something is wrong" in gitsched("status", "--help", COLUMNS="200").stdout
+
+
+def test_a_label_that_no_cluster_has_is_named_where_nothing_is_placed(
+    gitsched: Run, fleet: Path, commit: Callable[..., None]
+) -> None:
+    commit(fleet, **{name: CLUSTER.format(name=name, owner="x").replace("ownership", "owner") for name in ("one", "two")})
+    done = gitsched("plan")
+    assert done.returncode == 0
+    assert (
+        "No workload is placed: PropagationPolicy/shop/web: no cluster has the label ownership; did you mean owner? (policy.yaml:12)."
+        in done.stdout
+    )
 
 
 def test_the_guard_withholds_many_removals_until_they_are_allowed(

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from gitsched.cli import exit_codes, formats, output
-from gitsched.cli.workload_names import parse_workload
+from gitsched.cli.workload_names import parse_words
 from gitsched.cli.worktree import NOT_PLANNED, note_uncommitted
 from gitsched.model.explanation import ClusterExplanation, Explanation
 from gitsched.model.finding import list_faults
@@ -25,7 +25,7 @@ from gitsched.report.serialization import serialize_explanation
 
 
 def run(
-    workload: str,
+    words: tuple[str, ...],
     namespace: str | None,
     why_not: tuple[str, ...],
     worktree: bool,
@@ -37,7 +37,7 @@ def run(
     **chosen: Any,
 ) -> int:
     """Carry out the command, and return its exit code."""
-    kind, space, name = parse_workload(workload, namespace)
+    kind, space, name = parse_words(words, namespace)
     if worktree and chosen["revision"] is not None:
         raise click.UsageError("--worktree and --revision exclude each other")
     if shape != "gitsched" and form in ("text", "markdown"):

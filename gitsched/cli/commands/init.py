@@ -171,7 +171,7 @@ def _list_steps(
     if found is not None and not found.described:
         described = CLUSTERS in files
         action = f"edit {CLUSTERS}" if described else "describe the fleet"
-        steps.append((action, "name your clusters and their labels" if described else starter.fleet_hint))
+        steps.append((action, "name your clusters, and keep the labels that policies select" if described else starter.fleet_hint))
     if not has_repository:
         steps.append(("git init", "gitsched reads the commits of a repository"))
     if not committed:

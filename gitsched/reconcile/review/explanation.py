@@ -26,7 +26,7 @@ from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_
 from gitsched.reconcile.output.patched_manifests import describe_refusal
 from gitsched.reconcile.pipeline import use_plan
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
-from gitsched.reconcile.review.resource_names import describe_missing, find_key, matches_name
+from gitsched.reconcile.review.resource_names import complete_name, describe_missing, find_key, matches_name
 from gitsched.reconcile.run import Fetched, Planned, RunContext, StateUpdate, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_explanation, locate_taints, make_blob_finder
@@ -44,17 +44,18 @@ MAX_COUNTERFACTUALS = 8
 """Clusters whose counterfactuals an explanation has by default."""
 
 
+_CLUSTER_WORDS = ("", "cluster")
 _SELECTOR_CODES = ("selector-unmatched", "-cluster-unknown")
 """Ends of the codes of findings about values in selectors of a policy that no cluster has."""
 
 
 def explain_resource(
-    settings: RunSettings, kind: str, namespace: str, name: str, why_not: tuple[str, ...] = ()
+    settings: RunSettings, kind: str, namespace: str | None, name: str, why_not: tuple[str, ...] = ()
 ) -> Explanation | ClusterExplanation:
     """Explain the placement of a workload, or describe a cluster.
 
-    The kind is case-insensitive; KIND.GROUP names the group, too. `why_not` are the clusters to explain; by default all of them. Raise
-    Permanent when there is no such workload or cluster.
+    The kind is case-insensitive; KIND.GROUP names the group, too; `complete_name` says what may be left out. `why_not` are the clusters to
+    explain; by default all of them. Raise Permanent when there is no such workload or cluster.
     """
     context = open_context(settings)
 
@@ -87,19 +88,20 @@ def _locate_cluster(
 
 
 def _explain_from_state(
-    context: RunContext, fetched: Fetched, kind: str, namespace: str, name: str, why_not: tuple[str, ...]
+    context: RunContext, fetched: Fetched, kind: str, namespace: str | None, name: str, why_not: tuple[str, ...]
 ) -> Explanation | ClusterExplanation | None:
     """Explain an object without a complete plan; None where that is needed."""
     known = plan_from_state(context, fetched)
     workloads = PlannedWorkloads(context, fetched, known.planned.plan, known.update)
     own = workloads.catalog.api_documents_by_key
+    kind, namespace, name = complete_name((*workloads.index, *own), kind, namespace, name)
     found_keys = [key for key in own if matches_name(key, kind, name) and key.namespace in (namespace, "")]
     matching = sorted((key for key in workloads.index if matches_name(key, kind, name)), key=workload_sort_key)
     key = find_key((*matching, *found_keys), kind, namespace, name)
     if (key in own and len(found_keys) > 1) or list_faults(workloads.plan.findings):
         return None
     if key is None:
-        is_cluster = kind.lower() == "cluster" and not why_not
+        is_cluster = kind.lower() in _CLUSTER_WORDS and not why_not
         return _describe_other(workloads, [*workloads.index, *own], (kind, namespace, name), known.update, is_cluster=is_cluster)
     decisions, baseline = workloads.decide_few([] if key in own else [key])
     document = own[key] if key in own else decisions.templates[key]
@@ -168,7 +170,7 @@ def _explain_unselected(decisions: DecisionSet, template: Document) -> Explanati
 
 
 def _explain(
-    context: RunContext, planned: Planned, kind: str, namespace: str, name: str, why_not: tuple[str, ...]
+    context: RunContext, planned: Planned, kind: str, namespace: str | None, name: str, why_not: tuple[str, ...]
 ) -> Explanation | ClusterExplanation:
     settings, plan = context.settings, planned.plan
     decisions = plan.decisions
@@ -178,6 +180,7 @@ def _explain(
     owners = PartOwners(decisions, planned.config)
     known |= dict.fromkeys(key for key in owners.list_keys() if key not in known)
     baseline = make_baseline(decisions, planned.config, max(settings.now, plan.time), plan.observations, plan.retained)
+    kind, namespace, name = complete_name(known, kind, namespace, name)
     key = find_key(known, kind, namespace, name)
     if key is None:
         return _explain_other(baseline, plan, known, (kind, namespace, name), can_be_cluster=not why_not)
@@ -206,7 +209,7 @@ def _explain_other(
         own = tuple(finding for finding in faults if finding.resource == skipped.resource)
         return Explanation(str(skipped), policy_reason="a bug of gitsched shows on its document; its files stay", findings=own)
     kind, _, name = wanted
-    if kind.lower() != "cluster" or not can_be_cluster or name not in index_clusters(baseline.decisions.catalog):
+    if kind.lower() not in _CLUSTER_WORDS or not can_be_cluster or name not in index_clusters(baseline.decisions.catalog):
         unread = "".join(f"\n{finding}" for finding in faults[:MAX_NAMES])
         raise Permanent(f"{describe_missing(known, *wanted)}{unread}")
     return describe_cluster(baseline, name, plan.findings)  # its document may be of any kind

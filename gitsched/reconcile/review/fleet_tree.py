@@ -13,7 +13,7 @@ from gitsched.decide.relations.reference_explanation import explain_references
 from gitsched.model.changes import RetainedCopy
 from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
-from gitsched.model.finding import finding_sort_key, format_names
+from gitsched.model.finding import finding_sort_key
 from gitsched.model.fleet_status import FleetStatus, WorkloadStatus
 from gitsched.model.fleet_tree import ClusterTree, WorkloadTree
 from gitsched.model.scheduling import Outcome
@@ -25,12 +25,11 @@ from gitsched.reconcile.pipeline import plan_source
 from gitsched.reconcile.review.fleet_status import list_workload_statuses, make_fleet_status
 from gitsched.reconcile.review.freezes import list_freezes
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
+from gitsched.reconcile.review.resource_names import choose_workload, describe_choice, format_words
 from gitsched.reconcile.run import Fetched, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 
 _CLUSTER_KINDS = ("cluster", "managedcluster")
-MAX_NAMES = 5
-"""Names in one message."""
 
 
 def read_fleet_tree(settings: RunSettings, words: Sequence[str], kind: str = "", namespace: str = "") -> ClusterTree | WorkloadTree:
@@ -38,7 +37,7 @@ def read_fleet_tree(settings: RunSettings, words: Sequence[str], kind: str = "",
 
     `kind` is the first word if that is a kind. `namespace` is that of the workload, "" for any.
 
-    Raise Permanent where nothing or more than one workload has the name.
+    Of several objects with the name, it is the only one with pods. Raise Permanent where nothing has the name, or several workloads.
     """
     context = open_context(settings)
     with gc_paused():
@@ -58,9 +57,10 @@ def _read_tree(
     if name in clusters and not namespace and (len(words) == 1 or kind.lower() in _CLUSTER_KINDS):
         return _make_cluster_tree(make_fleet_status(context, fetched, fleet), name, retained)
     found = [key for key in statuses if _selects(key, words, kind, namespace)]
-    if len(found) != 1:
+    chosen = choose_workload(found)
+    if chosen is None:
         raise Permanent(_describe_choice(statuses, found, clusters, "/".join(words)))
-    key, plan = found[0], fleet.plan
+    key, plan = chosen, fleet.plan
     details = plan.details or try_with_state(partial(_read_details, context, fetched, key))
     if details is None:
         plan = plan_source(context, fetched, context.settings.now, written=False).plan
@@ -121,16 +121,11 @@ def _selects(key: Key, words: Sequence[str], kind: str, namespace: str) -> bool:
 def _describe_choice(known: Iterable[Key], found: list[Key], clusters: Iterable[str], text: str) -> str:
     """Return which workloads a name may stand for, or what else has a similar name."""
     if found:
-        return f"{text!r} stands for {format_names(sorted(map(_format_words, found)), MAX_NAMES)}: give the kind and the namespace"
+        return describe_choice(text, found)
     words: dict[str, str] = {name: name for name in clusters}
     for key in known:
-        for word in (key.name, f"{key.namespace}/{key.name}", _format_words(key)):
-            words.setdefault(word.lower(), _format_words(key))
+        for word in (key.name, f"{key.namespace}/{key.name}", format_words(key)):
+            words.setdefault(word.lower(), format_words(key))
     similar = [*dict.fromkeys(words[word] for word in get_close_matches(text.lower(), words, n=3, cutoff=0.6))]
     hint = f"; did you mean {' or '.join(similar)}?" if similar else "; `gitsched status --workloads` lists the workloads"
     return f"no cluster and no workload of a policy is called {text!r}{hint}"
-
-
-def _format_words(key: Key) -> str:
-    """Return a workload as it is written on the command line."""
-    return "/".join(filter(None, (key.kind.lower(), key.namespace, key.name)))

@@ -2,12 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
+from gitsched.kinds.requirements import POD_SPECS
 from gitsched.model.document import Key
+from gitsched.model.errors import Permanent
+from gitsched.model.finding import format_names
 
 MAX_NAMES = 5
 """Names in one message."""
+
+
+def complete_name(known: Collection[Key], kind: str, namespace: str | None, name: str) -> tuple[str, str, str]:
+    """Return kind, namespace and name of what was typed. A name alone, with kind "", or NAMESPACE/NAME in place of KIND/NAME, stands for
+    the workload of this name, else for the only object. Raise Permanent for several ones.
+
+    Without a namespace, an object of a kind is in `default`. A kind that is "" still may be that of a cluster.
+    """
+    if kind and find_key(known, kind, namespace or "default", name) is not None:
+        return kind, namespace or "default", name
+    if kind:
+        found = [key for key in known if (key.namespace, key.name) == (kind, name)] if namespace is None else []
+    else:
+        found = [key for key in known if key.name == name and namespace in (None, key.namespace)]
+    chosen = choose_workload(found)
+    if chosen is not None:
+        return f"{chosen.kind}.{chosen.group}" if chosen.group else chosen.kind, chosen.namespace, chosen.name
+    if found:
+        raise Permanent(describe_choice(f"{kind}/{name}" if kind else name, found))
+    return kind, namespace or ("default" if kind else ""), name
+
+
+def choose_workload(found: Collection[Key]) -> Key | None:
+    """Return the only object, or the only one of a kind with pods; None if there are several."""
+    with_pods = [key for key in found if key[:2] in POD_SPECS]
+    return next((keys[0] for keys in ([*found], with_pods) if len(keys) == 1), None)
+
+
+def describe_choice(text: str, found: Iterable[Key]) -> str:
+    """Return the message that a name stands for several objects."""
+    return f"{text!r} stands for {format_names(sorted(map(format_words, found)), MAX_NAMES)}: give the kind and the namespace"
+
+
+def format_words(key: Key) -> str:
+    """Return an object as it is written on the command line."""
+    return "/".join(filter(None, (key.kind.lower(), key.namespace, key.name)))
 
 
 def find_key(known: Iterable[Key], kind: str, namespace: str, name: str) -> Key | None:
@@ -15,11 +54,17 @@ def find_key(known: Iterable[Key], kind: str, namespace: str, name: str) -> Key 
     return next((key for key in known if matches_name(key, kind, name) and key.namespace in (namespace, "")), None)
 
 
-def describe_missing(known: Iterable[Key], kind: str, namespace: str, name: str) -> str:
-    """Return the message that a resource does not exist, with similar ones: in another namespace, of another name or kind."""
+def _list_near(name: str, words: Iterable[str], most: int = MAX_NAMES) -> list[str]:
     from difflib import get_close_matches  # rarely needed
 
+    return get_close_matches(name[:253], sorted(words), n=most)
+
+
+def describe_missing(known: Iterable[Key], kind: str, namespace: str, name: str) -> str:
+    """Return the message that a resource does not exist, with similar ones: in another namespace, of another name or kind."""
     keys = list(known)
+    if not kind:
+        return _describe_missing_name(keys, namespace, name)
     kinds = {key.kind.lower(): key.kind for key in keys}
     similar = [key for key in keys if matches_name(key, kind, key.name)]
     cluster_scoped = bool(similar) and not any(key.namespace for key in similar)
@@ -31,10 +76,19 @@ def describe_missing(known: Iterable[Key], kind: str, namespace: str, name: str)
         in_namespace = sorted(key.kind for key in keys if (key.namespace, key.name) == (kind, name))
         if in_namespace:
             return f"{missing}; did you mean {in_namespace[0]}/{kind}/{name}?"
-        near = [kinds[word] for word in get_close_matches(kind.lower()[:100], kinds, n=1)]
+        near = [kinds[word] for word in _list_near(kind.lower(), kinds, 1)]
         return f"{missing}, and nothing else of that kind" + (f"; did you mean {near[0]}?" if near else "")
-    near = get_close_matches(name[:253], sorted({key.name for key in similar}), n=MAX_NAMES)
+    near = _list_near(name, {key.name for key in similar})
     return missing + (f"; did you mean {', '.join(near)}?" if near else "")
+
+
+def _describe_missing_name(keys: Collection[Key], namespace: str, name: str) -> str:
+    missing = f"there is no workload and no cluster {name!r}{f' in namespace {namespace}' if namespace else ''}"
+    elsewhere = sorted({key.namespace for key in keys if key.name == name and key.namespace})[:MAX_NAMES]
+    if elsewhere:
+        return f"{missing}; there is one of that name in: {', '.join(elsewhere)}"
+    near = _list_near(name, {key.name for key in keys if namespace in ("", key.namespace)})
+    return missing + (f"; did you mean {', '.join(near)}?" if near else "; `gitsched status --workloads` lists the workloads")
 
 
 def matches_name(key: Key, kind: str, name: str) -> bool:
