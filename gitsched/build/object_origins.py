@@ -1,4 +1,8 @@
-"""Find the file of each object that kustomize prints: by its kind and name, or by the annotation that kustomize can add."""
+"""Find the file of each object that kustomize prints: by its kind and name, or by the annotation that kustomize can add.
+
+kustomize prints each object anew in one form, with its members in order and two spaces for each level, also where a source has flow style,
+quoted keys or JSON. So lines show what a parser would, in a fraction of its time; this holds for nothing else than the output of kustomize.
+"""
 
 from __future__ import annotations
 

