@@ -167,6 +167,11 @@ class CapacitySharing(Protocol):
         """Decide a workload from now on with what is left of the shared capacity at this moment."""
         ...
 
+    def limit_queue(self, free: Mapping[str, Capacity], /) -> bool | None:
+        """Give the queue in which the API decides its workloads what clusters have free: True if everything has to be decided again, False
+        if the queue knew, and None if there is none, so that `share_capacity` decides."""
+        ...
+
     def follow_shares(self) -> None:
         """Let records and findings about workloads follow the decisions that `share_capacity` has changed."""
         ...

@@ -13,6 +13,7 @@ from gitsched.model.time import EPOCH
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.tenancy import Tenancy
     from gitsched.apis.stateful_holds import Holds
+    from gitsched.model.capacity_use import PlacedRequests
     from gitsched.model.scheduling import Outcome
     from gitsched.model.variants import TemplateVariants
 
@@ -35,7 +36,8 @@ class Snapshot(NamedTuple):
     was valid; what can be read of them may hold workloads that have no decision yet. In one cycle of the scheduler they do not count.
     `part_kinds` are the kinds of objects that kustomizations change and that are not placed; where they are not empty, `quarantined` does
     not have these objects. `tenant` is the name of the Tenant whose workloads are decided, which may not allow all clusters. `kept` are the
-    outcomes of workloads that keep their previous placement whatever an engine decides: see `PolicyEngine.keep_outcomes`.
+    outcomes of workloads that keep their previous placement whatever an engine decides: see `PolicyEngine.keep_outcomes`. `placed` is what
+    earlier runs placed since the facts about clusters were observed.
     """
 
     documents: Mapping[tuple[str, str], tuple[Document, ...]]
@@ -60,6 +62,7 @@ class Snapshot(NamedTuple):
     part_kinds: frozenset[tuple[str, str]] = frozenset()
     tenant: str = ""
     kept: Mapping[Key, Outcome] = {}
+    placed: Mapping[str, tuple[PlacedRequests, ...]] = {}
 
 
 EMPTY_SNAPSHOT = Snapshot({}, {}, frozenset(), {}, Config(), EPOCH, EPOCH)

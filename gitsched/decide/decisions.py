@@ -110,6 +110,7 @@ class DecisionInput(NamedTuple):
             has_adopted=bool(self.adopted),
             tenancy=self.tenancy,
             broken={} if self.once else catalog.broken,
+            placed=self.earlier.placed,
         )
 
 

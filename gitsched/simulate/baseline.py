@@ -276,6 +276,7 @@ def _decide_at(
         else None,
         has_adopted=bool(adopted),
         tenancy=baseline.decisions.tenancy,
+        placed=baseline.find_use().placed if has_records else {},
     )
     affected = None
     if baseline.continued is not None and (event is not None or only is not None):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -10,21 +10,28 @@ if TYPE_CHECKING:
     from gitsched.apis.karmada.interpreter import ReplicaRequirements
     from gitsched.model.document import Body, Document, Key
     from gitsched.model.scheduling import CapacityEstimates, Outcome, PeerClusters
+    from gitsched.schedule.estimator import Capacity
 
 Decide = Callable[["Document"], "Outcome | None"]
 
 
 class BindingQueue(Protocol):
-    """The bindings of a run, decided one after the other. `remaining` is what is free on the clusters at any moment, `refused` are the
-    workloads whose bindings keep their former requirements. `counts_capacity`: what is placed counts for what is placed next.
+    """The bindings of a run, decided one after the other. `refused` are the workloads whose bindings keep their former requirements.
+    `counts_capacity`: what is placed counts for what is placed next, and with `shares_capacity` what other APIs place as well.
     `quota_refusals` say by workload which quota stops it, and by how much."""
 
     refused: frozenset[Key]
     counts_capacity: bool
+    shares_capacity: bool
     quota_refusals: dict[Key, str]
 
-    @property
-    def remaining(self) -> CapacityEstimates: ...
+    def find_remaining(self, workload: Key) -> CapacityEstimates:
+        """Return what is free on the clusters when a workload is decided."""
+        ...
+
+    def limit_capacity(self, free: Mapping[str, Capacity]) -> bool:
+        """Begin again with what is free on the clusters before the run; return False if that was known."""
+        ...
 
     @property
     def records(self) -> Iterable[tuple[Key, Body]]:

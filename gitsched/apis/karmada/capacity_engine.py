@@ -82,6 +82,14 @@ class CapacityEngine(PolicyEngine):
     def share_capacity(self, template: Document, shared: SharedCapacity, /) -> None:
         _SHARE(self.state, self.dependencies, template, shared)
 
+    def limit_queue(self, free: Mapping[str, Capacity], /) -> bool | None:
+        if self.state.queue is None:
+            return None
+        is_new = self.state.queue.limit_capacity(free)
+        if is_new and self.dependencies is not None:
+            self.dependencies.clear()
+        return is_new
+
     def follow_shares(self) -> None:
         if self.state.reschedule_triggers.pending:
             self._reconcile_rebalancers()

@@ -88,8 +88,9 @@ class KarmadaEngine(CapacityEngine):
             from gitsched.apis.karmada.queue.scheduling_queue import SchedulingQueue  # few settings have gates
 
             state.queue = SchedulingQueue(state)
-        # A queue knows what the run has placed.
-        self.shares_capacity = state.fleet.has_capacity and state.queue is None and protects_capacity(state)
+        queue, is_whole = state.queue, snapshot.elsewhere == frozenset()  # a queue of one tenant does not know those of others
+        counts = protects_capacity(state) if queue is None else queue.shares_capacity and is_whole
+        self.shares_capacity = state.fleet.has_capacity and counts
         if made is None:
             self._reconcile_rebalancers()
 

@@ -375,7 +375,7 @@ class KarmadaState:
         if share is not None:
             return share.read(self.fleet)
         if self.queue is not None and self.queue.counts_capacity:
-            return self.queue.remaining
+            return self.queue.find_remaining(workload)
         capacities = (candidate.capacity for candidate in self.fleet.candidates)
         return None if sets is None else CapacityLedger(tuple(capacities), scales=self.snapshot.single_cycle)
 

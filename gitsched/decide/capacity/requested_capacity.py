@@ -24,8 +24,9 @@ PodsByCluster = Mapping[str, "tuple[EqualPods, ...]"]
 class CapacityReader:
     """The clusters with a known capacity, and what workloads of any API request there."""
 
-    def __init__(self, engine: CapacitySharing, is_set: Callable[[Key], bool]) -> None:
-        """`is_set` says of a workload whether it has variants, so that it may be placed as a whole."""
+    def __init__(self, engine: CapacitySharing, is_set: Callable[[Key], bool], api: str) -> None:
+        """`is_set` says of a workload whether it has variants, so that it may be placed as a whole. `api` is the name of the engine's."""
+        self.api = api
         self.engine, self.clusters = engine, engine.list_capacities()
         self._is_set = is_set
         self._pods: dict[Key, tuple[Document, tuple[EqualPods, ...]]] = {}
@@ -80,7 +81,7 @@ def _list_increases(after: Mapping[str, int | None], before: Mapping[str, int | 
 
 def find_reader(engines: Iterable[PolicyEngine], is_set: Callable[[Key], bool]) -> CapacityReader | None:
     """Return the clusters with a known capacity; None if no engine shares their capacity."""
-    found = (CapacityReader(one, is_set) for one in engines if one.shares_capacity and isinstance(one, CapacitySharing))
+    found = (CapacityReader(one, is_set, one.name) for one in engines if one.shares_capacity and isinstance(one, CapacitySharing))
     reader = next(found, None)
     return reader if reader is not None and reader.clusters else None
 

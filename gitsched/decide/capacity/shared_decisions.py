@@ -26,7 +26,7 @@ from gitsched.decide.engines import list_dependency_trackers
 from gitsched.decide.workload_decision import decide_workload
 from gitsched.model.capacity_use import NO_PLACEMENTS, EarlierPlacements, add_amounts
 from gitsched.model.document import Key, workload_sort_key
-from gitsched.schedule.shared_capacity import CapacityShare, SharedCapacity
+from gitsched.schedule.shared_capacity import CapacityShare, SharedCapacity, limit_capacity
 
 if TYPE_CHECKING:
     from gitsched.apis.policy_api import PolicyEngine
@@ -117,6 +117,9 @@ class _Sharing:
             return NOTHING_SHARED
         if not self._is_free_known:
             self._free = self._reduce()
+        is_new = self._reader.engine.limit_queue(self._limit())
+        if is_new is not None:
+            return self._decide_queue(is_new=is_new)
         positions = list_turns(self._reader, dict.fromkeys((*self._added, *waiting)), self._templates, self._snapshot)
         turns = {key: turn for key, (_, turn) in positions.items()}
         members = self._decide_contested(frozenset(key for key, (follows, _) in positions.items() if follows), waiting, turns)
@@ -128,6 +131,29 @@ class _Sharing:
         if changed:
             self._reader.engine.follow_shares()
         return CapacityDecisions({**dependents, **changed}, frozenset(limited), self._shares, turns)
+
+    def _limit(self) -> dict[str, Capacity]:
+        """Return what is free beside what other APIs start, which come first."""
+        find = self._reader.engine.find_queue_position
+        first = (key for key in self._added if key in self._fixed or find(self._templates[key]) is None)
+        taken = sum_by_cluster(self._added[key] for key in first)
+        return {name: limit_capacity(one, None, {}, taken.get(name, {})) for name, one in self._free.items()}
+
+    def _decide_queue(self, *, is_new: bool) -> CapacityDecisions:
+        """Return what the API of a queue decides otherwise with another capacity."""
+        turns = {key: turn for key, (_, turn) in list_turns(self._reader, self._added, self._templates, self._snapshot).items()}
+        if not is_new:
+            return CapacityDecisions(turns=turns)
+        changed: dict[Key, Outcome | None] = {}
+        for key, outcome in self._alone.items():
+            if key not in self._fixed and key in self._templates and outcome.api == self._reader.api:
+                found = decide_workload(self._templates[key], self._engines, self._snapshot)
+                if found != outcome:
+                    changed[key] = found
+        if changed:
+            self._reader.engine.follow_shares()
+        limited = frozenset(key for key, one in changed.items() if one is None or one.targets != self._alone[key].targets)
+        return CapacityDecisions(changed, limited, {}, turns)
 
     def _decide_contested(
         self, followers: frozenset[Key], waiting: frozenset[Key], turns: Mapping[Key, tuple[object, ...]]

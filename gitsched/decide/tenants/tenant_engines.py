@@ -49,6 +49,7 @@ from gitsched.model.explanation import NearSelection
 from gitsched.model.scheduling import EqualPods, Outcome
 from gitsched.model.source_edits import SourceEdits
 from gitsched.model.template_index import TemplateIndex
+from gitsched.schedule.estimator import Capacity
 from gitsched.schedule.shared_capacity import SharedCapacity
 
 
@@ -113,6 +114,9 @@ class _Sharing(TenantEngine):
         engine = self.find(template)
         if isinstance(engine, CapacitySharing):
             engine.share_capacity(template, shared)
+
+    def limit_queue(self, _free: Mapping[str, Capacity], /) -> bool | None:
+        return None  # an engine of a tenant with a queue does not share capacity
 
     def follow_shares(self) -> None:
         for engine in self.list_engines():

@@ -13,11 +13,10 @@ from gitsched.apis.karmada.policy.policy_options import read_schedule_priority
 from gitsched.apis.karmada.queue.assumed_replicas import list_bound_pods
 from gitsched.apis.karmada.simulation import read_resource_request
 from gitsched.apis.snapshot import list_previous_records
-from gitsched.model.capacity_use import add_amounts
+from gitsched.model.capacity_use import add_amounts, add_requests
 from gitsched.model.document import Document, as_object, get_field, list_objects
 from gitsched.model.finding import Finding, format_names, locate_document
 from gitsched.model.scheduling import EqualPods, Outcome
-from gitsched.model.time import parse_time
 from gitsched.schedule.capacity_ledger import sum_pods
 from gitsched.schedule.estimator import PODS, Capacity
 from gitsched.schedule.shared_capacity import CapacityShare, SharedCapacity, limit_capacity
@@ -76,20 +75,15 @@ def reduce_capacities(state: KarmadaState) -> dict[str, Capacity]:
     """Return what is free on clusters before a run places anything, as the bindings of the last run show it: no more than a cluster has in
     total without what they have there, and than its facts say without what was placed since."""
     bound: dict[str, dict[str, int]] = {}
-    recent: dict[str, dict[str, int]] = {}
-    observed = state.inventory.observed
     for kind in (names.BINDING, names.CLUSTER_BINDING):
         for _, record in list_previous_records(state.snapshot.previous, names.WORK_GROUP, kind):
-            scheduled = parse_time(get_field(record, "status", "lastScheduledTime"))
             for cluster in list_objects(get_field(record, "spec", "clusters")):
-                name, used = str(cluster.get("name")), sum_pods(list_bound_pods(as_object(record.get("spec")), cluster))
-                parts = [bound.setdefault(name, {})]
-                if scheduled is not None and name in observed and scheduled > observed[name]:
-                    parts.append(recent.setdefault(name, {}))
-                for part in parts:
-                    add_amounts(part, used)
+                used = sum_pods(list_bound_pods(as_object(record.get("spec")), cluster))
+                add_amounts(bound.setdefault(str(cluster.get("name")), {}), used)
+    observed, placed = state.inventory.observed, state.snapshot.placed
+    since = {name: add_requests(one.requests for one in placed.get(name, ()) if one.at > time) for name, time in observed.items()}
     return {
-        name: limit_capacity(cluster.free, cluster.total, bound.get(name, {}), recent.get(name, {}))
+        name: limit_capacity(cluster.free, cluster.total, bound.get(name, {}), since.get(name, {}))
         for name, cluster in list_capacities(state).items()
     }
 

@@ -10,7 +10,7 @@ Source: karmada/pkg/scheduler/internal/queue and pkg/scheduler/cache.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.karmada.binding.resource_binding import ScheduleResult, binding_key, read_previous, write_clusters
@@ -25,12 +25,14 @@ from gitsched.apis.karmada.queue.coupled_decisions import list_quotas, protects_
 from gitsched.apis.karmada.queue.federated_quotas import FederatedQuotas, measure_usage
 from gitsched.apis.snapshot import list_previous_records
 from gitsched.model.document import Body, Document, Key, list_objects, read_annotations
-from gitsched.model.scheduling import Outcome, PeerClusters
+from gitsched.model.scheduling import CapacityEstimates, EqualPods, Outcome, PeerClusters
 from gitsched.schedule.capacity_ledger import CapacityLedger
+from gitsched.schedule.shared_capacity import SharedCapacity
 
 if TYPE_CHECKING:
     from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
     from gitsched.apis.karmada.state import KarmadaState
+    from gitsched.schedule.estimator import Capacity
 
 
 class _QueuedBinding(NamedTuple):
@@ -50,16 +52,17 @@ class SchedulingQueue:
     def __init__(self, state: KarmadaState) -> None:
         self._state, self._gates = state, state.settings.gates
         # The rules of the gate for what earlier runs have placed, unless only the setting of gitsched is on.
-        self._protects = not self._gates.overcommit_protection and protects_capacity(state)
-        self.counts_capacity = self._gates.overcommit_protection or self._protects
+        self.shares_capacity = not self._gates.overcommit_protection and protects_capacity(state)
+        self.counts_capacity = self._gates.overcommit_protection or self.shares_capacity
+        self._known: Mapping[str, Capacity] | None = None
         self._outcomes: dict[Key, Outcome | None] | None = None
         self.restart()
 
     def restart(self) -> frozenset[Key]:
         state, decided = self._state, frozenset(self._outcomes or ())
-        reduced = reduce_capacities(state) if self._protects else {}
-        capacities = [reduced.get(candidate.name, candidate.capacity) for candidate in state.fleet.candidates]
-        self.remaining = CapacityLedger(capacities, scales=state.snapshot.single_cycle)
+        self._assumed = CapacityLedger([one.capacity for one in state.fleet.candidates], scales=state.snapshot.single_cycle)
+        self._shared = SharedCapacity((self._known or reduce_capacities(state)) if self.shares_capacity else {})
+        self._positions: dict[Key, int] = {}
         self.refused: frozenset[Key] = frozenset()
         self.quota_refusals: dict[Key, str] = {}
         self._groups, self._quotas = (
@@ -85,9 +88,22 @@ class SchedulingQueue:
         self._release_quotas({binding_key(one.template.key) for one in queued})
         self._detect(sorted(queued, key=lambda one: one.order))
         for one in sorted(queued, key=lambda one: one[:3]):
+            self._positions[one.template.key] = len(self._shared.taken)
             outcome = self._outcomes[one.template.key] = decide(one.template)
             if outcome is not None and outcome.records:
                 self._take(one.template, outcome.records[0][1])
+
+    def find_remaining(self, workload: Key) -> CapacityEstimates:
+        if not self.shares_capacity:
+            return self._assumed
+        return self._shared.read(self._state.fleet, self._positions.get(workload, len(self._shared.taken)))
+
+    def limit_capacity(self, free: Mapping[str, Capacity]) -> bool:
+        if all(self._shared.capacities.get(name) == capacity for name, capacity in free.items()):
+            return False
+        self._known = free
+        self.restart()
+        return True
 
     def find_peers(self, template: Document) -> PeerClusters | None:
         """Return the clusters that follow from the groups of a workload; None if it has no group."""
@@ -151,7 +167,7 @@ class SchedulingQueue:
         for one in derived if listed is None else read_in_flight(listed):
             index = state.fleet.index.get(one.cluster)
             if index is not None and one.binding in known and one.expires >= state.snapshot.now:
-                self.remaining.assume(one.binding, index, one.pods)
+                self._assumed.assume(one.binding, index, one.pods)
 
     def _release_quotas(self, present: Container[Key]) -> None:
         """Count the usage anew of the namespaces in which bindings are gone, and of the quotas that an earlier run has recorded."""
@@ -194,29 +210,30 @@ class SchedulingQueue:
             self._groups.add(binding, self._groups.find_groups(binding), _list_clusters(body))
         if self._gates.quota and binding.namespace:
             self._quotas.add(binding.namespace, self._measure_bound(body["spec"], record), measure_usage(body["spec"]))
-        if self._protects:
-            self._start(binding, record, body)
+        if self.shares_capacity:
+            self._start(template.key, record, body)
         elif self._gates.overcommit_protection and binding.namespace and _is_patched(record, body):
             owner, clusters = f"{binding.namespace}/{binding.name}", list_objects(body["spec"].get("clusters"))
             for name in _list_clusters(record):
                 if (index := self._state.fleet.index.get(name)) is not None:
-                    self.remaining.assume(owner, index, ())
+                    self._assumed.assume(owner, index, ())
             for cluster in clusters:
                 if (index := self._state.fleet.index.get(str(cluster.get("name")))) is not None:
-                    self.remaining.assume(owner, index, list_bound_pods(body["spec"], cluster))
+                    self._assumed.assume(owner, index, list_bound_pods(body["spec"], cluster))
 
-    def _start(self, binding: Key, record: Body | None, body: Body) -> None:
+    def _start(self, workload: Key, record: Body | None, body: Body) -> None:
         """Count the replicas that a binding starts: those that it had are in what is free on its clusters."""
         before = {} if record is None else {target.name: target.replicas for target in read_previous(record).clusters}
+        started: dict[str, tuple[EqualPods, ...]] = {}
         for cluster in list_objects(body["spec"].get("clusters")):
-            index, name = self._state.fleet.index.get(str(cluster.get("name"))), str(cluster.get("name"))
-            pods = list_bound_pods(body["spec"], cluster)
+            name, pods = str(cluster.get("name")), list_bound_pods(body["spec"], cluster)
             if body["spec"].get("components"):
                 pods = () if name in before else pods
             else:
                 pods = tuple(one._replace(replicas=one.replicas - before.get(name, 0)) for one in pods)
-            if index is not None and any(one.replicas > 0 for one in pods):
-                self.remaining.assume(str(binding), index, pods)
+            if any(one.replicas > 0 for one in pods):
+                started[name] = pods
+        self._shared.take(workload, started)
 
 
 def _list_clusters(record: Body | None) -> list[str]:
