@@ -372,6 +372,38 @@ def test_placements_of_another_api_count_for_the_same_cluster(
     assert list_bound(fleet, "mail") == {"mail": {"a": 2}}
 
 
+def make_replica_set(replicas: int) -> Body:
+    pod = {"containers": [{"name": "main", "image": "registry.example.com/zeta", "resources": {"requests": {"cpu": "1"}}}]}
+    template = {"metadata": {"labels": {"app": "zeta"}}, "spec": pod}
+    spec = {"replicas": replicas, "selector": {"matchLabels": {"app": "zeta"}}, "template": template}
+    deployed = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "zeta", "namespace": "shop"}, "spec": spec}
+    return {
+        "apiVersion": "work.open-cluster-management.io/v1alpha1",
+        "kind": "ManifestWorkReplicaSet",
+        "metadata": {"name": "zeta", "namespace": "shop"},
+        "spec": {"manifestWorkTemplate": {"workload": {"manifests": [deployed]}}, "placementRefs": [{"name": "everywhere"}]},
+    }
+
+
+def test_what_other_apis_scale_up_counts_in_the_same_run(fleet: Fleet) -> None:
+    fleet.commit(
+        {
+            "clusters.yaml": cluster("a", cpu=20, used=12),
+            "ocm.yaml": to_yaml(*bound_global_set("shop"), placement("everywhere", "shop"), managed_cluster("a")),
+            "policy.yaml": policy(AGGREGATED, selector="{matchLabels: {divided: 'yes'}}"),
+            "zeta.yaml": to_yaml(make_replica_set(2)),
+        }
+    )
+    fleet.reconcile()
+    fleet.commit({"zeta.yaml": to_yaml(make_replica_set(8)), "auth.yaml": deployment("auth", 4, labels="{divided: 'yes'}")}, hour=1)
+    run = fleet.reconcile(1)
+    assert list_bound(fleet, "auth") == {"auth": {}}, "6 of 8 are taken"
+    assert "shop/zeta there before it" in list_messages(run, "unschedulable")[0]
+    fleet.commit({"zeta.yaml": to_yaml(make_replica_set(3))}, hour=2)
+    fleet.reconcile(2)
+    assert sum(list_bound(fleet, "auth")["auth"].values()) == 4
+
+
 def test_what_was_placed_since_the_facts_were_observed_counts_until_they_include_it(fleet: Fleet) -> None:
     observed = fleet.settings(0).now
     assert observed is not None

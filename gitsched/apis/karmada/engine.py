@@ -89,8 +89,9 @@ class KarmadaEngine(CapacityEngine):
 
             state.queue = SchedulingQueue(state)
         queue, is_whole = state.queue, snapshot.elsewhere == frozenset()  # a queue of one tenant does not know those of others
-        counts = protects_capacity(state) if queue is None else queue.shares_capacity and is_whole
-        self.shares_capacity = state.fleet.has_capacity and counts
+        self.shares_capacity = state.fleet.has_capacity and (
+            protects_capacity(state) if queue is None else queue.shares_capacity and is_whole
+        )
         if made is None:
             self._reconcile_rebalancers()
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gitsched.apis.capabilities import CapacitySharing, ClusterCapacity
 from gitsched.model.capacity_use import CapacityUse, PlacedRequests, Requests, add_amounts, add_requests
 from gitsched.model.document import Document
+from gitsched.model.scheduling import EqualPods
 from gitsched.schedule.capacity_ledger import has_nodes_for, sum_pods
 from gitsched.schedule.estimator import PODS, Capacity
 from gitsched.schedule.shared_capacity import limit_capacity
@@ -15,8 +16,8 @@ from gitsched.schedule.shared_capacity import limit_capacity
 if TYPE_CHECKING:
     from gitsched.apis.policy_api import PolicyEngine
     from gitsched.model.changes import RetainedCopy
-    from gitsched.model.document import Body, Key
-    from gitsched.model.scheduling import EqualPods, Outcome
+    from gitsched.model.document import Key
+    from gitsched.model.scheduling import Outcome
 
 PodsByCluster = Mapping[str, "tuple[EqualPods, ...]"]
 
@@ -36,10 +37,12 @@ class CapacityReader:
         known = {name: count for name, count in replicas.items() if name in self.clusters and (count is None or count > 0)}
         if not known:
             return {}
-        if outcome.manifests is not None:
-            return self._measure_manifests(outcome.manifests, known)
+        if self._has_objects(outcome):
+            delivered, pods = outcome.replicas_by_cluster, self._measure_objects(outcome, template, known)
+            parts = {name: _divide(groups, known[name], delivered.get(name))[0] for name, groups in pods.items()}
+            return {name: groups for name, groups in parts.items() if groups}
         if self._is_set(outcome.key):
-            return self.engine.measure_pods(template, dict.fromkeys(known, 1) if outcome.replicas is None else known)
+            return self.engine.measure_pods(template, known)
         groups = self._read_pods(template)
         if len(groups) != 1:  # a whole set
             return dict.fromkeys(known, groups) if groups else {}
@@ -53,22 +56,45 @@ class CapacityReader:
             known = self._pods[template.key] = template, self.engine.measure_pods(template, {"": None}).get("", ())
         return known[1]
 
-    def _measure_manifests(self, manifests: Iterable[tuple[Key, Body]], clusters: Iterable[str]) -> PodsByCluster:
-        """Return the pods of the objects that an API delivers in place of a workload, each with its own replicas."""
+    def _has_objects(self, outcome: Outcome) -> bool:
+        """Return whether clusters get several objects of a workload, each with replicas of its own."""
+        return outcome.manifests is not None or (outcome.replicas is None and self._is_set(outcome.key))
+
+    def _measure_objects(self, outcome: Outcome, template: Document, clusters: Iterable[str]) -> PodsByCluster:
+        """Return the pods of the objects that clusters get of a workload, each with its own replicas."""
+        if outcome.manifests is None:
+            return self.engine.measure_pods(template, dict.fromkeys(clusters, 1))
         found: dict[str, tuple[EqualPods, ...]] = {}
-        for key, body in manifests:
+        for key, body in outcome.manifests:
             document = Document(key, str(body.get("apiVersion") or ""), body)
             for name, pods in self.engine.measure_pods(document, dict.fromkeys(clusters)).items():
                 found[name] = (*found.get(name, ()), *pods)
         return found
 
     def measure_added(self, outcome: Outcome, template: Document, running: Mapping[str, int | None] | None = None) -> PodsByCluster:
-        """Return the pods that a workload starts in this run, beside those that are `running`, which the outcome has if None are given.
-        Objects that an API delivers in place of it start in new clusters."""
+        """Return the pods that a workload starts in this run, beside those that are `running`, which the outcome has if None are given."""
         before, after = outcome.previous_replicas if running is None else running, outcome.replicas_by_cluster
-        if outcome.manifests is not None:
-            return self.measure(outcome, template, {name: None for name in after if name not in before})
+        if self._has_objects(outcome):
+            known = [name for name in dict(_list_increases(after, before)) if name in self.clusters]
+            pods = self._measure_objects(outcome, template, known) if known else {}
+            parts = {name: _divide(pods[name], before[name], after[name])[1] if name in before else pods[name] for name in pods}
+            return {name: groups for name, groups in parts.items() if groups}
         return self.measure(outcome, template, dict(_list_increases(after, before)))
+
+
+def _divide(
+    pods: tuple[EqualPods, ...], before: int | None, after: int | None
+) -> tuple[tuple[EqualPods, ...], tuple[EqualPods, ...]]:
+    """Divide the pods of several objects that a cluster has in those that it had, given how many replicas it had and has, and others: the
+    pods that request most count as the new ones. Without exact numbers there are none."""
+    more = after - before if type(before) is int and type(after) is int else 0
+    rest, new = list[EqualPods](), list[EqualPods]()
+    for one in sorted(pods, key=lambda one: sorted(one.resource_request or ()), reverse=True):
+        taken = min(max(more, 0), one.replicas)
+        more -= taken
+        new += (one._replace(replicas=taken),) if taken else ()
+        rest += (one._replace(replicas=one.replicas - taken),) if one.replicas > taken else ()
+    return tuple(rest), tuple(new)
 
 
 def _list_increases(after: Mapping[str, int | None], before: Mapping[str, int | None]) -> Iterator[tuple[str, int | None]]:
