@@ -10,7 +10,13 @@ from gitsched.simulate.reserve_remedies import RemedySearch
 
 
 def check_reserves(
-    base: Baseline | None, head: Baseline, rules: ReserveRules, progress: Progress | None = None, limit: int = MAX_LOSSES
+    base: Baseline | None,
+    head: Baseline,
+    rules: ReserveRules,
+    progress: Progress | None = None,
+    limit: int = MAX_LOSSES,
+    *,
+    searches: bool = True,
 ) -> ReserveCheck:
     """Simulate the losses that workloads have to survive, and compare with the plan before the change if there is one."""
     after, before = LossSimulator(head, rules), LossSimulator(base, rules) if base is not None else None
@@ -38,7 +44,7 @@ def check_reserves(
         ),
         is_compared=base is not None,
     )
-    if before is None or not check.larger:
+    if before is None or not (searches and check.larger):
         return check
     search = RemedySearch(head, rules, before, check.larger, limit)
     return check._replace(remedy=search.find(), attempts=search.attempts, is_partial=search.is_partial)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.git.loaded_pygit2 import pygit2
 from gitsched.git.trees import MAX_ENTRIES, TreeEntry
@@ -16,6 +16,15 @@ if TYPE_CHECKING:
 
 
 _SUBMODULE_MODE = 0o160000
+MAX_CONFLICTS = 1000
+"""Conflicts of one merge that are listed."""
+
+
+class MergedTree(NamedTuple):
+    """The tree of a merge, None where it has conflicts, and the files with these."""
+
+    tree: str | None
+    conflicts: tuple[str, ...] = ()
 
 
 class CommitAncestry(ABC):
@@ -105,12 +114,20 @@ class CommitAncestry(ABC):
 
     def merge_commits(self, ours: str, theirs: str) -> str | None:
         """Return the tree that results from merging two commits; None when they conflict or no common ancestor is available."""
+        merged = self.merge(ours, theirs)
+        return merged.tree if merged is not None else None
+
+    def merge(self, ours: str, theirs: str) -> MergedTree | None:
+        """Merge two commits; return None when no common ancestor is available."""
         try:
             base = self._repo.merge_base(ours, theirs)
             if base is None:
                 return None
             self._prefetch_trees(*(self.commit(oid).tree for oid in (str(base), ours, theirs)))
             index = self._repo.merge_commits(ours, theirs)
-            return None if index.conflicts else self.scratch.write_index(index)
+            if not index.conflicts:
+                return MergedTree(self.scratch.write_index(index))
+            paths = {entry.path for versions in islice(index.conflicts, MAX_CONFLICTS) for entry in versions if entry is not None}
+            return MergedTree(None, tuple(sorted(paths)))
         except (KeyError, ValueError, pygit2.GitError):
             return None  # a shallow history ends before the common ancestor

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from gitsched.git.loaded_pygit2 import pygit2
@@ -32,6 +33,11 @@ class ScratchObjects:
     def write_index(self, index: pygit2.Index) -> str:
         """Write the trees of an index that a merge has returned, and return the id of the root."""
         return str(index.write_tree(self._repository))
+
+    def write_commit(self, tree: str, parents: Sequence[str]) -> str:
+        """Write a commit without an author or a date, and return its id. It is the same for the same tree and parents."""
+        nobody = pygit2.Signature("gitsched", "gitsched@localhost", 0, 0)
+        return str(self._repository.create_commit(None, nobody, nobody, "merge", tree, list(parents)))
 
 
 def _quote(path: str) -> str:

@@ -54,6 +54,7 @@ apply knative
 collect --context one
 explain deploy/web
 export flux
+fits main
 freeze because
 history
 init .

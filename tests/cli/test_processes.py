@@ -24,6 +24,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "watch": ("watch", "--listen", "8080"),
     "explain": ("explain", "deploy/web", "-n", "shop"),
     "simulate": ("simulate", "--lose", "one"),
+    "fits": ("fits", "--onto", "main", "main"),
     "status": ("status",),
     "tree": ("tree", "one"),
     "history": ("history",),

@@ -26,11 +26,12 @@ MAX_FINDINGS = 100
 
 
 def check_plan(
-    context: RunContext, earlier: PlannedCommit | None, later: PlannedCommit
+    context: RunContext, earlier: PlannedCommit | None, later: PlannedCommit, searches: bool = True
 ) -> tuple[ReserveCheck | None, tuple[Finding, ...]]:
     """Check the reserves that any side of a comparison of complete plans has; return what was found, None without any, and findings.
 
-    Without the plan of a base, the earlier one is that of the commit that the last run has planned.
+    Without the plan of a base, the earlier one is that of the commit that the last run has planned. With `searches`, what ends larger
+    shortages is searched.
     """
     earlier = earlier or _plan_recorded(context, later)
     sides = [side for side in (earlier, later) if side is not None]
@@ -39,7 +40,7 @@ def check_plan(
     if not rules:
         return None, ()
     base = None if earlier is None else _make_baseline(earlier, context)
-    check = check_reserves(base, _make_baseline(later, context), rules, context.settings.progress, MAX_LOSSES)
+    check = check_reserves(base, _make_baseline(later, context), rules, context.settings.progress, MAX_LOSSES, searches=searches)
     return check, locate_finding_rules(_list_findings(context, later, check), RuleLocations(context.source.repository))
 
 
@@ -67,7 +68,7 @@ def _list_findings(context: RunContext, later: PlannedCommit, check: ReserveChec
     groups = _group_by_workload(larger)
     for key, shortages in groups[:MAX_FINDINGS]:
         template = later.decisions.templates.get(key)
-        message = f"{describe_shortages(shortages)}. {describe_remedy(check)}"
+        message = f"{describe_shortages(shortages)}{f'. {describe_remedy(check)}' if check.attempts else ''}"
         location = locate_document(template) if template is not None else None
         yield Finding("error", "reserve-short", message, location, key.resource, is_change=True)
     if len(groups) > MAX_FINDINGS:

@@ -1,0 +1,133 @@
+"""Search which of several changes fit together: a sequence in which each one fits after those before, and what keeps the others out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import combinations
+from typing import Final
+
+from gitsched.model.fits import ChangeSet, FittingSets
+
+MAX_EXHAUSTIVE: Final = 8
+"""Of so many changes all sets are tried that can say something new; of more, those that the sequence leaves open."""
+MAX_EXPLAINED: Final = 3
+"""The number of sets that are searched for one change that does not fit, if there are more changes than MAX_EXHAUSTIVE."""
+
+Check = Callable[[ChangeSet], "bool | None"]
+"""Return whether the changes of a set fit together; None where no more is tried."""
+
+
+def find_fitting_sets(count: int, check: Check) -> FittingSets:
+    """Return what fits together of so many changes, which are to be merged in their order where they can be."""
+    search = _Search(count, check)
+    sequence = search.find_sequence()
+    if count <= MAX_EXHAUSTIVE:
+        conflicts, requirements = list(search.list_conflicts()), list(search.list_requirements())
+    else:
+        left = [change for change in range(count) if change not in sequence]
+        conflicts = [found for change in left for found in search.find_conflicts(change, sequence)]
+        requirements = [
+            (change, needed)
+            for number, change in enumerate(sequence)
+            if search.fits({change}) is False and (needed := search.find_requirement(change, sequence[:number])) is not None
+        ]
+    ordered = sorted(dict.fromkeys(conflicts), key=lambda conflict: (len(conflict), sorted(conflict)))
+    return FittingSets(sequence, tuple(ordered), tuple(requirements), search.is_complete and count <= MAX_EXHAUSTIVE)
+
+
+class _Search:
+    def __init__(self, count: int, check: Check) -> None:
+        self._count, self._check = count, check
+        self._known: dict[ChangeSet, bool | None] = {frozenset(): True}
+        self.is_complete = True
+
+    def fits(self, changes: Iterable[int]) -> bool | None:
+        """Return whether changes fit together; None if that is not known."""
+        wanted = frozenset(changes)
+        if wanted not in self._known:
+            self._known[wanted] = self._check(wanted)
+            self.is_complete &= self._known[wanted] is not None
+        return self._known[wanted]
+
+    def find_sequence(self) -> tuple[int, ...]:
+        """Add each change that fits after those that are there already, in several rounds, because one may need a later one."""
+        sequence: list[int] = []
+        left = list(range(self._count))
+        for change in left:
+            self.fits({change})
+        while left:
+            added = [change for change in left if self._extend(sequence, change)]
+            left = [change for change in left if change not in added]
+            if not added:
+                break
+        return tuple(sequence)
+
+    def _extend(self, sequence: list[int], change: int) -> bool:
+        fits = self.fits({*sequence, change}) is True
+        if fits:
+            sequence.append(change)
+        return fits
+
+    def list_conflicts(self) -> Iterator[ChangeSet]:
+        """Yield the smallest sets that do not fit: only a set of which all parts fit can be one."""
+        parts = {frozenset((change,)) for change in range(self._count) if self.fits({change})}
+        for size in range(2, self._count + 1):
+            fitting: set[ChangeSet] = set()
+            for members in combinations(range(self._count), size):
+                changes = frozenset(members)
+                if all(changes - {member} in parts for member in members):
+                    if self.fits(changes) is False:
+                        yield changes
+                    elif self.fits(changes):
+                        fitting.add(changes)
+            parts = fitting
+
+    def list_requirements(self) -> Iterator[tuple[int, ChangeSet]]:
+        """Yield the smallest sets with which a change fits that does not fit alone."""
+        for change in range(self._count):
+            others = [other for other in range(self._count) if other != change]
+            found: list[ChangeSet] = []
+            for members in self._list_subsets(others) if self.fits({change}) is False else ():
+                needed = frozenset(members)
+                if not any(known <= needed for known in found) and self.fits(needed) and self.fits(needed | {change}):
+                    found.append(needed)
+                    yield change, needed
+
+    def _list_subsets(self, members: Sequence[int]) -> Iterator[tuple[int, ...]]:
+        for size in range(1, len(members) + 1):
+            yield from combinations(members, size)
+
+    def find_conflicts(self, change: int, sequence: Sequence[int]) -> Iterator[ChangeSet]:
+        """Yield smallest parts of a sequence with which a change does not fit although it fits alone, each without the others."""
+        left = list(sequence)
+        for _ in range(MAX_EXPLAINED if self.fits({change}) else 0):
+            if self.fits({change, *left}) is not False:
+                return
+            found = self._reduce(change, left)
+            if not found:
+                return
+            yield frozenset((change, *found))
+            left = [other for other in left if other not in found]
+
+    def _reduce(self, change: int, sequence: Sequence[int]) -> list[int]:
+        """Return the changes of the shortest beginning of a sequence that keep a change from fitting, from the last one backwards."""
+        found: list[int] = []
+        while self.fits({change, *found}) is not False:
+            low, high = 0, len(sequence)
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (low, middle) if self.fits({change, *found, *sequence[:middle]}) is False else (middle, high)
+            if not high or sequence[high - 1] in found:
+                return []
+            found.append(sequence[high - 1])
+            sequence = sequence[: high - 1]
+        return sorted(found)
+
+    def find_requirement(self, change: int, before: Sequence[int]) -> ChangeSet | None:
+        """Return the changes of a sequence that one after it needs: what cannot be left out, one by one."""
+        needed = list(before)
+        for other in before:
+            fewer = [one for one in needed if one != other]
+            if self.fits({*fewer, change}) is True:
+                needed = fewer
+        return frozenset(needed) or None

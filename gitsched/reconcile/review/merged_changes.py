@@ -1,0 +1,177 @@
+"""Merge several branches in memory, and plan what each set of them changes: which of them fit together, before any is merged."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from gitsched.apis.gitsched.reserve_config import requires_reserve
+from gitsched.apis.registered import Registered
+from gitsched.decide.garbage_collection import gc_paused
+from gitsched.decide.recorded_decisions import compare_recorded
+from gitsched.diff.fitting_sets import find_fitting_sets
+from gitsched.model.errors import Permanent
+from gitsched.model.finding import Finding
+from gitsched.model.fits import ChangeSet, FitReport, SetVerdict
+from gitsched.reconcile.bundles.source_commits import list_source_commits
+from gitsched.reconcile.fetch import fetch, find_commit
+from gitsched.reconcile.incremental.incremental_comparer import IncrementalComparer
+from gitsched.reconcile.incremental.state_plan import try_with_state
+from gitsched.reconcile.review.compared_plans import CompleteComparer
+from gitsched.reconcile.run import make_review, open_context
+from gitsched.report.consequences import list_consequences, loses_placements
+from gitsched.report.review import ComparisonBase
+
+if TYPE_CHECKING:
+    from gitsched.model.commit import Commit
+    from gitsched.reconcile.review.compared_plans import CommitComparer, PlannedCommit
+    from gitsched.reconcile.run import Fetched, RunContext
+    from gitsched.reconcile.run_settings import RunSettings
+    from gitsched.report.review import Review
+
+MAX_BRANCHES = 100
+"""Branches that are compared at a time."""
+MAX_PLANS = 500
+"""Plans that are made of merged branches."""
+_CHECK_RESERVES = Registered("gitsched.reconcile.review.reserve_check", "check_plan")
+MAX_REASONS = 100
+"""Reasons why one set of branches does not fit."""
+_REQUEST = re.compile(r"[#!]([0-9]{1,9})")
+_REQUEST_REFS = ("origin/pull/{}", "origin/pull/{}/head", "origin/merge-requests/{}", "origin/merge-requests/{}/head")
+"""Where clones have the commits of pull and merge requests, if they fetch them."""
+_NOT_RELATED = "there is no common ancestor with {}, or the clone is too shallow: fetch more of its history"
+
+
+def find_fits(settings: RunSettings, base: str | None, names: Sequence[str], is_over: Callable[[], bool]) -> FitReport:
+    """Return which branches, tags or commits fit together on top of a base, by default the head of the source branch.
+
+    A set fits if it merges without conflicts, and if `gitsched plan BASE` of the merge does not fail. Nothing is written to the repository.
+    No more sets are tried when `is_over` returns true, or after MAX_PLANS plans.
+    """
+    if len(names) > MAX_BRANCHES:
+        raise Permanent(f"{len(names)} branches are too many to compare: at most {MAX_BRANCHES}")
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
+        raise Permanent(f"{repeated} is there twice")
+    context = open_context(settings)
+    with gc_paused():
+        commit = find_commit(context, base) if base is not None else fetch(context).source
+        fetched = fetch(context, commit)
+        changes = [_find_change(context, name) for name in names]
+        merged = _MergedChanges(context, fetched._replace(source=commit), changes, is_over)
+        found = find_fitting_sets(len(changes), merged.check)
+    context.caches.save()
+    listed = tuple((name, change.oid) for name, change in zip(names, changes, strict=True))
+    return FitReport((base or fetched.branch or "HEAD", commit.oid), listed, found, merged.verdicts, merged.plans)
+
+
+def _find_change(context: RunContext, name: str) -> Commit:
+    """Return the commit of a branch, tag, commit or `#NUMBER`."""
+    request = _REQUEST.fullmatch(name)
+    if request is None:
+        return find_commit(context, name)
+    repository, number = context.source.repository, request[1]
+    refs = [f"refs/remotes/{ref.format(number)}" for ref in _REQUEST_REFS]
+    oids = (repository.resolve_ref(ref) for ref in (*refs, f"refs/pull/{number}/head", f"refs/merge-requests/{number}/head"))
+    oid = next(filter(None, oids), None)
+    if oid is None:
+        fetching = f"git fetch origin 'refs/pull/{number}/head:{refs[0]}'"
+        raise Permanent(f"the repository has no commit of {name}: run {fetching}, or for GitLab the same with merge-requests")
+    return repository.commit(oid)
+
+
+class _MergedChanges:
+    """Merges sets of changes and plans them. `verdicts` are those of the sets that were tried, `plans` is the number of plans."""
+
+    def __init__(self, context: RunContext, base: Fetched, changes: Sequence[Commit], is_over: Callable[[], bool]) -> None:
+        self._context, self._base, self._changes, self._is_over = context, base, changes, is_over
+        self._repository = context.source.repository
+        self._merges: dict[ChangeSet, str | SetVerdict] = {frozenset(): base.source.oid}
+        self._planned_base: dict[bool, PlannedCommit] = {}
+        self._by_tree: dict[str, SetVerdict] = {base.source.tree: SetVerdict()}
+        self.verdicts: dict[ChangeSet, SetVerdict] = {}
+        self.plans = 0
+
+    def check(self, wanted: ChangeSet) -> bool | None:
+        """Return whether changes fit together; None if no more is tried."""
+        merged = self._merge(wanted)
+        if isinstance(merged, SetVerdict):
+            self.verdicts[wanted] = merged
+            return False
+        tree = self._repository.commit(merged).tree
+        if tree not in self._by_tree:
+            if self.plans >= MAX_PLANS or self._is_over():
+                return None
+            self.plans += 1
+            last = self._changes[max(wanted)]
+            now = self._context.settings.now.replace(microsecond=0)  # as in a comparison: the merge will be made now
+            source = last._replace(tree=tree, parents=(last.oid, self._base.source.oid), time=now)
+            self._by_tree[tree] = self._plan(self._base._replace(source=source))
+        self.verdicts[wanted] = self._by_tree[tree]
+        return self.verdicts[wanted].fits
+
+    def _merge(self, wanted: ChangeSet) -> str | SetVerdict:
+        """Return the commit that merges changes in their order, or what keeps them from being merged."""
+        if wanted not in self._merges:
+            last = max(wanted)
+            before = self._merge(wanted - {last})
+            self._merges[wanted] = before if isinstance(before, SetVerdict) else self._add(before, self._changes[last])
+        return self._merges[wanted]
+
+    def _add(self, before: str, change: Commit) -> str | SetVerdict:
+        if self._repository.has_ancestor(before, change.oid):
+            return before
+        if self._repository.find_merge_base(before, change.oid) is None:
+            self._context.source.deepen(self._base.source.oid, change.oid)
+            self._repository = self._context.source.repository
+        merged = self._repository.merge(before, change.oid)
+        if merged is None:
+            return SetVerdict((_NOT_RELATED.format(change.oid[:12]),))
+        if merged.tree is None:
+            return SetVerdict(files=merged.conflicts)
+        return self._repository.scratch.write_commit(merged.tree, (before, change.oid))
+
+    def _plan(self, fetched: Fetched) -> SetVerdict:
+        """Return why the plan of a merge fails, as `gitsched plan BASE` would."""
+        try:
+            found = try_with_state(lambda: self._compare(fetched, IncrementalComparer()))
+            review = found if found is not None else self._compare(fetched, CompleteComparer())
+        except Permanent as error:
+            return SetVerdict((str(error),))
+        reasons = [str(finding) for finding in review.new_findings if finding.severity == "error"]
+        reasons += [review.refused] if review.refused else []
+        if loses_placements(review):
+            reasons += [one.text for one in list_consequences(review) if one.fails]
+        if review.withheld.moves and not reasons:
+            reasons.append("the guard withholds changes")
+        return SetVerdict(tuple(reasons[:MAX_REASONS]))
+
+    def _compare(self, fetched: Fetched, comparer: CommitComparer) -> Review:
+        """Return the review of a merge, without the causes of its moves."""
+        context, complete = self._context, isinstance(comparer, CompleteComparer)
+        if complete not in self._planned_base:
+            self._planned_base[complete] = comparer.plan(context, self._base._replace(base_tenants=()))
+        earlier = self._planned_base[complete]
+        fetched = fetched._replace(source_commits=list_source_commits(earlier.variants), base_tenants=earlier.tenants)
+        later = comparer.plan(context, fetched)
+        before, moves = earlier.run.plan, comparer.list_moves(earlier, later)
+        records = compare_recorded(before.recorded, later.run.plan.recorded)
+        if records:
+            changes = comparer.compare(context, earlier, later).changes
+            records = tuple(one._replace(intended=changes.removes(one.subject)) for one in records)
+        review = make_review(later.run)
+        findings = (*review.findings, *(self._check_reserves(earlier, later) if complete else ()))
+        comparison = review.comparison
+        if any(not move.after for move in moves):
+            comparison = comparison._replace(unplaced=tuple(comparer.list_unplaced(earlier, later)))
+        known = ComparisonBase(self._base.source.oid, "", True, before.state_counts, before.findings)
+        return review._replace(moves=moves, record_changes=records, findings=findings, comparison=comparison, base=known)
+
+    def _check_reserves(self, earlier: PlannedCommit, later: PlannedCommit) -> tuple[Finding, ...]:
+        """Return the findings about reserves that any side has."""
+        sides = earlier, later
+        if not requires_reserve((side.config.reserve for side in sides), (body for side in sides for body in side.tenants)):
+            return ()
+        found: tuple[Finding, ...] = _CHECK_RESERVES(self._context, earlier, later, False)[1]
+        return found
