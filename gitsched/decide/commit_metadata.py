@@ -75,7 +75,7 @@ def render_metadata_files(
                 facts.workloads,
                 AtLeast(facts.replicas) if facts.marked else facts.replicas,
             )
-            for name, facts in totals.first_clusters.items()
+            for name, facts in totals.overview.first_clusters.items()
         ],
         decisions=[
             DecisionRow(
@@ -84,7 +84,7 @@ def render_metadata_files(
                 [*outcome.replicas_by_cluster.items()],
                 outcome.variant_paths,
             )
-            for key, outcome in totals.first_outcomes.items()
+            for key, outcome in totals.overview.first_outcomes.items()
         ],
         recorded=[
             RecordedRow(format_key(decision.subject), decision.target_kind, [_format_target(each) for each in decision.targets])
@@ -93,9 +93,9 @@ def render_metadata_files(
         held=_list_held_rows(plan),
         copies=_list_copy_lines(plan._replace(ended=())),
         workloads=len(plan.outcomes),
-        clusters=totals.cluster_count,
+        clusters=totals.overview.cluster_count,
         findings=Counter(finding.severity for finding in plan.findings),
-        unclaimed=totals.unclaimed,
+        unclaimed=totals.overview.unclaimed,
         repository=url,
         next_wakeup=plan.next_wakeup,
         freeze="" if plan.guard == DEFAULT_GUARD else plan.freeze,
@@ -126,8 +126,8 @@ def render_metadata_files(
         placed=totals.capacity.placed,
         undelivered=tuple(sorted(totals.undelivered)),
         rollouts=plan.rollout_records,
-        workloads={state: count for state, count in totals.state_counts.items() if count},
-        unclaimed=totals.unclaimed,
+        workloads={state: count for state, count in totals.overview.state_counts.items() if count},
+        unclaimed=totals.overview.unclaimed,
         adopted=plan.adopted,
         guard={} if plan.guard == DEFAULT_GUARD else write_guard_record(plan.guard),
         tenants=tenants,

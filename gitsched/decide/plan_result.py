@@ -62,32 +62,32 @@ class Plan(NamedTuple):
     @property
     def unclaimed(self) -> int:
         """The number of objects that no policy selects."""
-        return self.totals.unclaimed
+        return self.totals.overview.unclaimed
 
     @property
     def state_counts(self) -> Mapping[str, int]:
         """The number of workloads by state."""
-        return self.totals.state_counts
+        return self.totals.overview.state_counts
 
     @property
     def first_outcomes(self) -> Mapping[Key, Outcome]:
         """The outcomes that README.md shows."""
-        return self.totals.first_outcomes
+        return self.totals.overview.first_outcomes
 
     @property
     def first_clusters(self) -> Mapping[str, ClusterInfo]:
         """The clusters that README.md shows."""
-        return self.totals.first_clusters
+        return self.totals.overview.first_clusters
 
     @property
     def cluster_count(self) -> int:
         """The number of clusters with a directory."""
-        return self.totals.cluster_count
+        return self.totals.overview.cluster_count
 
     @property
     def recorded(self) -> tuple[RecordedDecision, ...]:
         """The decisions that only records show."""
-        return self.totals.recorded
+        return self.totals.engines.recorded
 
     @property
     def retiring(self) -> Mapping[str, datetime]:

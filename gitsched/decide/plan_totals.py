@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from gitsched.apis.gitsched.tenancy import PLATFORM
 from gitsched.apis.registered import Registered
 from gitsched.decide.engines import collect_cluster_facts
-from gitsched.decide.incremental.plan_state import OVERCOMMITTED, PlanTimes, Totals
+from gitsched.decide.incremental.plan_state import OVERCOMMITTED, EngineTotals, Overview, PlanTimes, SourceTotals, Totals
 from gitsched.decide.registry import list_absence_codes
 from gitsched.decide.repeated_findings import FOLDED_CODES, fold_findings
 from gitsched.model.cluster_report import CLUSTER_REPORT
@@ -68,24 +68,23 @@ def compute_totals(decisions: DecisionSet, rendered: RenderedTree, source: Sourc
     totals = Totals(
         source.config if decisions.input is None else decisions.input.config,
         *times,
-        unclaimed=decisions.unclaimed,
+        source=SourceTotals(
+            catalog.kind_scopes,
+            guessed_kinds=frozenset(catalog.guessed_scopes),
+            repeated=catalog.identical | catalog.duplicate_templates.keys(),
+            unused=frozenset((*catalog.duplicate_templates, *catalog.broken)),
+            with_variants=frozenset(decisions.variants),
+            part_kinds=frozenset(key[:2] for key in decisions.kustomized),
+            # What documents select and name may be among the objects that are not built.
+            hidden_codes=list_absence_codes() if source.incomplete else frozenset(),
+            input_counts=(sum(map(len, catalog.api_documents.values())), len(catalog.templates)),
+        ),
+        engines=EngineTotals(engine_findings, decisions.engine_records, decisions.recorded, own=decisions.own_workloads),
+        overview=Overview(unclaimed=decisions.unclaimed),
         findings_by_file={path: findings for path, findings in source.file_findings.items() if findings},
-        engine_findings=engine_findings,
         other_findings=(*source.other_findings, *(one for one in decisions.findings if one not in known), *rendered.findings),
         unstable=decisions.unstable - decisions.own_workloads,
         namespace_manifests=rendered.namespace_manifests,
-        records=decisions.engine_records,
-        recorded=decisions.recorded,
-        kind_scopes=catalog.kind_scopes,
-        guessed_kinds=frozenset(catalog.guessed_scopes),
-        repeated=catalog.identical | catalog.duplicate_templates.keys(),
-        unused=frozenset((*catalog.duplicate_templates, *catalog.broken)),
-        varied=frozenset(decisions.variants),
-        # What documents select and name may be among the objects that are not built.
-        hidden_codes=list_absence_codes() if source.incomplete else frozenset(),
-        input_counts=(sum(map(len, catalog.api_documents.values())), len(catalog.templates)),
-        own=decisions.own_workloads,
-        part_kinds=frozenset(key[:2] for key in decisions.kustomized),
         owners=() if tenancy is None else (PLATFORM, *sorted(set(tenancy.owners.values()))),
         trusted_tenants=None if tenancy is None else tenancy.paths.unsettled,
     )
@@ -112,6 +111,8 @@ def update_totals(
     former = {key: row.outcome for key, row in known if row is not None}
     unclaimed = list_unclaimed(changes)
     new = _add_workloads(totals, changes.outcomes, former, lambda count: _list_first(changes, count))
+    more = sum(after - before for before, after in unclaimed.values())
+    new = new._replace(overview=new.overview._replace(unclaimed=totals.overview.unclaimed + more))
     clusters = {name: row.facts for name, row in cluster_rows.items()}
     other_findings = (*_update_other_findings(changes, unclaimed, copy_findings), *part_findings)
     if any(engine.shares_capacity for engine in continued.engines):
@@ -122,20 +123,23 @@ def update_totals(
     return _add_clusters(new, clusters, sum(rows.read_cluster(name) is not None for name in clusters))._replace(
         source_time=changes.snapshot.at,
         now=changes.snapshot.now,
-        unclaimed=totals.unclaimed + sum(after - before for before, after in unclaimed.values()),
         unstable=changes.unstable,
         findings_by_file=by_file,
-        engine_findings=continued.findings,
         other_findings=other_findings,
-        records=continued.records,
-        recorded=continued.recorded,
-        input_counts=(
-            totals.input_counts[0] + _count_new(diff.api_documents),
-            totals.input_counts[1] + _count_new(diff.templates),
+        source=totals.source._replace(
+            input_counts=(
+                totals.source.input_counts[0] + _count_new(diff.api_documents),
+                totals.source.input_counts[1] + _count_new(diff.templates),
+            ),
+            part_kinds=changes.snapshot.part_kinds,
         ),
-        has_new_records=continued.records != totals.records or any(finding.is_change for finding in continued.findings),
-        own=changes.own,
-        part_kinds=changes.snapshot.part_kinds,
+        engines=totals.engines._replace(
+            findings=continued.findings,
+            records=continued.records,
+            recorded=continued.recorded,
+            has_new_records=continued.records != totals.engines.records or any(finding.is_change for finding in continued.findings),
+            own=changes.own,
+        ),
     )
 
 
@@ -148,7 +152,7 @@ def list_unclaimed(changes: IncrementalChanges) -> dict[Key, tuple[bool, bool]]:
     """Return which of the changed templates no API claims: before, in the last plan, and now."""
     rows, templates = changes.rows, changes.templates
     continued = changes.continued
-    old = {key for key, _ in changes.totals.records} | continued.referenced_before
+    old = {key for key, _ in changes.totals.engines.records} | continued.referenced_before
     new = {key for key, _ in continued.records} | continued.referenced
     found = {}
     for key in {**changes.documents, **templates, **dict.fromkeys(old ^ new)}:
@@ -171,7 +175,9 @@ def _update_other_findings(
     findings = (*known, *(copy_findings or ()))
     if changes.diff.api_documents:
         varied = (
-            snapshot.templates.get(key) for key in sorted(changes.totals.varied, key=workload_sort_key) if key[:2] == BUNDLE_KIND
+            snapshot.templates.get(key)
+            for key in sorted(changes.totals.source.with_variants, key=workload_sort_key)
+            if key[:2] == BUNDLE_KIND
         )
         bundles = tuple(one for one in varied if one is not None)
         unmatched = find_unmatched(snapshot.documents, bundles, (), continued.engines, continued.findings)
@@ -226,7 +232,7 @@ def _add_workloads(
     """Return the totals with the outcomes of decided workloads. `former` are those of the last plan of these and of removed ones.
     `list_first` returns as many of the first ones of all that are not removed, as the last plan has them."""
     former = former or {}
-    states, wakeups, held = dict(totals.state_counts), dict(totals.wakeups), dict(totals.held)
+    states, wakeups, held = dict(totals.overview.state_counts), dict(totals.wakeups), dict(totals.held)
     findings = dict(totals.findings_by_workload)
     for key in {**dict.fromkeys(former), **outcomes}:
         before, outcome = former.get(key), outcomes.get(key)
@@ -238,11 +244,10 @@ def _add_workloads(
         _set_or_remove(findings, key, outcome.findings if outcome is not None else ())
         _set_or_remove(held, key, outcome.held if outcome is not None else None)
     return totals._replace(
-        state_counts=states,
+        overview=totals.overview._replace(state_counts=states, first_outcomes=_choose_first(totals, outcomes, former, list_first)),
         wakeups=wakeups,
         findings_by_workload=findings,
         held=held if held == totals.held else dict(sorted(held.items(), key=lambda entry: workload_sort_key(entry[0]))),
-        first_outcomes=_choose_first(totals, outcomes, former, list_first),
     )
 
 
@@ -250,7 +255,7 @@ def _choose_first(
     totals: Totals, outcomes: Mapping[Key, Outcome], former: Mapping[Key, Outcome], list_first: Callable[[int], Iterable[Outcome]]
 ) -> dict[Key, Outcome]:
     """Return the outcomes that README.md shows: the first ones by (namespace, name)."""
-    before = totals.first_outcomes
+    before = totals.overview.first_outcomes
     first = {key: outcome for key, outcome in before.items() if key not in former or key in outcomes}
     if len(first) < len(before) and totals.workload_count > len(before):
         first |= {outcome.key: outcome for outcome in list_first(MAX_ROWS)}
@@ -265,13 +270,14 @@ def _choose_first(
 def _add_clusters(totals: Totals, clusters: Mapping[str, ClusterInfo], known: int = 0) -> Totals:
     """Return the totals with the facts of some clusters, of which so many are `known` already. None is ever removed: README.md shows the
     first ones by name."""
-    before = totals.first_clusters
+    before = totals.overview.first_clusters
     last = max(before, default="")
     new = {name: facts for name, facts in clusters.items() if name in before or name < last or len(before) < MAX_ROWS}
-    return totals._replace(
+    overview = totals.overview._replace(
         first_clusters=dict(sorted({**before, **new}.items())[:MAX_ROWS]),
-        cluster_count=totals.cluster_count + len(clusters) - known,
+        cluster_count=totals.overview.cluster_count + len(clusters) - known,
     )
+    return totals._replace(overview=overview)
 
 
 def _set_or_remove(entries: dict[K, V], key: K, value: V | None) -> None:
@@ -311,7 +317,7 @@ def sort_findings(totals: Totals) -> tuple[Finding, ...]:
     """Return all findings of a plan in the order in which reports show them."""
     groups = (*totals.findings_by_file.values(), *totals.findings_by_workload.values())
     relations = (located.finding for located in totals.relation_findings)
-    engines = (finding for finding in totals.engine_findings if finding.code not in totals.hidden_codes)
+    engines = (finding for finding in totals.engines.findings if finding.code not in totals.source.hidden_codes)
     findings = {*totals.other_findings, *engines, *relations, *(finding for group in groups for finding in group)}
     if not FOLDED_CODES.isdisjoint({finding.code for finding in findings}):
         findings = fold_findings(findings)

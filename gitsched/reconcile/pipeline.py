@@ -200,7 +200,7 @@ def _find_recorded_plan(context: RunContext, fetched: Fetched, now: datetime) ->
 def _is_shared(context: RunContext, cache: PlanCache) -> bool:
     """Return whether the state is large enough that other machines should not have to plan everything again."""
     totals, mode = cache.header.totals, context.settings.state
-    return mode == "on" or (mode != "off" and totals.workload_count + totals.cluster_count >= MIN_SHARED_ROWS)
+    return mode == "on" or (mode != "off" and totals.workload_count + totals.overview.cluster_count >= MIN_SHARED_ROWS)
 
 
 def use_plan(

@@ -120,7 +120,7 @@ def _make_from_state(
     workloads = PlannedWorkloads(context, fetched, known.planned.plan, known.update)
     totals, baseline = workloads.plan.totals, workloads.make_fleet_baseline()
     engines = list_rescheduling_engines(baseline).values()
-    if totals.repeated or totals.unused or list_faults(workloads.plan.findings):
+    if totals.source.repeated or totals.source.unused or list_faults(workloads.plan.findings):
         return None
     if (with_companions and has_far_companions(known.update.cache.relations.database)) or any(
         tuple(engine.list_pending_requests()) for engine in engines

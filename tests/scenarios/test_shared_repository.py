@@ -295,7 +295,7 @@ class SharedRepositoryMachine(RuleBasedStateMachine):
         for name in ("resident", "bob", "ann"):
             run = self.shared.run(name, self.time + timedelta(days=1))
             self.shared.run(name, self.time + timedelta(days=1))
-            assert run.plan.totals.state_counts.get("placed") == 4, run.plan.totals.state_counts
+            assert run.plan.totals.overview.state_counts.get("placed") == 4, run.plan.totals.overview.state_counts
         head = self.shared.head()
         assert self.shared.run("ann", self.time + timedelta(days=1)).after is None
         assert self.shared.head() == head

@@ -51,7 +51,10 @@ def measure_capacity(decisions: DecisionSet, now: datetime) -> CapacityUse:
 
 def update_capacity(changes: IncrementalChanges) -> CapacityUse:
     """Return what workloads use after an incremental plan."""
-    before, reader = changes.totals.capacity, find_reader(changes.continued.engines, changes.totals.varied.__contains__)
+    before, reader = (
+        changes.totals.capacity,
+        find_reader(changes.continued.engines, changes.totals.source.with_variants.__contains__),
+    )
     if reader is None:
         return before if not changes.continued.engines else NO_CAPACITY_USE
     lost = sum_by_cluster(measure_former(changes, reader, (*changes.removed, *changes.outcomes)))
@@ -77,7 +80,7 @@ def list_requested(changes: IncrementalChanges, reader: CapacityReader) -> dict[
     rows = {name: changes.rows.read_cluster(name) for name in added}
     if not any(row is not None and row.facts.workloads for row in rows.values()):
         return found
-    if sum(row.facts.workloads for row in rows.values() if row is not None) > _MAX_NEW or changes.totals.own:
+    if sum(row.facts.workloads for row in rows.values() if row is not None) > _MAX_NEW or changes.totals.engines.own:
         return None
     parts = []
     for row in changes.rows.list_workloads():

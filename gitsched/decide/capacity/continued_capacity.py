@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 def share_changes(changes: IncrementalChanges) -> IncrementalChanges | None:
     """Return the changes where workloads share capacity, as a complete plan decides; None if only that can tell."""
-    use, reader = changes.totals.capacity, find_reader(changes.continued.engines, changes.totals.varied.__contains__)
+    use, reader = changes.totals.capacity, find_reader(changes.continued.engines, changes.totals.source.with_variants.__contains__)
     if reader is None:
         return None if use.requested else changes
-    if not (changes.own | changes.totals.own).isdisjoint((*changes.outcomes, *changes.removed)):
+    if not (changes.own | changes.totals.engines.own).isdisjoint((*changes.outcomes, *changes.removed)):
         return None  # the state does not have the objects that are delivered in place of a workload
     started = _measure_started(changes, reader)
     turns = list_turns(reader, started, changes.documents, changes.snapshot)

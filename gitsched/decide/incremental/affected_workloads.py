@@ -47,7 +47,7 @@ def decide_affected(
     documents = _list_affected_documents(totals, rows, diff, snapshot, continued, limit)
     if documents is None or concerns_protected((*documents, *diff.came_or_went), totals):
         return None
-    varied = totals.varied.intersection(documents)
+    varied = totals.source.with_variants.intersection(documents)
     if varied:
         from gitsched.decide.incremental.varied_workloads import stays_as_it_is  # few sources have Bundles
 
@@ -60,7 +60,7 @@ def decide_affected(
     unstable = set(totals.unstable - varied)
     outcomes: dict[Key, Outcome] = {}
     gone = [key for key, (_, after) in diff.templates.items() if after is None]
-    gone += sorted(key for key in totals.own if key not in continued.own and key not in documents and key not in gone)
+    gone += sorted(key for key in totals.engines.own if key not in continued.own and key not in documents and key not in gone)
     gone += (key for key in again if key not in documents and key not in gone)
     removed = {key: row for key in gone if (row := rows.read_workload(key)) is not None}
     for key, document in documents.items():
@@ -77,11 +77,11 @@ def decide_affected(
             return None  # another workload may render manifests with the same paths
         if outcome.held is not None and outcome.held.lost:
             return None  # it keeps the directory of a cluster without a document
-        if row is None and key[:2] in totals.guessed_kinds:
+        if row is None and key[:2] in totals.source.guessed_kinds:
             return None  # the first workload of a kind may have a finding about its scope
         outcomes[key] = outcome
         (unstable.discard if own is not None or is_unchanged(outcome, snapshot.previous) else unstable.add)(key)
-    if any(key[:2] in totals.guessed_kinds for key in removed):
+    if any(key[:2] in totals.source.guessed_kinds for key in removed):
         return None
     unstable -= {*removed, *gone}
     if _have_taken_paths(outcomes, rows):
@@ -131,15 +131,15 @@ def _list_affected_documents(
     """
     gone = {key for key, (_, after) in diff.templates.items() if after is None}
     dirty = frozenset(diff.documents) | continued.affected | gone | frozenset(_list_ending(totals, rows, snapshot))
-    dirty |= totals.capacity.limited - totals.own
+    dirty |= totals.capacity.limited - totals.engines.own
     for engine in list_dependency_trackers(continued.engines):
         dirty |= engine.affected_by(dirty)
-    if continued.own or totals.own:
+    if continued.own or totals.engines.own:
         from gitsched.decide.incremental.own_workloads import find_changed  # few sources have such workloads
 
         dirty |= find_changed(continued.own, totals, rows, diff, snapshot)
-        gone |= {key for key in totals.own if key not in continued.own and key not in snapshot.templates}
-    if not totals.varied.isdisjoint((*gone, *diff.templates)) or len(dirty) > limit:
+        gone |= {key for key in totals.engines.own if key not in continued.own and key not in snapshot.templates}
+    if not totals.source.with_variants.isdisjoint((*gone, *diff.templates)) or len(dirty) > limit:
         return None
     found: dict[Key, Document] = {}
     for key in sorted(dirty - gone, key=workload_sort_key):

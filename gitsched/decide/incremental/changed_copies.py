@@ -163,7 +163,7 @@ def _find_outcome(changes: IncrementalChanges, key: Key) -> Outcome | None:
 
 def _is_composed(changes: IncrementalChanges, key: Key) -> bool:
     """Return whether a workload consists of other objects than itself, or concerns the manifests of others."""
-    if key.kind == "Namespace" or key in changes.totals.varied:
+    if key.kind == "Namespace" or key in changes.totals.source.with_variants:
         return True
     outcome = changes.outcomes.get(key)
     if outcome is not None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def list_changed_facts(changes: IncrementalChanges) -> dict[Key, ObjectFacts | None]:
     """Return the facts of all objects whose documents or placements may have changed; None for those that are gone."""
     snapshot, totals, diff = changes.snapshot, changes.totals, changes.diff
-    reader, duplicates = FactReader(snapshot.variants, totals.config), totals.unused & totals.repeated
+    reader, duplicates = FactReader(snapshot.variants, totals.config), totals.source.unused & totals.source.repeated
     found: dict[Key, ObjectFacts | None] = {}
     for key in (*changes.documents, *changes.removed, *diff.templates, *diff.parts.changed):
         if key in found:
@@ -31,7 +31,7 @@ def list_changed_facts(changes: IncrementalChanges) -> dict[Key, ObjectFacts | N
             found[key] = reader.read_template(changes.documents.get(key) or snapshot.templates[key], outcome)
         else:
             facts = reader.read_placed(changes.documents[key], outcome) if outcome is not None else NO_FACTS
-            facts = facts._replace(source=find_source(key, duplicates, totals.unused, diff.parts.present))
+            facts = facts._replace(source=find_source(key, duplicates, totals.source.unused, diff.parts.present))
             found[key] = None if facts == NO_FACTS else facts
     for key, api_facts in _list_api_facts(changes):
         facts = found.get(key) or NO_FACTS

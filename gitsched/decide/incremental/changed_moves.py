@@ -40,7 +40,7 @@ def list_changed_moves(changes: IncrementalChanges) -> ChangedMoves | None:
     from gitsched.decide.removals import list_removal_moves, read_removed_placements  # most changes remove nothing
 
     snapshot, written = changes.snapshot, {key for key, _ in changes.continued.records}
-    gone = [key for key, _ in changes.totals.records if key not in written]
+    gone = [key for key, _ in changes.totals.engines.records if key not in written]
     gone += [key for row in changes.removed.values() for key in row.record_keys]
     records = [body for key in sorted(gone, key=status_path) if (body := snapshot.previous.get(key)) is not None]
     renames = list_renames(changes)
@@ -59,7 +59,7 @@ def may_exceed_limits(changes: IncrementalChanges, moves: tuple[Move, ...], conf
     from gitsched.decide.guard.large_changes import list_guarded_moves, may_exceed_limit  # most changes move nothing
 
     totals = changes.totals
-    replicas = sum(facts.replicas for facts in totals.first_clusters.values())
+    replicas = sum(facts.replicas for facts in totals.overview.first_clusters.values())
     guarded = list_guarded_moves(moves, changes.continued.engines)
     count_placed = cache(partial(_count_placed, changes.rows.template_index))  # changes of replicas alone do not need it
 

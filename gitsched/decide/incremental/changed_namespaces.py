@@ -31,7 +31,9 @@ def update_namespace_manifests(totals: Totals, changes: Mapping[Key, DocumentPai
 def concerns_protected(keys: Iterable[Key], totals: Totals) -> bool:
     """Return whether one of these objects is a Namespace that only a complete plan delivers or leaves out."""
     found = [key for key in keys if key[:2] == NAMESPACE]
-    return bool(found) and (bool(totals.varied) or any(key.name in totals.config.output.protected_namespaces for key in found))
+    return bool(found) and (
+        bool(totals.source.with_variants) or any(key.name in totals.config.output.protected_namespaces for key in found)
+    )
 
 
 def list_rows_with_objects(rows: PlanRows, clusters: Iterable[str], changed: Iterable[Key]) -> dict[str, ClusterRow]:

@@ -57,7 +57,7 @@ def list_changed_files(
         before = changes.rows.read_workload(key)
         yield from ((path, None) for path in (before.record_paths if before else ()) if path not in files.records)
         yield from files.records.items()
-    yield from _list_changed_records(changes.totals.records, changes.continued.records).items()
+    yield from _list_changed_records(changes.totals.engines.records, changes.continued.records).items()
 
 
 def has_record_conflict(changes: IncrementalChanges, find_blob: BlobLookup) -> bool:
@@ -67,8 +67,8 @@ def has_record_conflict(changes: IncrementalChanges, find_blob: BlobLookup) -> b
     for key, files in changes.workloads.items():
         row = changes.rows.read_workload(key)
         new += (path for path in files.records if row is None or path not in row.record_paths)
-    if records != totals.records:
-        known = {key for key, _ in totals.records}
+    if records != totals.engines.records:
+        known = {key for key, _ in totals.engines.records}
         new += (status_path(key) for key, _ in records if key not in known)
     return len(set(new)) < len(new) or any(find_blob(path) is not None for path in new)
 

@@ -104,7 +104,7 @@ def _may_change_rules(totals: Totals, rows: PlanRows, diff: SourceDiff, changed:
     """Return whether changed Tenants allow the same documents as before, wherever workloads may go and in whatever amounts."""
     tenancy = snapshot.tenancy
     assert tenancy is not None, "the source has tenants"
-    if totals.varied:
+    if totals.source.with_variants:
         return False
     paths = {one.location.path for one in sort_findings(totals) if is_about_one_document(one) and one.location}
     refusing = {tenant.name for path in paths for tenant in tenancy.paths.find(path)}
@@ -129,7 +129,7 @@ def _may_change_rules(totals: Totals, rows: PlanRows, diff: SourceDiff, changed:
 def may_continue_tenants(totals: Totals, rows: PlanRows, diff: SourceDiff, snapshot: Snapshot) -> bool:
     """Return whether the changed documents count as they are, and leave all others to their owners, with the same clusters."""
     tenancy = snapshot.tenancy
-    if tenancy is None or totals.observations or snapshot.observations or totals.retiring:
+    if tenancy is None or totals.engines.observations or snapshot.observations or totals.retiring:
         return False
     if diff.tenants is not None and not _may_change_rules(totals, rows, diff, diff.tenants, snapshot):
         return False

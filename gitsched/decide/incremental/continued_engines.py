@@ -47,8 +47,8 @@ def continue_engines(
 ) -> ContinuedEngines | None:
     """Return the engines for a new snapshot; None if only a complete plan can tell what they decide."""
     before = rows.engines
-    concerns_all = totals.has_new_records or snapshot.observations != totals.observations
-    concerns_all = concerns_all or snapshot.part_kinds != totals.part_kinds
+    concerns_all = totals.engines.has_new_records or snapshot.observations != totals.engines.observations
+    concerns_all = concerns_all or snapshot.part_kinds != totals.source.part_kinds
     is_new = bool(diff.api_documents or diff.came_or_went or diff.tenants) or concerns_all or changes_followers(diff.templates)
     facts = collect_cluster_facts(before) if diff.api_documents else {}
     if is_new and not _are_same_active(before, rows, diff, snapshot, old_kinds):
@@ -71,14 +71,14 @@ def continue_engines(
     if any(engine.time is not None or (engine.wakeup is not None and engine.wakeup <= snapshot.now) for engine in engines):
         return None
     own = read_own_workloads(engines, snapshot)
-    if own is None or (own and totals.varied):
+    if own is None or (own and totals.source.with_variants):
         return None  # what is built for clusters may be a part of them
     findings = tuple(finding for engine in engines for finding in engine.findings)
     records = list_engine_records(engines)
-    if not is_new and (findings, records) != (totals.engine_findings, totals.records):
+    if not is_new and (findings, records) != (totals.engines.findings, totals.engines.records):
         return None
-    recorded = totals.recorded
-    if own or totals.own or records != totals.records:
+    recorded = totals.engines.recorded
+    if own or totals.engines.own or records != totals.engines.records:
         recorded = describe_recorded(records, (one.outcome for one in own.values()))
     clusters: dict[str, ClusterInfo | None] = {}
     if diff.api_documents:

@@ -52,7 +52,7 @@ def list_waiting(given: RolloutInput, totals: Totals, diff: SourceDiff, snapshot
     None if one of them is no template."""
     waiting = sorted({key for record in given.records for key in record.workloads})
     known = [key for key in waiting if key not in diff.templates or diff.templates[key][1] is not None]
-    return known if all(key in snapshot.templates and key not in totals.own for key in known) else None
+    return known if all(key in snapshot.templates and key not in totals.engines.own for key in known) else None
 
 
 def continue_rollouts(
@@ -63,7 +63,7 @@ def continue_rollouts(
     recorded = {key for record in given.records for key in record.workloads}
     if any(copy.start is None and copy.workload in recorded for copy in totals.retained):
         return None  # what a copy waits for may wait for a wave
-    if totals.owners or any(key[:2] == ROLLOUT_KIND for key in totals.unused):
+    if totals.owners or any(key[:2] == ROLLOUT_KIND for key in totals.source.unused):
         return None
     specs = [parse_rollout(document) for document in snapshot.documents.get(ROLLOUT_KIND, ())]
     if not (_keep_selectors(changes) and _are_decided_again(_list_reselected(changes, specs), changes)):
@@ -130,7 +130,7 @@ def _are_decided_again(policies: frozenset[str], changes: IncrementalChanges) ->
         return True
     decided = changes.outcomes.keys() | changes.removed.keys()
     placements = ((key, entry.placement) for key, entry in changes.rows.template_index.items() if entry.placement is not None)
-    return not changes.totals.own and all(
+    return not changes.totals.engines.own and all(
         key in decided or policies.isdisjoint(placement.policy.split(", ")) for key, placement in placements
     )
 

@@ -48,7 +48,7 @@ class IncrementalChanges(NamedTuple):
     @property
     def own(self) -> frozenset[Key]:
         """The workloads that policy APIs decide themselves now."""
-        return frozenset(self.continued.own) if self.continued.engines else self.totals.own
+        return frozenset(self.continued.own) if self.continued.engines else self.totals.engines.own
 
     @property
     def templates(self) -> Mapping[Key, DocumentPair]:

@@ -102,7 +102,7 @@ def make_incremental_plan(
     part_findings = find_changed_parts(changes) if diff.parts != NO_PARTS else ()
     if part_findings is None:
         return None
-    if not is_idle and (changes.own or totals.own):
+    if not is_idle and (changes.own or totals.engines.own):
         from gitsched.decide.incremental.own_objects import have_taken_paths  # few sources have such workloads
 
         if have_taken_paths(changes):
@@ -156,14 +156,14 @@ def make_incremental_plan(
     )
     if continued is not None:
         new = new._replace(other_findings=continued.update_findings(new.other_findings))
-    wakeups = totals.engine_wakeups or ()
+    wakeups = totals.engines.wakeups or ()
     if not is_idle:
         own = (outcome for key, outcome in changes.outcomes.items() if key in changes.own)
-        has_news = any(finding.is_change for finding in new.engine_findings) or not all(
+        has_news = any(finding.is_change for finding in new.engines.findings) or not all(
             is_unchanged(one, snapshot.previous) for one in own
         )
         wakeups = tuple(engine.wakeup for engine in changes.continued.engines if engine.wakeup is not None)
-        new = new._replace(engine_wakeups=None if has_news else wakeups)
+        new = new._replace(engines=new.engines._replace(wakeups=None if has_news else wakeups))
     if totals.adopted:
         from gitsched.decide.incremental.changed_adoption import update_adopted_holds  # only after a partial adoption
 
@@ -242,20 +242,20 @@ def _is_idle(totals: Totals, diff: SourceDiff, snapshot: Snapshot) -> bool:
     """
     if diff.documents or diff.api_documents or diff.findings or diff.tenants or snapshot.observations or totals.withheld.moves:
         return False
-    if snapshot.at != totals.source_time or totals.engine_wakeups is None or diff.parts != NO_PARTS:
+    if snapshot.at != totals.source_time or totals.engines.wakeups is None or diff.parts != NO_PARTS:
         return False
     if totals.retained and not totals.has_settled_copies:
         return False
-    if any(wakeup <= snapshot.now for key, wakeup in totals.wakeups.items() if key in totals.own):
+    if any(wakeup <= snapshot.now for key, wakeup in totals.wakeups.items() if key in totals.engines.own):
         return False
     ends = (copy.until for copy in totals.retained if copy.until is not None)
-    return all(time > snapshot.now for time in (*totals.engine_wakeups, *ends))
+    return all(time > snapshot.now for time in (*totals.engines.wakeups, *ends))
 
 
 def _make_idle_changes(state: PlanState, diff: SourceDiff, snapshot: Snapshot) -> IncrementalChanges:
     """Return that nothing changes. No engine is read."""
     totals = state.totals
-    continued = ContinuedEngines((), frozenset(), totals.engine_findings, totals.records, totals.recorded)
+    continued = ContinuedEngines((), frozenset(), totals.engines.findings, totals.engines.records, totals.engines.recorded)
     return IncrementalChanges(totals, state.rows, diff, snapshot, continued, {}, {}, {}, {}, totals.unstable)
 
 
@@ -288,7 +288,7 @@ def _prepare(
 
     def decide(others: frozenset[Key]) -> IncrementalChanges | None:
         changes = decide_affected(state.totals, state.rows, diff, snapshot, continued, limit, (*again, *sorted(others)))
-        if changes is None or (changes.totals.kind_scopes and _changes_foreign_notes(changes)):
+        if changes is None or (changes.totals.source.kind_scopes and _changes_foreign_notes(changes)):
             return None
         if snapshot.tenancy is None:
             return changes
@@ -319,7 +319,7 @@ def _is_about(finding: Finding, paths: Container[str]) -> bool:
 
 def _changes_foreign_notes(changes: IncrementalChanges) -> bool:
     """Return whether the notes about documents of other tools may be others now."""
-    kinds = list_foreign_kinds(changes.totals.kind_scopes)
+    kinds = list_foreign_kinds(changes.totals.source.kind_scopes)
     return bool(kinds) and changes_notes(list_unclaimed(changes), changes.templates, kinds)
 
 
@@ -339,7 +339,7 @@ def _retain_copies(changes: IncrementalChanges, moves: ChangedMoves, find_blob: 
     leaving, moving = list_leaving(changes.outcomes.values()), any(move.before for move in moves.moves)
     if not (totals.retained or leaving or (moving and totals.config.output.overlap.duration)):
         return NOTHING_RETAINED
-    own = changes.own | totals.own
+    own = changes.own | totals.engines.own
     if not own.isdisjoint((*(move.key for move in moves.moves), *(copy.workload for copy in totals.retained))):
         return None  # copies of objects that no template is
     return retain_changed_copies(changes, moves, leaving, find_blob)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def have_taken_paths(changes: IncrementalChanges) -> bool:
     """Return whether an object of a workload may have the path of another object now, or had it."""
-    outcomes, removed, own, workloads = changes.outcomes, changes.removed, changes.totals.own, changes.continued.own
+    outcomes, removed, own, workloads = changes.outcomes, changes.removed, changes.totals.engines.own, changes.continued.own
     changed = {key for key, outcome in outcomes.items() if outcome.manifests is not None}
     paths = Counter(path for one in workloads.values() for path in {relative_path(key) for key, _ in one.outcome.manifests or ()})
     if STUB_MANIFEST_PATH in paths or any(count > 1 for count in paths.values()):

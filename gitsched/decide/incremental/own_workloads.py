@@ -36,9 +36,9 @@ def find_changed(
     own: Mapping[Key, OwnWorkload], totals: Totals, rows: PlanRows, diff: SourceDiff, snapshot: Snapshot
 ) -> frozenset[Key]:
     """Return those that came, went, or have another document, outcome or record than in the last plan."""
-    changed = {key for key in totals.own if key not in own}
+    changed = {key for key in totals.engines.own if key not in own}
     for key, (_, outcome) in own.items():
-        is_known = key in totals.own and key not in diff.api_documents and key not in diff.templates
+        is_known = key in totals.engines.own and key not in diff.api_documents and key not in diff.templates
         if not is_known or _differs(outcome, rows, key) or not is_unchanged(outcome, snapshot.previous):
             changed.add(key)
     return frozenset(changed)

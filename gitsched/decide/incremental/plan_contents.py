@@ -61,15 +61,15 @@ def can_continue(decisions: DecisionSet, rendered: RenderedTree, totals: Totals,
         catalog.duplicate_api_documents
         or decisions.depend_on_others
         or not decisions.quarantined <= decisions.withheld
-        or not _are_ignored(totals.unused, decisions.engines)
+        or not _are_ignored(totals.source.unused, decisions.engines)
         or rendered.findings
         or rendered.has_shared_objects
         or _has_change_findings(totals)
         or any(finding.code == TWO_CLAIMS for finding in decisions.findings)
-        or _share_record_paths(rendered, totals.records)
+        or _share_record_paths(rendered, totals.engines.records)
         or (decisions.tenancy is not None and not _keeps_tenants(decisions, totals))
         or (decisions.withheld and not _can_stay_withheld(decisions))
-    ) and _keeps_record_kinds(decisions.outcomes, totals.records, previous)
+    ) and _keeps_record_kinds(decisions.outcomes, totals.engines.records, previous)
 
 
 def _keeps_tenants(decisions: DecisionSet, totals: Totals) -> bool:
@@ -87,8 +87,8 @@ def _can_stay_withheld(decisions: DecisionSet) -> bool:
 def has_new_records(totals: Totals, previous: PreviousOutput) -> bool:
     """Return whether a plan changes records that belong to no workload, so that the engines have not read what they write, or whether they
     say what it changes."""
-    changes = any(finding.is_change for finding in totals.engine_findings)
-    return changes or any(previous.records.get(key) != body for key, body in totals.records)
+    changes = any(finding.is_change for finding in totals.engines.findings)
+    return changes or any(previous.records.get(key) != body for key, body in totals.engines.records)
 
 
 def _are_ignored(unused: Iterable[Key], engines: Iterable[PolicyEngine]) -> bool:

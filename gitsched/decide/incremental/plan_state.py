@@ -97,79 +97,97 @@ class ClusterRow(NamedTuple):
     manifest_paths: frozenset[str]
 
 
+class SourceTotals(NamedTuple):
+    """What the source has besides single workloads.
+
+    `kind_scopes` says for kinds that are not built in whether they are namespaced, and `guessed_kinds` are those of which nothing says so.
+    `repeated` are objects with several documents, and `unused` those with different or broken ones, which are not placed. `with_variants`
+    are workloads with variants. `part_kinds` are the kinds of objects that kustomizations change, and that are not placed. `hidden_codes`
+    are those of findings of engines that reports leave out. `input_counts` are the numbers of documents of policy APIs and of templates.
+    """
+
+    kind_scopes: Mapping[tuple[str, str], bool] = {}
+    guessed_kinds: frozenset[tuple[str, str]] = frozenset()
+    repeated: frozenset[Key] = frozenset()
+    unused: frozenset[Key] = frozenset()
+    with_variants: frozenset[Key] = frozenset()
+    part_kinds: frozenset[tuple[str, str]] = frozenset()
+    hidden_codes: frozenset[str] = frozenset()
+    input_counts: tuple[int, int] = (0, 0)
+
+
+class EngineTotals(NamedTuple):
+    """What the policy engines say of no single workload.
+
+    `records` belong to no workload, `recorded` are decisions that only records show. `wakeups` are the times at which the engines have to
+    check the same documents and output again; None if they have to do so in the next run. `has_new_records` says that the plan changed
+    records that belong to no workload, so that the engines have not read them yet, or that the engines say what it changes. `own` are the
+    workloads that policy APIs decide themselves: each run that is not idle decides them all. `observations` are the values that metrics
+    providers returned.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    records: EngineRecords = ()
+    recorded: tuple[RecordedDecision, ...] = ()
+    wakeups: tuple[datetime, ...] | None = None
+    has_new_records: bool = False
+    own: frozenset[Key] = frozenset()
+    observations: Mapping[ObservationKey, Observation] = {}
+
+
+class Overview(NamedTuple):
+    """What README.md shows: numbers of workloads by state, of objects that no policy selects and of clusters, and the first of them."""
+
+    state_counts: Mapping[str, int] = {}
+    unclaimed: int = 0
+    first_outcomes: Mapping[Key, Outcome] = {}
+    first_clusters: Mapping[str, ClusterInfo] = {}
+    cluster_count: int = 0
+
+
 class Totals(NamedTuple):
     """The state of a plan without its rows.
 
-    `unclaimed` is the number of objects that no policy selects. `wakeups` are the times at which a decision about a workload may change
-    without a commit. `unstable` are workloads that may be decided differently next time. `first_outcomes` and `first_clusters` are those
-    that README.md shows. `records` belong to no workload, `recorded` are decisions that only records
-    show. `kind_scopes` says for kinds that are not built in whether they are namespaced, and `guessed_kinds` are those of
-    which nothing says so. `repeated` are objects with several
-    documents, and `unused` those with different or broken ones, which are not placed. `varied` are workloads with variants.
-    `relation_findings` are those about what delivered manifests refer to and where companions go. `retained` are
-    copies that the output has only for an overlap, `undelivered` is as in `PreviousOutput`. `hidden_codes` are those of findings of
-    engines that reports leave out. `held` are the stateful workloads that keep their clusters.
-    `input_counts` are the numbers of documents of policy APIs and of templates. `capacity` is what workloads use of clusters.
-    `engine_wakeups` are the times at which the engines have to check the same documents and output again; None
-    if they have to do so in the next run. `has_new_records` says that the plan changed records that belong to no workload, so that the
-    engines have not read them yet, or that the engines say what it changes.
-    `own` are the workloads that policy APIs decide themselves: each run that is not idle decides them all.
-    `observations` are the values that metrics providers returned.
-    `part_kinds` are the kinds of objects that kustomizations change, and that are not placed.
-    `has_settled_copies` says that the next plan retains the same copies as long as nothing moves and no end of theirs passes.
-    `adopted` says why objects that gitsched took over keep their placement, by key as text.
-    `owners` are the platform and the tenants that define anything; () without Tenants. `trusted_tenants` are those of the trusted side, if
-    other rules count once the planned commit is that side, else None.
-    `withheld` are the changes that the guard withholds, and `withheld_wakeups` the times at which they may be others without a commit.
-    `rollouts` says by name what each Rollout selects that lets clusters wait.
+    `wakeups` are the times at which a decision about a workload may change without a commit. `unstable` are workloads that may be decided
+    differently next time. `relation_findings` are those about what delivered manifests refer to and where companions go. `retained` are
+    copies that the output has only for an overlap, `undelivered` is as in `PreviousOutput`. `held` are the stateful workloads that keep
+    their clusters. `capacity` is what workloads use of clusters. `has_settled_copies` says that the next plan retains the same copies as
+    long as nothing moves and no end of theirs passes. `adopted` says why objects that gitsched took over keep their placement, by key as
+    text. `owners` are the platform and the tenants that define anything; () without Tenants. `trusted_tenants` are those of the trusted
+    side, if other rules count once the planned commit is that side, else None. `withheld` are the changes that the guard withholds, and
+    `withheld_wakeups` the times at which they may be others without a commit. `rollouts` says by name what each Rollout selects that lets
+    clusters wait.
     """
 
     config: Config
     source_time: datetime
     now: datetime
-    state_counts: Mapping[str, int] = {}
-    unclaimed: int = 0
+    source: SourceTotals = SourceTotals()
+    engines: EngineTotals = EngineTotals()
+    overview: Overview = Overview()
     findings_by_file: Mapping[str, tuple[Finding, ...]] = {}
     findings_by_workload: Mapping[Key, tuple[Finding, ...]] = {}
-    engine_findings: tuple[Finding, ...] = ()
     other_findings: tuple[Finding, ...] = ()
+    relation_findings: tuple[LocatedFinding, ...] = ()
     wakeups: Mapping[Key, datetime] = {}
     unstable: frozenset[Key] = frozenset()
-    first_outcomes: Mapping[Key, Outcome] = {}
-    first_clusters: Mapping[str, ClusterInfo] = {}
-    cluster_count: int = 0
+    capacity: CapacityUse = NO_CAPACITY_USE
+    held: Mapping[Key, HeldPlacement] = {}
     retiring: Mapping[str, datetime] = {}
     namespace_manifests: Mapping[str, tuple[str, PlannedFile]] = {}
-    records: EngineRecords = ()
-    recorded: tuple[RecordedDecision, ...] = ()
-    kind_scopes: Mapping[tuple[str, str], bool] = {}
-    guessed_kinds: frozenset[tuple[str, str]] = frozenset()
-    repeated: frozenset[Key] = frozenset()
-    unused: frozenset[Key] = frozenset()
-    varied: frozenset[Key] = frozenset()
-    relation_findings: tuple[LocatedFinding, ...] = ()
     retained: tuple[RetainedCopy, ...] = ()
-    undelivered: frozenset[Key] = frozenset()
-    hidden_codes: frozenset[str] = frozenset()
-    held: Mapping[Key, HeldPlacement] = {}
-    engine_wakeups: tuple[datetime, ...] | None = None
-    input_counts: tuple[int, int] = (0, 0)
-    capacity: CapacityUse = NO_CAPACITY_USE
-    has_new_records: bool = False
     has_settled_copies: bool = False
-    own: frozenset[Key] = frozenset()
-    part_kinds: frozenset[tuple[str, str]] = frozenset()
-    observations: Mapping[ObservationKey, Observation] = {}
+    undelivered: frozenset[Key] = frozenset()
     adopted: Mapping[str, str] = {}
     owners: tuple[str, ...] = ()
+    trusted_tenants: tuple[Tenant, ...] | None = None
     withheld: WithheldChanges = NOTHING_WITHHELD
     withheld_wakeups: Mapping[Key, datetime] = {}
     rollouts: Mapping[str, RolloutTargets] = {}
-    trusted_tenants: tuple[Tenant, ...] | None = None
 
     @property
     def workload_count(self) -> int:
-        return sum(self.state_counts.values())
+        return sum(self.overview.state_counts.values())
 
 
 class PlanRows(Protocol):

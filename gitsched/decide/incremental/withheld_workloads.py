@@ -180,7 +180,7 @@ def _withhold(
     from gitsched.decide.guard.withheld_changes import keep_placement, restore_placement
 
     totals, snapshot = changes.totals, changes.snapshot
-    if totals.adopted or totals.varied or snapshot.part_kinds or not changes.own.isdisjoint(keys):
+    if totals.adopted or totals.source.with_variants or snapshot.part_kinds or not changes.own.isdisjoint(keys):
         return None
     outcomes, documents = dict(changes.outcomes), dict(changes.documents)
     removed, placements = dict(changes.removed), dict(moves.removed)

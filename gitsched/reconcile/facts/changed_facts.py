@@ -137,7 +137,7 @@ def _identify(documents: Iterable[RawDocument], totals: Totals) -> dict[Key, Doc
     """Return documents by identity; None if an identity is unknown or used twice."""
     found: dict[Key, Document] = {}
     for one in documents:
-        key = resolve_key(one, totals.kind_scopes)
+        key = resolve_key(one, totals.source.kind_scopes)
         if key is None or key in found:
             return None
         found[key] = Document(key, one.api_version, one.body, one.origin)

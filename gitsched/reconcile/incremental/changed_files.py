@@ -62,7 +62,7 @@ def find_limit(workload_count: int) -> int:
 def list_due(totals: Totals, now: datetime) -> frozenset[Key]:
     """Return the workloads that are decided again whether anything changed or not."""
     wakeups = (*totals.wakeups.items(), *totals.withheld_wakeups.items())
-    return frozenset(key for key, wakeup in wakeups if wakeup <= now and key not in totals.own) | totals.unstable
+    return frozenset(key for key, wakeup in wakeups if wakeup <= now and key not in totals.engines.own) | totals.unstable
 
 
 def read_source_diff(
@@ -200,7 +200,7 @@ def _hides_policies(changed: Mapping[Key, DocumentPair], cache: PlanCache) -> bo
 def _pair_files(files: list[_FileChange], cache: PlanCache) -> tuple[dict[Key, DocumentPair], dict[Key, DocumentPair]] | None:
     """Return the changed templates and documents of policy APIs; None if only a complete plan can tell what a change means."""
     rules, totals = cache.header.reading_rules, cache.header.totals
-    scopes = totals.kind_scopes
+    scopes = totals.source.kind_scopes
     before, after = FileDocuments(), FileDocuments()
     for file in files:
         pair = None if file.before is None or file.after is None else (file.before, file.after)
@@ -211,11 +211,11 @@ def _pair_files(files: list[_FileChange], cache: PlanCache) -> tuple[dict[Key, D
             declared = None if rules is None or same else _list_declared(rules, totals)
             if read is not None and not identify_documents(read.documents, scopes, found, declared):
                 return None
-    several = totals.repeated | totals.unused
+    several = totals.source.repeated | totals.source.unused
     if any(not several.isdisjoint(found) for side in (before, after) for found in (side.templates, side.api)):
         return None
     templates, api_documents = pair_documents(before.templates, after.templates), pair_documents(before.api, after.api)
-    if may_select(api_documents.values(), totals.unused):
+    if may_select(api_documents.values(), totals.source.unused):
         return None
     if api_documents and rules is None:
         return None  # other policies may need other builds
@@ -233,12 +233,12 @@ def _pair_files(files: list[_FileChange], cache: PlanCache) -> tuple[dict[Key, D
 
 def _list_declared(rules: ReadingRules, totals: Totals) -> frozenset[tuple[str, str]]:
     """Return the custom kinds of the source whose scope does not depend on how objects are written."""
-    if not totals.kind_scopes:
+    if not totals.source.kind_scopes:
         return frozenset()
     from gitsched.kinds.table import is_namespaced  # many sources have no custom kinds
 
     declared = rules.declared | {(parse_api_group(kind.api_version), kind.kind) for kind in totals.config.kinds}
-    return frozenset(kind for kind in totals.kind_scopes if kind in declared or is_namespaced(*kind) is not None)
+    return frozenset(kind for kind in totals.source.kind_scopes if kind in declared or is_namespaced(*kind) is not None)
 
 
 def _is_plain(file: SourceFile) -> bool:
@@ -284,7 +284,7 @@ class TemplateFinder:
             self._reader.load(one for one in self._repository.entries(self._tree) if one.path in paths)
         self._reader.prefetch([TreeEntry(path, *entry)])
         file, found = read_source_file(path, entry[0], self._reader), FileDocuments()
-        usable = file.independent and identify_documents(file.documents, self._cache.header.totals.kind_scopes, found)
+        usable = file.independent and identify_documents(file.documents, self._cache.header.totals.source.kind_scopes, found)
         return found.templates if usable else {}
 
 

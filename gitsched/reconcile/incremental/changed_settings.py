@@ -39,7 +39,7 @@ def read_changed_settings(before: SourceFile, after: SourceFile, totals: Totals)
 def _find_document(file: SourceFile, totals: Totals) -> Document | None:
     """Return the only document of a file if it is a valid Config about which there is no finding."""
     found = FileDocuments()
-    if file.findings or not file.independent or not identify_documents(file.documents, totals.kind_scopes, found):
+    if file.findings or not file.independent or not identify_documents(file.documents, totals.source.kind_scopes, found):
         return None
     documents = [*found.templates.values(), *found.api.values()]
     return documents[0] if [one.key[:2] for one in documents] == [(GROUP, KIND)] else None
@@ -55,11 +55,12 @@ def _keeps_output(old: Config, new: Config, totals: Totals) -> bool:
 
 def _keeps_scopes(old: Config, new: Config, totals: Totals) -> bool:
     """Return whether all objects keep their scope: changed kinds have none, or get the scope that they have without a setting."""
-    if totals.owners or totals.varied:
+    if totals.owners or totals.source.with_variants:
         return False
     sides = [{(parse_api_group(kind.api_version), kind.kind): kind.namespaced for kind in config.kinds} for config in (old, new)]
     changed = {kind for kind in {**sides[0], **sides[1]} if sides[0].get(kind) != sides[1].get(kind)}
     return all(
-        kind not in totals.kind_scopes or (totals.kind_scopes[kind] == sides[1].get(kind) and kind not in totals.guessed_kinds)
+        kind not in totals.source.kind_scopes
+        or (totals.source.kind_scopes[kind] == sides[1].get(kind) and kind not in totals.source.guessed_kinds)
         for kind in changed
     )

@@ -133,13 +133,13 @@ class SourceComparer:
     def _compare_trees(self, before: TreeCache, after: TreeCache) -> tuple[Documents, Documents]:
         from gitsched.reconcile.incremental.tree_diff import keep_order, list_differing  # few commits change what is built
 
-        if not keep_order(before, after, self._cache.header.totals.kind_scopes):
+        if not keep_order(before, after, self._cache.header.totals.source.kind_scopes):
             raise NeedsCompletePlan("the order of documents differs, or which of them are parts of kustomizations")
         first, second = list_differing(before, after)
         return self._identify(first), self._identify(second)
 
     def _identify(self, documents: Iterable[RawDocument]) -> Documents:
-        found, scopes = FileDocuments(), self._cache.header.totals.kind_scopes
+        found, scopes = FileDocuments(), self._cache.header.totals.source.kind_scopes
         documents = tuple(documents)
         if not identify_documents(documents, scopes, found):
             raise NeedsCompletePlan("documents concern others")
@@ -176,7 +176,7 @@ class SourceComparer:
         if self._trees:
             from gitsched.reconcile.incremental.tree_diff import make_finder  # few commits change what is built
 
-            return make_finder(self._read_tree(tree), self._cache.header.totals.kind_scopes)
+            return make_finder(self._read_tree(tree), self._cache.header.totals.source.kind_scopes)
         read_all = partial(read_templates, self._context, self._fetched)
         return TemplateFinder(self._repository, tree, self._cache, self._reader, read_all).find
 

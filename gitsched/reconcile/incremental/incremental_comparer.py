@@ -190,7 +190,7 @@ def _compare_inputs(
         engines = update.incremental.changes.engines or cache.engines
         if update.incremental.decided.snapshot.tenancy is not None:
             engines = continue_planned_engines(update)  # stored ones do not know whose documents are whose
-        counts = totals.input_counts
+        counts = totals.source.input_counts
         return DecidedCommit(plan.outcomes, decisions.templates, engines, *counts, decisions.decide_some)
 
     return ComparedInputs(changes, (policy_names, _name_policies(context, later)), read_decided)
@@ -308,7 +308,7 @@ class _CounterfactualDecisions:
             load_holds=holds,
             has_adopted=bool(totals.adopted),
             tenancy=find_owners(self._tenancy, self._cache, stored, changes),
-            part_kinds=totals.part_kinds,
+            part_kinds=totals.source.part_kinds,
         )
         engines, dirty = self._continue_engines(snapshot, documents, api_changes)
         for tracker in list_dependency_trackers(engines):
@@ -326,7 +326,7 @@ class _CounterfactualDecisions:
     ) -> tuple[tuple[PolicyEngine, ...], frozenset[Key]]:
         """Return engines for a snapshot, and the workloads about which they have to be told that they changed."""
         reads_templates = any(isinstance(engine, ReferenceReading) for engine in self._cache.engines)
-        differs = reads_templates or api_changes or self._tenants or self._cache.header.totals.has_new_records
+        differs = reads_templates or api_changes or self._tenants or self._cache.header.totals.engines.has_new_records
         if differs or documents.keys() != self._before.keys():
             cache, templates = self._open_state(), select_templates(documents)
             changes = pair_documents(select_templates(self._before), templates)

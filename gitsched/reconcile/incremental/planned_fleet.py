@@ -110,7 +110,7 @@ def _plan_from_state(context: RunContext, fetched: Fetched) -> PlannedFleet:
     placed = {key: entry.placement is not None for key, entry in cache.template_index.items()}
     placed |= {key: entry is not None and entry.placement is not None for key, entry in changes.templates.items()}
     gone = {key for key, entry in changes.templates.items() if entry is None}
-    claimed = {key for key, _ in plan.totals.records} | plan.totals.own
+    claimed = {key for key, _ in plan.totals.engines.records} | plan.totals.engines.own
     claimed |= {key for engine in engines if isinstance(engine, ReferenceReading) for key in engine.referenced_keys()}
     unclaimed = tuple(sorted((key for key in placed if not placed[key] and key not in gone | claimed), key=workload_sort_key))
     if len(unclaimed) != plan.unclaimed or len(clusters) != plan.cluster_count:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def list_planned_records(recorded: OutputRecords, update: StateUpdate, outcomes: Mapping[Key, Outcome]) -> ChangedRecords:
     """Return the records of an incremental plan as the next run would read them: the recorded ones, with those that it changes."""
     cache, incremental = update.cache, update.incremental
-    before, after = dict(cache.header.totals.records), dict(incremental.totals.records)
+    before, after = dict(cache.header.totals.engines.records), dict(incremental.totals.engines.records)
     changed: dict[Key, Body | None] = {key: after.get(key) for key in before.keys() | after.keys()}
     for key, row in incremental.changes.workloads.items():
         records = dict(outcomes[key].records) if row is not None else {}

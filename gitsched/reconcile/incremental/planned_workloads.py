@@ -75,7 +75,7 @@ class PlannedWorkloads:
         own = read_own_workloads(self.engines, self._snapshot)
         if own is None or not all(self._is_decided_by(key, one.outcome.api) for key, one in own.items()):
             raise NeedsCompletePlan("several APIs may decide the same workload")
-        if own and self._totals.varied:
+        if own and self._totals.source.with_variants:
             raise NeedsCompletePlan("a Bundle may be a part of a workload that an API decides itself")
         self._own = own
         listing = [(engine, frozenset(engine.list_inputs())) for engine in self.engines if isinstance(engine, InputListing)]
@@ -114,7 +114,7 @@ class PlannedWorkloads:
         """Return all documents of policy APIs, with some templates, and those that engines read whatever they decide."""
         listed = tuple(sorted(self._inputs.union(key for key in keys if key not in self._own), key=workload_sort_key))
         documents, templates = dict(self._snapshot.documents), NamedTemplates(self._snapshot.templates, listed=listed)
-        return Catalog(documents, templates, {}, {}, {}, {}, self._totals.kind_scopes, (), listed)
+        return Catalog(documents, templates, {}, {}, {}, {}, self._totals.source.kind_scopes, (), listed)
 
     @property
     def has_inner_placements(self) -> bool:
@@ -196,7 +196,14 @@ class PlannedWorkloads:
         """Return which workloads run as the last plan decided, and which may not."""
         current, changes = self._current_outcomes, self._changes
         totals = self._totals
-        changed = {*totals.wakeups, *totals.unstable, *totals.varied, *changes.workloads, *changes.templates, *current}
+        changed = {
+            *totals.wakeups,
+            *totals.unstable,
+            *totals.source.with_variants,
+            *changes.workloads,
+            *changes.templates,
+            *current,
+        }
         placed = ((key, entry, entry.placement) for key, entry in self.index.items() if entry.placement is not None)
         settled = {key: entry for key, entry, placement in placed if placement.is_settled and key not in changed}
         others = (
@@ -274,7 +281,7 @@ class PlannedWorkloads:
             (),
             frozenset(),
             frozenset(self._own),
-            engine_records=self._totals.records,
+            engine_records=self._totals.engines.records,
             variants=self._snapshot.variants,
             tenancy=self._snapshot.tenancy,
         )
@@ -288,7 +295,7 @@ class PlannedWorkloads:
         """Return the files of one workload, as in the tree of a complete plan. Its records have no content."""
         if any(held.workload == key for record in self.plan.rollout_records for held in record.held):
             raise NeedsCompletePlan("a cluster keeps the files of the previous output")
-        if key in self._totals.varied:
+        if key in self._totals.source.with_variants:
             raise NeedsCompletePlan("clusters get other files of a workload with variants")
         cache, find_blob = RenderCache(written=False), partial(find_output_blob, self._fetched)
         files = render_workload(decisions.outcomes[key], decisions.templates[key], False, find_blob, cache)

@@ -68,7 +68,7 @@ def plan_incrementally(
         return None
     if not _has_known_guard(context, fetched, header.totals, withholds=withholds):
         return None
-    if record is not None and header.totals.varied:
+    if record is not None and header.totals.source.with_variants:
         repository = context.source.repository
         if not (repository.is_shallow or repository.has_ancestor(fetched.source.oid, record.source)):
             return None  # the history was rewritten, so that commits of bundles may be gone
@@ -162,7 +162,7 @@ def _plan_from_cache(
         trees = read_tree_diff(context, fetched, cache, due, limit)
         if trees is not None:
             diff, find = trees.changes, trees.find
-            totals, settled = totals._replace(hidden_codes=trees.hidden_codes), trees.settled
+            totals, settled = totals._replace(source=totals.source._replace(hidden_codes=trees.hidden_codes)), trees.settled
     if diff is None or (diff.api_documents and _are_observed(diff)):
         return None  # whom documents name to be queried is reported
     facts = cache.header.facts
@@ -189,7 +189,7 @@ def _plan_from_cache(
     observed = observe_metrics_again(context, fetched, documents, totals.config, now)
     if observed is None:
         return None
-    part_kinds = totals.part_kinds if trees is None else trees.part_kinds
+    part_kinds = totals.source.part_kinds if trees is None else trees.part_kinds
     tenancy = None
     if totals.owners and fetched.record is not None:
         from gitsched.reconcile.incremental.changed_rules import read_changed_rules  # few sources have tenants
@@ -205,10 +205,10 @@ def _plan_from_cache(
         diff = diff._replace(tenants=rules[1])
         tenancy = make_tenancy(rules[0], cache.template_index, documents, {**diff.templates, **diff.api_documents})
     variants: TemplateVariants = {}
-    if totals.varied:
+    if totals.source.with_variants:
         from gitsched.decide.variants.lazy_variants import LazyVariants  # few sources have Bundles
 
-        variants = LazyVariants(totals.varied, partial(read_variants, context, fetched, records))
+        variants = LazyVariants(totals.source.with_variants, partial(read_variants, context, fetched, records))
     snapshot = Snapshot(
         documents,
         templates,

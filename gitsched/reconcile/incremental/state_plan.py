@@ -54,7 +54,7 @@ def plan_from_state(context: RunContext, fetched: Fetched) -> StatePlan:
     totals = cache.header.totals
     if totals.config != fetched.trusted.config:
         raise NeedsCompletePlan("what settings change is not in the state")
-    if totals.observations:
+    if totals.engines.observations:
         raise NeedsCompletePlan("a report has to query metrics, or to use recorded ones")
     if needs_setting_report(context, fetched, totals.config):
         from gitsched.reconcile.review.setting_findings import report_settings  # few commits change settings

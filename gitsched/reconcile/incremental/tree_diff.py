@@ -147,7 +147,7 @@ def _compare(
     before: TreeCache, after: TreeCache, changed: Iterable[str], cache: PlanCache, due: Iterable[Key], limit: int
 ) -> TreeDiff | None:
     totals = cache.header.totals
-    scopes = totals.kind_scopes
+    scopes = totals.source.kind_scopes
     sides, new = list_differing(before, after), _index(after.source_tree.documents)
     if max(map(len, sides)) > limit or not _keep_scopes(sides[0], sides[1], new, totals.config.kinds):
         return None
@@ -155,12 +155,12 @@ def _compare(
     for side, into in zip(sides, found, strict=True):
         if any(raw.broken or may_contain_bundle(raw) for raw in side) or not identify_documents(side, scopes, into):
             return None
-    several = totals.repeated | totals.unused
+    several = totals.source.repeated | totals.source.unused
     if any(not several.isdisjoint(keys) for one in found for keys in (one.templates, one.api)):
         return None
     templates = pair_documents(found[0].templates, found[1].templates)
     api_documents = pair_documents(found[0].api, found[1].api)
-    if may_select(api_documents.values(), totals.unused) or concern_everything(api_documents):
+    if may_select(api_documents.values(), totals.source.unused) or concern_everything(api_documents):
         return None
 
     find = _make_finder(new, scopes)
@@ -172,9 +172,9 @@ def _compare(
         documents[key] = document
     find_old = make_finder(before, scopes)
     parts = _compare_parts(before, after, totals, (find_old, find), rules_changed=bool(api_documents))
-    if totals.varied and (parts.changed or any(None in pair for pair in templates.values())):
+    if totals.source.with_variants and (parts.changed or any(None in pair for pair in templates.values())):
         return None  # what is built for clusters may be a part of them
-    if totals.varied and api_documents and not _keep_destinations(before.source_tree, after.source_tree):
+    if totals.source.with_variants and api_documents and not _keep_destinations(before.source_tree, after.source_tree):
         return None  # what is built has the names of clusters
     gone = {key for key, (_, document) in templates.items() if document is None}
     replaced = (*after.source_tree.kustomized, *after.source_tree.replaced)
@@ -279,7 +279,7 @@ def _compare_parts(
 ) -> ChangedParts:
     """Return the objects that are not placed because kustomizations change them, as far as they differ or policies that did not select them
     may do so. With `rules_changed`, these may select any. `finders` return the templates of the trees, which are placed."""
-    scopes, own = totals.kind_scopes, before.source_tree.other_findings
+    scopes, own = totals.source.kind_scopes, before.source_tree.other_findings
     old, new = _index_parts(before, scopes), _index_parts(after, scopes)
     changed = {key for key in {**old, **new} if _describe(old.get(key)) != _describe(new.get(key))}
     changed = {key for key in changed if any(find(key) is None for find in finders)}

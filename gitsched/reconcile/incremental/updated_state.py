@@ -22,11 +22,12 @@ def update_state(fetched: Fetched, planned: Planned, state: StateUpdate, output_
         settled = found
     changed, observed = incremental.changes.api_documents, dict(planned.plan.observations)
     kinds = (*(kind for kind in cache.header.kinds if changed.get(kind, ((),))), *(kind for kind in changed if changed[kind]))
+    totals = incremental.totals
     header = cache.header._replace(
         source_tree=fetched.source.tree,
         output_tree=output_tree,
         kinds=tuple(dict.fromkeys(kinds)),
-        totals=incremental.totals._replace(retained=(), adopted={}, observations=observed),
+        totals=totals._replace(retained=(), adopted={}, engines=totals.engines._replace(observations=observed)),
         facts=planned.facts,
         reading_rules=reading_rules,
         settled=settled,

@@ -67,7 +67,7 @@ def write(context: RunContext, fetched: Fetched, planned: Planned) -> Written:
     changed = tree != fetched.output_tree or _has_record_changed(fetched, planned)
     records: tuple[RecordChange, ...] = ()
     if isinstance(planned.state, StateUpdate):
-        records = compare_recorded(planned.state.cache.header.totals.recorded, plan.recorded)
+        records = compare_recorded(planned.state.cache.header.totals.engines.recorded, plan.recorded)
     if changed and plan.details is not None and (fetched.output_tree or plan.recorded):
         previous = open_records(context, fetched) if fetched.output_tree else {}
         try:
@@ -189,7 +189,7 @@ def _find_plan_key(context: RunContext, fetched: Fetched, planned: Planned, writ
     What the commit delivers does not depend on it: after a bug, there is no trailer.
     """
     totals = planned.plan.totals
-    if totals.workload_count + totals.cluster_count < MIN_KEYED_ROWS:
+    if totals.workload_count + totals.overview.cluster_count < MIN_KEYED_ROWS:
         return "", {}
     from gitsched.reconcile.output.recorded_plan import PLAN_KEY, find_plan_key  # not for a small fleet
 
@@ -262,8 +262,7 @@ def make_complete_state(
     others = tuple(finding for finding in plan.totals.other_findings if finding.code not in PASSING_CODES)
     totals = plan.totals._replace(
         retained=(),
-        has_new_records=is_unread,
-        observations=dict(plan.observations),
+        engines=plan.totals.engines._replace(has_new_records=is_unread, observations=dict(plan.observations)),
         other_findings=others,
         unstable=plan.totals.unstable - decisions.withheld_settled,
         withheld=plan.withheld,

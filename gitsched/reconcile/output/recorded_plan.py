@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from gitsched.apis.gitsched.config import Config
 from gitsched.decide.guard.guard_settings import GuardRecord, read_guard_record
 from gitsched.decide.incremental.plan_contents import can_continue, has_new_records
-from gitsched.decide.incremental.plan_state import PlanTimes, Totals
+from gitsched.decide.incremental.plan_state import Overview, PlanTimes, Totals
 from gitsched.decide.incremental.repeated_decisions import find_unstable, find_unstable_changes
 from gitsched.decide.plan import compute_plan_times
 from gitsched.decide.plan_result import Plan
@@ -88,15 +88,19 @@ def find_plan_key(context: RunContext, fetched: Fetched, planned: Planned, writt
     plan, totals = planned.plan, planned.plan.totals
     unrecorded = (  # the output branch does not say enough of these to repeat the plan
         *(planned.kept_files, planned.message, planned.builds.kept, planned.setting_changes),
-        *(totals.config.source.kustomize.remotes, totals.held, totals.retained, totals.retiring, totals.varied),
-        *(totals.hidden_codes, totals.recorded, totals.own),
+        *(totals.config.source.kustomize.remotes, totals.held, totals.retained, totals.retiring, totals.source.with_variants),
+        *(totals.source.hidden_codes, totals.engines.recorded, totals.engines.own),
         *(plan.releases, plan.rollouts, plan.rollout_records, plan.adopted, plan.observations.time, plan.freeze),
         *(plan.withheld.moves, plan.withheld.waiting, plan.guard.has_changed(GuardRecord(totals.config.guard))),
         *(written.refused, written.findings),
         *(one for one in plan.findings if (one.is_change and one.code != TENANT_CHANGED) or one.code in VERSION_CODES),
     )
     is_plain = fetched.source.oid and _has_plain_options(context, fetched, planned.tenants) and not any(unrecorded)
-    if not is_plain or totals.cluster_count != _count_clusters(fetched, written.tree) or _loses_kind(fetched, planned, written):
+    if (
+        not is_plain
+        or totals.overview.cluster_count != _count_clusters(fetched, written.tree)
+        or _loses_kind(fetched, planned, written)
+    ):
         return ""
     if _has_broken_parts(planned) or not _is_settled(planned):
         return ""
@@ -122,7 +126,7 @@ def _is_settled(planned: Planned) -> bool:
     if plan.totals.trusted_tenants is not None:
         return False  # what Tenants allow in addition counts from then on
     if isinstance(state, StateUpdate):
-        return not state.incremental.totals.has_new_records and find_unstable_changes(state.incremental) == frozenset()
+        return not state.incremental.totals.engines.has_new_records and find_unstable_changes(state.incremental) == frozenset()
     if not isinstance(state, CompleteState) or plan.details is None:
         return False
     decisions, rendered, *_ = plan.details
@@ -199,7 +203,7 @@ def _loses_kind(fetched: Fetched, planned: Planned, written: Written) -> bool:
     changed = repository.changed_paths(fetched.output_tree, written.tree) if fetched.output_tree else []
     removed = (path for path in changed if path.startswith(status) and repository.find_entry(written.tree, path) is None)
     kinds = {path.removeprefix(fetched.prefix).rsplit("/", 2)[0] for path in removed}
-    others = {status_path(key).rsplit("/", 2)[0] for key, _ in planned.plan.totals.records} if kinds else set()
+    others = {status_path(key).rsplit("/", 2)[0] for key, _ in planned.plan.totals.engines.records} if kinds else set()
     return any(kind in others or repository.find_entry(written.tree, f"{fetched.prefix}{kind}") is None for kind in kinds)
 
 
@@ -210,10 +214,8 @@ def _make_totals(
         config=config,
         source_time=times.source_time,
         now=times.now,
-        state_counts=Counter(record.workloads or {}),
-        unclaimed=record.unclaimed,
+        overview=Overview(Counter(record.workloads or {}), record.unclaimed, cluster_count=cluster_count),
         other_findings=findings,
-        cluster_count=cluster_count,
     )
 
 

@@ -136,7 +136,7 @@ def _describe_other(
 ) -> ClusterExplanation | None:
     """Describe a cluster that is no known document; None if only a complete plan can tell what is wanted."""
     totals = workloads.plan.totals
-    if totals.repeated or totals.unused or totals.varied or totals.part_kinds:
+    if totals.source.repeated or totals.source.unused or totals.source.with_variants or totals.source.part_kinds:
         return None
     if is_cluster and wanted[2] in index_clusters(workloads.catalog):
         return _describe_from_state(workloads, wanted[2])
