@@ -373,7 +373,7 @@ def _count_lines(review: Review, width: int) -> list[str]:
     sentences = [
         f"{format_count(len(review.outcomes), 'workload')}: {', '.join(filter(None, parts))}{_count_unclaimed(review.unclaimed)}."
     ]
-    sentences += describe_nothing_placed(review)
+    sentences += describe_nothing_placed(review) if review.states["pending"] else ()
     is_needed = review.outcomes or review.unclaimed or not review.findings  # what is bound to clouds or projects needs no cluster
     if review.cluster_count == 0 and not review.recorded and is_needed:
         sentences.append(
