@@ -23,12 +23,12 @@ from gitsched.model.template_index import TemplateIndex
 from gitsched.reconcile.fetch import fetch, read_previous_output
 from gitsched.reconcile.incremental.planned_workloads import PlannedWorkloads
 from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_state
-from gitsched.reconcile.pipeline import read_source, use_plan
 from gitsched.reconcile.review.resource_names import describe_missing, find_key
 from gitsched.reconcile.run import Fetched, Planned, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.loaded_source import load
 from gitsched.reconcile.source.source_reader import is_manifest_path
+from gitsched.reconcile.source_plan import read_source, use_plan
 from gitsched.reconcile.worktree_file import create_file, resolve_worktree_file
 from gitsched.render.yaml import dump
 from gitsched.simulate.baseline import Baseline, make_baseline

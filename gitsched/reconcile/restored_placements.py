@@ -22,11 +22,11 @@ from gitsched.model.preferred_clusters import PREFERRED_CLUSTERS
 from gitsched.model.system_errors import make_write_error
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.output.past_placements import PastPlacements, read_past_placements
-from gitsched.reconcile.pipeline import use_plan
 from gitsched.reconcile.reschedule import HEADER, WorkloadSelection, choose_directory, decide_without_requests
 from gitsched.reconcile.review.resource_names import describe_missing, find_key
 from gitsched.reconcile.run import Fetched, Planned, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
+from gitsched.reconcile.source_plan import use_plan
 from gitsched.reconcile.worktree_file import replace_file, resolve_worktree_file
 from gitsched.render.output_files import PLACEMENTS, placement_path
 from gitsched.render.placement_records import read_placement_key

@@ -16,7 +16,7 @@ from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding
 from gitsched.model.labels import parse_selector_text
 from gitsched.model.simulation import FailureDomain
-from gitsched.reconcile import pipeline
+from gitsched.reconcile import source_plan
 from gitsched.reconcile.expired_documents import list_expired_documents
 from gitsched.reconcile.reschedule import WorkloadSelection, make_reschedule_file
 from gitsched.reconcile.review import explanation, source_simulation
@@ -159,7 +159,7 @@ def test_what_the_last_run_has_placed_is_explained_without_a_complete_plan(
 
     whole = answer(settings._replace(cache=tmp_path / "none"))
     assert not any(isinstance(one, str) for one in whole)
-    monkeypatch.setattr(pipeline, "_plan_source", None)
+    monkeypatch.setattr(source_plan, "_plan_source", None)
     assert answer(settings) == whole
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from gitsched.apis.topology import CLUSTER
 from gitsched.model.simulation import FailureDomain
-from gitsched.reconcile import pipeline
+from gitsched.reconcile import source_plan
 from gitsched.reconcile.review.comparison import compare_plans
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.simulate.scenario import Scenario
@@ -61,7 +61,7 @@ def test_explanations_simulations_and_reports_beside_bundles_start_from_the_last
     whole = answer(settings._replace(cache=tmp_path / "none"))
     assert not any(isinstance(one, str) for one in whole[:5])
     assert "part of Bundle" in str(whole[0])
-    monkeypatch.setattr(pipeline, "_plan_source", None)
+    monkeypatch.setattr(source_plan, "_plan_source", None)
     assert answer(settings) == whole
 
 

@@ -18,7 +18,7 @@ from gitsched.cli.exit_codes import get_review_code
 from gitsched.cli.reports import format_outputs
 from gitsched.decide.incremental import repeated_decisions
 from gitsched.git.notes import NOTES_REF
-from gitsched.reconcile import Reconciler, RunResult, package_digest, pipeline
+from gitsched.reconcile import Reconciler, RunResult, package_digest, source_plan
 from gitsched.reconcile.builds import build_runs
 from gitsched.reconcile.output import output_commit, recorded_plan
 from gitsched.reconcile.output.freeze import set_freeze
@@ -122,7 +122,7 @@ def play(runner: Runner, seed: int, files: Files, go_on: Callable[[], Files], ke
 def test_a_run_with_nothing_to_do_reads_no_manifest(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     runner.fleet.commit(FILES)
     first = runner.run(0)
-    monkeypatch.setattr(pipeline, "plan_source", lambda *_, **__: pytest.fail("a complete plan"))
+    monkeypatch.setattr(source_plan, "plan_source", lambda *_, **__: pytest.fail("a complete plan"))
     second = runner.run(1, reads_record=True)
     assert (second.before, second.after, second.changed) == (first.after, None, False)
     text = write_run(make_review(second), 160)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gitsched.reconcile import pipeline
+from gitsched.reconcile import source_plan
 from gitsched.reconcile.review.fleet_status import read_fleet_status
 from tests.metrics.conftest import Server
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
@@ -33,7 +33,7 @@ def test_reported_statuses_are_read_from_the_forge_without_a_complete_plan(
     fleet.commit({"README.md": "more\n"}, hour=1)
     settings = fleet.settings(1)
     whole = read_fleet_status(settings._replace(cache=tmp_path / "none"))
-    monkeypatch.setattr(pipeline, "_plan_source", None)
+    monkeypatch.setattr(source_plan, "_plan_source", None)
     found = read_fleet_status(settings)
     assert found == whole
     assert not found.pending

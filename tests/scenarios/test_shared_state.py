@@ -23,7 +23,7 @@ from gitsched.git.output import list_state_refs
 from gitsched.git.state_refs import StateRefs
 from gitsched.model.document import Key
 from gitsched.model.errors import Temporary
-from gitsched.reconcile import Reconciler, RunResult, pipeline
+from gitsched.reconcile import Reconciler, RunResult, source_plan
 from gitsched.reconcile.cache import plan_tree
 from gitsched.reconcile.cache.plan_file import PlanFile
 from gitsched.reconcile.cache.row_format import CorruptCacheError, deserialize
@@ -352,7 +352,7 @@ def test_a_state_without_signature_counts_only_where_the_operator_says_so(
     machines: Machines, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Everybody who can push a branch for a pull request can push this ref as well."""
-    monkeypatch.setattr(pipeline, "MIN_SHARED_ROWS", 0)
+    monkeypatch.setattr(source_plan, "MIN_SHARED_ROWS", 0)
     before = machines.refs()
     machines.commit(3, 1)
     assert machines.run(1, state="auto", preview=True).plan.complete

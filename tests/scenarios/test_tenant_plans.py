@@ -14,7 +14,7 @@ from gitsched.apis.snapshot import EMPTY_SNAPSHOT
 from gitsched.apis.topology import CLUSTER
 from gitsched.decide.tenants.tenant_engines import make_tenant_engine
 from gitsched.model.simulation import FailureDomain
-from gitsched.reconcile import Reconciler, pipeline
+from gitsched.reconcile import Reconciler, source_plan
 from gitsched.reconcile.adoption.running_fleet import AdoptionInputs, adopt
 from gitsched.reconcile.review.comparison import compare_plans
 from gitsched.reconcile.run_settings import RunSettings
@@ -62,7 +62,7 @@ def test_sources_are_planned_explained_and_simulated_from_the_state(
 
     expected = [write_reports(compare_plans(whole._replace(revision=head), base, complete=True)) for head in heads]
     answers = query(whole)
-    monkeypatch.setattr(pipeline, "_plan_source", None)
+    monkeypatch.setattr(source_plan, "_plan_source", None)
     assert [write_reports(compare_plans(known._replace(revision=head), base)) for head in heads] == expected
     assert query(known) == answers
 
@@ -141,6 +141,6 @@ def test_changed_rules_are_planned_from_the_state(fleet: Fleet, tmp_path: Path, 
     head = fleet.commit({"tenant.yaml": str(files["tenant.yaml"]).replace("[bru, cph]", "[ams, bru, cph]")}, hour=9)
     known = fleet.settings(9, trusted=False, cache=tmp_path / "restarted", output_branch="restarted", revision=head)
     expected = write_reports(compare_plans(known._replace(cache=tmp_path / "none"), "main~1", complete=True))
-    monkeypatch.setattr(pipeline, "plan_source", None)
+    monkeypatch.setattr(source_plan, "plan_source", None)
     assert write_reports(compare_plans(known, "main~1")) == expected
     assert "tenant-changed" in expected["text"]

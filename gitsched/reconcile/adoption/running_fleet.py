@@ -24,10 +24,10 @@ from gitsched.model.finding import Finding, format_count
 from gitsched.reconcile.adoption.running_objects import ClusterInput, RunningObjectReader, list_cluster_directories
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.output.output_commit import prepare_commit, publish, write
-from gitsched.reconcile.pipeline import read_plan_input, read_source
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
 from gitsched.reconcile.run import Fetched, Planned, RunContext, Written, open_context
 from gitsched.reconcile.run_settings import RunSettings
+from gitsched.reconcile.source_plan import read_plan_input, read_source
 
 STANDARD_INPUT = "-"
 

@@ -8,10 +8,10 @@ from gitsched.git.remote_refs import find_remote_url
 from gitsched.model.errors import Permanent
 from gitsched.model.urls import strip_credentials
 from gitsched.reconcile.fetch import fetch
-from gitsched.reconcile.pipeline import use_plan
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
 from gitsched.reconcile.run import Planned, open_context
 from gitsched.reconcile.run_settings import RunSettings
+from gitsched.reconcile.source_plan import use_plan
 from gitsched.render.delivery_tools import OutputBranch
 from gitsched.render.hub_directory import HUB_KUSTOMIZATION
 

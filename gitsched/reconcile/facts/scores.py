@@ -24,13 +24,13 @@ from gitsched.model.finding import FieldOrigin, Finding, Location, locate_origin
 from gitsched.model.planned_files import NewBlob, WritableFile
 from gitsched.reconcile.facts.facts_branches import open_facts
 from gitsched.reconcile.fetch import fetch
-from gitsched.reconcile.pipeline import read_source
 from gitsched.reconcile.run import Fetched, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.loaded_source import load
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_finding_rules
 from gitsched.reconcile.source.source_reader import SourceReader
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
+from gitsched.reconcile.source_plan import read_source
 from gitsched.render.yaml import dump
 
 MAX_ATTEMPTS = 5

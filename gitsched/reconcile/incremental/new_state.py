@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gitsched.reconcile.cache.plan_file import PlanFile
 from gitsched.reconcile.incremental.earlier_state import find_reconciled, is_plain, leads_to
 from gitsched.reconcile.output.output_commit import make_complete_state, write
-from gitsched.reconcile.pipeline import needs_setting_report, use_plan
+from gitsched.reconcile.source_plan import needs_setting_report, use_plan
 
 if TYPE_CHECKING:
     from gitsched.reconcile.cache.plan_cache import PlanCache

@@ -16,7 +16,7 @@ from gitsched.reconcile.facts.observations import observe_all_statuses
 from gitsched.reconcile.incremental.planned_clusters import list_cluster_facts, make_catalog
 from gitsched.reconcile.incremental.source_diff import awaits_reports
 from gitsched.reconcile.incremental.state_plan import NeedsCompletePlan, continue_planned_engines, plan_from_state, try_with_state
-from gitsched.reconcile.pipeline import use_plan
+from gitsched.reconcile.source_plan import use_plan
 
 if TYPE_CHECKING:
     from gitsched.decide.catalog import Catalog

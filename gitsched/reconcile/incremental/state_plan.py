@@ -9,8 +9,8 @@ from gitsched.decide.incremental.continued_engines import continue_engines
 from gitsched.model.errors import GitschedError
 from gitsched.reconcile.incremental.fallback import attempt
 from gitsched.reconcile.incremental.source_diff import plan_incrementally
-from gitsched.reconcile.pipeline import needs_setting_report, plan_source, take_plan
 from gitsched.reconcile.run import NO_SETTING_REPORT, StateUpdate
+from gitsched.reconcile.source_plan import needs_setting_report, plan_source, take_plan
 
 if TYPE_CHECKING:
     from gitsched.apis.policy_api import PolicyEngine

@@ -18,10 +18,10 @@ from gitsched.model.observation import read_observations
 from gitsched.reconcile.facts.cluster_facts import add_all_facts
 from gitsched.reconcile.facts.facts_branches import find_recorded_facts
 from gitsched.reconcile.output.output_commit import write
-from gitsched.reconcile.pipeline import use_plan
 from gitsched.reconcile.review.unplaced_objects import list_unplaced, list_unselected
 from gitsched.reconcile.run import Facts, Fetched, RunContext, RunResult, StateUpdate, make_result
 from gitsched.reconcile.source.loaded_source import read_source_at
+from gitsched.reconcile.source_plan import use_plan
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config

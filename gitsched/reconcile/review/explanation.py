@@ -24,12 +24,12 @@ from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.incremental.planned_workloads import PlannedWorkloads
 from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_state
 from gitsched.reconcile.output.patched_manifests import describe_refusal
-from gitsched.reconcile.pipeline import use_plan
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
 from gitsched.reconcile.review.resource_names import complete_name, describe_missing, find_key, matches_name
 from gitsched.reconcile.run import Fetched, Planned, RunContext, StateUpdate, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_explanation, locate_taints, make_blob_finder
+from gitsched.reconcile.source_plan import use_plan
 from gitsched.report.held import add_hold, add_waiting, add_withheld, describe_state
 from gitsched.report.retained_copies import describe_retained_copies
 from gitsched.simulate.baseline import Baseline, make_baseline

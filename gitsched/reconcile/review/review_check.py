@@ -13,7 +13,7 @@ from gitsched.report.lines import abbreviate_oid
 from gitsched.report.summary import REVIEWED_TRAILER
 
 PlanCommit = Callable[..., Planned]
-"""Plan a source commit; see `gitsched.reconcile.pipeline.plan_source`."""
+"""Plan a source commit; see `gitsched.reconcile.source_plan.plan_source`."""
 
 
 def check_review(context: RunContext, fetched: Fetched, planned: Planned, written: Written, plan_commit: PlanCommit) -> Written:

@@ -13,13 +13,13 @@ from gitsched.model.finding import Finding, list_faults
 from gitsched.model.simulation import ImpactChange, Resilience, ResilienceChange, Simulation
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_state
-from gitsched.reconcile.pipeline import use_plan
 from gitsched.reconcile.review.compared_plans import PlannedCommit
 from gitsched.reconcile.review.comparison import PlanComparison
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
 from gitsched.reconcile.run import Fetched, Planned, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_causes
+from gitsched.reconcile.source_plan import use_plan
 from gitsched.report.causes import list_cause_texts
 from gitsched.simulate.baseline import Baseline, make_baseline
 from gitsched.simulate.continued_plan import NeedsNewEngines

@@ -13,10 +13,10 @@ from gitsched.git.remote_refs import find_remote_url
 from gitsched.model.document import Key
 from gitsched.model.urls import strip_credentials
 from gitsched.reconcile.fetch import fetch
-from gitsched.reconcile.pipeline import use_plan
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
 from gitsched.reconcile.run import Planned, open_context
 from gitsched.reconcile.run_settings import RunSettings
+from gitsched.reconcile.source_plan import use_plan
 from gitsched.render.tenant_objects import TenantRights
 
 CORE_KINDS = frozenset(
