@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.model.cluster_facts import Readiness
     from gitsched.model.document import Body, Document
 
 CLUSTER, NODE = "cluster", "node"
+DRAIN_TAINT: Final = "gitsched.io/drain"
+"""The key of the taint of a cluster that is drained, also in a simulation."""
 
 
 class ClusterLocation(NamedTuple):
@@ -34,11 +36,17 @@ class ClusterLocation(NamedTuple):
 
 class MaintenanceTaints(NamedTuple):
     """The effects of the taints in spec.taints that let workloads leave a cluster, and that only keep new ones away. `automatic` are the
-    keys of taints that a controller adds by itself."""
+    keys of taints that a controller adds by itself, `cordon_key` is the key that `gitsched cordon` writes."""
 
     drain: str
     cordon: str
     automatic: frozenset[str]
+    cordon_key: str = "gitsched.io/cordon"
+
+    @property
+    def own_keys(self) -> tuple[str, ...]:
+        """The keys that `gitsched drain` and `gitsched cordon` write."""
+        return DRAIN_TAINT, self.cordon_key
 
 
 class Topology(NamedTuple):

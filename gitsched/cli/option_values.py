@@ -10,6 +10,7 @@ import click
 from gitsched.apis.gitsched.branch_names import check_branch_name
 from gitsched.apis.gitsched.guard_config import GuardLimit, parse_limit
 from gitsched.model.allow_list import HostRule, TokenRule, parse_host_rule, parse_remote, parse_token_rule
+from gitsched.model.labels import Selector, parse_selector_text
 
 Value = TypeVar("Value")
 
@@ -51,3 +52,11 @@ def _parse(parse: Callable[[str], Value], value: str) -> Value:
         return parse(value)
     except ValueError as error:
         raise click.BadParameter(str(error)) from error
+
+
+def parse_labels(value: str) -> Selector:
+    """Parse a label selector."""
+    selector = parse_selector_text(value)
+    if selector is None:
+        raise click.BadParameter(f"{value!r} is not a label selector such as app=web,tier in (a,b)")
+    return selector

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from gitsched.cli import LazyCommand, options
-from gitsched.model.labels import Selector, parse_selector_text
 from gitsched.model.time import parse_duration
 
 if TYPE_CHECKING:
-    from gitsched.model.labels import Selector
+    pass
 
 
 def _read_ttl(_ctx: click.Context, _parameter: click.Parameter, value: str) -> timedelta | None:
@@ -24,11 +23,7 @@ def _read_ttl(_ctx: click.Context, _parameter: click.Parameter, value: str) -> t
     return duration
 
 
-def _read_labels(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> Selector | None:
-    selector = parse_selector_text(value) if value is not None else None
-    if value is not None and selector is None:
-        raise click.BadParameter(f"{value!r} is not a label selector such as app=web,tier in (a,b)")
-    return selector
+_READ_LABELS = options.read_with("parse_labels")
 
 
 @click.command(
@@ -48,7 +43,14 @@ def _read_labels(_ctx: click.Context, _parameter: click.Parameter, value: str | 
     shell_complete=options.complete_with("namespaces"),
     help="Namespace of the workloads.  [default: default; all for --all-displaced]",
 )
-@click.option("-l", "--selector", "labels", metavar="SELECTOR", callback=_read_labels, help="All workloads with these labels.")
+@click.option(
+    "-l",
+    "--selector",
+    "labels",
+    metavar="SELECTOR",
+    callback=_READ_LABELS,
+    help="All workloads with these labels.",
+)
 @click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="With -l, in all namespaces.")
 @click.option("--all-displaced", "displaced", is_flag=True, help="All workloads that would run on other clusters if scheduled now.")
 @click.option(

@@ -56,7 +56,7 @@ def list_cluster_taints(topology: Topology, document: Document) -> Iterator[Clus
         if taint.effect not in (effects.drain, effects.cordon) or taint.key in effects.automatic:
             continue
         field = FieldOrigin(document.origin, ("spec", "taints", index)) if document.origin is not None else None
-        yield ClusterTaint(taint, taint.effect == effects.drain, field)
+        yield ClusterTaint(taint, taint.effect == effects.drain, field, cordons=taint.key == effects.cordon_key)
 
 
 def _list_entries(body: Body) -> list[Body]:

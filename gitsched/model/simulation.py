@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from gitsched.model.changes import Cause, RecordChange
     from gitsched.model.document import Key
+    from gitsched.model.holds import HeldPlacement
 
 FAILURE_DOMAIN_KINDS: Final = ("cluster", "node", "zone", "region", "provider")
 
@@ -106,6 +107,7 @@ class Simulation(NamedTuple):
     survive. `unknown_capacity` are clusters of unknown capacity that receive replicas. `workloads` counts all workloads that are
     or should be placed; `effects` are in the order of namespaces and names. `record_changes` are recorded decisions that the event
     changes, without those about documents that it removes. `has_more_timers`: the event starts more timers than are simulated.
+    `held` are the workloads that are held because of the event.
     """
 
     event: str
@@ -120,6 +122,7 @@ class Simulation(NamedTuple):
     unknown_capacity: tuple[str, ...]
     record_changes: tuple[RecordChange, ...] = ()
     has_more_timers: bool = False
+    held: Mapping[Key, HeldPlacement] = {}
 
     @property
     def moved(self) -> int:

@@ -38,17 +38,20 @@ class ClusterTaint(NamedTuple):
     """A taint that people have set on a cluster. `evicts`: workloads that do not tolerate it leave the cluster; else it only gets no new
     ones.
 
-    `field` is where it is written, None for a document that no file has; `location` is FILE:LINE, "" until it is looked up.
+    `field` is where it is written, None for a document that no file has; `location` is FILE:LINE, "" until it is looked up. `cordons`: it
+    is the one that `gitsched cordon` writes.
     """
 
     taint: Taint
     evicts: bool
     field: FieldOrigin | None
     location: str = ""
+    cordons: bool = False
 
     def __str__(self) -> str:
         where = f" ({self.location})" if self.location else ""
-        return f"{'drained by' if self.evicts else 'has'} the taint {self.taint}{where}"
+        verb = "drained by" if self.evicts else "cordoned by" if self.cordons else "has"
+        return f"{verb} the taint {self.taint}{where}"
 
 
 class Toleration(NamedTuple):

@@ -12,6 +12,7 @@ from gitsched.decide.engines import list_engine_records
 from gitsched.decide.recorded_decisions import compare_recorded
 from gitsched.model.changes import RecordChange
 from gitsched.model.document import Document, Key, get_field
+from gitsched.model.holds import HeldPlacement
 from gitsched.model.progress import Progress, follow
 from gitsched.model.scheduling import Outcome
 from gitsched.model.simulation import FailureDomain, Resilience, Simulation, WorkloadEffect
@@ -70,7 +71,15 @@ def simulate(baseline: Baseline, scenario: Scenario) -> Simulation:
         unknown_capacity=capacity.unknown_capacity,
         record_changes=tuple(_list_described(compare_recorded(baseline.decisions.recorded, recorded), changed.catalog, inner)),
         has_more_timers=after.has_more_timers,
+        held=dict(_list_held(known, after.outcomes)),
     )
+
+
+def _list_held(before: Mapping[Key, Outcome], after: Mapping[Key, Outcome]) -> Iterator[tuple[Key, HeldPlacement]]:
+    """Yield the workloads that are held after an event and not before."""
+    for key, outcome in after.items():
+        if outcome.held is not None and (key not in before or before[key].held is None):
+            yield key, outcome.held
 
 
 def _list_described(changes: Iterable[RecordChange], catalog: Catalog, inner: Iterable[WorkloadEffect]) -> Iterator[RecordChange]:

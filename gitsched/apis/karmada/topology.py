@@ -8,19 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Final
 
 from gitsched.apis.cluster_format import read_condition
 from gitsched.apis.karmada.names import CLUSTER, CLUSTER_GROUP
-from gitsched.apis.topology import ClusterLocation, MaintenanceTaints, Topology, add_taint, copy_as, mark_deleted, set_condition
+from gitsched.apis.topology import (
+    DRAIN_TAINT,
+    ClusterLocation,
+    MaintenanceTaints,
+    Topology,
+    add_taint,
+    copy_as,
+    mark_deleted,
+    set_condition,
+)
 from gitsched.model.cluster_facts import Readiness
 from gitsched.model.document import Body, Document, as_object, get_field, get_text, list_texts
 from gitsched.model.quantity import Quantity, get_unit, parse_quantity
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE
 from gitsched.model.time import format_time
 
-DRAIN_TAINT: Final = "gitsched.io/drain"
-"""The taint of a cluster that a simulation drains."""
+_CORDON_TAINT = "cluster.karmada.io/unschedulable"
+"""The key that `karmadactl cordon` writes, too."""
 
 
 def _read_topology(document: Document) -> ClusterLocation:
@@ -55,7 +63,9 @@ def _read_readiness(body: Body) -> Readiness | None:
     return read_condition(body, "Ready")
 
 
-_TAINTS = MaintenanceTaints(NO_EXECUTE, NO_SCHEDULE, frozenset(("cluster.karmada.io/not-ready", "cluster.karmada.io/unreachable")))
+_TAINTS = MaintenanceTaints(
+    NO_EXECUTE, NO_SCHEDULE, frozenset(("cluster.karmada.io/not-ready", "cluster.karmada.io/unreachable")), _CORDON_TAINT
+)
 
 
 def _add_capacity(body: Body, amounts: Mapping[str, int]) -> Body:

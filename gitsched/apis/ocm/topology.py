@@ -7,7 +7,7 @@ from datetime import datetime
 from gitsched.apis.cluster_format import read_condition
 from gitsched.apis.ocm.availability import AVAILABLE_CONDITION, NO_SELECT, TAINT_KEYS
 from gitsched.apis.ocm.names import GROUP, MANAGED_CLUSTER
-from gitsched.apis.topology import ClusterLocation, MaintenanceTaints, Topology, add_taint, copy_as, set_condition
+from gitsched.apis.topology import DRAIN_TAINT, ClusterLocation, MaintenanceTaints, Topology, add_taint, copy_as, set_condition
 from gitsched.model.cluster_facts import Readiness
 from gitsched.model.document import Body, Document, get_field, list_objects, read_labels
 from gitsched.model.time import format_time
@@ -41,7 +41,7 @@ def _make_unreachable(body: Body, time: datetime) -> Body:
 
 
 def _drain(body: Body, time: datetime) -> Body:
-    return add_taint(body, "gitsched.io/drain", "NoSelect", format_time(time))
+    return add_taint(body, DRAIN_TAINT, "NoSelect", format_time(time))
 
 
 def _read_readiness(body: Body) -> Readiness | None:

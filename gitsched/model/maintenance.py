@@ -1,0 +1,49 @@
+"""A drain, a cordon or the end of one, as edits of the documents of clusters, and what it leads to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from gitsched.model.simulation import Simulation
+    from gitsched.model.taints import ClusterTaint
+
+Action = Literal["drain", "cordon", "uncordon"]
+
+
+class ClusterEdit(NamedTuple):
+    """The edit of the document of one cluster, at a line of a file. `taints` are those that are added or removed, () if the document has
+    the wanted ones; `problem` says why it cannot be edited, or is ""."""
+
+    cluster: str
+    path: str
+    line: int
+    taints: tuple[str, ...]
+    problem: str = ""
+
+
+class EditedFile(NamedTuple):
+    """A file of the worktree before and after its edits."""
+
+    path: str
+    before: bytes
+    after: bytes
+
+
+class Maintenance(NamedTuple):
+    """`edits` are by cluster. `workloads` are the numbers of those that the clusters have. `simulation` says what a drain leads to, None
+    for other actions and where nothing is edited. `left` are taints that an uncordon does not remove, by cluster."""
+
+    action: Action
+    clusters: tuple[str, ...]
+    edits: tuple[ClusterEdit, ...]
+    files: tuple[EditedFile, ...]
+    workloads: Mapping[str, int]
+    simulation: Simulation | None = None
+    left: Mapping[str, tuple[ClusterTaint, ...]] = {}
+
+    @property
+    def problems(self) -> tuple[ClusterEdit, ...]:
+        """The documents that cannot be edited."""
+        return tuple(edit for edit in self.edits if edit.problem)

@@ -1,0 +1,95 @@
+"""A drain, a cordon or the end of one as text and as data: what is edited, what moves, is held and is short, and how to go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from gitsched.model.finding import choose_form, format_count, format_names
+from gitsched.model.maintenance import Action, ClusterEdit, Maintenance
+from gitsched.report.held import describe_held, serialize_held
+from gitsched.report.lines import format_key, wrap, wrap_all
+from gitsched.report.serialization import API_VERSION
+from gitsched.report.serialized_simulation import serialize_simulation
+from gitsched.report.simulation import write_simulation
+
+MAX_SHORT = 5
+"""Workloads without enough capacity that a step names."""
+_TITLES: dict[Action, str] = {"drain": "Drain", "cordon": "Cordon", "uncordon": "Uncordon"}
+
+
+def write_maintenance(value: Maintenance, width: int, *, written: bool) -> str:
+    """Return the edits, what they lead to, and the steps in their order. `written`: the files of the worktree are edited."""
+    lines = wrap_all((_describe_edit(edit, value.action, written) for edit in value.edits), width)
+    for name, taints in value.left.items():
+        lines += wrap(f"{name} stays as it is: {'; '.join(map(str, taints))}. Remove what is no longer needed by hand.", width)
+    parts = ["\n".join(lines)]
+    if value.simulation is not None:
+        parts.append(write_simulation(value.simulation, width).rstrip("\n"))
+        parts.append("\n".join(wrap_all(describe_held(value.simulation.held), width)))
+    steps = [f"{number}. {step}" for number, step in enumerate(list_steps(value, written=written), 1)]
+    if steps:
+        parts.append("\n".join(["Next:", *(line for step in steps for line in wrap(step, width, "  "))]))
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _describe_edit(edit: ClusterEdit, action: Action, written: bool) -> str:
+    where = f"{edit.path}:{edit.line}"
+    if edit.problem:
+        return f"{where}: {edit.cluster} is not edited: {edit.problem}; change spec.taints by hand"
+    if not edit.taints:
+        state = "has no taint of a drain or a cordon" if action == "uncordon" else f"is {action}ed already"
+        return f"{where}: {edit.cluster} {state}"
+    verb = ("removed", "would be removed") if action == "uncordon" else ("added", "would be added")
+    taints = f"the taint {', '.join(edit.taints)}" if len(edit.taints) == 1 else f"the taints {', '.join(edit.taints)}"
+    return f"{where}: {edit.cluster}: {taints} {'is ' if written and len(edit.taints) == 1 else ''}{verb[not written]}"
+
+
+def list_steps(value: Maintenance, *, written: bool) -> Iterator[str]:
+    """Yield what to do next, in this order."""
+    if not value.files:
+        return
+    simulation, names = value.simulation, ", ".join(value.clusters)
+    has = choose_form(len(value.clusters), "has", "have")
+    if not written:
+        yield f"gitsched {value.action} {' '.join(value.clusters)} edits the files, without --dry-run"
+        return
+    if simulation is not None and not (simulation.moved or simulation.held) and any(value.workloads.values()):
+        yield "Look first why nothing leaves: workloads tolerate the taint, or a setting such as karmada.taintEviction keeps them"
+    if simulation is not None and simulation.degraded and len(value.clusters) > 1:
+        yield "Drain one cluster after the other, because together they leave replicas without a place"
+    if simulation is not None and simulation.degraded:
+        short = [f"{format_key(effect.key)} {effect.lost_replicas or 'unplaced'}" for effect in simulation.degraded]
+        yield f"Make room first, or accept that this lacks replicas: {format_names(short, MAX_SHORT)}"
+    if simulation is not None and simulation.held:
+        held = format_names([format_key(key) for key in simulation.held], MAX_SHORT)
+        yield f"Save or copy the data of {held}, and release {'it' if len(simulation.held) == 1 else 'them'} as above; until then it stays"
+    paths = " ".join(file.path for file in value.files)
+    yield f'git commit -m "{_TITLES[value.action]} {names}" -- {paths}'
+    yield "gitsched plan shows the moves of the commit, and how to allow them if the guard withholds them; then push, or gitsched reconcile"
+    if value.action == "drain":
+        workloads = format_count(sum(value.workloads.values()), "workload")
+        wait = "wait until none is left, and no copy stays for an overlap (gitsched tree CLUSTER)"
+        yield f"gitsched status: {names} {has} {workloads} now; {wait}"
+        yield f"After the work: gitsched uncordon {' '.join(value.clusters)}; commit; gitsched rebalance --all-displaced --write"
+    elif value.action == "cordon":
+        until = f"until gitsched uncordon {' '.join(value.clusters)}"
+        yield f"Nothing moves: what {names} {has} stays there, and new workloads go elsewhere, {until}"
+    else:
+        yield "Nothing moves back by itself: gitsched rebalance --all-displaced --write requests what would run there now"
+
+
+def serialize_maintenance(value: Maintenance, *, written: bool) -> dict[str, Any]:
+    """Return a drain, a cordon or the end of one as `kind: Maintenance` of docs/cli.md."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "Maintenance",
+        "action": value.action,
+        "written": written,
+        "clusters": [{"name": name, "workloads": value.workloads[name]} for name in value.clusters],
+        "edits": [{**edit._asdict(), "taints": list(edit.taints)} for edit in value.edits],
+        "left": {name: list(map(str, taints)) for name, taints in value.left.items()},
+        "simulation": serialize_simulation(value.simulation) if value.simulation is not None else None,
+        "held": serialize_held(value.simulation.held) if value.simulation is not None else [],
+        "next": list(list_steps(value, written=written)),
+    }

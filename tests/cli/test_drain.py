@@ -1,0 +1,121 @@
+"""`gitsched drain`, `cordon` and `uncordon`: edits that are ready to commit, and what they lead to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gitsched.apis.karmada.topology import TOPOLOGY
+from gitsched.reconcile.maintenance import change_taints
+from tests.cli.conftest import CLUSTER, POLICY, TAINT, WORKLOAD, Run
+
+Commit = Callable[..., None]
+ONE = "# The first cluster\n" + CLUSTER.format(name="one", owner="private") + "  region: eu # near\n"
+DATABASE = WORKLOAD.replace("Deployment", "StatefulSet").replace("name: web", "name: db") + (
+    "  serviceName: db\n  volumeClaimTemplates: [{metadata: {name: data}, spec: {resources: {requests: {storage: 1Gi}}}}]\n"
+)
+DATABASE_POLICY = POLICY.replace("Deployment, name: web", "StatefulSet, name: db").replace("name: web\n  n", "name: db\n  n")
+
+
+@pytest.fixture
+def placed(fleet: Path, commit: Commit, gitsched: Run) -> Path:
+    """A fleet with a Deployment and a database in cluster one."""
+    commit(fleet, one=ONE, db=DATABASE, dbpolicy=DATABASE_POLICY)
+    gitsched("reconcile", "--now", "2026-03-02T09:00:40Z")
+    return fleet
+
+
+def test_a_drain_is_an_edit_and_says_what_moves_what_is_held_and_how_to_go_on(placed: Path, gitsched: Run, commit: Commit) -> None:
+    shown = gitsched("drain", "one", "--dry-run")
+    assert shown.stdout.startswith("one.yaml:2: one: the taint gitsched.io/drain:NoExecute would be added\n")
+    assert (placed / "one.yaml").read_text() == ONE
+    done = gitsched("drain", "one")
+    assert done.returncode == 0, done.stderr
+    assert (placed / "one.yaml").read_text() == f"{ONE}  taints:\n  - key: gitsched.io/drain\n    effect: NoExecute\n"
+    assert "If cluster one is drained: 1 of 2 workloads changes clusters or replicas, 2 replicas start." in done.stdout
+    assert "StatefulSet shop/db is held on one 2: a taint evicts it from one; data: claim template data (1Gi)\n" in done.stdout
+    steps = [line.strip() for line in done.stdout.partition("Next:\n")[2].splitlines()]
+    assert [step.partition(". ")[0] for step in steps] == ["1", "2", "3", "4", "5"]
+    assert steps[0].startswith("1. Save or copy the data of StatefulSet shop/db, and release it")
+    assert steps[1] == '2. git commit -m "Drain one" -- one.yaml'
+    assert steps[3].startswith("4. gitsched status: one has 2 workloads now; wait")
+    commit(placed)
+    gitsched("reconcile", "--now", "2026-03-02T09:01:40Z")
+    moved = gitsched("tree", "web").stdout
+    assert "two  2 replicas" in moved
+    again = gitsched("drain", "one").stdout
+    assert again == "one.yaml:2: one is drained already\n"
+    ended = gitsched("uncordon", "one")
+    assert (placed / "one.yaml").read_text() == ONE
+    assert "Nothing moves back by itself: gitsched rebalance --all-displaced" in ended.stdout
+
+
+def test_json_has_the_edits_and_the_simulation(placed: Path, gitsched: Run) -> None:
+    found = json.loads(gitsched("drain", "-l", "ownership=private", "-o", "json", "--dry-run").stdout)
+    assert (found["kind"], found["action"], found["written"]) == ("Maintenance", "drain", False)
+    assert found["edits"] == [
+        {"cluster": "one", "path": "one.yaml", "line": 2, "taints": ["gitsched.io/drain:NoExecute"], "problem": ""}
+    ]
+    assert (found["simulation"]["drained"], [one["workload"]["name"] for one in found["held"]]) == (["one"], ["db"])
+
+
+def test_a_cordon_keeps_what_is_there_and_other_taints_stay(placed: Path, gitsched: Run, commit: Commit) -> None:
+    commit(placed, two=CLUSTER.format(name="two", owner="cloud") + TAINT)
+    done = gitsched("cordon", "one", "two")
+    assert "one: the taint cluster.karmada.io/unschedulable:NoSchedule is added" in done.stdout
+    assert "Nothing moves: what one, two have stays there" in done.stdout
+    assert (
+        (placed / "two.yaml")
+        .read_text()
+        .endswith(f"{TAINT}    - key: cluster.karmada.io/unschedulable\n      effect: NoSchedule\n")
+    )
+    commit(placed)
+    assert "cordoned by the taint cluster.karmada.io/unschedulable:NoSchedule (one.yaml:" in gitsched("status").stdout
+    ended = gitsched("uncordon", "one", "two").stdout
+    assert "two stays as it is: drained by the taint power:NoExecute (two.yaml:9)." in ended
+    assert (placed / "two.yaml").read_text().endswith(TAINT)
+
+
+def test_what_cannot_be_edited_is_refused_with_what_to_do(placed: Path, gitsched: Run, commit: Commit) -> None:
+    unknown = gitsched("drain", "oen")
+    assert (unknown.returncode, "did you mean one?" in unknown.stderr) == (1, True)
+    assert "no cluster has these labels" in gitsched("drain", "-l", "a=b").stderr
+    assert gitsched("drain").returncode == gitsched("drain", "one", "-l", "a=b").returncode == 2
+    items = CLUSTER.format(name="three", owner="x").replace("\n", "\n    ").rstrip()
+    commit(placed, three=f"apiVersion: v1\nkind: List\nitems:\n  - {items}\n")
+    before = (placed / "three.yaml").read_text()
+    listed = gitsched("drain", "one", "three")
+    assert listed.returncode == 1
+    assert (
+        "three is not edited: it is an item of a List, or its text cannot be read alone; change spec.taints by hand"
+        in listed.stdout
+    )
+    assert ((placed / "three.yaml").read_text(), (placed / "one.yaml").read_text()) == (before, ONE), "all or none is written"
+    krake = "api: kubernetes\nkind: Cluster\nmetadata: {name: four, namespace: prod}\nspec: {kubeconfig: {}}\n"
+    commit(placed, three=None, four=krake)
+    refused = gitsched("drain", "prod.four")
+    assert (refused.returncode, "has no taints: its API has no state" in refused.stderr) == (1, True), refused
+
+
+def test_a_drain_of_a_managed_cluster_has_the_effect_of_its_api(place: Path, gitsched: Run) -> None:
+    done = gitsched("drain", "ash")
+    assert "ash: the taint gitsched.io/drain:NoSelect is added" in done.stdout
+    assert "key: gitsched.io/drain" in (place / "sets.yaml").read_text()
+
+
+TAINTS = TOPOLOGY.taints
+assert TAINTS is not None
+OTHER = {"key": "gpu", "effect": "NoSchedule"}
+DRAINED = {"key": "gitsched.io/drain", "effect": "NoExecute"}
+
+
+def test_only_the_taints_of_the_commands_change() -> None:
+    assert change_taints({}, TAINTS, "drain") == ({"spec": {"taints": [DRAINED]}}, ("gitsched.io/drain:NoExecute",))
+    both = {"spec": {"taints": [OTHER, DRAINED]}}
+    assert change_taints(both, TAINTS, "drain") == (both, ())
+    assert change_taints(both, TAINTS, "uncordon") == ({"spec": {"taints": [OTHER]}}, ("gitsched.io/drain:NoExecute",))
+    assert change_taints({"spec": {"taints": [OTHER]}}, TAINTS, "uncordon") == ({"spec": {"taints": [OTHER]}}, ())
+    assert change_taints({"spec": {"region": "eu", "taints": [DRAINED]}}, TAINTS, "uncordon")[0] == {"spec": {"region": "eu"}}
