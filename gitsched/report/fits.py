@@ -14,7 +14,7 @@ REASONS_SHOWN = 3
 """Reasons of one set that are printed; JSON contains all."""
 FILES_SHOWN = 5
 """Files with conflicts that are printed."""
-_NOT_ALL = "Not every set was tried, so there may be other sets that do not fit. Of at most 8 changes, with more time, all are."
+_NOT_ALL = "Not every set was tried, so others may not fit either. Of at most 8 changes every set is tried, if there is time."
 
 
 def write_fits(report: FitReport, width: int) -> str:

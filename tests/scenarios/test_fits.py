@@ -149,6 +149,25 @@ def test_the_guard_of_the_base_counts(fleet: Fleet, branches: str, fits: Fits) -
     assert "changes-withheld" in conflict["reasons"][0]
 
 
+def test_the_tenants_of_the_base_count(fleet: Fleet, fits: Fits) -> None:
+    tenant = (
+        "apiVersion: gitsched.io/v1alpha1\nkind: Tenant\nmetadata: {name: shop}\nspec:\n  paths: [apps, policies]\n"
+        "  namespaces: [default]\n  limits: {replicas: 8}\n"
+    )
+    names = ("pay", "web")
+    apps = {f"apps/{name}.yaml": deployment(name, 2) for name in names}
+    policies = {f"policies/{name}.yaml": divide(name, "labelSelector: {}") for name in names}
+    fleet.commit({"clusters/a.yaml": cluster("a", pods=50), "tenants/shop.yaml": tenant, **apps, **policies})
+    fleet.reconcile()
+    branch(fleet, "more-web", {"apps/web.yaml": deployment("web", 5)})
+    branch(fleet, "more-pay", {"apps/pay.yaml": deployment("pay", 5)})
+    branch(fleet, "raise", {"tenants/shop.yaml": tenant.replace("8", "100")})
+    found = fits("raise", "more-web", "more-pay", "-o", "json")[1]
+    assert found["sequence"] == ["raise", "more-web"]
+    assert [conflict["changes"] for conflict in found["conflicts"]] == [["more-web", "more-pay"]]
+    assert "tenant" in found["conflicts"][0]["reasons"][0]
+
+
 def test_a_reserve_counts_for_what_is_merged_together(fleet: Fleet, fits: Fits) -> None:
     fleet.commit(
         {

@@ -97,6 +97,13 @@ def test_a_larger_shortage_fails_with_the_workload_its_replicas_and_its_line(fle
     assert plan(zones, "HEAD", "--fail-on", "none")[0] == 0
 
 
+def test_what_ends_several_shortages_is_shown_once(fleet: Fleet, zones: str, plan: Plan) -> None:
+    change(fleet, grow(12) | {"apps/pay.yaml": deployment("pay", 9), "policies/pay.yaml": divide("pay", "clusterNames: [a, b]")})
+    text = plan(zones, "HEAD")[1]
+    assert text.count("[reserve-short]") == 2
+    assert text.count("tried)") == text.count("says what ends this [reserve-short]") == 1
+
+
 def test_what_is_shown_ends_the_shortage(fleet: Fleet, zones: str, plan: Plan) -> None:
     """The moves and the requests of the plan are committed, and the plan passes."""
     change(fleet, grow(10))

@@ -11,6 +11,7 @@ from gitsched.model.finding import Finding, Location, Severity, format_count, lo
 from gitsched.reconcile.review.compared_plans import CompleteComparer
 from gitsched.reconcile.review.setting_findings import find_field
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_finding_rules
+from gitsched.report.lines import format_key
 from gitsched.report.reserve import describe_known, describe_remedy, describe_shortages, describe_unavailable
 from gitsched.simulate.baseline import Baseline, make_baseline
 from gitsched.simulate.reserve import MAX_LOSSES, ReserveRules
@@ -68,7 +69,8 @@ def _list_findings(context: RunContext, later: PlannedCommit, check: ReserveChec
     groups = _group_by_workload(larger)
     for key, shortages in groups[:MAX_FINDINGS]:
         template = later.decisions.templates.get(key)
-        message = f"{describe_shortages(shortages)}{f'. {describe_remedy(check)}' if check.attempts else ''}"
+        end = describe_remedy(check) if key == groups[0][0] else f"The error about {format_key(groups[0][0])} says what ends this"
+        message = f"{describe_shortages(shortages)}{f'. {end}' if check.attempts else ''}"
         location = locate_document(template) if template is not None else None
         yield Finding("error", "reserve-short", message, location, key.resource, is_change=True)
     if len(groups) > MAX_FINDINGS:
