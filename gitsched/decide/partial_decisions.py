@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.policy_api import PolicyEngine
+from gitsched.apis.registered import Registered
 from gitsched.apis.snapshot import Snapshot
 from gitsched.decide.decisions import DecisionInput, describe_recorded, list_own_workloads, list_quarantined
 from gitsched.decide.engines import create_engines, list_engine_records
 from gitsched.decide.workload_decision import adapt_outcome, decide_workload
 from gitsched.model.document import Document, Key
 from gitsched.model.scheduling import Outcome, RecordedDecision
+
+if TYPE_CHECKING:
+    from gitsched.decide.capacity.shared_decisions import CapacityDecisions
+    from gitsched.decide.decisions import DecisionSet
 
 
 class PartialDecisions(NamedTuple):
@@ -29,8 +34,11 @@ class PartialDecisions(NamedTuple):
         return describe_recorded(list_engine_records(self.engines), self.own.values())
 
 
-def decide_some(source: DecisionInput, keys: Collection[Key]) -> PartialDecisions:
-    """Decide only the workloads with these keys."""
+_SHARE_CAPACITY = Registered("gitsched.decide.capacity.shared_decisions", "share_capacity")
+
+
+def decide_some(source: DecisionInput, keys: Collection[Key], others: DecisionSet | None = None) -> PartialDecisions:
+    """Decide only the workloads with these keys; beside `others`, if they share capacity with what these decisions place."""
     snapshot = source.make_snapshot()
     engines = create_engines(snapshot)
     outcomes: dict[Key, Outcome] = {}
@@ -46,7 +54,25 @@ def decide_some(source: DecisionInput, keys: Collection[Key]) -> PartialDecision
             )
             if kept is not None and key not in outcomes:
                 outcomes[key] = adapt_outcome(document, kept, snapshot, keeps=True)
+    if others is not None and any(engine.shares_capacity for engine in engines):
+        outcomes = _share(source, outcomes, others, engines, snapshot)
     return combine_own(PartialDecisions(engines, outcomes, {}, source.catalog.templates), snapshot, keys)
+
+
+def _share(
+    source: DecisionInput,
+    outcomes: Mapping[Key, Outcome],
+    others: DecisionSet,
+    engines: tuple[PolicyEngine, ...],
+    snapshot: Snapshot,
+) -> dict[Key, Outcome]:
+    """Return the outcomes of some workloads beside all others."""
+    templates = {key: others.templates[key] for key in others.own_workloads} | dict(source.catalog.templates)
+    known = {key: outcome for key, outcome in others.outcomes.items() if key in templates}
+    fixed = (others.own_workloads | others.quarantined) - outcomes.keys()
+    made: CapacityDecisions = _SHARE_CAPACITY({**known, **outcomes}, templates, engines, snapshot, fixed, source.earlier)
+    found = {key: made.outcomes.get(key, outcome) for key, outcome in outcomes.items()}
+    return {key: outcome for key, outcome in found.items() if outcome is not None}
 
 
 def combine_own(decided: PartialDecisions, snapshot: Snapshot, keys: Collection[Key]) -> PartialDecisions:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from gitsched.apis.capabilities import ReferenceReading
@@ -42,7 +43,9 @@ class DecidedCommit(NamedTuple):
         """Return the decisions of a complete plan."""
         catalog = decisions.catalog
         documents = sum(map(len, catalog.api_documents.values()))
-        return cls(decisions.outcomes, catalog.templates, decisions.engines, documents, len(catalog.templates))
+        shares = decisions.shared is not None
+        decide = partial(decide_some, others=decisions) if shares else decide_some
+        return cls(decisions.outcomes, catalog.templates, decisions.engines, documents, len(catalog.templates), decide)
 
 
 class CounterfactualPlacements:

@@ -375,7 +375,9 @@ HPA = (
 )
 BY_ZONE = "{spreadByField: zone, minGroups: 1, maxGroups: 1}, "
 SUMMARY = "status:\n  resourceSummary: {allocatable: {cpu: %d, pods: 110}}\n"
-ONE_CPU = "  template: {spec: {containers: [{name: web, image: web, resources: {requests: {cpu: 1}}}]}}\n"
+ONE_CPU = (
+    "  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: web, resources: {requests: {cpu: 1}}}]}}\n"
+)
 OBSERVED = 'annotations: {gitsched.io/observed-at: "2026-01-01T00:00:00Z"}'
 AGGREGATED = policy("first,second", scheduling="Divided").replace("Preference: Weighted", "Preference: Aggregated")
 QUOTAS = f"{UNGUARDED}  karmada: {{quotaEnforcement: true}}\n"
@@ -438,6 +440,12 @@ KARMADA: dict[str, Advice] = {
         "set the annotation gitsched.io/observed-at",
         {"first.yaml": cluster("first") + SUMMARY % 8, "policy.yaml": AGGREGATED},
         {"first.yaml": (cluster("first") + SUMMARY % 8).replace("  name: first\n", f"  name: first\n  {OBSERVED}\n")},
+    ),
+    "a summary with an amount that no cluster has": Advice(
+        "karmada-summary-amount",
+        "the amount of cpu exceeds 9223372036854775807, which is the largest one",
+        {"first.yaml": cluster("first") + SUMMARY % 2**64},
+        {"first.yaml": cluster("first") + SUMMARY % 2},
     ),
     "an amount that is no quantity": Advice(
         "karmada-quota-amount",

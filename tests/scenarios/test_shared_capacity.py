@@ -277,6 +277,16 @@ def test_a_rebalance_that_waits_for_capacity_says_so(fleet: Fleet) -> None:
     assert "Clusters available replicas 3 are not enough" in message
 
 
+def test_the_cause_of_a_placement_is_what_frees_capacity(fleet: Fleet, capsys: pytest.CaptureFixture[str]) -> None:
+    fleet.commit({**TWO, **EIGHT})
+    fleet.reconcile()
+    fleet.commit({"clusters.yaml": cluster("a", cpu=20), "more.yaml": deployment("more", 1)}, hour=1)
+    assert main(["-C", str(fleet.path), "plan", "HEAD~1"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert 'Cluster/a: status.resourceSummary.allocatable.cpu "10" -> "20" (clusters.yaml:8)' in printed
+    assert "changed with it" not in printed, "the cause is proved"
+
+
 def test_what_ignores_capacity_takes_it_and_is_reported_over_several_commits(fleet: Fleet) -> None:
     fleet.commit({"clusters.yaml": cluster("a", cpu=10), "policy.yaml": policy(DUPLICATED), "apps.yaml": deployment("auth", 8)})
     assert list_messages(fleet.reconcile(), "cluster-overcommitted") == []

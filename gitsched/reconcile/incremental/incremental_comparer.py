@@ -185,6 +185,8 @@ def _compare_inputs(
     def read_decided() -> DecidedCommit:
         if is_moved:
             raise NeedsCompletePlan("the order of documents may be what moves workloads")
+        if totals.capacity.limited or cache.header.totals.capacity.limited:
+            raise NeedsCompletePlan("what others take may be what moves workloads")
         decisions = _CounterfactualDecisions(context, later, cache, reader, (before, after))
         update = _get_update(later)
         engines = update.incremental.changes.engines or cache.engines

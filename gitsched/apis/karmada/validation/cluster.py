@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gitsched.apis.karmada.defaulting import DEFAULT_RESOURCE_MODELS
-from gitsched.model.document import Body, get_field, list_objects
+from gitsched.model.document import Body, as_object, get_field, list_objects
 from gitsched.model.finding import Issue, Pointer
 from gitsched.model.labels import is_label_key, is_label_value
-from gitsched.model.quantity import parse_quantity
+from gitsched.model.quantity import MAX_AMOUNT, NANO, parse_quantity
 from gitsched.model.time import parse_time
 
 _LABEL_FORMAT = "at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
@@ -83,6 +83,22 @@ def validate_cluster(body: Body) -> Iterator[Issue]:
         yield from _validate_taints(taints)
     yield from _validate_resource_models(spec.get("resourceModels", []))
     yield from _validate_conditions(body)
+    if body.get("status"):
+        yield from _validate_summary(body)
+
+
+_AMOUNTS = ("allocatable", "allocated", "allocating")
+
+
+def _validate_summary(body: Body) -> Iterator[Issue]:
+    """Yield a warning for each amount of resources that no cluster can have. It counts as it is written."""
+    for member in _AMOUNTS:
+        at = ("status", "resourceSummary", member)
+        for resource, text in as_object(get_field(body, *at)).items():
+            amount = parse_quantity(text)
+            if amount is not None and not 0 <= amount.nano <= MAX_AMOUNT * NANO:
+                what = "is negative" if amount.nano < 0 else f"exceeds {MAX_AMOUNT}, which is the largest one"
+                yield Issue("warning", "karmada-summary-amount", f"the amount of {resource} {what}", (*at, resource))
 
 
 _STATUSES = ("True", "False", "Unknown")

@@ -10,9 +10,7 @@ from collections.abc import Iterator
 from gitsched.apis.karmada.validation.cluster import make_error
 from gitsched.model.document import Body, as_object, get_field, list_objects
 from gitsched.model.finding import Issue
-from gitsched.model.quantity import NANO, Quantity, parse_quantity
-
-_LARGEST_AMOUNT = 2**63 - 1
+from gitsched.model.quantity import MAX_AMOUNT, NANO, Quantity, parse_quantity
 
 
 def validate_quota(body: Body) -> Iterator[Issue]:
@@ -47,7 +45,5 @@ def _validate_amounts(amounts: Body, *at: str | int) -> Iterator[Issue]:
             yield make_error("karmada-quota-amount", f"{text!r} is not a quantity", *at, resource)
         elif amount.nano < 0:
             yield make_error("karmada-quota-amount", "the amount must be 0 or more", *at, resource)
-        elif amount.nano > _LARGEST_AMOUNT * NANO:
-            yield make_error(
-                "karmada-quota-amount", f"the amount exceeds {_LARGEST_AMOUNT}, which is the largest one", *at, resource
-            )
+        elif amount.nano > MAX_AMOUNT * NANO:
+            yield make_error("karmada-quota-amount", f"the amount exceeds {MAX_AMOUNT}, which is the largest one", *at, resource)
