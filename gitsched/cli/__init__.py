@@ -28,7 +28,7 @@ COMMANDS = {
     "explain": "Explain why a workload is placed on its clusters.",
     "simulate": "Simulate the loss of a cluster or a region, and other events.",
     "fits": "Show which branches or pull requests fit together.",
-    "status": "Show which commit each cluster has applied, whether it is healthy, and what is where.",
+    "status": "Say whether anything is wrong, and what is where.",
     "tree": "Show a cluster with its workloads, or a workload with its clusters.",
     "history": "Show which workload moved when, from where to where, and why.",
     "drain": "Drain clusters: edit their documents, and show what moves.",

@@ -19,10 +19,10 @@ from gitsched.model.taints import ClusterTaint, parse_taint
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.incremental.planned_workloads import PlannedWorkloads
 from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_state
-from gitsched.reconcile.pipeline import use_plan
 from gitsched.reconcile.run import Fetched, Planned, RunContext, open_context
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_taints, make_blob_finder
 from gitsched.reconcile.source.source_reader import SourceReader
+from gitsched.reconcile.source_plan import use_plan
 from gitsched.reconcile.worktree_file import replace_file, resolve_worktree_file
 from gitsched.simulate.baseline import Baseline, make_baseline
 from gitsched.simulate.continued_plan import NeedsNewEngines

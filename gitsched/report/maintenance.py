@@ -7,7 +7,7 @@ from typing import Any
 
 from gitsched.model.finding import choose_form, format_count, format_names
 from gitsched.model.maintenance import Action, ClusterEdit, Maintenance
-from gitsched.report.held import describe_held, serialize_held
+from gitsched.report.held import serialize_held
 from gitsched.report.lines import format_key, wrap, wrap_all
 from gitsched.report.serialization import API_VERSION
 from gitsched.report.serialized_simulation import serialize_simulation
@@ -26,7 +26,6 @@ def write_maintenance(value: Maintenance, width: int, *, written: bool) -> str:
     parts = ["\n".join(lines)]
     if value.simulation is not None:
         parts.append(write_simulation(value.simulation, width).rstrip("\n"))
-        parts.append("\n".join(wrap_all(describe_held(value.simulation.held), width)))
     steps = [f"{number}. {step}" for number, step in enumerate(list_steps(value, written=written), 1)]
     if steps:
         parts.append("\n".join(["Next:", *(line for step in steps for line in wrap(step, width, "  "))]))

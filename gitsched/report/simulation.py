@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gitsched.model.document import Key
 from gitsched.model.finding import count_shown, format_count, format_names
+from gitsched.model.holds import HeldPlacement
 from gitsched.model.simulation import ImpactChange, OverloadedCluster, Resilience, ResilienceChange, Simulation, WorkloadEffect
 from gitsched.report.effect_rows import EffectRows
+from gitsched.report.held import describe_held
 from gitsched.report.lines import (
     RECORD_TITLES,
     TABLE_CLUSTERS,
@@ -17,6 +20,7 @@ from gitsched.report.lines import (
     format_key,
     join_blocks,
     wrap,
+    wrap_all,
 )
 from gitsched.report.summary import describe_record_changes, make_record_row
 
@@ -39,6 +43,7 @@ def write_simulation(value: Simulation, width: int) -> str:
         wrap(describe_simulation(value), width),
         _write_effects(effects, width),
         wrap(describe_lost_copies(lost_copies), width) if lost_copies else [],
+        wrap_all(describe_held(list_held(value)), width),
         format_changes(
             RECORD_TITLES, [make_record_row(change) for change in value.record_changes[:records]], width, TABLE_CLUSTERS, None
         ),
@@ -76,6 +81,12 @@ def describe_losses(value: Resilience | ResilienceChange) -> tuple[str, list[str
 def list_disruptive_effects(value: Simulation) -> list[WorkloadEffect]:
     """Return the workloads that start replicas or lack replicas, the most affected first."""
     return sorted((effect for effect in value.effects if not effect.only_loses_clusters), key=_effect_sort_key)
+
+
+def list_held(value: Simulation) -> dict[Key, HeldPlacement]:
+    """Return the workloads that the event leaves where they are because they are held. Others that are held lack replicas."""
+    affected = {effect.key for effect in value.effects}
+    return {key: held for key, held in value.held.items() if key not in affected}
 
 
 def _effect_sort_key(effect: WorkloadEffect) -> tuple[bool, int, bool, str, str]:

@@ -107,6 +107,37 @@ def test_workloads_on_a_cluster_without_a_document_are_counted(fleet: Path, comm
     )
 
 
+FACTS = """\
+apiVersion: gitsched.io/v1alpha1
+kind: ClusterFacts
+metadata: {{name: {name}}}
+status: {{observedAt: "{time}", ready: {{status: "True"}}}}
+"""
+CONFIG = """\
+apiVersion: gitsched.io/v1alpha1
+kind: Config
+metadata: {name: gitsched}
+spec: {source: {facts: {branch: facts, staleAfter: 1h}}}
+"""
+
+
+def test_facts_say_when_a_cluster_was_observed_and_stale_ones_nothing_about_now(
+    fleet: Path, commit: Commit, git: Callable[..., str], gitsched: Run
+) -> None:
+    commit(fleet, gitsched=CONFIG)
+    git("checkout", "-q", "--orphan", "facts", at=fleet)
+    git("rm", "-rfq", ".", at=fleet)
+    times = {"one": "2026-03-02T08:55:00Z", "two": "2026-03-02T06:00:00Z"}
+    commit(fleet, **{name: FACTS.format(name=name, time=time) for name, time in times.items()})
+    git("checkout", "-q", "main", at=fleet)
+    gitsched("reconcile", "--now", "2026-03-02T09:05:00Z")
+    lines = read(fleet, "2026-03-02T09:05:00+00:00")
+    assert lines[0] == "Needs attention: 1 of 2 clusters is no longer observed."
+    assert find_row(lines, "one") == ["one", "True", "1", "10m", "ago"]
+    assert find_row(lines, "two")[:5] == ["two", "Unknown", "0", "3h", "ago"]
+    assert "its facts are stale: check that gitsched collect runs" in lines[4]
+
+
 KARMADA, OCM, KRAKE = (
     ("cluster.karmada.io", "Cluster"),
     ("cluster.open-cluster-management.io", "ManagedCluster"),
