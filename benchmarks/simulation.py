@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from benchmarks.generator import Size, generate
 from benchmarks.repository import START, create
+from gitsched.model.losses import LossRequest
 from gitsched.reconcile import RunSettings, reconcile
 from gitsched.reconcile.review.explanation import explain_resource
 from gitsched.reconcile.review.source_simulation import simulate_source_losses
@@ -37,7 +38,7 @@ def measure(size: Size, scratch: Path) -> list[Timing]:
     timings = []
     for by in ("cluster", "region"):
         start = perf_counter()
-        losses = len(simulate_source_losses(settings, by, [], lambda _: None).rows)
+        losses = len(simulate_source_losses(settings, LossRequest(by), [], lambda _: None).rows)
         timings.append(Timing(f"every {by}", losses, perf_counter() - start))
     key = next(key for key in outcomes if key.kind == "Deployment")
     start = perf_counter()

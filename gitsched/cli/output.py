@@ -81,31 +81,64 @@ PROGRESS_INTERVAL = 0.1
 """Seconds between two updates of the line that shows progress."""
 
 
-class _ProgressLine:
-    """Shows a stage, and how much of it is done, at most once in PROGRESS_INTERVAL unless the stage changes."""
+LOG_INTERVAL = 30.0
+"""Seconds between two lines in the log of work that takes long."""
 
-    def __init__(self, message: str, show_line: Callable[[str], object]) -> None:
-        self._message, self._show_line = message, show_line
-        self._stage, self._next = "", 0.0
+
+class _ProgressLine:
+    """Shows a stage, and how much of it is done, at most once in an interval unless the stage changes. If `timed`, it also shows the rate
+    and how long the rest takes at that rate."""
+
+    def __init__(self, message: str, show_line: Callable[[str], object], interval: float, *, timed: bool) -> None:
+        self._message, self._show_line, self._interval, self._timed = message, show_line, interval, timed
+        self._stage, self._next, self._start = "", 0.0, 0.0
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         now = time.monotonic()
         if stage == self._stage and now < self._next:
             return
-        self._stage, self._next = stage, now + PROGRESS_INTERVAL
-        self._show_line(f"{self._message}: {stage}{f' {done:,} of {total:,}' if total else ''}")
+        if stage != self._stage:
+            self._start = now
+        self._stage, self._next = stage, now + self._interval
+        rate = self._describe_rate(done, total, now - self._start) if self._timed else ""
+        self._show_line(f"{self._message}: {stage}{f' {done:,} of {total:,}' if total else ''}{rate}")
+
+    def _describe_rate(self, done: int, total: int, seconds: float) -> str:
+        if not done or seconds < 1:
+            return ""
+        rate = done / seconds
+        return f", {rate:,.1f} a second, {_format_seconds((total - done) / rate)} left"
+
+
+def _format_seconds(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes:02}m" if hours else f"{minutes}m{rest:02}s"
 
 
 @contextmanager
-def show_progress(message: str) -> Iterator[Progress | None]:
-    """Show a spinner with a message on stderr, and return what adds stages and counts to it; nothing unless stderr is a terminal."""
+def show_progress(message: str, *, timed: bool = False) -> Iterator[Progress | None]:
+    """Show a spinner with a message on stderr, and return what adds stages and counts to it. Unless stderr is a terminal, nothing is shown,
+    or with `timed` a line in the log now and then."""
     if not sys.stderr.isatty():
-        yield None
+        line = _ProgressLine(message, lambda text: LOGGER.info("%s", text), LOG_INTERVAL, timed=True)
+        yield _skip_first(line) if timed else None
         return
     from rich.console import Console  # loaded only for a terminal
 
     with Console(stderr=True).status(message) as status:
-        yield _ProgressLine(message, status.update)
+        yield _ProgressLine(message, status.update, PROGRESS_INTERVAL, timed=timed)
+
+
+def _skip_first(show: Progress) -> Progress:
+    """Return what reports progress from LOG_INTERVAL on: most work has ended before."""
+    start = time.monotonic()
+
+    def report(stage: str, done: int, total: int) -> None:
+        if time.monotonic() - start >= LOG_INTERVAL:
+            show(stage, done, total)
+
+    return report
 
 
 class _LogFormatter(logging.Formatter):

@@ -16,6 +16,7 @@ from gitsched.cli import LazyCommand, options, scenario_options
         ("Twice the replicas in a namespace, with a new cluster", "simulate --scale 'shop/*=2' --add-like cloud-1=cloud-2"),
     ),
 )
+@click.argument("merged", nargs=-1, metavar="[merge FILE...]")
 @click.option(
     "--lose",
     metavar="WHAT",
@@ -41,9 +42,33 @@ from gitsched.cli import LazyCommand, options, scenario_options
 @click.option("--fresh", is_flag=True, help="Ignore previous placements: schedule all workloads as if for the first time.")
 @click.option(
     "--sweep",
-    type=click.Choice(list(scenario_options.FAILURE_DOMAINS)),
-    help="Lose each of them, one at a time, to show the resilience of the fleet.",
+    type=click.Choice([*scenario_options.FAILURE_DOMAINS, *scenario_options.MANY_LOSSES]),
+    help="Lose each of them, one at a time, to show the resilience of the fleet; each pair of clusters, or random ones.",
 )
+@click.option(
+    "--samples", type=click.IntRange(1, 1_000_000), metavar="N", help="With --sweep random: how many losses are drawn at random."
+)
+@click.option(
+    "--rates",
+    metavar="FILE",
+    help="With --sweep random: failure rates of clusters, zones and others, for the availability of each workload.",
+)
+@click.option(
+    "--size",
+    type=click.IntRange(1, 1000),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="With --sweep random and without --rates: how many clusters a loss has.",
+)
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, metavar="N", help="With --sweep random: other losses."
+)
+@click.option(
+    "--jobs", type=click.IntRange(1), metavar="N", help="With --sweep: number of processes; that of the cores by default."
+)
+@click.option("--shard", metavar="I/N", help="With --sweep and --out: only the I-th of N parts of the losses.")
+@click.option("--out", metavar="FILE", help="With --shard: write the results to FILE, for `gitsched simulate merge`.")
 @click.option(
     "--lost",
     type=click.Choice(["gone", "silent"]),
@@ -78,5 +103,6 @@ from gitsched.cli import LazyCommand, options, scenario_options
 def command() -> None:
     """Show which workloads would move, which would not fit, and how many replicas would be missing. Writes nothing, contacts no cluster.
 
-    All events of the options happen at the same time. With --sweep, each loss is simulated on its own.
+    All events of the options happen at the same time. With --sweep, each loss is simulated on its own; `gitsched simulate merge FILE...`
+    shows the result of all shards.
     """

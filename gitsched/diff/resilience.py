@@ -10,7 +10,7 @@ from gitsched.model.document import Key
 from gitsched.model.progress import Progress
 from gitsched.model.simulation import FailureDomain, ImpactChange, Resilience, ResilienceChange, Simulation
 from gitsched.simulate.baseline import Baseline
-from gitsched.simulate.simulation import simulate_all_losses
+from gitsched.simulate.loss_simulation import simulate_all_losses
 
 
 def compare_resilience(

@@ -58,6 +58,11 @@ class WorkloadEffect(NamedTuple):
         return max(self.shortfall - self.shortfall_before, 0) + self.waiting
 
     @property
+    def is_degraded(self) -> bool:
+        """Whether fewer replicas run than without the event, or the workload has no cluster any more."""
+        return self.lost_replicas > 0 or self.becomes_unplaced
+
+    @property
     def replica_changes(self) -> Mapping[str, int]:
         """The difference in replicas for each changed cluster; a manifest without replicas counts as 1."""
         names = (
@@ -108,6 +113,7 @@ class Simulation(NamedTuple):
     or should be placed; `effects` are in the order of namespaces and names. `record_changes` are recorded decisions that the event
     changes, without those about documents that it removes. `has_more_timers`: the event starts more timers than are simulated.
     `held` are the workloads that are held because of the event.
+    `moved_besides` and `started_besides` count the workloads, and the replicas, that move without being in `effects`.
     """
 
     event: str
@@ -123,14 +129,29 @@ class Simulation(NamedTuple):
     record_changes: tuple[RecordChange, ...] = ()
     has_more_timers: bool = False
     held: Mapping[Key, HeldPlacement] = {}
+    moved_besides: int = 0
+    started_besides: int = 0
 
     @property
     def moved(self) -> int:
-        return sum(effect.moves for effect in self.effects)
+        return sum(effect.moves for effect in self.effects) + self.moved_besides
 
     @property
     def started_replicas(self) -> int:
-        return sum(effect.started_replicas for effect in self.effects)
+        return sum(effect.started_replicas for effect in self.effects) + self.started_besides
+
+    def keep_degraded(self) -> Simulation:
+        """Return the simulation with the effects on workloads that miss replicas alone, without reasons: these count clusters, so they
+        differ between losses that have the same effect."""
+        degraded = tuple(effect._replace(reason="") for effect in self.effects if effect.is_degraded)
+        others = [effect for effect in self.effects if not effect.is_degraded]
+        return self._replace(
+            effects=degraded,
+            record_changes=(),
+            held={},
+            moved_besides=self.moved_besides + sum(effect.moves for effect in others),
+            started_besides=self.started_besides + sum(effect.started_replicas for effect in others),
+        )
 
     @property
     def unplaced(self) -> tuple[WorkloadEffect, ...]:
@@ -148,19 +169,61 @@ class Simulation(NamedTuple):
     @property
     def degraded(self) -> tuple[WorkloadEffect, ...]:
         """The workloads with fewer running replicas than without the event, or without a cluster; worst first."""
-        degraded = (effect for effect in self.effects if effect.lost_replicas or effect.becomes_unplaced)
+        degraded = (effect for effect in self.effects if effect.is_degraded)
         return tuple(sorted(degraded, key=lambda effect: (not effect.becomes_unplaced, -effect.lost_replicas, effect.key)))
 
 
+class AffectedWorkload(NamedTuple):
+    """A workload that misses replicas after some losses: how many losses these are, and the most replicas that it misses."""
+
+    key: Key
+    losses: int
+    most: int
+    unplaced: int
+
+
+class WorkloadAvailability(NamedTuple):
+    """The share of samples in which a workload misses no replica, with the limits of its 95 % confidence interval, and the replica hours
+    that it is expected to lose in a year, with the half width of theirs."""
+
+    key: Key
+    available: float
+    low: float
+    high: float
+    lost_hours: float
+    margin: float
+
+
+class Availability(NamedTuple):
+    """The workloads that miss replicas in a sample, the least available first. `low` is the lower limit of the confidence interval for all
+    others, which are available in all samples."""
+
+    samples: int
+    failed: int
+    workloads: tuple[WorkloadAvailability, ...]
+    low: float
+    lost_hours: float
+    margin: float
+
+
 class Resilience(NamedTuple):
-    """Every single loss of one kind: `rows` has one simulation for each, worst first. `unknown_capacity` are clusters of unknown
-    capacity, which is assumed to be sufficient."""
+    """Losses of one kind: `rows` has a simulation for each, worst first. `unknown_capacity` are clusters of unknown capacity, which is
+    assumed to be sufficient.
+
+    Of many losses, such as pairs, `rows` are the worst. `others` counts the rest, of which `degraded_others` leave replicas missing, and
+    `affected` are the workloads that miss replicas after some loss, the most affected first. `availability` follows from samples of
+    failures, None without rates.
+    """
 
     domain_kind: str
     clusters: int
     workloads: int
     rows: tuple[Simulation, ...]
     unknown_capacity: tuple[str, ...]
+    others: int = 0
+    degraded_others: int = 0
+    affected: tuple[AffectedWorkload, ...] = ()
+    availability: Availability | None = None
 
 
 class ImpactChange(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gitsched.model.simulation import ResilienceChange
+from gitsched.report.many_losses import is_many, serialize_many_losses
 from gitsched.report.serialization import API_VERSION, serialize_causes, serialize_clusters, serialize_record_change
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def _serialize_loss_table(value: Resilience) -> dict[str, Any]:
         "workloads": value.workloads,
         "roomUnknown": list(value.unknown_capacity),
         "losses": [_serialize_event(row) for row in value.rows],
+        **(serialize_many_losses(value) if is_many(value) else {}),
     }
 
 

@@ -22,6 +22,7 @@ from gitsched.report.lines import (
     wrap,
     wrap_all,
 )
+from gitsched.report.many_losses import describe_many_losses, is_many, write_many_losses
 from gitsched.report.summary import describe_record_changes, make_record_row
 
 EFFECTS_SHOWN = 50
@@ -55,6 +56,9 @@ def write_simulation(value: Simulation, width: int) -> str:
 
 def write_resilience(value: Resilience, width: int) -> str:
     """Return the table of all losses."""
+    if is_many(value):
+        notes = [line for note in list_resilience_notes(value) for line in wrap(note, width)]
+        return join_blocks(wrap(describe_many_losses(value), width), *write_many_losses(value, width), notes)
     return join_blocks(
         wrap(describe_resilience(value), width),
         _write_loss_rows([list_loss_headers(value.domain_kind), *(format_loss_row(row) for row in value.rows)], width),

@@ -9,6 +9,7 @@ from gitsched.model.simulation import Resilience, ResilienceChange, Simulation
 from gitsched.report.blocks import Block, Paragraph, TableBlock
 from gitsched.report.effect_rows import EffectRows
 from gitsched.report.lines import count_omitted
+from gitsched.report.many_losses import describe_many_losses, is_many, list_heat_maps, list_many_loss_blocks
 from gitsched.report.simulation import (
     EFFECT_HEADER,
     RECORD_HEADER,
@@ -57,7 +58,10 @@ def _list_record_blocks(value: Simulation) -> list[Block]:
 
 
 def list_resilience_blocks(value: Resilience) -> list[Block]:
-    """Return the table of all losses, then the affected workloads of each loss."""
+    """Return the table of all losses, then the affected workloads of each loss; of many losses the worst."""
+    if is_many(value):
+        notes = (Paragraph(note) for note in list_resilience_notes(value))
+        return [Paragraph(describe_many_losses(value)), *list_many_loss_blocks(value), *list_heat_maps(value), *notes]
     highlighted = frozenset(index for index, row in enumerate(value.rows) if row.degraded)
     head = [name.capitalize() for name in list_loss_headers(value.domain_kind)]
     losses = value.rows[: count_shown(len(value.rows), MAX_ROWS)]
@@ -65,6 +69,7 @@ def list_resilience_blocks(value: Resilience) -> list[Block]:
         Paragraph(describe_resilience(value)),
         *_limit_rows(TableBlock(head, [format_loss_row(row) for row in losses], highlighted), len(value.rows) - len(losses)),
         *(Paragraph(note) for note in list_resilience_notes(value)),
+        *list_heat_maps(value),
     ]
     for row in (row for row in losses if row.degraded):
         degraded = EffectRows(row.degraded)

@@ -145,13 +145,15 @@ class ClusterEvent(NamedTuple):
 class SimulationResult(NamedTuple):
     """The decisions after an event; `outcomes` contains only the workloads that were scheduled again, `own_workloads` are those that
     an API creates itself. `has_more_timers`: timers that the event starts are not simulated, because there are too many in succession.
-    `capacity` is what the workloads take capacity from, None if they do not share any."""
+    `capacity` is what the workloads take capacity from, None if they do not share any.
+    `has_waited`: the decisions are those after timers that the event starts."""
 
     engines: tuple[PolicyEngine, ...]
     outcomes: Mapping[Key, Outcome]
     own_workloads: frozenset[Key] = frozenset()
     has_more_timers: bool = False
     capacity: SimulatedCapacity | None = None
+    has_waited: bool = False
 
 
 def make_baseline(
@@ -241,8 +243,8 @@ def decide_changed_catalog(
             break
         now = max(due)
     else:
-        return after._replace(has_more_timers=True)
-    return after
+        return after._replace(has_more_timers=True, has_waited=True)
+    return after._replace(has_waited=now != baseline.time)
 
 
 def _decide_at(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from gitsched.apis.capabilities import InnerPlacementReporting
 from gitsched.apis.policy_api import PolicyEngine
@@ -11,40 +12,59 @@ from gitsched.decide.decisions import describe_recorded
 from gitsched.decide.engines import list_engine_records
 from gitsched.decide.recorded_decisions import compare_recorded
 from gitsched.model.changes import RecordChange
-from gitsched.model.document import Document, Key, get_field
+from gitsched.model.document import Document, Key, get_field, workload_sort_key
 from gitsched.model.holds import HeldPlacement
-from gitsched.model.progress import Progress, follow
 from gitsched.model.scheduling import Outcome
-from gitsched.model.simulation import FailureDomain, Resilience, Simulation, WorkloadEffect
+from gitsched.model.simulation import Simulation, WorkloadEffect
 from gitsched.report.held import describe_hold
-from gitsched.simulate.baseline import Baseline, ClusterEvent, SimulationResult, decide_changed_catalog, list_capacity_reporters
+from gitsched.simulate.baseline import Baseline, ClusterEvent, SimulationResult, decide_changed_catalog
 from gitsched.simulate.capacity_check import check_capacity
 from gitsched.simulate.scenario import (
+    ChangedCatalog,
+    ClusterIndex,
     Scenario,
     apply_scenario,
     describe_scenario,
-    index_clusters,
-    list_failure_domains,
 )
 
 ReplicasByWorkload = dict[Key, dict[str, int | None]]
 
 
-def simulate(baseline: Baseline, scenario: Scenario) -> Simulation:
-    """Simulate a scenario on a plan. Raises Permanent if it refers to a missing cluster."""
-    changed = apply_scenario(baseline.decisions.catalog, scenario, baseline.config, baseline.time, baseline.has_inner_placements)
+def simulate(baseline: Baseline, scenario: Scenario, clusters: ClusterIndex | None = None) -> Simulation:
+    """Simulate a scenario on a plan. Raises Permanent if it refers to a missing cluster. `clusters` are those of the plan, if the caller
+    has them."""
+    return describe_event(baseline, scenario, decide_event(baseline, scenario, clusters))
+
+
+class DecidedEvent(NamedTuple):
+    """The documents and decisions after an event, and the replicas by remaining cluster of what was decided again."""
+
+    changed: ChangedCatalog
+    after: SimulationResult
+    placements: ReplicasByWorkload
+
+
+def decide_event(baseline: Baseline, scenario: Scenario, clusters: ClusterIndex | None = None) -> DecidedEvent:
+    """Decide what an event can affect."""
+    catalog, nodes = baseline.decisions.catalog, baseline.has_inner_placements
+    changed = apply_scenario(catalog, scenario, baseline.config, baseline.time, nodes, clusters)
     is_other = bool(scenario.scale) or scenario.fresh
     event = ClusterEvent(frozenset((*changed.lost, *changed.drained)), bool(changed.added))
     after = decide_changed_catalog(baseline, changed.catalog, fresh=scenario.fresh, event=None if is_other else event)
+    return DecidedEvent(
+        changed, after, {key: _drop_lost(outcome.replicas_by_cluster, changed.lost) for key, outcome in after.outcomes.items()}
+    )
+
+
+def describe_event(baseline: Baseline, scenario: Scenario, decided: DecidedEvent) -> Simulation:
+    """Return the effect of an event on each workload."""
+    changed, after, placements = decided
     known = baseline.decisions.outcomes
-    placements: ReplicasByWorkload = {
-        key: _drop_lost(outcome.replicas_by_cluster, changed.lost) for key, outcome in after.outcomes.items()
-    }
     capacity = check_capacity(baseline, after, placements)
     for key in baseline.decisions.quarantined & known.keys():  # not scheduled until their documents are fixed
         placements[key] = _drop_lost(known[key].replicas_by_cluster, changed.lost)
     effects = []
-    for key in sorted(placements, key=lambda key: (key.namespace, key.name, key)):
+    for key in sorted(placements, key=workload_sort_key):
         effect = _evaluate_workload(
             key, known.get(key), after.outcomes.get(key), placements[key], capacity.waiting.get(key, 0), changed.lost
         )
@@ -93,29 +113,6 @@ def _list_described(changes: Iterable[RecordChange], catalog: Catalog, inner: It
             yield change
 
 
-def simulate_all_losses(baseline: Baseline, by: str, unreachable: bool = False, progress: Progress | None = None) -> Resilience:
-    """Simulate the loss of each cluster, node, zone, region or provider, the worst first. With `unreachable`, it is not removed."""
-    catalog = baseline.decisions.catalog
-    names = list_failure_domains(catalog, by, baseline.has_inner_placements)
-    rows = [
-        simulate(baseline, Scenario(lose=(FailureDomain(by, name),), unreachable=unreachable))
-        for name in (names if progress is None else follow(names, f"simulating the loss of each {by}", progress))
-    ]
-    capacities = (
-        capacity
-        for engine in list_capacity_reporters(baseline.decisions.engines).values()
-        for capacity in engine.free_capacity().items()
-    )
-    return Resilience(
-        by,
-        len(index_clusters(catalog)),
-        len(baseline.decisions.outcomes)
-        + sum(len(engine.inner_placements()) for engine in list_inner_placement_reporters(baseline.decisions.engines)),
-        tuple(sorted(rows, key=_make_sort_key)),
-        tuple(sorted(name for name, capacity in capacities if capacity is None)),
-    )
-
-
 def list_inner_placement_reporters(engines: Iterable[PolicyEngine]) -> list[InnerPlacementReporting]:
     """Return the engines that place pods inside a cluster."""
     return [engine for engine in engines if isinstance(engine, InnerPlacementReporting)]
@@ -146,10 +143,6 @@ def _evaluate_inner_placements(baseline: Baseline, after: SimulationResult, lost
             short_before,
             reason=why or ("the free capacity of the pods is too small for the rest" if short > short_before else ""),
         )
-
-
-def _make_sort_key(row: Simulation) -> tuple[int, int, int, str]:
-    return (-len(row.unplaced), -(row.shortfall + row.waiting), -row.moved, row.domain.name if row.domain else "")
 
 
 def _drop_lost(shares: Mapping[str, int | None], lost: Collection[str]) -> dict[str, int | None]:

@@ -10,12 +10,14 @@ from gitsched.decide.garbage_collection import gc_paused
 from gitsched.diff.resilience import compare_resilience
 from gitsched.git import Repository
 from gitsched.model.finding import Finding, list_faults
+from gitsched.model.losses import LossRequest
 from gitsched.model.simulation import ImpactChange, Resilience, ResilienceChange, Simulation
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_state
 from gitsched.reconcile.review.compared_plans import PlannedCommit
 from gitsched.reconcile.review.comparison import PlanComparison
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
+from gitsched.reconcile.review.loss_runs import simulate_losses
 from gitsched.reconcile.run import Fetched, Planned, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_causes
@@ -23,8 +25,9 @@ from gitsched.reconcile.source_plan import use_plan
 from gitsched.report.causes import list_cause_texts
 from gitsched.simulate.baseline import Baseline, make_baseline
 from gitsched.simulate.continued_plan import NeedsNewEngines
+from gitsched.simulate.loss_simulation import simulate_all_losses
 from gitsched.simulate.scenario import Scenario, apply_scenario
-from gitsched.simulate.simulation import simulate, simulate_all_losses
+from gitsched.simulate.simulation import simulate
 
 if TYPE_CHECKING:
     from gitsched.decide.plan_result import Plan
@@ -42,7 +45,7 @@ def simulate_source(
     to find these, too.
     """
     known = partial(_simulate_from_state, scenario=scenario, use=use)
-    return _run_on_source(settings, lambda baseline, _: simulate(baseline, scenario), faults, use, known)
+    return _run_on_source(settings, lambda baseline, _fetched, _: simulate(baseline, scenario), faults, use, known)
 
 
 def _simulate_from_state(
@@ -63,15 +66,14 @@ def _simulate_from_state(
     return _use_from_state(plan, partial(simulate, baseline, scenario), use)
 
 
-def _simulate_losses_from_state(
-    context: RunContext, fetched: Fetched, by: str, unreachable: bool, use: Callable[[Resilience], object]
-) -> Resilience | None:
-    """Simulate all losses of a kind on what the last run has planned; None where a complete plan is needed."""
+def _use_fleet_from_state(
+    context: RunContext, fetched: Fetched, answer: Callable[[Baseline, Fetched], T], use: Callable[[T], object]
+) -> T | None:
+    """Return an answer about events of clusters, given what the last run has planned; None where a complete plan is needed."""
     workloads = _plan_workloads(context, fetched)
     if workloads is None:
         return None
-    simulated = partial(simulate_all_losses, workloads.make_fleet_baseline(), by, unreachable, context.settings.progress)
-    return _use_from_state(workloads.plan, simulated, use)
+    return _use_from_state(workloads.plan, partial(answer, workloads.make_fleet_baseline(), fetched), use)
 
 
 def _plan_workloads(context: RunContext, fetched: Fetched) -> PlannedWorkloads | None:
@@ -95,13 +97,26 @@ def _use_from_state(plan: Plan, answer: Callable[[], T], use: Callable[[T], obje
 
 
 def simulate_source_losses(
-    settings: RunSettings, by: str, faults: list[Finding], use: Callable[[Resilience], object], *, unreachable: bool = False
+    settings: RunSettings,
+    request: LossRequest,
+    faults: list[Finding],
+    use: Callable[[Resilience], object],
+    processes: int | None = None,
 ) -> Resilience:
-    """Simulate the loss of each `cluster`, `node`, `zone`, `region` or `provider`. Lost clusters are gone, or only `unreachable`."""
-    known = partial(_simulate_losses_from_state, by=by, unreachable=unreachable, use=use)
-    return _run_on_source(
-        settings, lambda baseline, _: simulate_all_losses(baseline, by, unreachable, settings.progress), faults, use, known
-    )
+    """Simulate the losses of a request, on as many processes as there are cores by default."""
+
+    def answer(baseline: Baseline, _fetched: Fetched) -> Resilience:
+        return simulate_losses(baseline, request, processes, settings.progress)
+
+    return use_source_fleet(settings, answer, faults, use)
+
+
+def use_source_fleet(
+    settings: RunSettings, answer: Callable[[Baseline, Fetched], T], faults: list[Finding], use: Callable[[T], object]
+) -> T:
+    """Return an answer about events of clusters from a plan of the source, once it is used."""
+    known = partial(_use_fleet_from_state, answer=answer, use=use)
+    return _run_on_source(settings, lambda baseline, fetched, _: answer(baseline, fetched), faults, use, known)
 
 
 def compare_source_resilience(
@@ -116,9 +131,11 @@ def compare_source_resilience(
     """Simulate every single loss at two revisions, and compare which workloads each loss affects."""
     return _run_on_source(
         base,
-        lambda old, _: _run_on_source(
+        lambda old, _fetched, _: _run_on_source(
             head,
-            lambda new, repository: _locate_change_causes(compare_resilience(old, new, by, unreachable, head.progress), repository),
+            lambda new, _fetched, repository: _locate_change_causes(
+                compare_resilience(old, new, by, unreachable, head.progress), repository
+            ),
             faults,
             use,
         ),
@@ -150,7 +167,7 @@ def _make_commit_baseline(planned: PlannedCommit, settings: RunSettings) -> Base
 
 def _run_on_source(
     settings: RunSettings,
-    answer: Callable[[Baseline, Repository], T],
+    answer: Callable[[Baseline, Fetched, Repository], T],
     faults: list[Finding],
     use: Callable[[T], object],
     answer_from_state: Callable[[RunContext, Fetched], T | None] | None = None,
@@ -162,7 +179,7 @@ def _run_on_source(
     def use_answer(planned: Planned) -> T:
         plan = planned.plan
         baseline = make_baseline(plan.decisions, planned.config, max(settings.now, plan.time), plan.observations, plan.retained)
-        answered = answer(baseline, context.source.repository)
+        answered = answer(baseline, fetched, context.source.repository)
         use(answered)
         return answered
 

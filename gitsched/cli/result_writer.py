@@ -1,0 +1,48 @@
+"""Write one kind of result in the format of the option -o."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from gitsched.cli import formats, output
+from gitsched.report.blocks import blocks_to_html, blocks_to_markdown
+
+if TYPE_CHECKING:
+    from gitsched.report.blocks import Block
+
+T = TypeVar("T")
+
+
+class ResultWriter(Generic[T]):
+    """Writes one kind of result in one format. `write` makes the text, in which a bug may show, and `show` prints it."""
+
+    def __init__(
+        self,
+        form: str,
+        title: str,
+        text: Callable[[T, int], str],
+        blocks: Callable[[T], list[Block]],
+        data: Callable[[T], dict[str, Any]],
+    ) -> None:
+        self._form, self._title, self._text, self._blocks, self._data = form, title, text, blocks, data
+        self._written = ""
+        self._serialized: dict[str, Any] = {}
+
+    def write(self, value: T) -> None:
+        if self._form == "text":
+            self._written = self._text(value, output.find_width())
+        elif self._form == "markdown":
+            self._written = blocks_to_markdown(self._blocks(value))
+        elif self._form == "html":
+            self._written = blocks_to_html(self._title, self._blocks(value))
+        else:
+            self._serialized = self._data(value)
+
+    def show(self) -> None:
+        if self._form == "html":
+            output.show(self._written)
+        elif self._form == "markdown":
+            formats.show_text(self._written)
+        else:
+            formats.show_as(self._form, lambda _: self._written, lambda: self._serialized)

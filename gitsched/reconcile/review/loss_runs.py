@@ -1,0 +1,112 @@
+"""Simulate many losses on all cores, or the part of them that is one shard."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from gitsched.model.losses import JointLoss, LossRequest, LossResult
+from gitsched.model.progress import Progress
+from gitsched.model.record_json import read_record, write_record
+from gitsched.model.simulation import Resilience
+from gitsched.reconcile.result_stream import stream_results
+from gitsched.reconcile.worker_processes import count_processes
+from gitsched.simulate.baseline import Baseline
+from gitsched.simulate.loss_list import LossList, list_losses
+from gitsched.simulate.loss_simulation import ResilienceSimulator
+from gitsched.simulate.loss_table import FleetSize, LossTable
+
+_SHORT_CHUNK = 250
+"""The number of losses that a process computes at once, if results are short: one takes less time than a message."""
+
+
+class Shard(NamedTuple):
+    """A part of a list of losses: of `shards` parts the one with `number`, from 1, which has every `shards`-th group of equal losses."""
+
+    number: int = 1
+    shards: int = 1
+
+
+class LossRun(NamedTuple):
+    """The losses of one shard on a plan. `groups` are the numbers of equal losses, which are decided once."""
+
+    simulator: ResilienceSimulator
+    request: LossRequest
+    losses: Sequence[JointLoss]
+    groups: Sequence[Sequence[int]]
+    total: int
+
+    @property
+    def size(self) -> int:
+        """The number of losses."""
+        return sum(map(len, self.groups))
+
+    def list_chunks(self) -> list[Sequence[Sequence[int]]]:
+        """Return the groups in parts that are worth a message."""
+        size = _SHORT_CHUNK if self.request.is_short else 1
+        return [self.groups[start : start + size] for start in range(0, len(self.groups), size)]
+
+    def simulate(self, groups: Sequence[Sequence[int]]) -> bytes:
+        """Return the results of some groups, as a line of JSON for each loss."""
+        found = (
+            result
+            for group in groups
+            for result in self.simulator.simulate_group([(number, self.losses[number]) for number in group])
+        )
+        return b"".join(write_record(result) + b"\n" for result in found)
+
+
+def prepare_losses(baseline: Baseline, request: LossRequest, shard: Shard) -> LossRun:
+    """Return the losses of a shard. Raise Permanent if there are too many."""
+    simulator = ResilienceSimulator(baseline, request)
+    listed: LossList = list_losses(baseline.decisions.catalog, simulator.index, request, nodes=baseline.has_inner_placements)
+    groups = listed.groups[shard.number - 1 :: shard.shards]
+    return LossRun(simulator, request, listed.losses, groups, len(listed.losses))
+
+
+def run_losses(run: LossRun, processes: int | None, progress: Progress | None) -> Iterator[bytes]:
+    """Yield the results of all losses of a shard as lines of JSON, in any order, as they come.
+
+    The number of `processes` is that of the cores by default.
+    """
+    count = count_processes(sys.maxsize) if processes is None else min(processes, count_processes(processes))
+    _prepare_parts(run, count, progress)
+    chunks, size = run.list_chunks(), run.size
+    done = 0
+    for _, lines in stream_results(lambda number: run.simulate(chunks[number]), len(chunks), count):
+        for line in lines.splitlines():
+            if progress is not None:
+                progress("simulating losses", done, size)
+            done += 1
+            yield line
+
+
+def _prepare_parts(run: LossRun, processes: int, progress: Progress | None) -> None:
+    """Let all processes decide the losses of single clusters of which losses of several clusters consist."""
+    names = sorted({name for group in run.groups for name in run.losses[group[0]].lost}) if run.request.is_short else []
+    if processes <= 1 or not names or not run.simulator.is_divisible:
+        return
+
+    def find_part(number: int) -> bytes:
+        return pickle.dumps(run.simulator.find_part((names[number],)))
+
+    for done, (number, data) in enumerate(stream_results(find_part, len(names), processes)):
+        if progress is not None:
+            progress("simulating the loss of each cluster", done, len(names))
+        run.simulator.parts[names[number],] = pickle.loads(data)  # noqa: S301 - only a copy of this process can have written it
+
+
+def tabulate(lines: Iterator[bytes], request: LossRequest, fleet: FleetSize) -> Resilience:
+    """Return the table of losses from their results."""
+    table = LossTable(request)
+    for line in lines:
+        table.add(read_record(LossResult, line))
+    return table.finish(fleet)
+
+
+def simulate_losses(baseline: Baseline, request: LossRequest, processes: int | None, progress: Progress | None) -> Resilience:
+    """Simulate all losses of a request on a plan."""
+    run = prepare_losses(baseline, request, Shard())
+    return tabulate(run_losses(run, processes, progress), request, run.simulator.measure_fleet())

@@ -1,0 +1,158 @@
+"""Files with the results of one shard of a list of losses, and the table of all shards together.
+
+The first line says what was simulated, and each other line is the result of one loss. All are JSON: a file comes from another machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import gitsched
+from gitsched.model.errors import Permanent
+from gitsched.model.finding import format_names
+from gitsched.model.losses import LossRequest
+from gitsched.model.record_json import InvalidRecordError, read_record, write_record
+from gitsched.model.simulation import Resilience
+from gitsched.reconcile.review.loss_runs import LossRun, Shard, tabulate
+from gitsched.reconcile.run import Fetched
+from gitsched.simulate.loss_table import FleetSize
+
+FORMAT = "gitsched-losses-1"
+MAX_LINE = 64_000_000
+"""The number of bytes of the result of one loss."""
+MAX_SHARDS = 10_000
+
+
+class ShardHeader(NamedTuple):
+    """What the results of a shard were made from. `plan` is the digest of the plan, and `losses` the number of results of the shard, of
+    `total` ones of all shards."""
+
+    format: str
+    version: str
+    plan: str
+    request: LossRequest
+    shard: Shard
+    losses: int
+    total: int
+    fleet: FleetSize
+
+
+class ShardSummary(NamedTuple):
+    """What a shard wrote: its number and that of all shards, and the number of losses."""
+
+    path: Path
+    shard: Shard
+    losses: int
+    total: int
+
+
+def make_header(run: LossRun, shard: Shard, plan: str) -> ShardHeader:
+    """Return what the file of a shard says about itself."""
+    return ShardHeader(FORMAT, gitsched.__version__, plan, run.request, shard, run.size, run.total, run.simulator.measure_fleet())
+
+
+def compute_plan_digest(fetched: Fetched, run: LossRun) -> str:
+    """Return the digest of the plan that the losses are simulated on: its commits, its time and its decisions."""
+    baseline, digest = run.simulator.baseline, hashlib.sha256()
+    facts = sorted([branch.name, branch.commit.tree] for branch in fetched.facts.branches)
+    digest.update(json.dumps([fetched.source.tree, fetched.output_tree, facts, baseline.time.isoformat()]).encode())
+    for key, outcome in sorted(baseline.decisions.outcomes.items(), key=lambda entry: entry[0]):
+        digest.update(json.dumps([key, outcome.api, outcome.policy, sorted(outcome.replicas_by_cluster.items())]).encode())
+    return digest.hexdigest()[:32]
+
+
+def write_shard(path: Path, header: ShardHeader, lines: Iterable[bytes]) -> ShardSummary:
+    """Write the results of a shard as they come; the file has its name once all are there. Raise Permanent if it cannot be written."""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        with part.open("wb") as file:
+            file.write(write_record(header) + b"\n")
+            for line in lines:
+                file.write(line + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError as error:
+        raise Permanent(f"the shard is not written: {path}: {error.strerror}") from error
+    return ShardSummary(path, header.shard, header.losses, header.total)
+
+
+def merge_shards(paths: Sequence[Path]) -> Resilience:
+    """Return the table of all losses of shards. Raise Permanent unless the files are all shards of one list of losses on one plan."""
+    headers = {path: _read_header(path) for path in paths}
+    first = headers[paths[0]]
+    for path, header in headers.items():
+        if other := _find_difference(first, header):
+            raise Permanent(f"{path} is no shard of the same losses as {paths[0]}: {other}")
+    _check_complete(headers, first.shard.shards)
+    lines = (line for path, header in headers.items() for line in _read_results(path, header))
+    try:
+        return tabulate(lines, first.request, first.fleet)
+    except InvalidRecordError as error:
+        raise Permanent(f"a result is not readable: {error}; simulate that shard again") from error
+
+
+def _find_difference(first: ShardHeader, other: ShardHeader) -> str:
+    """Return in what two headers differ that all shards have in common; "" if they do not."""
+    if other.version != first.version:
+        return f"gitsched {other.version} wrote it, and not {first.version}"
+    if other.plan != first.plan:
+        return "its plan is another one; simulate all shards with the same commits, settings and --now"
+    if other.request != first.request:
+        return "its losses are other ones; use the same options for all shards"
+    if (other.shard.shards, other.total, other.fleet) != (first.shard.shards, first.total, first.fleet):
+        return f"it is one of {other.shard.shards} shards of {other.total} losses, and not of {first.shard.shards} of {first.total}"
+    return ""
+
+
+def _check_complete(headers: dict[Path, ShardHeader], shards: int) -> None:
+    found: dict[int, Path] = {}
+    for path, header in headers.items():
+        number = header.shard.number
+        if number in found:
+            raise Permanent(f"{found[number]} and {path} are both shard {number}; leave one of them out")
+        found[number] = path
+    missing = [str(number) for number in range(1, shards + 1) if number not in found]
+    if missing:
+        raise Permanent(f"shards are missing: {format_names(missing)} of {shards}")
+
+
+def _read_header(path: Path) -> ShardHeader:
+    try:
+        with path.open("rb") as file:
+            header = read_record(ShardHeader, _read_line(file))
+    except OSError as error:
+        raise Permanent(f"the shard is not readable: {path}: {error.strerror}") from error
+    except InvalidRecordError as error:
+        raise Permanent(f"{path} is no file of `gitsched simulate --shard`: {error}") from error
+    if header.format != FORMAT:
+        raise Permanent(f"{path} has the format {header.format[:40]!r}, and not {FORMAT!r}; use the same version of gitsched")
+    if not 1 <= header.shard.number <= header.shard.shards <= MAX_SHARDS:
+        raise Permanent(
+            f"{path} is no file of `gitsched simulate --shard`: it is shard {header.shard.number} of {header.shard.shards}"
+        )
+    return header
+
+
+def _read_results(path: Path, header: ShardHeader) -> Iterator[bytes]:
+    """Yield the lines with results. Raise Permanent if there are more or fewer than the header says."""
+    count = 0
+    with path.open("rb") as file:
+        _read_line(file)
+        while line := _read_line(file):
+            count += 1
+            yield line
+    if count != header.losses:
+        raise Permanent(f"{path} has {count} of {header.losses} results; simulate shard {header.shard.number} again")
+
+
+def _read_line(file: IO[bytes]) -> bytes:
+    line = file.readline(MAX_LINE + 1)
+    if len(line) > MAX_LINE:
+        raise InvalidRecordError(f"a line has more than {MAX_LINE} bytes")
+    return line.rstrip(b"\n")

@@ -1,0 +1,196 @@
+"""Many losses as text and blocks: the worst ones, the workloads that miss replicas most often, their availability, and a heat map."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from gitsched.model.finding import format_count, format_names
+from gitsched.model.losses import PAIRS, RANDOM
+from gitsched.report.blocks import Block, HeatMap, Paragraph, TableBlock
+from gitsched.report.lines import count_omitted, fits_width, format_columns, format_key, wrap
+
+if TYPE_CHECKING:
+    from gitsched.model.simulation import Availability, Resilience, Simulation
+
+WORST = 10
+WORKLOADS_SHOWN = 20
+"""The number of workloads that are listed; the others are counted, and JSON contains all."""
+_HEAT_ROWS, _HEAT_COLUMNS = 40, 30
+_NAMES = 3
+_AFFECTED_HEADER = ("WORKLOAD", "LOSSES", "MOST MISSING", "UNPLACED")
+_AVAILABILITY_HEADER = ("WORKLOAD", "AVAILABILITY", "95 % INTERVAL", "LOST REPLICA HOURS A YEAR")
+
+
+def is_many(value: Resilience) -> bool:
+    """Return whether a table is of losses of several clusters, of which it has the worst alone."""
+    return value.domain_kind in (PAIRS, RANDOM)
+
+
+def describe_many_losses(value: Resilience) -> str:
+    """Return the effect of all losses in one sentence."""
+    total, degraded = len(value.rows) + value.others, sum(bool(row.degraded) for row in value.rows) + value.degraded_others
+    fleet = f"{format_count(value.clusters, 'cluster')} ({format_count(value.workloads, 'workload')})"
+    if value.availability is not None:
+        return _describe_availability(value.availability, fleet, total)
+    if not total:
+        return f"There are too few clusters to lose several of them: {fleet}."
+    which = f"Losing any two of {fleet}" if value.domain_kind == PAIRS else f"Losing clusters at random, of {fleet}"
+    counted = f"{which}, {format_count(total, 'loss', 'losses')}"
+    if not degraded:
+        return f"{counted}: no loss leaves replicas missing."
+    return f"{counted}: {degraded:,} {'leaves' if degraded == 1 else 'leave'} replicas missing, {total - degraded:,} do not."
+
+
+def _describe_availability(value: Availability, fleet: str, losses: int) -> str:
+    share = f"{_format_percent(value.failed / value.samples)} of {value.samples:,} samples"
+    hours = f"{_format_number(value.lost_hours)} ± {_format_number(value.margin)} replica hours are lost a year"
+    return f"Failures of {fleet}: in {share}, replicas are missing; {hours}. The samples have {losses:,} different losses."
+
+
+def write_many_losses(value: Resilience, width: int) -> list[list[str]]:
+    """Return the worst losses and the workloads that miss replicas, wrapped at `width` characters."""
+    return [
+        *([_write_table(_list_worst(value), width)] if _list_worst(value)[1:] else []),
+        _write_table(_list_workloads(value), width) if value.affected else [],
+        count_omitted(len(value.affected) - WORKLOADS_SHOWN) if len(value.affected) > WORKLOADS_SHOWN else [],
+        wrap(_describe_others(value), width) if _describe_others(value) else [],
+    ]
+
+
+def _describe_others(value: Resilience) -> str:
+    """Return how available the workloads are that miss no replica in any sample."""
+    others = value.workloads - len(value.affected)
+    if value.availability is None or others <= 0:
+        return ""
+    low = _format_percent(value.availability.low)
+    return f"{format_count(others, 'other workload')}: available in all samples, so at least {low} (95 % interval)."
+
+
+def _write_table(rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """Return a table if it fits into the width, else a few lines for each row."""
+    table = format_columns([tuple(row) for row in rows])
+    if fits_width(table, width):
+        return table
+    head, *others = rows
+    return [
+        line
+        for row in others
+        for line in (
+            *wrap(row[0], width),
+            *wrap(", ".join(f"{name.lower()} {cell}" for name, cell in zip(head[1:], row[1:], strict=True)), width, "  "),
+        )
+    ]
+
+
+def _list_worst(value: Resilience) -> list[tuple[str, ...]]:
+    worst = [row for row in value.rows if row.degraded][:WORST]
+    head = ("LOST CLUSTERS", "AFFECTED", "STARTED", "UNPLACED", "MISSING", "NO CAPACITY", "MOST AFFECTED")
+    return [head, *(_format_row(row) for row in worst)]
+
+
+def _format_row(row: Simulation) -> tuple[str, ...]:
+    worst = row.degraded[0]
+    more = f", and {len(row.degraded) - 1} more" if len(row.degraded) > 1 else ""
+    what = "unplaced" if worst.becomes_unplaced else f"{worst.lost_replicas} missing"
+    numbers = (row.moved, row.started_replicas, len(row.unplaced), row.shortfall, row.waiting)
+    return (
+        format_names(row.lost, _NAMES),
+        *(str(number) if number else "-" for number in numbers),
+        f"{format_key(worst.key)}: {what}{more}",
+    )
+
+
+def _list_workloads(value: Resilience) -> list[tuple[str, ...]]:
+    if value.availability is not None:
+        rows = value.availability.workloads[:WORKLOADS_SHOWN]
+        return [
+            _AVAILABILITY_HEADER,
+            *(
+                (
+                    format_key(row.key),
+                    _format_percent(row.available),
+                    f"{_format_percent(row.low)} to {_format_percent(row.high)}",
+                    f"{_format_number(row.lost_hours)} ± {_format_number(row.margin)}",
+                )
+                for row in rows
+            ),
+        ]
+    numbers = ((row.key, row.losses, row.most, row.unplaced) for row in value.affected[:WORKLOADS_SHOWN])
+    return [_AFFECTED_HEADER, *((format_key(key), *map(str, counts)) for key, *counts in numbers)]
+
+
+def list_many_loss_blocks(value: Resilience) -> list[Block]:
+    """Return the worst losses and the workloads that miss replicas."""
+    worst, workloads = _list_worst(value), _list_workloads(value)
+    return [
+        *(_make_section("The worst losses", worst) if worst[1:] else ()),
+        *(_make_section("The most affected workloads", workloads) if value.affected else ()),
+        *((Paragraph(_describe_others(value)),) if _describe_others(value) else ()),
+    ]
+
+
+def _make_section(title: str, rows: Sequence[Sequence[str]]) -> tuple[Block, Block]:
+    head, *others = rows
+    return Paragraph(title, heading=True), TableBlock([name.capitalize() for name in head], others)
+
+
+def list_heat_maps(value: Resilience) -> list[HeatMap]:
+    """Return how many replicas of the most affected workloads are missing after the worst losses."""
+    rows = [row for row in value.rows if row.degraded][:_HEAT_ROWS]
+    missing: dict[Any, int] = {}
+    for row in rows:
+        for effect in row.degraded:
+            missing[effect.key] = missing.get(effect.key, 0) + max(effect.lost_replicas, 1)
+    keys = sorted(missing, key=lambda key: (-missing[key], key))[:_HEAT_COLUMNS]
+    if not keys:
+        return []
+    cells = [
+        (
+            row.domain.name if row.domain is not None else format_names(row.lost, _NAMES),
+            tuple({effect.key: max(effect.lost_replicas, 1) for effect in row.degraded}.get(key, 0) for key in keys),
+        )
+        for row in rows
+    ]
+    return [HeatMap("Missing replicas by loss and workload", [format_key(key) for key in keys], cells)]
+
+
+def serialize_many_losses(value: Resilience) -> dict[str, Any]:
+    """Return what JSON has of many losses besides the worst."""
+    found = value.availability
+    return {
+        "simulated": len(value.rows) + value.others,
+        "degraded": sum(bool(row.degraded) for row in value.rows) + value.degraded_others,
+        "affected": [
+            {"workload": row.key._asdict(), "losses": row.losses, "mostMissing": row.most, "homeless": row.unplaced}
+            for row in value.affected
+        ],
+        "availability": None
+        if found is None
+        else {
+            "samples": found.samples,
+            "degradedSamples": found.failed,
+            "lostReplicaHours": found.lost_hours,
+            "margin": found.margin,
+            "othersAtLeast": found.low,
+            "workloads": [
+                {
+                    "workload": row.key._asdict(),
+                    "available": row.available,
+                    "atLeast": row.low,
+                    "atMost": row.high,
+                    "lostReplicaHours": row.lost_hours,
+                    "margin": row.margin,
+                }
+                for row in found.workloads
+            ],
+        },
+    }
+
+
+def _format_percent(share: float) -> str:
+    return f"{100 * share:.3f} %"
+
+
+def _format_number(number: float) -> str:
+    return f"{number:,.1f}"
