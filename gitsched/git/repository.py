@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +14,15 @@ from gitsched.git.kept_blobs import KeptBlobs
 from gitsched.git.libgit2 import open_libgit2
 from gitsched.git.loaded_pygit2 import pygit2
 from gitsched.git.mirrored_refs import CloneControl, MirroredRefs
-from gitsched.git.objects import Signer, WrittenObjects, format_commit, make_read_error, make_write_error, parse_commit
+from gitsched.git.objects import (
+    Signer,
+    WrittenObjects,
+    format_commit,
+    make_read_error,
+    make_write_error,
+    parse_commit,
+    parse_object_file,
+)
 from gitsched.git.scratch_objects import ScratchObjects
 from gitsched.git.tree_comparison import list_changed_paths
 from gitsched.git.trees import BLOB, COMMIT, MAX_ENTRIES, TREE, RawObject, TreeEntry, TreeReader, hash_object, is_tree
@@ -357,9 +364,12 @@ class Repository(CommitAncestry, MirroredRefs):
 
     def _read_stored(self, oid: str) -> tuple[int, bytes]:
         """Read an object. libgit2 would never return from a loose one that was cut off, and let no signal end the process."""
-        with suppress(OSError):  # it is in a pack, or missing
-            zlib.decompress(Path(self.common_dir, "objects", oid[:2], oid[2:]).read_bytes())
-        return self._repo.read(oid)
+        try:
+            with open(f"{self.common_dir}/objects/{oid[:2]}/{oid[2:]}", "rb") as file:  # noqa: PTH123 - dozens in each run
+                found = parse_object_file(oid, file.read())
+        except OSError:  # it is in a pack, or missing
+            found = None
+        return found or self._repo.read(oid)
 
     def _make_read_error(self, oid: str, kind: str, error: Exception) -> Permanent | Temporary:
         return make_read_error(f"{kind} {oid}", oid, self.path, error, self.private, self._written, is_partial=self.is_partial)
