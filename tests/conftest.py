@@ -20,7 +20,9 @@ from pygit2.enums import ConfigLevel
 
 import gitsched.decide.registry  # noqa: F401 - registers the policy APIs, as every command does
 from gitsched.build import scratch
-from tests.builders.remembered_builds import remember_builds
+from gitsched.manifests import parser
+from gitsched.reconcile import package_digest
+from tests.builders.remembered_results import RememberedFiles, remember_builds, remember_digest
 from tests.metrics.conftest import Server
 from tests.programs import explain_missing
 from tests.search_depth import count_examples
@@ -67,6 +69,7 @@ _REQUIRE_ALL = os.environ.get("GITSCHED_REQUIRE_ALL") == "1"
 os.environ["PATH"] = os.pathsep.join((sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)))
 """The programs of the virtual environment come first, as in an activated one: the kubectl of a distribution may be years old."""
 _caches = itertools.count()
+_files = RememberedFiles(parser.parse_file)
 
 
 gc.disable()  # until the tests are collected: they and their data stay
@@ -86,6 +89,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.fail(f"{reason}, and GITSCHED_REQUIRE_ALL=1 allows no skip", pytrace=False)
     if reason:
         pytest.skip(reason)
+    code = getattr(getattr(item, "function", None), "__code__", None)
+    _files.active = code is None or "monkeypatch" not in code.co_varnames[: code.co_argcount]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -115,9 +120,11 @@ def _environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pytest.Mo
 
 @pytest.fixture(scope="session", autouse=True)
 def _builds() -> Iterator[None]:
-    """Build the same files once, but in tests/build."""
+    """Build and parse the same files once, but in tests/build and tests/manifests, and read those of gitsched once."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parser, "parse_file", _files)
         patch.setattr(scratch, "run_isolated", remember_builds(scratch.run_isolated))
+        patch.setattr(package_digest, "digest_package", remember_digest(package_digest.digest_package))
         yield
 
 

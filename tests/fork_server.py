@@ -202,7 +202,7 @@ def serve(address: str) -> None:
             importlib.import_module(module.name)
     for name in LOADED_ON_USE:
         importlib.import_module(name)
-    _fill_caches()
+    _fill_caches(Path(address).parent)
     gc.collect()
     gc.freeze()
     listener = socket.socket(socket.AF_UNIX)
@@ -232,16 +232,19 @@ def serve(address: str) -> None:
     shutil.rmtree(Path(address).parent)
 
 
-def _fill_caches() -> None:
-    """Compile the schemas of the kinds that most tests use, and identify the files of the package, once for all forks."""
+def _fill_caches(directory: Path) -> None:
+    """Compile the schemas of the kinds that most tests use, and read the files of the package, once for all forks."""
     import yaml
 
     import gitsched
-    from gitsched.reconcile.package_digest import identify_files
+    from gitsched.reconcile import package_digest
+    from tests.builders.remembered_results import remember_digest
 
     texts = (path.read_bytes() for path in sorted((ROOT / "examples" / "repo").rglob("*.yaml")))
     gitsched.schedule([body for text in texts for body in yaml.load_all(text, yaml.CSafeLoader) if body])
-    identify_files()
+    package_digest.identify_files()
+    package_digest.digest_package = remember_digest(package_digest.digest_package)
+    package_digest.digest_package(Path(package_digest.__file__).parents[1], directory)
 
 
 def _report_ended(running: dict[int, socket.socket]) -> None:
