@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import marshal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from sys import byteorder
 from typing import TYPE_CHECKING
@@ -27,13 +27,59 @@ _KNOWN_READS = 1 << 17
 """How many numbers of reads are remembered at most."""
 
 
+class _PageNumbers:
+    """The numbers of the pages of all tables. They are no part of `Tables`, which would be in cycles with its tables otherwise."""
+
+    def __init__(self, taken: int = 0) -> None:
+        self.taken = taken
+
+    def take(self, table: int) -> int:
+        """Return a number that no page has. Its last eight bits are those of the table."""
+        self.taken += 1
+        return self.taken << 8 | table
+
+
+class _TablesByName(dict[str, PageTable]):
+    """Tables by name, each of which is made when it is used: a run uses few of them. `numbers` has the number of each."""
+
+    def __init__(
+        self,
+        numbers: Mapping[str, int],
+        limit: int,
+        pages: _PageNumbers,
+        readers: ReaderIndex | None,
+        store: Store | None,
+        checksums: Mapping[str, bytes],
+    ) -> None:
+        self._numbers, self._limit, self._pages, self._readers, self._store = numbers, limit, pages, readers, store
+        self._checksums = checksums
+
+    def __missing__(self, name: str) -> PageTable:
+        take = partial(self._pages.take, self._numbers[name])
+        table = self[name] = PageTable(name, self._limit, take, self._readers, self._store, self._checksums.get(name))
+        return table
+
+    def list_checksums(self) -> list[tuple[str, bytes]]:
+        """Return the checksums of the tables that have, or have had, a page."""
+        known = {name: self[name].checksum if name in self else self._checksums.get(name) for name in self._numbers}
+        return [(name, checksum) for name, checksum in known.items() if checksum is not None]
+
+    def fork(self, pages: _PageNumbers, readers: ReaderIndex | None) -> _TablesByName:
+        """Return tables with the same pages, which change without an effect on these."""
+        other = _TablesByName(self._numbers, self._limit, pages, readers, None, {})
+        for name, number in self._numbers.items():
+            if name in self or name in self._checksums:
+                other[name] = self[name].fork(partial(pages.take, number), readers)
+        return other
+
+
 class Tables:
     """The tables of a schema. `head` is the content of the row `HEAD` as it was last read or written; None for a new state."""
 
     def __init__(self, schema: Schema, store: Store | None = None) -> None:
         self.schema, self.store = schema, store
         self.head: bytes | None = None
-        self._serial = 0
+        self._numbers = _PageNumbers()
         self._reads: dict[tuple[str, Key], int] = {}
         data = store.load(HEAD) if store is not None else None
         checksums: dict[str, bytes] = {}
@@ -42,28 +88,24 @@ class Tables:
             form, identity, *rest = marshal.loads(memoryview(data)[DIGEST_SIZE:])  # noqa: S302 - its checksum is right
             if (form, identity) == (FORMAT, schema.identity):
                 self.head = data
-                self._serial, bits, size, listed, parts = rest
+                taken, bits, size, listed, parts = rest
+                self._numbers = _PageNumbers(taken)
                 checksums, self.readers = dict(listed), ReaderIndex(store, bits, size, dict(parts))
-        self.results = {
-            name: PageTable(name, schema.page_size, partial(self._take_number, position), self.readers, store, checksums.get(name))
-            for position, name in enumerate(schema.tables)
-        }
-        self.entries = {
-            name: PageTable(
-                name, schema.page_size * _ENTRIES, partial(self._take_number, MAX_TABLES), None, store, checksums.get(name)
-            )
-            for name in (*schema.inputs, *schema.relations)
-        }
+        size = schema.page_size
+        self.results = _TablesByName(
+            {name: number for number, name in enumerate(schema.tables)}, size, self._numbers, self.readers, store, checksums
+        )
+        self.entries = _TablesByName(
+            dict.fromkeys((*schema.inputs, *schema.relations), MAX_TABLES), size * _ENTRIES, self._numbers, None, store, checksums
+        )
 
     def fork(self) -> Tables:
         """Return tables with the same contents, which change without an effect on these. They are never saved."""
         other = Tables(self.schema)
-        other._serial = self._serial
+        numbers = other._numbers = _PageNumbers(self._numbers.taken)
         other.readers = self.readers.fork()
-        for position, (name, table) in enumerate(self.results.items()):
-            other.results[name] = table.fork(partial(other._take_number, position), other.readers)
-        for name, table in self.entries.items():
-            other.entries[name] = table.fork(partial(other._take_number, MAX_TABLES), None)
+        other.results = self.results.fork(numbers, other.readers)
+        other.entries = self.entries.fork(numbers, None)
         return other
 
     def identify(self, name: str, key: Key) -> int:
@@ -86,11 +128,10 @@ class Tables:
         rows = dict(self._list_changed_rows())
         if not rows and self.head is not None:
             return True
-        tables = (*self.results.values(), *self.entries.values())
-        listed = sorted((table.name, table.checksum) for table in tables if table.checksum is not None)
+        listed = sorted((*self.results.list_checksums(), *self.entries.list_checksums()))
         parts = sorted(self.readers.checksums.items())
         content = marshal.dumps(
-            (FORMAT, self.schema.identity, self._serial, self.readers.bits, self.readers.size, listed, parts), _VERSION
+            (FORMAT, self.schema.identity, self._numbers.taken, self.readers.bits, self.readers.size, listed, parts), _VERSION
         )
         head = digest(content) + content
         store, self.store = self.store, None  # nothing more is saved after a failure, or if the store has another state
@@ -103,8 +144,3 @@ class Tables:
         for table in (*self.results.values(), *self.entries.values()):
             yield from table.list_changed_rows()
         yield from self.readers.list_changed_rows()  # saving pages changes it
-
-    def _take_number(self, table: int) -> int:
-        """Return a number that no page has. Its last eight bits are those of the table."""
-        self._serial += 1
-        return self._serial << 8 | table
