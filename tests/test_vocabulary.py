@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -12,9 +11,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-
-from gitsched.decide.garbage_collection import gc_paused
-from tests.syntax_trees import walk_statements
 
 ROOT = Path(__file__).parents[1]
 GLOSSARY = ROOT / "docs" / "development" / "architecture.md"
@@ -32,6 +28,8 @@ SHARED_CLASS_NAMES: Mapping[str, str] = {}
 """Public class name that several modules of gitsched define → why."""
 NOUNS_IN_ING = {"binding", "breaking", "defaulting", "finding", "scheduling", "string", "timing"}
 """Nouns that a module name may end in; any other word in -ing is a verb."""
+DEFINITION = re.compile(r"^[ ]*(?:async )?(class|def) (\w+)", re.MULTILINE)
+"""Also those in the texts of programs, which are written in the same words; parsing every module would take a second."""
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 ENDINGS = ("", "s", "es", "d", "ed", "ing", "er", "ers")
 
@@ -52,7 +50,6 @@ def split_words(name: str) -> list[str]:
 
 
 @cache
-@gc_paused()
 def list_definitions(root: Path, top: str) -> tuple[Definition, ...]:
     """Return all modules below root/top with their classes and functions, nested ones and methods included."""
     return tuple(_find_definitions(root, top))
@@ -62,11 +59,11 @@ def _find_definitions(root: Path, top: str) -> Iterator[Definition]:
     for path in sorted((root / top).rglob("*.py")):
         relative = path.relative_to(root).as_posix()
         yield Definition(relative, 1, "module", path.parent.name if path.stem == "__init__" else path.stem)
-        for node in walk_statements(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef):
-                yield Definition(relative, node.lineno, "class", node.name)
-            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                yield Definition(relative, node.lineno, "function", node.name)
+        text = path.read_text(encoding="utf-8")
+        for found in DEFINITION.finditer(text):
+            yield Definition(
+                relative, text.count("\n", 0, found.start()) + 1, "class" if found[1] == "class" else "function", found[2]
+            )
 
 
 @cache

@@ -125,7 +125,7 @@ def test_parts_are_omitted_in_the_documented_order() -> None:
     seen: list[tuple[bool, ...]] = []
     text = "because of one thing and another, " * 4
     many = review(100, text=text, diff=2)._replace(moves=[move(f"web-{number}", text=f"{text}{number}") for number in range(100)])
-    for limit in range(110_000, 20_000, -1_000):
+    for limit in range(110_000, 20_000, -2_000):
         text = write_markdown(many, limit)
         seen.append(tuple(sign in text for sign in signs))
     order = sorted(set(seen), reverse=True)
