@@ -10,9 +10,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import check_jsonschema  # type: ignore[import-untyped]
 import jsonschema
 import pytest
 import yaml
+from click.testing import CliRunner
 
 from tests.tables import each_row
 
@@ -52,9 +54,8 @@ def test_hadolint_accepts_the_dockerfile() -> None:
 def check(schema: str, text: str, tmp_path: Path) -> None:
     file = tmp_path / "checked.yml"
     file.write_text(text)
-    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema, str(file)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = CliRunner().invoke(check_jsonschema.main, ["--builtin-schema", schema, str(file)])
+    assert done.exit_code == 0, done.output
 
 
 def test_the_action_is_valid(tmp_path: Path) -> None:
