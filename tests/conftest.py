@@ -9,6 +9,7 @@ import logging
 import os
 import sysconfig
 from collections.abc import Iterator
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import pygit2
@@ -18,7 +19,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 from pygit2.enums import ConfigLevel
 
-import gitsched.decide.registry  # noqa: F401 - registers the policy APIs, as every command does
+import gitsched.decide.registry  # registers the policy APIs, as every command does
 from gitsched.build import scratch
 from gitsched.manifests import parser
 from gitsched.reconcile import package_digest
@@ -108,8 +109,8 @@ def _environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pytest.Mo
         patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
         for level in (ConfigLevel.SYSTEM, ConfigLevel.XDG, ConfigLevel.GLOBAL):
             pygit2.settings.search_path[level] = str(home)  # libgit2 has looked up the home directory when it was loaded
-        if os.environ.get("PYTHONDONTWRITEBYTECODE"):
-            # Without bytecode each process of a test compiles gitsched again, which takes half of its time.
+        if os.environ.get("PYTHONDONTWRITEBYTECODE") and not Path(cache_from_source(gitsched.__file__)).exists():
+            # Without bytecode each process of a test compiles gitsched again, which takes half of its time. `make test` has compiled it.
             patch.delenv("PYTHONDONTWRITEBYTECODE")
             patch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path_factory.mktemp("bytecode")))
         patch.setenv("GIT_TERMINAL_PROMPT", "0")
