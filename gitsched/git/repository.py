@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import weakref
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -64,7 +65,8 @@ class Repository(CommitAncestry, MirroredRefs):
         """Whether objects may be missing that a remote sends on request, as after `git clone --filter=blob:none`."""
         self.promised: Callable[[Sequence[str]], None] | None = None
         """For a partial clone: makes blobs available that it lacks."""
-        self._trees = TreeReader(lambda oid: self._read_object(oid, TREE))
+        own = weakref.proxy(self)  # without a cycle, which only the garbage collector would free
+        self._trees = TreeReader(lambda oid: own._read_object(oid, TREE))
         self._kept_blobs: KeptBlobs | None = None
         self._written = WrittenObjects(Path(self.common_dir), self.path)
         self._pending: dict[str, RawObject] = {}

@@ -41,6 +41,8 @@ class RowFile:
     def __init__(self, path: Path, max_rows: int | None = None) -> None:
         self.path, self._max_rows = path, max_rows
         self._warned = False
+        self._connection: sqlite3.Connection | None = None
+        """Open from the first read of a run to the write that ends it."""
 
     def read(self, keys: Sequence[str]) -> dict[str, Any]:
         """Return the values of the keys that the file has."""
@@ -48,21 +50,21 @@ class RowFile:
             return {}
         found: dict[str, Any] = {}
         try:
-            with closing(sqlite3.connect(self.path, timeout=5)) as connection:
-                for start in range(0, len(keys), _KEYS_OF_QUERY):
-                    part = keys[start : start + _KEYS_OF_QUERY]
-                    query = f"SELECT key, value FROM rows WHERE key IN ({','.join('?' * len(part))})"  # noqa: S608 - only marks
-                    rows = list(connection.execute(query, part))
-                    values = json.loads(
-                        f"[{','.join(_check(key, row) for key, row in rows)}]"
-                    )  # at once: equal names are one object
-                    found.update(zip((key for key, _ in rows), values, strict=True))
+            if self._connection is None:
+                self._connection = sqlite3.connect(self.path, timeout=5, check_same_thread=False)  # any thread may close it
+            for start in range(0, len(keys), _KEYS_OF_QUERY):
+                part = keys[start : start + _KEYS_OF_QUERY]
+                query = f"SELECT key, value FROM rows WHERE key IN ({','.join('?' * len(part))})"  # noqa: S608 - only marks
+                rows = self._connection.execute(query, part).fetchall()
+                values = json.loads(f"[{','.join(_check(key, row) for key, row in rows)}]")  # at once: equal names are one object
+                found.update(zip((key for key, _ in rows), values, strict=True))
         except (sqlite3.Error, ValueError, TypeError) as error:
             self.discard(error)
         return found
 
     def write(self, values: Mapping[str, Any]) -> None:
-        """Add or replace values."""
+        """Add or replace values. This ends a run: the file is closed, also without values."""
+        self.close()
         if not values or (self.path.parent.exists() and not self._is_private()):
             return
         rows = ((key, _encode(key, values[key])) for key in sorted(values))  # in the order of the table
@@ -81,8 +83,18 @@ class RowFile:
 
     def discard(self, error: Exception) -> None:
         """Delete the file, because it is not readable or a value is not what was expected."""
+        self.close()
         _log.warning("the cache %s is not readable and will be rebuilt: %s", self.path, error)
         discard_file(self.path)
+
+    def close(self) -> None:
+        """Close the file; the next read opens it again."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def __del__(self) -> None:
+        self.close()
 
     def _is_private(self) -> bool:
         """Return whether only this user can have written the file, or the directory where there is no file. Warn once otherwise."""
