@@ -22,6 +22,7 @@ from tests.scenarios import test_incremental_comparison, test_planned_workloads
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
 from tests.scenarios.test_incremental_comparison import DependentHistory, PolicyHistory
 from tests.scenarios.test_incremental_plan import ThreeVariants
+from tests.search_depth import list_variants
 
 pytestmark = pytest.mark.usefixtures("bugs_are_raised")
 
@@ -75,12 +76,12 @@ def test_runs(fleet: Fleet, tmp_path: Path, seed: int) -> None:
     assert not all(run.plan.complete for run in runs)
 
 
-@pytest.mark.parametrize("seed", LOOKED_AT, indirect=True)
+@pytest.mark.parametrize("seed", list_variants(LOOKED_AT, {"reads the previous result"}), indirect=True)
 def test_comparisons(fleet: Fleet, tmp_path: Path, seed: int) -> None:
     test_incremental_comparison.play(fleet, tmp_path, seed, 3, DependentHistory if seed % 2 else PolicyHistory)
 
 
-@pytest.mark.parametrize("seed", LOOKED_AT, indirect=True)
+@pytest.mark.parametrize("seed", list_variants(LOOKED_AT, {"compares clusters"}), indirect=True)
 def test_explanations_and_simulations(fleet: Fleet, tmp_path: Path, seed: int) -> None:
     dice = Random(seed)
     test_planned_workloads.play(fleet, tmp_path, PolicyHistory(dice), dice, 3)

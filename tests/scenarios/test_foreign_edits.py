@@ -63,8 +63,16 @@ def test_an_edit_of_the_output_branch_is_undone_by_a_commit_on_top(pair: Fleet, 
     assert pair.reconcile(1).after is None
 
 
-@pytest.mark.parametrize("edits", [1, 2])
-@pytest.mark.parametrize("reader", ["URL", "shallow checkout", "another repository", "without a remote"])
+@pytest.mark.parametrize(
+    ("reader", "edits"),
+    [
+        *(("URL", 2), ("shallow checkout", 1), ("another repository", 2), ("without a remote", 1)),
+        *(
+            pytest.param(*more, marks=pytest.mark.long)
+            for more in (("URL", 1), ("shallow checkout", 2), ("another repository", 1), ("without a remote", 2))
+        ),
+    ],
+)
 def test_edits_are_reported_where_the_output_was_fetched_without_its_history(
     pair: Fleet, tmp_path: Path, reader: str, edits: int
 ) -> None:

@@ -15,6 +15,7 @@ from gitsched.report.fleet_status import write_fleet_status
 from tests.scenarios.conftest import Fleet
 from tests.scenarios.test_undelivered_replacements import FAILING
 from tests.scenarios.test_waves import codes, report, rollout
+from tests.search_depth import list_variants
 
 SETTINGS = """\
 apiVersion: gitsched.io/v1alpha1
@@ -119,7 +120,11 @@ RELEASED = dict.fromkeys(NAMES[1:], "2x4")
 
 
 @pytest.mark.parametrize(
-    ("strategy", "loss"), [(text, LOSSES[at % 2]) for at, text in enumerate(STRATEGIES.values())], ids=STRATEGIES
+    ("strategy", "loss"),
+    [
+        pytest.param(text, LOSSES[at % 2], id=name, marks=pytest.mark.long if name in ("one by one", "per group") else ())
+        for at, (name, text) in enumerate(STRATEGIES.items())
+    ],
 )
 def test_a_lost_canary_stops_the_rollout_until_it_is_back_and_healthy(fleet: Fleet, strategy: str, loss: dict[str, str]) -> None:
     release = Release(fleet, strategy)
@@ -400,7 +405,7 @@ def test_replicas_alone_do_not_wait(fleet: Fleet) -> None:
 SUSPENDED = policy() + "  suspension: {dispatchingOnClusters: {clusterNames: [ash]}}\n"
 
 
-@pytest.mark.parametrize("strategy", ["mandatory", "per group"])
+@pytest.mark.parametrize("strategy", list_variants(["mandatory", "per group"], {"mandatory"}))
 @pytest.mark.parametrize(
     ("blocks", "frees"),
     [({"policy": SUSPENDED}, {"policy": policy()}), ({"fails": FAILING.replace("bru", "ash")}, {"fails": None})],

@@ -48,8 +48,14 @@ def list_codes(run: RunResult) -> list[str]:
 
 
 @pytest.mark.usefixtures("bugs_are_raised")
-@pytest.mark.parametrize("event", EVENTS)
-@pytest.mark.parametrize("choice", ["true", "false", ""])
+@pytest.mark.parametrize(
+    ("choice", "event"),
+    [
+        pytest.param(choice, event, marks=() if choice == "true" or event == "another cluster" else pytest.mark.long)
+        for choice in ("true", "false", "")
+        for event in EVENTS
+    ],
+)
 def test_the_setting_says_whether_a_workload_is_kept_where_it_leaves(fleet: Fleet, tmp_path: Path, choice: str, event: str) -> None:
     variants, tools = ThreeVariants(fleet, tmp_path), [PruningTool("flux"), PruningTool("argocd")]
     fill(fleet, choice)
