@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from gitsched.git.loaded_pygit2 import pygit2
-from gitsched.git.trees import BLOB, TYPES, hash_object
+from gitsched.git.trees import BLOB, hash_object
 from gitsched.model.commit import Commit
 from gitsched.model.errors import Permanent, Temporary
 from gitsched.model.time import EPOCH
@@ -100,16 +100,6 @@ class WrittenObjects:
             write_pack(self._directory / "objects" / "pack", objects)
         except OSError as error:
             raise make_write_error(self._path, str(error), permanent=error.errno in _PERMANENT_ERRNOS) from error
-
-
-def parse_object_file(oid: str, compressed: bytes) -> tuple[int, bytes] | None:
-    """Return type and content of an object from the content of its file; None unless it is an object with this id.
-
-    zlib.error for a file that was cut off.
-    """
-    header, _, data = zlib.decompress(compressed).partition(b"\0")
-    kind = TYPES.get(header.partition(b" ")[0])
-    return (kind, data) if kind is not None and hash_object(kind, data).hex() == oid else None
 
 
 def make_read_error(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import weakref
 import zlib
@@ -22,7 +23,6 @@ from gitsched.git.objects import (
     make_read_error,
     make_write_error,
     parse_commit,
-    parse_object_file,
 )
 from gitsched.git.scratch_objects import ScratchObjects
 from gitsched.git.tree_comparison import list_changed_paths
@@ -41,6 +41,7 @@ _PACK_THRESHOLD = 100
 _SAMPLE_SIZE = 64
 _OID = re.compile(r"[0-9a-f]{40}")
 _OBJECT_TYPES = {COMMIT: "commit", TREE: "tree", BLOB: "blob"}
+_KINDS = {name.encode(): kind for kind, name in _OBJECT_TYPES.items()}
 
 
 def open_repository(path: str | Path) -> Repository:
@@ -368,13 +369,26 @@ class Repository(CommitAncestry, MirroredRefs):
         """Read an object. libgit2 would never return from a loose one that was cut off, and let no signal end the process."""
         try:
             with open(f"{self.common_dir}/objects/{oid[:2]}/{oid[2:]}", "rb") as file:  # noqa: PTH123 - dozens in each run
-                found = parse_object_file(oid, file.read())
+                found = _parse_object_file(oid, file.read())
         except OSError:  # it is in a pack, or missing
             found = None
         return found or self._repo.read(oid)
 
     def _make_read_error(self, oid: str, kind: str, error: Exception) -> Permanent | Temporary:
         return make_read_error(f"{kind} {oid}", oid, self.path, error, self.private, self._written, is_partial=self.is_partial)
+
+
+def _parse_object_file(oid: str, compressed: bytes) -> tuple[int, bytes] | None:
+    """Return type and content of an object from the content of its file; None unless it is an object with this id.
+
+    zlib.error for a file that was cut off.
+    """
+    content = zlib.decompress(compressed)
+    if hashlib.sha1(content, usedforsecurity=False).hexdigest() != oid:
+        return None
+    header, _, data = content.partition(b"\0")
+    kind = _KINDS.get(header.partition(b" ")[0])
+    return None if kind is None else (kind, data)
 
 
 def _find_common_dir(path: Path) -> str:

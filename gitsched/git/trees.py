@@ -15,7 +15,6 @@ from gitsched.model.planned_files import EditedBlob, ExistingBlob, NewBlob, Text
 
 COMMIT, TREE, BLOB = 1, 2, 3
 _TYPE_NAMES = {COMMIT: b"commit", TREE: b"tree", BLOB: b"blob"}
-TYPES = {name: kind for kind, name in _TYPE_NAMES.items()}
 
 TREE_MODE = 0o040000
 FILE_MODE = 0o100644
