@@ -93,9 +93,6 @@ class RowFile:
             self._connection.close()
             self._connection = None
 
-    def __del__(self) -> None:
-        self.close()
-
     def _is_private(self) -> bool:
         """Return whether only this user can have written the file, or the directory where there is no file. Warn once otherwise."""
         exists = os.path.lexists(self.path)
