@@ -68,7 +68,7 @@ def list_consequences(review: Review) -> list[Consequence]:
     copied = {copy.workload for copy in review.retained_copies}
     withheld = {move.key for move in review.withheld.moves}
     moves: dict[tuple[bool, str], list[Move]] = {}
-    for move in review.moves:
+    for move in (*review.moves, *review.comparison.stopped):
         kind = classify_loss(move, has_copies=move.key in copied)
         if kind:
             moves.setdefault((move.intended, kind), []).append(move)
@@ -87,7 +87,7 @@ def list_consequences(review: Review) -> list[Consequence]:
 def loses_placements(review: Review) -> bool:
     """Return whether a workload that the source still asks for becomes unplaced, or has no replica any more; also one that it has in
     another namespace now, where no cluster gets it."""
-    lost = [move for move in review.moves if classify_loss(move) in FAILING_KINDS]
+    lost = [move for move in (*review.moves, *review.comparison.stopped) if classify_loss(move) in FAILING_KINDS]
     if any(not move.intended for move in lost) or any(loses_targets(change) for change in review.record_changes):
         return True
     gone = {move.key._replace(namespace="") for move in lost if sum_replicas(move)[0]}

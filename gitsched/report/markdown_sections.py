@@ -40,8 +40,10 @@ from gitsched.report.summary import (
 )
 
 _KNOWN_FINDINGS_SHOWN = 20
-_TOLD = frozenset(("changes-withheld", "copy-retained", "unschedulable", "stateful-held", "adopted-held"))
+_REPORTED_ELSEWHERE = frozenset(("changes-withheld", "copy-retained", "stateful-held", "adopted-held"))
 """The codes of findings that say what other alerts say, or the section of held workloads."""
+_UNSCHEDULABLE = "unschedulable"
+"""The code of the warning that other alerts say as well of workloads without a cluster."""
 _PROBLEMS_SHOWN = 3
 """New errors and warnings that a comment begins with; the others are among the findings."""
 _MAX_SETTINGS, _MAX_SETTING_LINE = 30, 2_000
@@ -163,8 +165,14 @@ def _list_alerts(data: CommentData, detail: DetailLevel) -> Iterator[str]:
 
 def _list_problems(data: CommentData, detail: DetailLevel) -> Iterator[str]:
     """Yield the first new errors and warnings, without those that other alerts have."""
+    unplaced = {one.key.resource for one in data.unplaced} | {one.key.resource for one in data.review.comparison.unplaced}
+    unplaced |= {move.key.resource for move in data.review.moves if move.becomes_unplaced}
+
+    def is_reported(finding: Finding) -> bool:
+        return finding.code in _REPORTED_ELSEWHERE or (finding.code == _UNSCHEDULABLE and finding.resource in unplaced)
+
     for severity, rest in (("error", " in the source; affected resources keep their last valid state"), ("warning", "")):
-        problems = [finding for finding in data.new_findings if finding.severity == severity and finding.code not in _TOLD]
+        problems = [finding for finding in data.new_findings if finding.severity == severity and not is_reported(finding)]
         if problems and (severity == "error" or data.review.base.commit):
             shown = problems[: count_shown(len(problems), _PROBLEMS_SHOWN)] if detail.findings else []
             more = len(problems) - len(shown)

@@ -130,6 +130,7 @@ def _read_review(plan: Mapping[str, Any], omitted: int) -> Review:
             delivery=DeliveryChanges(manifests, omitted, _check(summary["files"], int), _read_list(plan["images"], _read_image)),
             notes=[*_read_texts(plan["notes"]), *notes],
             unplaced=_read_list(plan.get("unplaced", []), _read_unplaced),
+            stopped=_read_list(plan.get("stoppedObjects", []), _read_move),
         ),
         retained=_read_list(plan["stays"], _read_retained),
         record_changes=_read_list(plan["recordChanges"], _read_record_change),

@@ -108,6 +108,7 @@ def serialize_review(review: Review) -> dict[str, Any]:
             {"object": serialize_key(one.key), "selected": one.selected, "cause": serialize_causes([one.cause])[0]}
             for one in review.comparison.unplaced
         ],
+        "stoppedObjects": list(map(_serialize_move, review.comparison.stopped)),
         "recordChanges": list(map(serialize_record_change, review.record_changes)),
         "records": [
             {

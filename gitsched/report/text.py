@@ -154,7 +154,8 @@ def _comparison_lines(review: Review, width: int) -> list[str]:
 
 def _consequence_lines(review: Review, width: int) -> list[str]:
     """Return what workloads lose, each with its cause and the line of it."""
-    if not (review.comparison.unplaced or review.record_changes or any(move.before for move in review.moves)):
+    compared = review.comparison
+    if not (compared.unplaced or compared.stopped or review.record_changes or any(move.before for move in review.moves)):
         return []
     from gitsched.report.consequences import list_consequence_lines, list_consequences  # a reconcile shows none
 

@@ -93,6 +93,8 @@ kind: ClusterReport
 metadata: {name: %s}
 spec: {appliedCommit: "%s", health: Healthy, since: "%s"}
 """
+MORE = "-more"
+"""The end of the name of a second Deployment of a ManifestWorkReplicaSet, which counts with the first one."""
 NUMBERS = (None, 0, 1, 5, 20)
 
 
@@ -165,8 +167,9 @@ class PullRequests:
     def change_work(self) -> dict[str, str | None]:
         scaler = (SCALER % "minReplicas: 6\n  ").replace("name: api", "name: work").replace("name: scaler", "name: work")
         manifests = json.dumps(yaml.safe_load(scaler))
+        names = self.dice.choice((["work"], ["work", f"work{MORE}"]))
         return {
-            "work.yaml": WORK % ("work", "all", self._write("work")),
+            "work.yaml": WORK % ("work", "all", ", ".join(self._write(name) for name in names)),
             "work-scaler.yaml": self.dice.choice((None, WORK % ("work-scaler", "some", manifests))),
             "ocm.yaml": OCM % (self.dice.choice((1, 2)), self.dice.choice((1, 2))),
         }

@@ -31,7 +31,7 @@ from gitsched.report.summary import format_subject, list_summary_rows
 from gitsched.report.text import write_plan
 from tests.builders.knative import ADAPTER
 from tests.scenarios.conftest import Fleet
-from tests.scenarios.pull_requests import CLUSTERS, WORKLOADS, PullRequests
+from tests.scenarios.pull_requests import CLUSTERS, MORE, WORKLOADS, PullRequests
 from tests.search_depth import count_examples
 
 Replicas = Mapping[str, Any]
@@ -73,15 +73,18 @@ def add_up(fleet: Fleet, commit: str) -> Output:
             if body["kind"] == "HorizontalPodAutoscaler" and (body["metadata"]["name"], name) not in kept
         }
         for body in objects:
-            workload = body["metadata"]["name"]
+            own = body["metadata"]["name"]
+            workload = own.removesuffix(MORE)
             if (workload, name) in kept:
                 continue
             if body["kind"] == "HelmRelease":
                 found.setdefault(workload, {})[name] = {"replicas": None, "unknown": True}
-            elif body["kind"] in PODS and workload in minima:
-                found.setdefault(workload, {})[name] = {"replicas": minima[workload], "atLeast": True}
             elif body["kind"] in PODS:
-                found.setdefault(workload, {})[name] = {"replicas": body["spec"].get("replicas", 1)}
+                count = (
+                    {"replicas": minima[own], "atLeast": True} if own in minima else {"replicas": body["spec"].get("replicas", 1)}
+                )
+                other = found.setdefault(workload, {}).get(name, {"replicas": 0})
+                found[workload][name] = {**other, **count, "replicas": other["replicas"] + count["replicas"]}
     return Output(found, kept)
 
 

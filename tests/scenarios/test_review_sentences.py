@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,11 +10,12 @@ import pytest
 
 from gitsched.cli.exit_codes import get_review_code
 from gitsched.reconcile.incremental import new_state
-from gitsched.reconcile.review import changed_lines, unplaced_objects
+from gitsched.reconcile.review import changed_lines, stopped_objects, unplaced_objects
 from gitsched.reconcile.review.comparison import compare_plans
 from gitsched.report.consequences import list_consequence_lines, list_consequences, loses_placements
 from gitsched.report.images import describe_image_changes
 from gitsched.report.review import Review
+from gitsched.report.saved_plan import parse_saved_plan, serialize_saved_plan
 from gitsched.report.summary import format_headline
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
 
@@ -31,7 +33,8 @@ CLAIM = (
 
 def labelled(name: str, tier: str, image: str = "web:1", namespace: str = "default") -> str:
     text = deployment(name, namespace=namespace).replace("\nspec:", f"\n  labels:\n    tier: {tier}\nspec:", 1)
-    return f"{text}  template:\n    spec:\n      containers:\n      - {{name: {name}, image: {image}}}\n"
+    pod = f"    metadata: {{labels: {{app: {name}}}}}\n    spec:\n      containers:\n      - {{name: {name}, image: {image}}}\n"
+    return f"{text}  template:\n{pod}"
 
 
 @pytest.fixture(params=["complete", "incremental"])
@@ -108,7 +111,7 @@ def test_a_new_workload_for_which_no_cluster_fits_is_named_and_an_earlier_one_is
 def test_an_image_has_the_line_that_changes_it(compared: Fleet) -> None:
     found = review(compared, {"web.yaml": labelled("web", "front", "web:2")})
     assert describe_image_changes(found.comparison.delivery.images) == [
-        "image web:1 -> web:2 in ash: default/deployment-web.yaml (web.yaml:14)"
+        "image web:1 -> web:2 in ash: default/deployment-web.yaml (web.yaml:15)"
     ]
 
 
@@ -133,6 +136,30 @@ def test_a_bundle_that_is_built_differently_names_what_and_the_line(fleet: Fleet
     ]
     (image,) = found.comparison.delivery.images
     assert (image.after, image.location and image.location.text) == ("web:2", "pair/kustomization.yaml:3")
+
+
+def test_an_object_of_a_bundle_that_stops_is_named_and_fails_unless_it_is_removed(fleet: Fleet) -> None:
+    overlay = "resources: [web.yaml, job.yaml]\n"
+    base = {"web.yaml": labelled("web", "x"), "job.yaml": deployment("job", 9), "kustomization.yaml": overlay}
+    files = {f"pair/{path}": text for path, text in base.items()}
+    fleet.commit({**files, "bundle.yaml": BUNDLE, "policy.yaml": BUNDLES, "clusters/ash.yaml": cluster("ash")})
+    fleet.reconcile()
+    scaled = review(fleet, {"pair/kustomization.yaml": f"{overlay}replicas:\n- {{name: web, count: 0}}\n"})
+    cause = "Bundle/default/pair built differently: Deployment/default/web"
+    assert say(scaled) == [
+        f"Deployment default/web stops: it has 0 replicas instead of 2: {cause}: spec.replicas 2 -> 0 (pair/kustomization.yaml:3)"
+    ]
+    assert loses_placements(scaled)
+    again = compare_plans(fleet.settings(1, revision="HEAD"), "main")
+    saved = parse_saved_plan(json.dumps(serialize_saved_plan(again.review, again.delivered)))
+    assert say(saved.review) == say(scaled)
+    fleet.git("checkout", "-q", "main")
+    removed = review(fleet, {"pair/kustomization.yaml": "resources: [job.yaml]\n", "pair/web.yaml": None})
+    assert say(removed) == [
+        f"Deployment default/web is removed: it leaves all of its clusters (1 cluster, 2 replicas): {cause} removed "
+        "(pair/kustomization.yaml:1)"
+    ]
+    assert not loses_placements(removed)
 
 
 def test_a_held_workload_is_in_the_headline_of_the_review_that_holds_it(compared: Fleet) -> None:
@@ -170,3 +197,13 @@ def test_images_beyond_a_limit_of_files_have_no_line(compared: Fleet, monkeypatc
     monkeypatch.setattr(changed_lines, "MAX_FILES", 0)
     (image,) = review(compared, {"web.yaml": labelled("web", "front", "web:2")}).comparison.delivery.images
     assert image.location is None
+
+
+def test_objects_beyond_a_limit_are_not_looked_for(compared: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stopped_objects, "MAX_STOPPED", 0)
+    compared.git("checkout", "-q", "main")
+    compared.commit(
+        {"pair/web.yaml": labelled("one", "x"), "pair/job.yaml": deployment("job", 9), "bundle.yaml": BUNDLE, "b.yaml": BUNDLES}
+    )
+    compared.reconcile()
+    assert review(compared, {"pair/web.yaml": None}).comparison.stopped == ()

@@ -20,6 +20,7 @@ from gitsched.model.document import Body, Key, workload_sort_key
 from gitsched.model.planned_files import ExistingBlob
 from gitsched.model.rollouts import RolloutResult
 from gitsched.model.scheduling import AtLeast, Outcome, TargetCluster
+from gitsched.render.output_files import cluster_path, relative_path
 
 if TYPE_CHECKING:
     from gitsched.decide.rollouts.rollout_source import RolloutSource
@@ -59,6 +60,7 @@ class WaitingReplicas:
             blobs = ((path, source.previous.find_blob(path)) for path in held.paths)
             self._before[held.workload, held.cluster] = {path: ExistingBlob(blob) for path, blob in blobs if blob is not None}
         self._unseen: frozenset[str] = frozenset()  # clusters without what may be an autoscaler and is removed now
+        self._scalers: tuple[tuple[Key, Key], ...] = ()  # autoscalers, each after the workload that brings it along
 
     def concern_autoscalers(self, contents: Contents) -> bool:
         """Return whether an autoscaler is among what clusters keep, or kept until this run."""
@@ -78,6 +80,12 @@ class WaitingReplicas:
             cluster
             for (key, cluster), content in self._before.items()
             if not content and key not in files and may_scale_others(key)
+        )
+        self._scalers = tuple(
+            (key, scaler)
+            for key, one in files.items()
+            for scaler in list_object_keys(one.outcome, self._policies.variants)
+            if scaler[:2] in AUTOSCALER_KINDS
         )
         counted = {}
         for key, one in files.items():
@@ -161,8 +169,22 @@ class WaitingReplicas:
         has_own = bool(files.outcome.bundles) or any(one[:2] in AUTOSCALER_KINDS for one in objects)
         is_known = not (waits or has_own) and cluster not in self._unseen
         if kept.is_previous and content and is_known and isinstance(target.replicas, AtLeast):
-            return target  # the record has the minimum of an autoscaler of another workload that did not wait
+            # An autoscaler of another workload did not wait: the record counts it, with what was decided of other objects.
+            former = self._read_former_minima(cluster, kept.copies) if len(objects) > 1 else {}
+            return target if former.keys().isdisjoint(objects) else self._count(target, content, former)
         return self._count(target, content, kept.list_minima(cluster, known if not kept.is_previous else {}))
+
+    def _read_former_minima(self, cluster: str, copies: Copies) -> dict[Key, int]:
+        """Return the minima of autoscalers that a cluster has in the previous output, by what they scale."""
+        minima: dict[Key, int] = {}
+        for workload, scaler in self._scalers:
+            path = cluster_path(cluster, relative_path(scaler))
+            blob = self._source.previous.find_blob(path) if (workload, cluster) not in copies else None
+            for body in self._reader.read_objects({path: ExistingBlob(blob)}) if blob is not None else ():
+                scaled, (low, _) = read_scale_target(scaler, body), read_scale_limits(scaler[:2], body)
+                if scaled is not None and low is not None:
+                    minima[scaled] = max(low, minima.get(scaled, 0))
+        return minima
 
     def _count(self, target: TargetCluster, content: FileSet, minima: Mapping[Key, int]) -> TargetCluster:
         if not content:

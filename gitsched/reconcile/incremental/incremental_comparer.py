@@ -43,7 +43,7 @@ from gitsched.reconcile.incremental.source_diff import LazyTemplates, find_owner
 from gitsched.reconcile.incremental.state_plan import NeedsCompletePlan, continue_planned_engines, open_state, plan_from_state
 from gitsched.reconcile.output.output_records import open_records
 from gitsched.reconcile.review.compared_plans import ComparedInputs, PlannedCommit, plan_commit
-from gitsched.reconcile.review.unplaced_objects import list_unplaced, list_unselected
+from gitsched.reconcile.review.unplaced_objects import list_unplaced, list_unselected, may_be_unselected
 from gitsched.reconcile.run import Fetched, RunContext, StateUpdate
 
 if TYPE_CHECKING:
@@ -93,9 +93,9 @@ class IncrementalComparer:
         old, new = (list_unclaimed(one.incremental.decided) for one in updates)
         found = {key for key, (_, is_unclaimed) in new.items() if is_unclaimed and not old.get(key, (False, new[key][0]))[1]}
         found |= {key for key, (is_stored, is_unclaimed) in old.items() if key not in new and is_stored and not is_unclaimed}
-        if found := {key for key in found if key not in before}:
+        added = {key for key in found if not _has_template(earlier, key)}
+        if found := {key for key in found if may_be_unselected(key, before, found - added)}:
             templates = updates[1].incremental.decided.snapshot.templates
-            added = {key for key in found if not _has_template(earlier, key)}
             yield from list_unselected([templates[key] for key in found], added, continue_planned_engines(updates[1]))
 
     def compare(self, context: RunContext, earlier: PlannedCommit, later: PlannedCommit, /) -> ComparedInputs:

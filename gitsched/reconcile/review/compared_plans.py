@@ -18,7 +18,7 @@ from gitsched.model.observation import read_observations
 from gitsched.reconcile.facts.cluster_facts import add_all_facts
 from gitsched.reconcile.facts.facts_branches import find_recorded_facts
 from gitsched.reconcile.output.output_commit import write
-from gitsched.reconcile.review.unplaced_objects import list_unplaced, list_unselected
+from gitsched.reconcile.review.unplaced_objects import list_unplaced, list_unselected, may_be_unselected
 from gitsched.reconcile.run import Facts, Fetched, RunContext, RunResult, StateUpdate, make_result
 from gitsched.reconcile.source.loaded_source import read_source_at
 from gitsched.reconcile.source_plan import use_plan
@@ -118,9 +118,11 @@ class CompleteComparer:
         if later.run.plan.state_counts.get("pending"):
             yield from list_unplaced(after, before, after)
         known, templates = set(earlier.decisions.list_unclaimed()), later.decisions.catalog.templates
-        new = [templates[key] for key in later.decisions.list_unclaimed() if key not in known and key not in before]
-        added = {one.key for one in new} - earlier.decisions.catalog.templates.keys()
-        yield from list_unselected(new, added, later.decisions.engines)
+        old = earlier.decisions.catalog.templates
+        new = [
+            templates[key] for key in later.decisions.list_unclaimed() if key not in known and may_be_unselected(key, before, old)
+        ]
+        yield from list_unselected(new, {one.key for one in new if one.key not in old}, later.decisions.engines)
 
     def compare(self, _context: RunContext, earlier: PlannedCommit, later: PlannedCommit, /) -> ComparedInputs:
         before, after = earlier.decisions.input, later.decisions.input

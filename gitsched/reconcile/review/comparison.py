@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from gitsched.apis.gitsched.reserve_config import requires_reserve
@@ -26,6 +26,7 @@ from gitsched.reconcile.output.manifest_changes import describe_manifest_changes
 from gitsched.reconcile.pipeline import rewrite_output
 from gitsched.reconcile.review.changed_lines import ChangedLines, locate_images
 from gitsched.reconcile.review.compared_plans import CommitComparer, ComparedInputs, CompleteComparer, PlannedCommit
+from gitsched.reconcile.review.stopped_objects import OutputTrees, list_stopped_objects
 from gitsched.reconcile.run import Fetched, RunContext, RunResult, make_review, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_causes
@@ -225,6 +226,7 @@ def _compare_with_base(
         retained = search.attempt(lambda: comparer.list_retained(context, found, base, planned, later), ())
         moves, records = search.attempt(lambda: _add_causes(context, moves, records, found, lines), (moves, records))
     nothing: tuple[UnplacedObject, ...] = ()
+    no_moves: tuple[Move, ...] = ()
     unplaced = search.attempt(lambda: _list_unplaced(context, comparer, earlier, later), nothing)
     files = find_manifest_changes(fetched.output.repository, fetched.prefix, before.tree, run.tree, run.source)
     clusters = [comparer.list_clusters(context, planned) for planned in (earlier, later)]
@@ -250,6 +252,7 @@ def _compare_with_base(
                 changed_paths=lines.paths,
                 notes=(*filter(None, (run.rewrite,)), *notes),
                 unplaced=unplaced,
+                stopped=search.attempt(lambda: _list_stopped(fetched, before, run, moves, files), no_moves),
             ),
             retained=retained,
             record_changes=records,
@@ -315,6 +318,14 @@ def _list_unplaced(
     """Return the objects that no cluster gets because of the change, each with the line of the field that is to blame."""
     locations = RuleLocations(context.source.repository)
     return tuple(one._replace(cause=locate_causes([one.cause], locations)[0]) for one in comparer.list_unplaced(earlier, later))
+
+
+def _list_stopped(
+    fetched: Fetched, before: RunResult, run: RunResult, moves: Sequence[Move], files: Iterable[FileChange]
+) -> tuple[Move, ...]:
+    """Return the objects of workloads that go on of which no cluster runs a replica any more."""
+    trees = OutputTrees(fetched.output.repository, fetched.prefix, before.tree, run.tree, run.plan.totals.config)
+    return tuple(list_stopped_objects(files, moves, (before.plan.outcomes, run.plan.outcomes), trees))
 
 
 def _describe_delivery(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 
 from gitsched.apis.policy_api import PolicyEngine
 from gitsched.decide.workload_explanation import describe_near_selections
@@ -32,10 +32,18 @@ def list_unplaced(keys: Iterable[Key], before: Mapping[Key, Outcome], after: Map
             yield UnplacedObject(key, True, Cause(text, problem.location if problem is not None else None))
 
 
+def may_be_unselected(key: Key, before: Mapping[Key, Outcome], known: Container[Key]) -> bool:
+    """Return whether an object is new, or was selected and unplaced; `known` are those of the base. What was placed moves, and others were
+    read by an API, like the pods of event sources."""
+    earlier = before.get(key)
+    return key not in known if earlier is None else not earlier.replicas_by_cluster
+
+
 def list_unselected(
     documents: Iterable[Document], added: Collection[Key], engines: Iterable[PolicyEngine]
 ) -> Iterator[UnplacedObject]:
-    """Yield objects that no policy selects, those first of which a policy selects all but one property. `added` are new in the source."""
+    """Yield objects that no policy selects, those first of which a policy selects all but one property. `added` are new in the source, the
+    others were selected."""
     found = sorted((one for one in documents if one.key[:2] != _NAMESPACE), key=lambda document: workload_sort_key(document.key))
     nearest = describe_near_selections(engines, found[:MAX_DESCRIBED]) if found else {}
     for document in sorted(found, key=lambda document: document.key not in nearest):
