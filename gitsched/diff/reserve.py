@@ -29,7 +29,7 @@ def check_reserves(
             skipped += 1
             continue
         simulated += 1
-        known = before.measure(loss) if before is not None and found else {}
+        known = before.measure_before(loss, after) if before is not None and found else {}
         shortages += (
             ReserveShortage(loss, key, shortage, known.get(key, NO_SHORTAGE), after.find_owner(key))
             for key, shortage in found.items()

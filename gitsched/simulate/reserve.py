@@ -14,7 +14,7 @@ from gitsched.model.document import Key
 from gitsched.model.reserve import ANY_TWO, RESERVE_LOSSES, Amounts, Loss, Shortage
 from gitsched.model.simulation import FailureDomain, WorkloadEffect
 from gitsched.simulate.baseline import Baseline, count_copies, list_capacity_reporters
-from gitsched.simulate.scenario import Scenario, index_clusters_and_nodes
+from gitsched.simulate.scenario import ClusterIndex, Scenario, index_clusters_and_nodes
 from gitsched.simulate.simulation import list_inner_placement_reporters, simulate
 
 MAX_LOSSES = 1000
@@ -89,11 +89,18 @@ class LossSimulator:
         return tuple(kind for kind in RESERVE_LOSSES if kind in used)
 
     @cached_property
+    def _index(self) -> ClusterIndex:
+        return index_clusters_and_nodes(self.baseline.decisions.catalog, self.baseline.has_inner_placements)
+
+    @property
+    def _names(self) -> frozenset[str]:
+        return frozenset(self._index)
+
+    @cached_property
     def _members(self) -> Mapping[str, Mapping[str, frozenset[str]]]:
         """What the loss of each failure domain takes, by kind and name. Clusters and nodes in several zones survive the loss of one."""
         domains: dict[str, dict[str, set[str]]] = {kind: {} for kind in RESERVE_LOSSES if kind != ANY_TWO}
-        nodes = self.baseline.has_inner_placements
-        for name, entries in index_clusters_and_nodes(self.baseline.decisions.catalog, nodes).items():
+        for name, entries in self._index.items():
             for kind, by_name in domains.items():
                 values = {value for _, _, location in entries for value in location.domains(kind)}
                 for value in values:
@@ -141,13 +148,20 @@ class LossSimulator:
 
     def select(self, loss: Loss, limit: int) -> Mapping[Key, Shortage] | None:
         """Return what the workloads lack that have to survive a loss; None if it takes a simulation, and `limit` of them are made."""
-        if self._find_lost(loss) not in self._measured and self.simulated >= limit:
+        lost = self._omit_irrelevant(self._find_clusters(loss) or frozenset())
+        if lost not in self._measured and self.simulated >= limit:
             return None
-        return {key: shortage for key, shortage in self.measure(loss).items() if self.must_survive(key, loss)}
+        return {key: shortage for key, shortage in self._measure(lost).items() if self.must_survive(key, loss)}
 
-    def measure(self, loss: Loss) -> Mapping[Key, Shortage]:
-        """Return what workloads lack after a loss, whether or not they have to survive it. What does not exist is not lost."""
-        lost = self._find_lost(loss)
+    def measure_before(self, loss: Loss, later: LossSimulator) -> Mapping[Key, Shortage]:
+        """Return what workloads lack after a loss of a later plan, whether or not they have to survive it: after that of the same zone or
+        region; where there is none of this name, of the same clusters, as far as they exist."""
+        lost = self._find_clusters(loss)
+        if lost is None:
+            lost = (later._find_clusters(loss) or frozenset()) & self._names
+        return self._measure(self._omit_irrelevant(lost))
+
+    def _measure(self, lost: frozenset[str]) -> Mapping[Key, Shortage]:
         if lost not in self._measured:
             effects = simulate(self.baseline, Scenario(lose=tuple(map(_name_domain, sorted(lost))))).effects
             self._measured[lost] = {
@@ -155,10 +169,13 @@ class LossSimulator:
             }
         return self._measured[lost]
 
-    def _find_lost(self, loss: Loss) -> frozenset[str]:
-        """Return the clusters that a loss takes, without those that make no difference."""
+    def _find_clusters(self, loss: Loss) -> frozenset[str] | None:
+        """Return the clusters and nodes that a loss takes; None if there is no such cluster, zone or region."""
         members = self._members[CLUSTER if loss.kind == ANY_TWO else loss.kind]
-        lost = frozenset[str]().union(*(members.get(name, ()) for name in loss.names))
+        return frozenset[str]().union(*(members[name] for name in loss.names)) if members.keys() >= set(loss.names) else None
+
+    def _omit_irrelevant(self, lost: frozenset[str]) -> frozenset[str]:
+        """Return those of some clusters that make a difference."""
         return lost if self._relevant is None else lost & self._relevant
 
     def _measure_effect(self, effect: WorkloadEffect) -> Shortage:

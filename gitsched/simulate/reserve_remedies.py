@@ -216,7 +216,7 @@ class RemedySearch:
             if not self._spend(self._loss_cost):
                 return False
             found = simulator.select(loss, self._limit) or {}
-            known = self._before.measure(loss) if found else {}
+            known = self._before.measure_before(loss, simulator) if found else {}
             if any(shortage.exceeds(known.get(key, NO_SHORTAGE)) for key, shortage in found.items()):
                 return False
         return True

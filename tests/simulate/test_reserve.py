@@ -151,6 +151,16 @@ def test_what_was_short_before_is_shown_and_does_not_fail(fleet: Fleet, plan: Pl
     assert plan(base, "HEAD")[0] == 1
 
 
+def test_a_renamed_zone_is_the_same_outage(fleet: Fleet, plan: Plan) -> None:
+    fleet.commit(CROWDED)
+    fleet.reconcile()
+    base = fleet.git("rev-parse", "HEAD")
+    change(fleet, {"clusters/a.yaml": cluster("a", zone="renamed", pods=10)})
+    code, found = plan(base, "HEAD", "-o", "json")
+    assert code == 0
+    assert lacking(found)["web", "renamed"] == (9, 9)
+
+
 def test_a_first_plan_warns(fleet: Fleet, plan: Plan) -> None:
     fleet.commit(CROWDED)
     code, text = plan()
