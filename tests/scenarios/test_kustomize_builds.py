@@ -33,7 +33,8 @@ patches: [{path: replicas.yaml, target: {kind: Deployment}}]
 configMapGenerator: [{name: settings, literals: [a=b]}]
 """
 CONTAINER = (
-    "  template:\n    spec:\n      containers:\n      - {name: web, image: web:1, envFrom: [{configMapRef: {name: settings}}]}\n"
+    "  template:\n    metadata: {labels: {app: web}}\n    spec:\n      containers:\n"
+    "      - {name: web, image: web:1, envFrom: [{configMapRef: {name: settings}}]}\n"
 )
 MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: shop}\n"
 ALL = policy("one").replace("namespace: default", "namespace: shop")
