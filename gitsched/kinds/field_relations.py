@@ -111,10 +111,13 @@ _RULES = (
     FieldRelation("rules[]", "needs", ("apiGroups", "resources"), "rbac: validatePolicyRule"),
     FieldRelation("rules[]", "needs", ("verbs",), "rbac: ValidatePolicyRule"),
 )
+_WEBHOOKS = tuple(
+    FieldRelation("webhooks[].clientConfig.service", "needs", (name,), "apiserver/pkg/util/webhook: ValidateWebhookService")
+    for name in ("name", "namespace")
+)
 _SUBJECTS = (
     FieldRelation("subjects[]", "forbidden", ("apiGroup", "kind", "ServiceAccount"), "rbac: validateRoleBindingSubject"),
     FieldRelation("subjects[]", "needs", ("name",), "rbac: validateRoleBindingSubject"),
-    FieldRelation("subjects[]", "service-account", (), "rbac: validateRoleBindingSubject"),
 )
 
 RELATIONS: Final[Mapping[tuple[str, str], tuple[FieldRelation, ...]]] = {
@@ -256,9 +259,15 @@ RELATIONS: Final[Mapping[tuple[str, str], tuple[FieldRelation, ...]]] = {
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"): (
         *_SUBJECTS,
         FieldRelation("subjects[]", "needs", ("namespace", "kind", "ServiceAccount"), "rbac: validateRoleBindingSubject"),
+        FieldRelation("subjects[]", "service-account", (), "rbac: validateRoleBindingSubject"),
         FieldRelation("roleRef", "allowed", ("kind", "ClusterRole"), "rbac: ValidateClusterRoleBinding"),
     ),
-    ("rbac.authorization.k8s.io", "RoleBinding"): _SUBJECTS,
+    ("rbac.authorization.k8s.io", "RoleBinding"): (
+        *_SUBJECTS,
+        FieldRelation("subjects[]", "service-account", ("optional",), "rbac: validateRoleBindingSubject"),
+    ),
+    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): _WEBHOOKS,
+    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _WEBHOOKS,
 }
 """By group and kind."""
 

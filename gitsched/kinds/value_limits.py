@@ -82,7 +82,8 @@ def text(pattern: str, description: str, size: int = 0, least: int = 0) -> Limit
     return {"pattern": pattern, "x-gitsched-expected": description, **{name: limit for name, limit in sizes.items() if limit}}
 
 
-_AMOUNT = r"([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+|Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE])?\s*$"
+_UNIT = r"([eE][+-]?[0-9]+|Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE])?\s*$"
+_AMOUNT = rf"([0-9]+\.?[0-9]*|\.[0-9]+){_UNIT}"
 AMOUNT_TEXT = "a quantity such as 500m, 2 or 1Gi"
 QUANTITY = text(rf"^\s*[+-]?{_AMOUNT}", AMOUNT_TEXT)
 RESOURCES = {**text(rf"^\s*\+?{_AMOUNT}", f"{AMOUNT_TEXT}, and not negative"), "minimum": 0}
@@ -116,9 +117,15 @@ PORT = between(1, 65535)
 PORT_OR_NONE = between(0, 65535)
 PORT_OR_NAME = {**PORT, **text(f"^{_PORT_NAME}$", PORT_NAME_TEXT, 15)}
 TARGET_PORT = {**PORT_OR_NONE, **text(f"^({_PORT_NAME})?$", PORT_NAME_TEXT, 15)}
-NUMBER_OR_PERCENT = {"minimum": 0, **text("^[0-9]+%$", "a number that is not negative, or a percentage such as 25%")}
-NUMBER_OR_PART = {"minimum": 0, **text("^0*(100|[0-9]{1,2})%$", "a number that is not negative, or a percentage of at most 100%")}
-POSITIVE_AMOUNT = {**text(rf"^\s*\+?{_AMOUNT}", f"{AMOUNT_TEXT}, above 0"), "exclusiveMinimum": 0}
+NUMBER_OR_PERCENT = {**between(0, (1 << 31) - 1), **text("^[0-9]+%$", "a number that is not negative, or a percentage such as 25%")}
+NUMBER_OR_PART = {
+    **between(0, (1 << 31) - 1),
+    **text("^0*(100|[0-9]{1,2})%$", "a number that is not negative, or a percentage of at most 100%"),
+}
+POSITIVE_AMOUNT = {
+    **text(rf"^\s*\+?([0-9]*[1-9][0-9]*\.?[0-9]*|[0-9]*\.[0-9]*[1-9][0-9]*){_UNIT}", f"{AMOUNT_TEXT}, above 0"),
+    "exclusiveMinimum": 0,
+}
 NOT_NEGATIVE = {"minimum": 0}
 POSITIVE = {"minimum": 1}
 NOT_EMPTY = {"minLength": 1}

@@ -174,8 +174,9 @@ class BuiltInKinds:
 
 
 def _limit_values(definitions: Mapping[str, Body]) -> Mapping[str, Body]:
-    """Return the definitions with the values that their fields may have."""
+    """Return the definitions with the values that their fields may have. An entry of a list is null only where a value is optional."""
     limited = {name: _require(name, definition, definitions) for name, definition in definitions.items()}
+    limited = {name: _refuse_null_entries(name, definition, limited) for name, definition in limited.items()}
     for row in FIELD_VALUES:
         known = limited.get(row.definition)
         if known is None:
@@ -187,6 +188,8 @@ def _limit_values(definitions: Mapping[str, Body]) -> Mapping[str, Body]:
         for field in row.fields.split():
             name, inner = next(((field.removesuffix(end), key) for end, key in _PARTS.items() if field.endswith(end)), (field, ""))
             own = properties[name]
+            if inner == "items" and "enum" in row.limit:
+                row = row._replace(limit={**row.limit, "enum": [value for value in row.limit["enum"] if value is not None]})
             properties[name] = {**own, inner: {**own[inner], **row.limit}} if inner else {**own, **row.limit}
         limited[row.definition] = {**known, "properties": properties}
     return limited
@@ -209,6 +212,18 @@ def _require(name: str, definition: Body, definitions: Mapping[str, Body]) -> Bo
         if isinstance(types, list):
             properties[field] = {**own, "type": [kind for kind in types if kind != "null"]}
     return {**definition, "required": required, "properties": properties}
+
+
+def _refuse_null_entries(name: str, definition: Body, definitions: Mapping[str, Body]) -> Body:
+    """Return a definition in whose lists objects with required fields are not null: Kubernetes reads an empty object there."""
+    if name.partition(".")[0] not in _VALIDATED or "properties" not in definition:
+        return definition
+    properties = dict(definition["properties"])
+    for field, own in properties.items():
+        target = own.get("items", {}).get("$ref", "").removeprefix(DEFINITIONS)
+        if target and definitions[target].get("required"):
+            properties[field] = {**own, "items": {**own["items"], "type": "object"}}
+    return {**definition, "properties": properties}
 
 
 def _join(group: str, version: str) -> str:

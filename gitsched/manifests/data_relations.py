@@ -90,11 +90,13 @@ def refuse_address(member: str) -> Check:
     return check
 
 
-def service_account() -> Check:
-    """The name of a ServiceAccount is one that it can have."""
+def service_account(namespace: str = "") -> Check:
+    """The name of a ServiceAccount is one that it can have. An `optional` namespace is not empty, which kustomize refuses."""
 
     def check(value: Body) -> Found:
         name = value.get("name")
+        if namespace and value.get("kind") == "ServiceAccount" and "namespace" in value and not value["namespace"]:
+            yield ("namespace",), "wrong-format", "kustomize refuses an empty 'namespace' here: write one, or remove this line"
         if (
             value.get("kind") == "ServiceAccount"
             and isinstance(name, str)

@@ -251,7 +251,7 @@ class _FileParser:
         elif kind.category == "nameless":
             self._add_unnamed(tree, tree.node, kind)
             self.issues.extend(FileIssue("error", *error) for error in builder.errors)
-        elif kind.category == "other":
+        elif kind.category == "other" or builder.errors:  # an empty document may have a tag
             self.others.append(locate_node(tree, tree.node, ())[0])
             self.reason = self.reason or kind.reason
         return True

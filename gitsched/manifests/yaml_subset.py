@@ -21,12 +21,13 @@ _VERSION = r"[0-9]+(?:\.[0-9]+){2,3}(?:[-/][A-Za-z0-9.-]*[A-Za-z0-9])?"
 _LITERAL = rf"(?:{_NUMBER}|{_QUANTITY}|{_VERSION}|{_QUOTED})"
 # A colon in a plain scalar is followed by another character of it, and "#" follows another character.
 _REST = r"(?::*[!-9;-~\x80-\xff])*(?: +[!\"$-9;-~\x80-\xff](?::*[!-9;-~\x80-\xff])*)*"
+# Some parsers of YAML 1.2 ignore underscores, so that _1 is a number: no scalar begins with underscores and a digit.
 # A scalar that begins with a digit has a character that no number, date or time has.
 _NO_NUMBER = r"[0-9][0-9A-Za-z._-]*[g-nq-su-wyG-NQ-SU-WY@/]"
-_PLAIN = rf"(?:[A-Za-z_/$\x80-\xff]|--?[A-Za-z]|\.{{1,2}}/|\.[a-hj-mo-z]|{_NO_NUMBER}){_REST}"
-_FLOW_PLAIN = r"(?:[A-Za-z_/$]|--?[A-Za-z])[A-Za-z0-9_./$=@%+*()~;<>!|-]*"
-_FLOW_KEY = r'(?:[A-Za-z_][A-Za-z0-9_./-]*|"[^"\\\n\t]*")'
-_KEY = r"""(?:[A-Za-z_/][A-Za-z0-9_./-]*|"[^"\\\n\t]*"|'[^'\n\t]*')"""
+_PLAIN = rf"(?:[A-Za-z/$\x80-\xff]|_+[A-Za-z/]|--?[A-Za-z]|\.{{1,2}}/|\.[a-hj-mo-z]|{_NO_NUMBER}){_REST}"
+_FLOW_PLAIN = r"(?:[A-Za-z/$]|_+[A-Za-z/]|--?[A-Za-z])[A-Za-z0-9_./$=@%+*()~;<>!|-]*"
+_FLOW_KEY = r'(?:_*[A-Za-z][A-Za-z0-9_./-]*|"[^"\\\n\t]*")'
+_KEY = r"""(?:(?:_*[A-Za-z]|/)[A-Za-z0-9_./-]*|"[^"\\\n\t]*"|'[^'\n\t]*')"""
 _MAX_INDENT = 40
 _MAX_BLOCK_INDENT = 24
 

@@ -123,6 +123,13 @@ VOLUME = (
     "spec: {accessModes: [ReadWriteOnce], capacity: {storage: 10Gi}, nfs: {server: a, path: /}}\n"
 )
 STORAGE = "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: web}\nprovisioner: ebs.csi.aws.com\n"
+WEBHOOK = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: web}
+webhooks:
+- {name: a.example.com, clientConfig: {service: {name: web, namespace: shop}}, sideEffects: None, admissionReviewVersions: [v1]}
+"""
 ENDPOINTS = (
     "apiVersion: v1\nkind: Endpoints\nmetadata: {name: web}\n"
     "subsets: [{addresses: [{ip: 10.0.0.1}], ports: [{name: http, port: 80}]}]\n"
@@ -133,7 +140,7 @@ VALID = {
         *(DEPLOYMENT, JOB, CRON, SERVICE, INGRESS, HPA, PDB, CONFIG, SECRET, ROLE, BINDING, POLICY, CLAIM, POD_ALONE),
         *(
             STATEFUL_SET,
-            *(DAEMON_SET, CONTROLLER, VOLUME, STORAGE, ENDPOINTS),
+            *(DAEMON_SET, CONTROLLER, VOLUME, STORAGE, ENDPOINTS, WEBHOOK),
             workload("ReplicaSet"),
         ),
     )
@@ -296,6 +303,15 @@ MISTAKES = [
     (CONTROLLER, "imagePullPolicy: Always", "imagePullPolicy: always", "16:26 value-not-allowed"),
     (VOLUME, "accessModes: [ReadWriteOnce], ", "", "4:1 missing-field 'accessModes' is required with capacity"),
     (VOLUME, "nfs:", "hostPath: {path: /a}, nfs:", "4:87 invalid-field"),
+    (VOLUME, "10Gi", "'0.0'", "4:58 wrong-format 'storage' must be a quantity such as 500m, 2 or 1Gi, above 0"),
+    (DEPLOYMENT, "key: a, operator: Equal, value: b, ", "", "13:21 missing-field 'key' is required without operator: Exists"),
+    (DEPLOYMENT, "      containers:\n", "      containers:\n      -\n", "16:8 wrong-type entry 0 must be a mapping, not null"),
+    (POLICY, "policyTypes: [Ingress]", "policyTypes: [Ingress, null]", "6:26 value-not-allowed"),
+    (PDB, "50%", "2147483648", "4:22 out-of-range"),
+    (BINDING.replace("ClusterRoleBinding", "RoleBinding"), "namespace: default", "namespace: ''",
+        "5:57 wrong-format kustomize refuses an empty 'namespace'"),
+    (WEBHOOK, "name: web, namespace", "namespace", "5:40 missing-field 'name' is required"),
+    (BINDING, "subjects: [", "subjects: [null, ", "5:12 wrong-type"),
     (VOLUME, "10Gi", "0", "4:58 out-of-range"),
     (STORAGE, "ebs.csi.aws.com", "ebs csi", "4:14 wrong-format 'provisioner' must be the name of a provisioner"),
     (ENDPOINTS, "ip: 10.0.0.1", "ip: a.example", "4:29 wrong-format 'ip' must be an address"),
