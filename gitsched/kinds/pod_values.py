@@ -243,7 +243,6 @@ POD_RELATIONS: Final = (
     FieldRelation(
         "", "unique", ("topologySpreadConstraints", "topologyKey", "whenUnsatisfiable"), "core: validateSpreadConstraintNotRepeat"
     ),
-    FieldRelation("", "needs", ("containers",), "core: validateContainers", whole=True),
     FieldRelation("", "needs", ("dnsConfig", "dnsPolicy", "None"), "core: validatePodDNSConfig"),
     FieldRelation("", "host-ports", ("hostNetwork",), "core: validateHostNetwork"),
     FieldRelation("", "labels", ("nodeSelector",), "core: ValidatePodSpec"),

@@ -285,17 +285,16 @@ def _refers(path: str, lists: str, inner: str, member: str, target: str, key: st
 
 
 def _selects(selector: str, labels: str, required: str = "") -> Check:
-    """The selector selects the labels of the object's own template, if it has labels or is no patch; an empty one is an error if it is
-    `required`."""
+    """The selector selects the labels of the object's own template; nothing is said without such labels. An empty one is an error if it
+    is `required`."""
     path = labels.split(".")
 
     def check(value: Body) -> Found:
         own, wanted = get_field(value, *path), value.get(selector)
         if required and isinstance(wanted, dict) and not (wanted.get("matchLabels") or wanted.get("matchExpressions")):
             yield (selector,), "invalid-field", "the selector is empty: give it a label of the template's pods"
-        if not (isinstance(wanted, dict) and wanted and (own or _has_images(value))):
+        if not (isinstance(own, dict) and own and isinstance(wanted, dict)):
             return
-        own = own if isinstance(own, dict) else {}
         is_plain = "matchLabels" not in wanted and "matchExpressions" not in wanted
         matched = wanted if is_plain else wanted.get("matchLabels")
         for name, text in matched.items() if isinstance(matched, dict) else ():
@@ -312,14 +311,6 @@ def _selects(selector: str, labels: str, required: str = "") -> Check:
                 return
 
     return check
-
-
-def _has_images(workload: Body) -> bool:
-    """Return whether each container of the template has an image, as in a workload that is no patch."""
-    containers = get_field(workload, "template", "spec", "containers")
-    return (
-        bool(containers) and isinstance(containers, list) and all(isinstance(one, dict) and one.get("image") for one in containers)
-    )
 
 
 def _labels(member: str) -> Check:

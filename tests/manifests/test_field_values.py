@@ -291,7 +291,6 @@ MISTAKES = [
     (DEPLOYMENT, "dnsPolicy: ClusterFirst", "activeDeadlineSeconds: 5", "11:30 invalid-field 'activeDeadlineSeconds' is only allowed"),
     (DEPLOYMENT, "replicas: 2", "minReadySeconds: 700\n  progressDeadlineSeconds: 600", "5:20 out-of-range"),
     (DEPLOYMENT, "key: a, ", "key: a b, ", "13:27 wrong-format 'key' must be the key of a label"),
-    (DEPLOYMENT, "    metadata: {labels: {app: web}}\n", "", "7:33 invalid-field the selector has app=web"),
     (DEPLOYMENT, "{matchLabels: {app: web}}", "{}", "7:3 invalid-field the selector is empty"),
     (DAEMON_SET, "maxSurge: 1, maxUnavailable: 0", "maxSurge: 1", "5:20 out-of-range one of 'maxSurge' and 'maxUnavailable' must be 0"),
     (DAEMON_SET, "maxSurge: 1, maxUnavailable: 0", "maxUnavailable: 0", "5:20 out-of-range"),
