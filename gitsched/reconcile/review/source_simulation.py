@@ -203,5 +203,6 @@ def _locate_change_causes(change: ResilienceChange, repository: Repository) -> R
 def _locate_impact(change: ImpactChange, locations: RuleLocations) -> ImpactChange:
     causes = locate_causes(change.causes, locations)
     proved = [cause for cause in causes if cause.proved]
-    cause = "; ".join(list_cause_texts(proved, lambda cause: cause.location.text if cause.location else cause.text))
+    places = list_cause_texts(proved, lambda cause: cause.location.text if cause.location else cause.text)
+    cause = "; ".join(dict.fromkeys(places))  # several changes of one line are one place
     return change._replace(causes=causes, cause=cause)
