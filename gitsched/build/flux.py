@@ -31,16 +31,6 @@ BOOTSTRAP_SOURCE = "flux-system"
 """The name that `flux bootstrap` and Flux Operator give to the source of the repository itself."""
 SUBSTITUTE_KEY = f"{KUSTOMIZE_GROUP}/substitute"
 """With the value `disabled`, as a label or an annotation, variables of an object are not substituted."""
-EXCLUDED_FILES = "\n".join(
-    (
-        *(".git/", ".gitignore", ".gitmodules", ".gitattributes"),
-        *("*.jpg", "*.jpeg", "*.gif", "*.png", "*.wmv", "*.flv", "*.tar.gz", "*.zip"),
-        *(".github/", ".circleci/", ".travis.yml", ".gitlab-ci.yml", "appveyor.yml", ".drone.yml", "cloudbuild.yaml"),
-        *("codeship-services.yml", "codeship-steps.yml", "**/.goreleaser.yml", "**/.sops.yaml", "**/.flux.yaml"),
-    )
-)
-"""Files that Flux leaves out of every source, as rules of .gitignore. Source: fluxcd/pkg/sourceignore."""
-
 _REMOTE = re.compile(r"git::|gh:|ssh://|https?://|git@|github\.com[:/]|/|file:///", re.IGNORECASE)
 _VARIABLE = re.compile(r"[_A-Za-z][_A-Za-z0-9]*")
 _TEXTS = {"targetNamespace": "namespace", "namePrefix": "namePrefix", "nameSuffix": "nameSuffix"}

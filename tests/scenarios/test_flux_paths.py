@@ -767,6 +767,15 @@ def test_fields_that_change_what_is_delivered_and_are_not_read_are_findings(flee
     ]
 
 
+@pytest.mark.parametrize(("included", "expected"), [("/apps/web", ["one"]), ("/apps/db", [])])
+def test_a_source_may_include_one_directory_of_an_excluded_one(fleet: Fleet, included: str, expected: list[str]) -> None:
+    text = f'"/*\\n!/clusters\\n!{included}\\n"'
+    sync = SYNC.replace("ref: {branch: main}", f"ref: {{branch: main}}, ignore: {text}")
+    fleet.commit({**LAYOUT, "clusters/prod/flux-system/gotk-sync.yaml": sync})
+    fleet.reconcile()
+    assert fleet.where(WEB) == expected
+
+
 def test_files_that_the_source_ignores_are_not_built(fleet: Fleet) -> None:
     sync = SYNC.replace("ref: {branch: main}", "ref: {branch: main}, ignore: '/apps/db*'")
     other = {"apps/db.yaml": DEPLOYMENT.replace("name: web", "name: db", 1)}

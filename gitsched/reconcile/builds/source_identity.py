@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from gitsched.build.flux import BOOTSTRAP_SOURCE, EXCLUDED_FILES
+from gitsched.build.flux import BOOTSTRAP_SOURCE
 from gitsched.decide.catalog import RawDocument
 from gitsched.git.urls import identify_repository
-from gitsched.manifests.sourceignore import IGNORE_FILE, SourceIgnore
+from gitsched.manifests.flux_ignore import FluxIgnore
+from gitsched.manifests.sourceignore import IGNORE_FILE
 from gitsched.model.document import Body, as_object, get_field, list_objects
 from gitsched.reconcile.builds.tool_documents import choose_nearest
 from gitsched.reconcile.source.commit_tree import CommitTree
@@ -181,12 +182,11 @@ def read_artifact(
     return Artifact(files)
 
 
-def read_flux_exclusions(commit: CommitTree, more: str = "") -> SourceIgnore:
+def read_flux_exclusions(commit: CommitTree, more: str = "") -> FluxIgnore:
     """Return the rules of the files that Flux leaves out of its copy of this repository; `more` are those of the source, the last ones."""
-    texts = {"": EXCLUDED_FILES}
-    for path, (blob, _) in commit.entries.items():
-        if posixpath.basename(path) == IGNORE_FILE and commit.repository.blob_size(blob) <= MAX_IGNORE_SIZE:
-            text = commit.read_blob(blob).decode("utf-8", "replace")
-            directory = posixpath.dirname(path)
-            texts[directory] = f"{texts.get(directory, '')}\n{text}" if directory in texts else text
-    return SourceIgnore.parse({**texts, "": f"{texts['']}\n{more}"})
+    texts = {
+        posixpath.dirname(path): commit.read_blob(blob).decode("utf-8", "replace")
+        for path, (blob, _) in commit.entries.items()
+        if posixpath.basename(path) == IGNORE_FILE and commit.repository.blob_size(blob) <= MAX_IGNORE_SIZE
+    }
+    return FluxIgnore(texts, more)

@@ -27,6 +27,7 @@ from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.git import TreeEntry
 from gitsched.git.remote_refs import find_remote_url
 from gitsched.manifests.charts import ChartIndex
+from gitsched.manifests.flux_ignore import FluxIgnore
 from gitsched.manifests.sourceignore import SourceIgnore
 from gitsched.model.document import Body, Origin, as_object, get_field, get_text, read_labels
 from gitsched.model.finding import Finding, locate_origin
@@ -91,7 +92,7 @@ class ToolPathReader:
         self._identity = SourceIdentity(source.delivery_tools.repositories, own_url, declared, config.output.branch)
         self._output_branch = config.output.branch
         self._secrets = [document for document in documents if (document.group, document.kind) == ("", "Secret")]
-        self._exclusions: dict[tuple[bool, str], SourceIgnore] = {}
+        self._exclusions: dict[tuple[bool, str], FluxIgnore] = {}
         self.findings: list[Finding] = []
         self._ignored = SourceIgnore.parse({"": "\n".join((*source.delivery_tools.ignore, *source.kustomize.ignore))})
         self._parts: KustomizeParts | None = None
@@ -317,7 +318,9 @@ class ToolPathReader:
         source = self._identity.find_source(name, file)
         key = artifact, get_text(source.body, "spec", "ignore") if source is not None else ""
         if key not in self._exclusions:
-            self._exclusions[key] = SourceIgnore.parse({"": key[1]}) if artifact else read_flux_exclusions(self._commit, key[1])
+            self._exclusions[key] = (
+                FluxIgnore(more=key[1], is_artifact=True) if artifact else read_flux_exclusions(self._commit, key[1])
+            )
         return flux.make_flux_recipe(document.body, commit, self._exclusions[key].is_ignored)
 
     def _is_left_out(self, path: ReconciledPath) -> bool:
