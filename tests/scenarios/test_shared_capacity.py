@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -26,6 +27,7 @@ from gitsched.simulate.scenario import Scenario
 from gitsched.simulate.simulation import simulate
 from tests.builders.ocm import bound_global_set, managed_cluster, placement, to_yaml
 from tests.search_depth import DEEP
+from tests.simulate.conftest import effects, replicas_by_cluster
 
 from .conftest import Fleet
 
@@ -224,7 +226,9 @@ def test_a_cluster_for_a_hundred_pods_gets_no_more(fleet: Fleet) -> None:
 
 
 @pytest.mark.parametrize("scheduling", [AGGREGATED + ONE_CLUSTER, BY_CAPACITY + ONE_CLUSTER], ids=["aggregated", "by weight"])
-def test_what_leaves_a_lost_cluster_is_spread_over_what_is_free(fleet: Fleet, scheduling: str) -> None:
+def test_what_leaves_a_lost_cluster_is_spread_over_what_is_free(
+    fleet: Fleet, scheduling: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     others, names = cluster("b", cpu=10) + cluster("c", cpu=5), ("w0", "w1", "w2")
     fleet.commit(
         {
@@ -235,13 +239,16 @@ def test_what_leaves_a_lost_cluster_is_spread_over_what_is_free(fleet: Fleet, sc
     )
     fleet.reconcile()
     assert list_bound(fleet, *names) == {name: {"a": 5} for name in names}
+    assert main(["-C", str(fleet.path), "simulate", "--lose", "a", "-o", "json"]) == 0
+    simulated = json.loads(capsys.readouterr().out)
     fleet.commit({"clusters.yaml": cluster("a", cpu=100, taint="gone") + others}, hour=1)
-    fleet.reconcile(1)
-    totals: dict[str, int] = {}
-    for clusters in list_bound(fleet, *names).values():
-        for name, replicas in clusters.items():
-            totals[name] = totals.get(name, 0) + replicas
-    assert totals == {"b": 10, "c": 5}
+    planned = fleet.preview(1)
+    assert fleet.reconcile(1).tree == planned.tree
+    placed = list_bound(fleet, *names)
+    assert sum((Counter(clusters) for clusters in placed.values()), Counter[str]()) == {"b": 10, "c": 5}
+    moved = {name: replicas_by_cluster(effect["after"]) for name, effect in effects(simulated).items()}
+    assert moved == placed
+    assert (simulated["short"], simulated["waiting"]) == (0, 0)
 
 
 def test_nothing_that_runs_moves_where_a_cluster_has_too_little(fleet: Fleet) -> None:
