@@ -18,6 +18,7 @@ from gitsched.schedule.estimator import Capacity
 from gitsched.simulate.baseline import Baseline, list_capacity_reporters
 from gitsched.simulate.capacity_check import count_fitting_replicas
 from gitsched.simulate.scenario import index_clusters
+from gitsched.simulate.simulated_capacity import list_planned
 
 MAX_EXAMPLES = 3
 """The number of workloads listed for one reason."""
@@ -97,6 +98,10 @@ def _measure_free_capacity(baseline: Baseline, cluster: str) -> RemainingCapacit
             continue
         reserved: dict[str, int] = {}
         decisions = baseline.decisions
+        left = list_planned(decisions, baseline.find_use).get(cluster)
+        if left is not None:
+            planned = {name: amount - left.free.get(name, amount) for name, amount in capacity.free.items()}
+            return RemainingCapacity(api, cluster, capacity, planned)
         starting = ((key, more) for key, name, more in baseline.started if name == cluster and decisions.outcomes[key].api == api)
         for key, more in starting:
             for name, amount in engine.resource_request(decisions.templates[key], cluster):

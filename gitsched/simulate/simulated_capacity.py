@@ -83,6 +83,13 @@ def add_copies(use: CapacityUse, decided: DecisionSet, copies: Iterable[Retained
     return use._replace(requested=requested)
 
 
+def list_planned(decided: DecisionSet, find_use: FindUse) -> Mapping[str, Capacity]:
+    """Return what clusters have free after a plan; nothing if workloads do not share capacity."""
+    shares = any(engine.shares_capacity for engine in decided.engines)
+    reader = find_reader(decided.engines, decided.variants.__contains__) if shares else None
+    return list_free(reader, find_use()) if reader is not None else {}
+
+
 def share_simulated(
     find_use: FindUse,
     outcomes: Mapping[Key, Outcome],
