@@ -228,11 +228,12 @@ def test_a_cluster_lists_its_workloads_and_reasons_for_absent_ones(shop: Fleet, 
 def test_capacity_used_by_the_plan_is_subtracted(shop: Fleet, explain: Explain) -> None:
     shop.commit({"apps/site.yaml": deployment("site", 12)}, hour=1)
     found = explain("cluster/e1", "-o", "json")
-    assert {entry["resource"]: (entry["free"], entry["left"]) for entry in found["room"]}["pods"] == ("50", "40")
+    assert {entry["resource"]: (entry["free"], entry["left"]) for entry in found["room"]}["pods"] == ("50", "36"), "4 run there"
 
 
 def test_eligible_replicas_are_limited_by_remaining_capacity(fleet: Fleet, explain: Explain) -> None:
-    container = "  template: {spec: {containers: [{name: c, image: c, resources: {requests: {cpu: '3'}}}]}}\n"
+    pod = "{containers: [{name: c, image: c, resources: {requests: {cpu: '3'}}}]}"
+    container = f"  template: {{metadata: {{labels: {{app: cart}}}}, spec: {pod}}}\n"
     files = {
         "w1.yaml": cluster("w1", pods=50),
         "w2.yaml": cluster("w2", pods=50, cpu=10),

@@ -80,12 +80,13 @@ def test_replicas_that_exceed_the_free_capacity_wait(fleet: Fleet, simulate: Sim
 
 
 def test_resource_requests_count_in_addition_to_pods(fleet: Fleet, simulate: Simulate) -> None:
-    container = "  template: {spec: {containers: [{name: c, image: c, resources: {requests: {cpu: 300m}}}]}}\n"
+    pod = "{containers: [{name: c, image: c, resources: {requests: {cpu: 300m}}}]}"
+    container = "  template: {metadata: {labels: {app: %s}}, spec: " + pod + "}\n"
     files = {
         "gitsched.yaml": OFF,
         "clusters/w1.yaml": cluster("w1", pods=50),
         "clusters/w2.yaml": cluster("w2", pods=50, cpu=1),
-        **{f"apps/{name}.yaml": deployment(name, 2) + container for name in ("a", "b")},
+        **{f"apps/{name}.yaml": deployment(name, 2) + container % name for name in ("a", "b")},
         **{f"policies/{name}.yaml": divide(name, "clusterNames: [w1, w2]") for name in ("a", "b")},
     }
     fleet.commit(files)
