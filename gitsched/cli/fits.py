@@ -42,6 +42,6 @@ from gitsched.cli import LazyCommand, options
 def command() -> None:
     """Merge branches in memory, and show which of them fit together: without conflicts, and with plans that do not fail. Writes nothing.
 
-    REF is a branch, a tag, a commit, or #NUMBER for a pull or merge request that the clone has fetched. The settings, Tenants and limits of
+    REF is a branch, a tag, a commit, or #NUMBER for a pull or merge request that the clone has fetched. The guard, Tenants and reserves of
     the base count, as in `gitsched plan BASE`.
     """
