@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from gitsched.model.finding import choose_form, count_shown, format_count, format_names
+from gitsched.model.finding import count_shown, format_count, format_names
 from gitsched.model.fits import ChangeSet, FitReport, SetVerdict
 from gitsched.report.lines import abbreviate_oid, count_omitted, wrap, wrap_all
 from gitsched.report.serialization import API_VERSION
@@ -22,7 +22,7 @@ def write_fits(report: FitReport, width: int) -> str:
     found, names = report.found, [name for name, _ in report.changes]
     sequence, number = [names[change] for change in found.sequence], format_count(len(names), "change")
     subject = number if len(sequence) == len(names) else f"{len(sequence)} of {number}"
-    verb = "fit together" if len(sequence) > 1 else choose_form(len(sequence), "fits", "fit")
+    verb = "fit together" if len(sequence) > 1 else "fits" if 1 in (len(sequence), len(names)) else "fit"
     order = f", merged in this order: {', '.join(sequence)}" if sequence else ""
     lines = wrap(f"{subject} {verb} on {report.base[0]} ({abbreviate_oid(report.base[1])}){order}.", width)
     for change in range(len(names)):
