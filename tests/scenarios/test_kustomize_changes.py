@@ -102,7 +102,8 @@ def test_findings_and_explain_name_the_base_and_the_last_change(fleet: Fleet, ku
     assert finding.resource is not None
     explained = explain_resource(fleet.settings(), *finding.resource)
     assert isinstance(explained, Explanation)
-    assert explained.changed_by == changed_by
+    assert explained.origin is not None
+    assert explained.origin.changed_by == changed_by
     assert serialize_explanation(explained).get("changedBy", "") == changed_by
     assert explained.title.endswith(f"built from prod{', last changed by ' if changed_by else ''}{changed_by})")
 
