@@ -38,6 +38,7 @@ _MODULES = {
     "kruise": ("apps.kruise.io", "policy.kruise.io"),
     "kubeflow": ("kubeflow.org", "trainer.kubeflow.org"),
     "kyverno": ("kyverno.io", "policies.kyverno.io", "reports.kyverno.io", "wgpolicyk8s.io"),
+    "openshift": ("config.openshift.io", "machineconfiguration.openshift.io", "security.openshift.io"),
     "prometheus_operator": ("monitoring.coreos.com",),
     "ray": ("ray.io",),
     "sealed_secrets": ("bitnami.com",),
@@ -52,6 +53,7 @@ _MODULES = {
         "shard.volcano.sh",
         "topology.volcano.sh",
     ),
+    "volume_snapshots": ("groupsnapshot.storage.k8s.io", "snapshot.storage.k8s.io"),
 }
 _MODULE_OF_GROUP = {group: module for module, groups in _MODULES.items() for group in groups}
 
