@@ -56,14 +56,10 @@ from gitsched.cli import LazyCommand, options, scenario_options
 @click.option(
     "--size",
     type=click.IntRange(1, 1000),
-    default=3,
-    show_default=True,
     metavar="N",
-    help="With --sweep random and without --rates: how many clusters a loss has.",
+    help="With --sweep random and without --rates: how many clusters a loss has; 3 by default.",
 )
-@click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, metavar="N", help="With --sweep random: other losses."
-)
+@click.option("--seed", type=click.IntRange(0), metavar="N", help="With --sweep random: other losses than those of 0, the default.")
 @click.option(
     "--jobs", type=click.IntRange(1), metavar="N", help="With --sweep: number of processes; that of the cores by default."
 )

@@ -71,7 +71,9 @@ def test_shards_of_another_plan_are_refused(shop: Fleet, simulate: Simulate, tmp
 
 REFUSED = (
     (("--lose", "w1", "--samples", "5"), "--samples requires --sweep"),
-    (("--sweep", "pairs", "--samples", "5"), "--samples and --rates require --sweep random"),
+    (("--sweep", "pairs", "--samples", "5"), "--samples requires --sweep random"),
+    (("--sweep", "zones", "--seed", "0"), "--seed requires --sweep random"),
+    (("--sweep", "random", "--samples", "5", "--rates", "x", "--size", "2"), "--size and --rates exclude each other"),
     (("--sweep", "random"), "--sweep random requires --samples N"),
     (("--sweep", "pairs", "--against", "main"), "--against is for single losses"),
     (("--sweep", "zones", "--shard", "1/2"), "use --shard and --out together"),

@@ -201,6 +201,8 @@ def test_merge_refuses_files_of_other_losses_and_names_missing_ones(baseline: Ba
         "request": lines[0].replace(b'["cluster",', b'["zone",') + lines[1],
         "format": lines[0].replace(b"gitsched-losses-1", b"gitsched-losses-9"),
         "result": lines[0] + b'["no result"]\n' + b"".join(lines[2:]),
+        "twice": lines[0] + lines[1] + lines[1] + b"".join(lines[3:]),
+        "escape": two.read_bytes().replace(b" is lost", b" \\u001b[31mis lost"),
         "none": b"{}\n",
         "yaml": b"a: b\n",
     }
@@ -216,6 +218,8 @@ def test_merge_refuses_files_of_other_losses_and_names_missing_ones(baseline: Ba
         ([one, tmp_path / "request"], "its losses are other ones"),
         ([tmp_path / "format"], "has the format 'gitsched-losses-9'"),
         ([one, tmp_path / "result"], "a result is not readable"),
+        ([one, tmp_path / "twice"], r"loss \d of 4 with 1 samples"),
+        ([one, tmp_path / "escape"], "is no name"),
         ([tmp_path / "none"], "is no file of"),
         ([tmp_path / "yaml"], "is no file of"),
     ):

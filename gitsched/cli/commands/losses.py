@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,14 +31,18 @@ if TYPE_CHECKING:
     from gitsched.simulate.baseline import Baseline
 
 
+_SIZE = 3
+"""The number of clusters of a random loss without --size."""
+
+
 class LossOptions(NamedTuple):
     """The options of a list of losses."""
 
     sweep: str | None
     samples: int | None
     rates: str | None
-    size: int
-    seed: int
+    size: int | None
+    seed: int | None
     jobs: int | None
     shard: str | None
     out: str | None
@@ -45,11 +50,10 @@ class LossOptions(NamedTuple):
 
 def read_request(options: LossOptions, unreachable: bool, against: str | None) -> LossRequest | None:
     """Return the losses that the options ask for; None without --sweep. A combination without meaning is a usage error."""
-    given = {"--samples": options.samples, "--rates": options.rates, "--jobs": options.jobs, "--shard": options.shard}
+    random = {"--samples": options.samples, "--rates": options.rates, "--size": options.size, "--seed": options.seed}
+    others = {"--jobs": options.jobs, "--shard": options.shard, "--out": options.out}
     if options.sweep is None:
-        for name, value in given.items():
-            if value is not None:
-                raise click.UsageError(f"{name} requires --sweep")
+        _refuse({**random, **others}, "requires --sweep")
         return None
     kind = {**scenario_options.FAILURE_DOMAINS, **scenario_options.MANY_LOSSES}[options.sweep]
     if (options.shard is None) != (options.out is None):
@@ -57,13 +61,22 @@ def read_request(options: LossOptions, unreachable: bool, against: str | None) -
     if against is not None and (kind in scenario_options.MANY_LOSSES.values() or options.shard is not None):
         raise click.UsageError("--against is for single losses: clusters, nodes, zones, regions or providers, without --shard")
     if kind != RANDOM:
-        if options.samples is not None or options.rates is not None:
-            raise click.UsageError("--samples and --rates require --sweep random")
+        _refuse(random, "requires --sweep random")
         return LossRequest(kind, unreachable)
     if options.samples is None:
         raise click.UsageError("--sweep random requires --samples N")
+    if options.rates is not None:
+        _refuse({"--size": options.size}, "and --rates exclude each other: rates say what is lost")
     causes = read_failure_rates(Path(options.rates)) if options.rates is not None else ()
-    return LossRequest(kind, unreachable, options.samples, 0 if causes else options.size, options.seed, causes)
+    size = 0 if causes else options.size or _SIZE
+    return LossRequest(kind, unreachable, options.samples, size, options.seed or 0, causes)
+
+
+def _refuse(given: Mapping[str, object], why: str) -> None:
+    """Raise a usage error for the first option that is given."""
+    for name, value in given.items():
+        if value is not None:
+            raise click.UsageError(f"{name} {why}")
 
 
 def simulate(

@@ -15,7 +15,7 @@ from typing import IO, NamedTuple
 import gitsched
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import format_names
-from gitsched.model.losses import LossRequest
+from gitsched.model.losses import LossRequest, LossResult
 from gitsched.model.record_json import InvalidRecordError, read_record, write_record
 from gitsched.model.simulation import Resilience
 from gitsched.reconcile.review.loss_runs import LossRun, Shard, tabulate
@@ -92,9 +92,33 @@ def merge_shards(paths: Sequence[Path]) -> Resilience:
     _check_complete(headers, first.shard.shards)
     lines = (line for path, header in headers.items() for line in _read_results(path, header))
     try:
-        return tabulate(lines, first.request, first.fleet)
+        return tabulate(_check_results(lines, first), first.request, first.fleet)
     except InvalidRecordError as error:
         raise Permanent(f"a result is not readable: {error}; simulate that shard again") from error
+
+
+def _check_results(lines: Iterable[bytes], header: ShardHeader) -> Iterator[bytes]:
+    """Yield results. Raise InvalidRecordError for one that no loss of the list has: a file may have been edited."""
+    numbers: set[int] = set()
+    samples = 0
+    for line in lines:
+        result = read_record(LossResult, line)
+        if not 0 <= result.number < header.total or result.number in numbers or result.samples < 1:
+            raise InvalidRecordError(f"loss {result.number} of {header.total} with {result.samples} samples")
+        numbers.add(result.number)
+        samples += result.samples
+        if header.request.causes and samples > header.request.samples:
+            raise InvalidRecordError(f"there are more than {header.request.samples} samples")
+        unsafe = next((text for text in _list_names(result) if not text.isprintable()), None)
+        if unsafe is not None:
+            raise InvalidRecordError(f"{unsafe!r} is no name")
+        yield line
+
+
+def _list_names(result: LossResult) -> Iterator[str]:
+    simulation = result.simulation
+    yield from (simulation.event, *simulation.lost, *simulation.partly_lost, *simulation.unknown_capacity)
+    yield from (part for effect in simulation.effects for part in (*effect.key, *effect.before, *effect.after))
 
 
 def _find_difference(first: ShardHeader, other: ShardHeader) -> str:
@@ -132,6 +156,8 @@ def _read_header(path: Path) -> ShardHeader:
         raise Permanent(f"{path} is no file of `gitsched simulate --shard`: {error}") from error
     if header.format != FORMAT:
         raise Permanent(f"{path} has the format {header.format[:40]!r}, and not {FORMAT!r}; use the same version of gitsched")
+    if header.request.causes and header.request.samples < 1:
+        raise Permanent(f"{path} is no file of `gitsched simulate --shard`: it has rates and no samples")
     if not 1 <= header.shard.number <= header.shard.shards <= MAX_SHARDS:
         raise Permanent(
             f"{path} is no file of `gitsched simulate --shard`: it is shard {header.shard.number} of {header.shard.shards}"
