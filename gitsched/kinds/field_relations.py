@@ -31,8 +31,11 @@ def _make_selector(path: str) -> tuple[FieldRelation, ...]:
 
 
 def _make_workload(kind: str, *more: FieldRelation) -> tuple[FieldRelation, ...]:
-    """Return the rules of a kind with a pod template, where an API server checks its pods. `_CLAIMS` checks the
-    volumes of a StatefulSet."""
+    """Return the rules of a kind with a pod template.
+
+    An API server takes a StatefulSet with a template that it would refuse elsewhere, and then refuses each of its pods, so that nothing
+    runs. `_CLAIMS` checks the volumes of a StatefulSet.
+    """
     template = (relation for relation in _TEMPLATE if kind != "StatefulSet" or relation.rule != "refers")
     return (
         FieldRelation("spec", "selects", ("selector", "template.metadata.labels", "required"), f"apps: Validate{kind}Spec"),
