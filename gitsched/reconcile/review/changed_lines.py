@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gitsched.diff.document_changes import BuildInput
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
 
 MAX_FILES = 1_000
 """The number of changed files that are read."""
-_PART, _WORD = re.compile(r"[^/:@]+"), re.compile(r"[\w./:@-]+")
+MAX_LINES = 500
+"""The number of lines that are compared with one image."""
+_PART, _WORD, _INDEXED = re.compile(r"[^/:@]+"), re.compile(r"[\w./:@-]+"), re.compile(r"[\w.-]+")
 
 
 class ChangedLines:
@@ -33,7 +36,7 @@ class ChangedLines:
             (-sum(word in _WORD.findall(line) for word in built.words), path, number)
             for path in self._paths
             if path in built.files
-            for number, line, _ in self._list_lines(path, "")
+            for number, line in self._list_lines(path)
         ]
         return Location(min(ranked)[1], min(ranked)[2] + 1, 1) if ranked else None
 
@@ -41,20 +44,34 @@ class ChangedLines:
         """Return the new line that names an image, or the parts of its name that are new, closest to the rest of its name."""
         old, new = _PART.findall(change.before), _PART.findall(change.after)
         parts = [part for part in new if part not in old] or new[-1:]
+        whole = [place for place in self._find_rarest(new) if change.after in place[1]]
+        found = whole or [place for place in self._find_rarest(parts) if all(part in place[1] for part in parts)]
         name = change.after.partition("@")[0].rpartition("/")[2].partition(":")[0]
-        ranked = [
-            (change.after not in line, not is_near, path, number)
-            for path in self._paths
-            for number, line, is_near in self._list_lines(path, name)
-            if all(part in line for part in parts)
-        ]
-        return Location(min(ranked)[2], min(ranked)[3] + 1, 1) if ranked and parts else None
+        ranked = [(not any(name in line for line in self._list_around(path, number)), path, number) for (path, number), _ in found]
+        return Location(min(ranked)[1], min(ranked)[2] + 1, 1) if ranked else None
 
-    def _list_lines(self, path: str, name: str) -> Iterator[tuple[int, str, bool]]:
-        """Yield the new lines of a file with their positions, and whether the name of an image is in one of the lines around it."""
+    def _find_rarest(self, words: Sequence[str]) -> list[tuple[tuple[str, int], str]]:
+        """Return places and texts of the new lines with the one of the words that the fewest lines have, at most MAX_LINES."""
+        found = min((self._index.get(word, []) for word in words), key=len, default=[])
+        return [((path, number), self._read(path)[0][number]) for path, number in found[:MAX_LINES]]
+
+    def _list_around(self, path: str, number: int) -> Sequence[str]:
+        return self._read(path)[0][max(number - 2, 0) : number + 3]
+
+    @cached_property
+    def _index(self) -> dict[str, list[tuple[str, int]]]:
+        """The new lines of all files by their words."""
+        index: dict[str, list[tuple[str, int]]] = {}
+        for path in self._paths:
+            for number, line in self._list_lines(path):
+                for word in set(_INDEXED.findall(line)):
+                    index.setdefault(word, []).append((path, number))
+        return index
+
+    def _list_lines(self, path: str) -> Iterator[tuple[int, str]]:
+        """Yield the new lines of a file with their positions."""
         lines, new = self._read(path)
-        for number in new:
-            yield number, lines[number], any(name in line for line in lines[max(number - 2, 0) : number + 3])
+        return ((number, lines[number]) for number in new)
 
     def _read(self, path: str) -> tuple[Sequence[str], Sequence[int]]:
         """Return the lines of a file in the later tree, and the positions of those that the earlier one does not have."""
