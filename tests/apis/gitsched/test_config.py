@@ -17,6 +17,7 @@ import gitsched
 from gitsched.apis.gitsched.config import AssumedObject, Config, KindScope, WorkloadKind, parse_config
 from gitsched.apis.gitsched.config_section import SettingError
 from gitsched.apis.gitsched.output_config import SigningConfig
+from gitsched.apis.gitsched.reserve_config import ReserveConfig
 from gitsched.apis.karmada.settings import SETTINGS as KARMADA
 from gitsched.apis.karmada.settings import FailbackConfig
 from gitsched.apis.knative.settings import SETTINGS as KNATIVE
@@ -59,6 +60,7 @@ guard: {freeze: a holiday, period: 1h, limitEvictions: true, fleet: {removed: 12
 observations: {onFailure: exclude, timeout: 5}
 notifications: [{to: somebody}]
 followTargets: true
+reserve: {lose: zone, namespaces: {shop-*: {lose: region}}}
 """
 
 
@@ -110,6 +112,7 @@ def test_every_setting_is_parsed() -> None:
     assert config.workloads == (WorkloadKind("example.io/v1", "Widget", "spec.replicas", "spec.template"),)
     assert config.kinds == (KindScope("example.io/v1", "Tenant", namespaced=False),)
     assert config.assumed == (AssumedObject("StorageClass", "gp3", clusters=("aws-*",)), AssumedObject("Secret", namespace="shop"))
+    assert config.reserve == ReserveConfig("zone", {"shop-*": "region"})
     assert config.guard.freeze == "a holiday"
     assert config.guard.limits["fleet"] == {
         "removed": 12.5,
