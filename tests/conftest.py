@@ -92,6 +92,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip(reason)
     code = getattr(getattr(item, "function", None), "__code__", None)
     replaces = code is not None and "monkeypatch" in code.co_varnames[: code.co_argcount]
+    replaces = replaces or item.get_closest_marker("replaces_parsing") is not None
     _files.active = not replaces and "benchmarks" not in item.path.parts  # which count calls
 
 

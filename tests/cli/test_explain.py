@@ -131,7 +131,7 @@ def test_explain_finds_a_krake_cluster_by_its_directory_name(gitsched: Run, flee
     ("words", "message"),
     [
         ("deplyoment/shop/web", "nothing else of that kind; did you mean Deployment?"),
-        ("shop/web", "there is no shop default/web in the source; did you mean Deployment/shop/web?"),
+        ("shpo/web", "there is no shpo default/web in the source, and nothing else of that kind; did you mean shop/web?"),
         ("deploy/shop/wbe", "there is no Deployment shop/wbe in the source; did you mean web?"),
         ("cluster/on", "there is no Cluster on in the source; did you mean one?"),
         ("cronjob/shop/web", "there is no CronJob shop/web in the source, and nothing else of that kind\n"),

@@ -52,6 +52,8 @@ COMMANDS = """\
 adopt --directories .
 apply knative
 collect --context one
+cordon one
+drain one
 explain deploy/web
 export flux
 fits main
@@ -68,6 +70,7 @@ simulate --lose one
 status
 tidy
 tree one
+uncordon one
 validate
 validate .
 watch --once

@@ -43,7 +43,7 @@ def test_a_line_is_written_when_the_stage_changes_and_else_from_time_to_time(mon
     now = [0.0]
     monkeypatch.setattr(output.time, "monotonic", lambda: now[0])
     lines: list[str] = []
-    line = output._ProgressLine("Planning", lines.append)
+    line = output._ProgressLine("Planning", lines.append, 0.1, timed=False)
     line("fetching", 0, 0)
     for done in range(3_000):
         now[0] += 0.03

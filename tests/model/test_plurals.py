@@ -16,6 +16,7 @@ AGREEING = re.compile(r"format_(?:count|part)|MAX|\belse\b|title|verb|word")
 """What a value that is no number, or that agrees with its noun, contains."""
 PLURAL = {
     "apis/krake/pending_clusters.py": "only more than three are counted",
+    "apis/karmada/warnings.py": "a kind",
     "apis/ocm/explanation.py": "the singular is written out",
     "cli/commands/export.py": "0 and 1 are written out",
     "decide/adoption.py": "the singular is written out",
@@ -27,9 +28,11 @@ PLURAL = {
     "report/annotations.py": "at least two are left out",
     "report/markdown_moves.py": "a change of replicas such as 8 -> 4",
     "report/page/content.py": "a change of replicas such as 8 -> 4",
+    "report/consequences.py": "at least two were there before",
     "report/simulation.py": "the singular is written out",
     "apis/karmada/explanation/reasons.py": "the singular is written out",
     "apis/karmada/autoscalers.py": "a range of replicas such as 1-8",
+    "simulate/loss_list.py": "more pairs than the limit have many clusters",
     "schedule/pipeline.py": "the text of the upstream",
     "schedule/spread_constraints.py": "the text of the upstream",
     "apis/ocm/manifestworkreplicaset.py": "the text of the upstream",

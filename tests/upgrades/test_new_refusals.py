@@ -11,6 +11,8 @@ from gitsched.manifests.field_relations import RelationTree
 from gitsched.manifests.reader_differences import Differences
 from tests.scenarios.conftest import UNGUARDED, Fleet, cluster, deployment, policy
 
+pytestmark = pytest.mark.replaces_parsing
+
 POD = "  template:\n    metadata: {labels: {app: web}}\n    spec:\n      containers: [{name: a, image: b}, {name: a, image: c}]\n"
 REFUSED = {
     "kubectl and kustomize cannot read it": (

@@ -73,10 +73,8 @@ def describe_missing(known: Iterable[Key], kind: str, namespace: str, name: str)
     if elsewhere:
         return f"{missing}; there is one of that name in: {', '.join(elsewhere)}"
     if not similar:
-        in_namespace = sorted(key.kind for key in keys if (key.namespace, key.name) == (kind, name))
-        if in_namespace:
-            return f"{missing}; did you mean {in_namespace[0]}/{kind}/{name}?"
         near = [kinds[word] for word in _list_near(kind.lower(), kinds, 1)]
+        near = near or _list_near(f"{kind}/{name}", {f"{key.namespace}/{key.name}" for key in keys}, 1)
         return f"{missing}, and nothing else of that kind" + (f"; did you mean {near[0]}?" if near else "")
     near = _list_near(name, {key.name for key in similar})
     return missing + (f"; did you mean {', '.join(near)}?" if near else "")
