@@ -37,7 +37,7 @@ def recognize_flux(files: RepositoryFiles, _: Collection[str] = ()) -> Findings:
     if not kustomizations:
         return Findings()
     entries = _find_named_clusters(kustomizations, files)
-    entries = _add_clusters(entries, _find_clusters(kustomizations))
+    entries = _add_clusters(entries, _find_clusters(kustomizations, files))
     unused: tuple[LeftOut, ...] = ()
     if entries == {".": ONLY_CLUSTER}:
         unused = tuple(
@@ -166,14 +166,17 @@ def _add_clusters(named: dict[str, str], found: Mapping[str, str]) -> dict[str, 
     return {**others, **named}
 
 
-def _find_clusters(kustomizations: list[DeliveryDocument]) -> dict[str, str]:
+def _find_clusters(kustomizations: list[DeliveryDocument], files: RepositoryFiles) -> dict[str, str]:
     """Return the directories that Flux starts from, with the names of their clusters.
 
-    These are the paths of the Kustomizations that `flux bootstrap` writes below them, and the directories in a directory `clusters` if it
-    has such a path or there is none; else the whole repository is one cluster.
+    These are the paths of the Kustomizations that `flux bootstrap` writes below them, unless that of a directory above has these, and the
+    directories in a directory `clusters` if it has such a path or there is none; else the whole repository is one cluster.
     """
-    own = {_read_path(document) for document in kustomizations if f"{document.path}/".startswith(f"{_read_path(document)}/")}
-    own = {path for path in own if not is_base(path)}
+    found = [(document.path, _read_path(document)) for document in kustomizations]
+    beneath = [(file, path) for file, path in found if f"{file}/".startswith(f"{path}/") and not is_base(path)]
+    above = {parent for _, parent in found if any(_is_below(path, parent) for _, path in beneath)}
+    built = {parent: files.list_reached(parent)[1] for parent in sorted(above)}
+    own = {path for file, path in beneath if not any(_is_below(path, parent) and file in built[parent] for parent in above)}
     parts = [document.path.split("/") for document in kustomizations]
     listed = {
         "/".join(path[: path.index("clusters") + 2])
@@ -188,6 +191,10 @@ def _find_clusters(kustomizations: list[DeliveryDocument]) -> dict[str, str]:
     if len(set(names.values())) < len(names):
         names = {path: path.replace("/", "-") for path in names}
     return names
+
+
+def _is_below(path: str, parent: str) -> bool:
+    return path != parent and (parent == "." or path.startswith(f"{parent}/"))
 
 
 def _name_cluster(path: str) -> str:

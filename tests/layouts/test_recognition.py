@@ -63,6 +63,22 @@ CASES = [
         left_out=("kubernetes/bases/db/ks.yaml:1",),
     ),
     Case(
+        "Flux: a Kustomization beside what it names, which that of a directory above applies, does not make its directory a cluster",
+        {
+            "flux/cluster/apps.yaml": flux("./apps"),
+            "apps/kustomization.yaml": "resources: [web/ks.yaml, dns/ks.yaml]",
+            "apps/web/ks.yaml": flux("./apps/web", called="web"),
+            "apps/web/kustomization.yaml": BASE,
+            "apps/web/web.yaml": WEB,
+            "apps/dns/ks.yaml": flux("./apps/dns/app", called="dns"),
+            "apps/dns/app/kustomization.yaml": BASE,
+            "apps/dns/app/web.yaml": WEB,
+        },
+        {"dns-app": {"*": "apps/dns/app"}, "web": {"*": "apps/web"}},
+        ("cluster",),
+        left_out=("apps", "flux/cluster/apps.yaml:1"),
+    ),
+    Case(
         "directories that may be of tests or of an environment are for neither, and others are what they were",
         {
             "web/base/kustomization.yaml": BASE,
