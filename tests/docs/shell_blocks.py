@@ -191,6 +191,10 @@ def execute(command: str, at: Path, environment: Mapping[str, str]) -> str:
     return re.sub(r"[ \t]+$", "", shown, flags=re.MULTILINE)
 
 
+_OTHER_READER = re.compile(r"GIT_CONFIG|GITSCHED_|GIT_(AUTHOR|COMMITTER)_(NAME|EMAIL)$")
+"""Variables of which the reader of a page has none, and the tests have values."""
+
+
 def _make_environment(at: Path, page: str) -> dict[str, str]:
     """Return the environment of a reader who has git, with a name, and gitsched."""
     programs, home = at.parent / "programs", at.parent / "home"
@@ -203,7 +207,7 @@ def _make_environment(at: Path, page: str) -> dict[str, str]:
     (programs / "date").write_text('#!/bin/sh\necho "$NOW"\n')
     (programs / "date").chmod(0o755)
     environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith(("GIT_CONFIG", "GITSCHED_"))},
+        **{name: value for name, value in os.environ.items() if not _OTHER_READER.match(name)},
         "HOME": str(home),
         "GIT_CONFIG_NOSYSTEM": "1",
         "COLUMNS": "400",  # so that nothing is wrapped: where, would depend on the directory
