@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from gitsched.manifests.parsed_file import MAX_ISSUES, FileIssue, ParsedFile
+from gitsched.manifests.plain_scalars import NON_STRING_KEY, NUMBER_START, RESERVED_SCALARS, NumberOutOfRange, resolve_number
 from gitsched.manifests.printed_scalars import is_timestamp
-from gitsched.manifests.yaml_nodes import NON_STRING_KEY, NUMBER_START, RESERVED_SCALARS, NumberOutOfRange, resolve_number
 from gitsched.model.document import Body, find_config_map, is_encrypted, is_namespaced, parse_api_group
 from gitsched.model.finding import Issue, Pointer
 from gitsched.model.labels import is_label_key, is_label_value

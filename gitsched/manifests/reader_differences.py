@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from yaml import MappingNode, ScalarNode
 
 from gitsched.manifests.parsed_file import MAX_ISSUES
+from gitsched.manifests.plain_scalars import NON_STRING_KEY
 from gitsched.manifests.yaml_composer import CONTROL_ESCAPE, HUGE_EXPONENT, MARKER_WITH_CONTENT
 from gitsched.manifests.yaml_errors import ParseError
-from gitsched.manifests.yaml_nodes import AMBIGUOUS_VALUE, NON_STRING_KEY, find_written_member
+from gitsched.manifests.yaml_nodes import AMBIGUOUS_VALUE, find_written_member
 from gitsched.model.document import reject_constant
 
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ import pytest
 
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS
 from gitsched.manifests.parser import ParsedFile, parse_file
+from gitsched.manifests.plain_scalars import NON_STRING_KEY
 from gitsched.manifests.yaml_composer import YamlDocument, compose_documents
-from gitsched.manifests.yaml_nodes import NON_STRING_KEY, Constructor
+from gitsched.manifests.yaml_nodes import Constructor
 from tests.tables import each_row
 
 HEAD = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
