@@ -23,6 +23,8 @@ from gitsched.render.yaml import dump
 _FORMAT = 4
 """Changes with what `ChartResult` means, so that cached results of other versions are not read."""
 _DOCUMENT = re.compile(rb"^---[ \t]*\n", re.MULTILINE)
+_KEPT_BLOCK = re.compile(rb"[|>][0-9]?\+")
+"""The header of a block scalar to which empty lines at the end belong."""
 _SOURCE = re.compile(rb"\A(?:[ \t]*\n)*# Source: ([^\n]*)\n")
 _ERROR_POSITION = re.compile(r"(?:\(|template: |parse error at \()([^\s:()]+/templates/[^\s:()]+):(\d+)(?::(\d+))?")
 
@@ -116,9 +118,9 @@ def _split(chart: ChartFiles, output: bytes) -> Iterator[RenderedObject]:
         source = _SOURCE.match(text)
         if source is not None:
             path, text = _find_template(chart, source[1].decode("utf-8", "replace").strip()), text[source.end() :]
-        text = text.strip(b"\n").rstrip()
+        text = text.lstrip(b"\n") if _KEPT_BLOCK.search(text) else text.strip(b"\n").rstrip() + b"\n"
         if any(line.strip() and not line.lstrip().startswith(b"#") for line in text.splitlines()):
-            yield RenderedObject(text + b"\n", path)
+            yield RenderedObject(text, path)
 
 
 def _find_template(chart: ChartFiles, name: str) -> str:

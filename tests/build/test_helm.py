@@ -18,8 +18,9 @@ from tests.fuzz.kubernetes_readers import read_with_kubectl
 
 pytestmark = pytest.mark.needs("helm")
 
+CHART_FILE = "charts/web/Chart.yaml"
 CHART = {
-    "charts/web/Chart.yaml": "apiVersion: v2\nname: shop-web\nversion: 1.0.0\n",
+    CHART_FILE: "apiVersion: v2\nname: shop-web\nversion: 1.0.0\n",
     "charts/web/values.yaml": "replicas: 2\nhost: none\n",
     "charts/web/templates/a.yaml": (
         "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}\n  namespace: {{ .Release.Namespace }}\ndata:\n"
@@ -239,3 +240,21 @@ def test_what_kustomize_reads_differently_is_delivered_as_kubectl_reads_it() -> 
     (wanted,) = read_with_kubectl([AMBIGUOUS.encode()])
     assert read_with_kubectl([delivered]) == [wanted]
     assert parse_file(delivered, path="a.yaml", validate=None).issues == ()
+
+
+@pytest.mark.needs("kubectl")
+def test_empty_lines_at_the_end_of_a_text_are_those_that_kubectl_reads_in_what_helm_prints(tmp_path: Path) -> None:
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {0}}}\ndata:\n  text: |+\n    {0}\n\n\n"
+    files = {CHART_FILE: CHART[CHART_FILE], **{f"charts/web/templates/{name}.yaml": text.format(name) for name in "abc"}}
+    for path, content in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(content)
+    printed = subprocess.run(
+        [str(find_helm({}).executable), "template", "web", "charts/web"], cwd=tmp_path, capture_output=True, check=True
+    ).stdout
+    (tmp_path / "printed.yaml").write_bytes(printed)
+    command = ["kubectl", "annotate", "--local", "-f", "printed.yaml", "--dry-run=client", "x=y", "-o", "jsonpath={.data.text}|"]
+    read = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True, text=True).stdout
+    bodies = [parse_file(one.text, path="a.yaml", validate=None).documents[0].body for one in render(files).objects]
+    assert "".join(f"{body['data']['text']}|" for body in bodies) == read
+    assert read.count("\n\n") >= 3
