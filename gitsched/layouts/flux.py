@@ -172,11 +172,7 @@ def _find_clusters(kustomizations: list[DeliveryDocument], files: RepositoryFile
     These are the paths of the Kustomizations that `flux bootstrap` writes below them, unless that of a directory above has these, and the
     directories in a directory `clusters` if it has such a path or there is none; else the whole repository is one cluster.
     """
-    found = [(document.path, _read_path(document)) for document in kustomizations]
-    beneath = [(file, path) for file, path in found if f"{file}/".startswith(f"{path}/") and not is_base(path)]
-    above = {parent for _, parent in found if any(_is_below(path, parent) for _, path in beneath)}
-    built = {parent: files.list_reached(parent)[1] for parent in sorted(above)}
-    own = {path for file, path in beneath if not any(_is_below(path, parent) and file in built[parent] for parent in above)}
+    own = _find_own_paths(kustomizations, files)
     parts = [document.path.split("/") for document in kustomizations]
     listed = {
         "/".join(path[: path.index("clusters") + 2])
@@ -191,6 +187,15 @@ def _find_clusters(kustomizations: list[DeliveryDocument], files: RepositoryFile
     if len(set(names.values())) < len(names):
         names = {path: path.replace("/", "-") for path in names}
     return names
+
+
+def _find_own_paths(kustomizations: list[DeliveryDocument], files: RepositoryFiles) -> set[str]:
+    """Return the paths of Kustomizations below them, unless that of a directory above applies these."""
+    found = [(document.path, _read_path(document)) for document in kustomizations]
+    beneath = [(file, path) for file, path in found if f"{file}/".startswith(f"{path}/") and not is_base(path)]
+    above = {parent for _, parent in found if any(_is_below(path, parent) for _, path in beneath)}
+    built = {parent: files.list_reached(parent)[1] for parent in sorted(above)}
+    return {path for file, path in beneath if not any(_is_below(path, parent) and file in built[parent] for parent in above)}
 
 
 def _is_below(path: str, parent: str) -> bool:

@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from gitsched.apis.replicas import count_copy_replicas
+from gitsched.manifests.parser import parse_file
 from gitsched.model.changes import Move
 from gitsched.model.document import Body, Key, parse_api_group
 from gitsched.render.output_files import CLUSTERS, relative_path
@@ -49,8 +50,6 @@ class OutputTrees:
         return blob is None or bool(_ZERO.search(self._repository.blob(blob)))
 
     def _read(self, blob: str) -> Body:
-        from gitsched.manifests.parser import parse_file  # loads PyYAML, and few reviews have an object that stops
-
         documents = parse_file(self._repository.blob(blob), path="", validate=None).documents
         return documents[0].body if documents else {}
 
