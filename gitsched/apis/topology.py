@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from gitsched.model.time import format_time
+
 if TYPE_CHECKING:
     from gitsched.model.cluster_facts import Readiness
     from gitsched.model.document import Body, Document
@@ -48,15 +50,18 @@ class MaintenanceTaints(NamedTuple):
         """The keys that `gitsched drain` and `gitsched cordon` write."""
         return DRAIN_TAINT, self.cordon_key
 
+    def mark_drained(self, body: Body, time: datetime) -> Body:
+        """Return the document of a cluster that workloads leave unless they tolerate it."""
+        return add_taint(body, DRAIN_TAINT, self.drain, format_time(time))
+
 
 class Topology(NamedTuple):
     """The kind whose documents describe clusters, or nodes of a cluster, and how a simulation changes these documents.
 
     `mark_lost` returns the document of a cluster that all workloads must leave, or None if the document has to be removed for that.
-    `mark_unreachable` returns the document of a cluster that does not respond, as its hub reports it. `drain` returns the document of a
-    cluster that workloads leave unless they tolerate it; it is None for an API without such a state. `copy` returns an empty cluster with
+    `mark_unreachable` returns the document of a cluster that does not respond, as its hub reports it. `copy` returns an empty cluster with
     the same properties and another name. `read_readiness` returns what was observed of a cluster, None if nobody has observed it.
-    `taints` are None for an API without taints.
+    `taints` are None for an API whose clusters cannot be drained.
     """
 
     group: str
@@ -64,7 +69,6 @@ class Topology(NamedTuple):
     read_location: Callable[[Document], ClusterLocation]
     mark_lost: Callable[[Body, datetime], Body | None]
     mark_unreachable: Callable[[Body, datetime], Body]
-    drain: Callable[[Body, datetime], Body] | None
     copy: Callable[[Body, str], Body]
     read_readiness: Callable[[Body], Readiness | None] = lambda _: None
     taints: MaintenanceTaints | None = None

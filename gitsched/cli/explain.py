@@ -22,13 +22,7 @@ _SHAPES = {api.name: api.commands.native_explanation for api in policy_apis.valu
 @click.argument(
     "words", metavar="[KIND] NAME|KIND/NAME", nargs=-1, required=True, shell_complete=options.complete_with("explained")
 )
-@click.option(
-    "-n",
-    "--namespace",
-    metavar="NAMESPACE",
-    shell_complete=options.complete_with("namespaces"),
-    help="Namespace of the workload; `default` if a kind is given, else any.",
-)
+@options.choose_namespace("Namespace of the workload; `default` if a kind is given, else any.", default=None)
 @click.option(
     "--why-not",
     metavar="CLUSTER",

@@ -43,14 +43,7 @@ def _read_time(ctx: click.Context, _parameter: click.Parameter, value: str | Non
     ),
 )
 @click.argument("workload", default="", metavar="[[KIND/][NAMESPACE/]NAME]", shell_complete=options.complete_with("names"))
-@click.option(
-    "-n",
-    "--namespace",
-    default="",
-    metavar="NAMESPACE",
-    shell_complete=options.complete_with("namespaces"),
-    help="Only workloads of this namespace.",
-)
+@options.choose_namespace("Only workloads of this namespace.")
 @click.option(
     "--cluster",
     default="",

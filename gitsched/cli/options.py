@@ -157,6 +157,18 @@ def choose_format(*forms: str) -> Decorator:
     )
 
 
+def choose_namespace(help_text: str, default: str | None = "") -> Decorator:
+    """Return the option -n for the namespace of workloads."""
+    return click.option(
+        "-n",
+        "--namespace",
+        metavar="NAMESPACE",
+        default=default,
+        shell_complete=complete_with("namespaces"),
+        help=help_text,
+    )
+
+
 COLOR = click.option(
     "--color",
     type=click.Choice(["auto", "always", "never"]),

@@ -36,13 +36,7 @@ _READ_LABELS = options.read_with("parse_labels")
     ),
 )
 @click.argument("workloads", metavar="[KIND/NAME]...", nargs=-1, shell_complete=options.complete_with("workloads"))
-@click.option(
-    "-n",
-    "--namespace",
-    metavar="NAMESPACE",
-    shell_complete=options.complete_with("namespaces"),
-    help="Namespace of the workloads.  [default: default; all for --all-displaced]",
-)
+@options.choose_namespace("Namespace of the workloads.  [default: default; all for --all-displaced]", default=None)
 @click.option(
     "-l",
     "--selector",

@@ -18,14 +18,7 @@ from gitsched.cli import LazyCommand, options
 )
 @click.option("--workloads", is_flag=True, help="Show where each workload is.")
 @click.option("--unclaimed", is_flag=True, help="List the objects that no policy selects.")
-@click.option(
-    "-n",
-    "--namespace",
-    metavar="NAMESPACE",
-    default="",
-    shell_complete=options.complete_with("namespaces"),
-    help="With --workloads and --unclaimed: only those of this namespace.",
-)
+@options.choose_namespace("With --workloads and --unclaimed: only those of this namespace.")
 @click.option(
     "--detailed-exitcode",
     "detailed",

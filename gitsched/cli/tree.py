@@ -17,14 +17,7 @@ from gitsched.cli import LazyCommand, options
     ),
 )
 @click.argument("name", metavar="CLUSTER|[KIND/][NAMESPACE/]NAME", shell_complete=options.complete_with("tree roots"))
-@click.option(
-    "-n",
-    "--namespace",
-    metavar="NAMESPACE",
-    default="",
-    shell_complete=options.complete_with("namespaces"),
-    help="Namespace of the workload.",
-)
+@options.choose_namespace("Namespace of the workload.")
 @options.SOURCE
 @options.TARGET
 @options.STATE

@@ -8,6 +8,7 @@ import click
 
 from gitsched.cli import output
 from gitsched.git.uncommitted import list_uncommitted
+from gitsched.model.errors import Permanent
 
 NOT_PLANNED = "are|is not in this plan; --worktree includes them|it"
 
@@ -35,6 +36,14 @@ def note_uncommitted(location: str, log_format: str, text: str) -> None:
         output.LOGGER.info("%s", message, extra={"fields": {"event": "uncommitted", "files": count}})
     else:
         click.echo(f"note: {message}", err=True)
+
+
+def require_worktree_root(location: str) -> Path:
+    """Return the root of the worktree that contains a path. Raise Permanent if there is none."""
+    root = find_worktree_root(location)
+    if root is None:
+        raise Permanent(f"{location} is not a worktree, so its files cannot be changed; select one with -C")
+    return root
 
 
 def find_worktree_root(location: str) -> Path | None:

@@ -146,9 +146,9 @@ def apply_scenario(
             changes[document.key] = None if body is None else document._replace(body=body)
     for name in drained:
         for kind, document, _ in clusters[name]:
-            if kind.drain is None:
+            if kind.taints is None:
                 raise Permanent(f"{document.key} cannot be drained: its API does not support this; use --lose instead")
-            changes[document.key] = document._replace(body=kind.drain(document.body, time))
+            changes[document.key] = document._replace(body=kind.taints.mark_drained(document.body, time))
     new = [*_copy_clusters(clusters, scenario.copies), *_add_clusters(clusters, scenario.add)]
     templates, scaled = _scale_workloads(catalog.templates, scenario.scale, config)
     return ChangedCatalog(

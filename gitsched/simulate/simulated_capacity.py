@@ -85,8 +85,7 @@ def add_copies(use: CapacityUse, decided: DecisionSet, copies: Iterable[Retained
 
 def list_planned(decided: DecisionSet, find_use: FindUse) -> Mapping[str, Capacity]:
     """Return what clusters have free after a plan; nothing if workloads do not share capacity."""
-    shares = any(engine.shares_capacity for engine in decided.engines)
-    reader = find_reader(decided.engines, decided.variants.__contains__) if shares else None
+    reader = find_reader(decided.engines, decided.variants.__contains__)
     return list_free(reader, find_use()) if reader is not None else {}
 
 
@@ -102,7 +101,7 @@ def share_simulated(
 ) -> tuple[dict[Key, Outcome], SimulatedCapacity | None]:
     """Return the outcomes where workloads take capacity in their turns, and what they take it from; None if they do not share any.
     With `fresh` nothing runs before."""
-    reader = find_reader(engines, snapshot.variants.__contains__) if any(engine.shares_capacity for engine in engines) else None
+    reader = find_reader(engines, snapshot.variants.__contains__)
     if reader is None:
         return dict(outcomes), None
     free = list_free(reader, NO_CAPACITY_USE if fresh else find_use())

@@ -12,11 +12,9 @@ from datetime import datetime
 from gitsched.apis.cluster_format import read_condition
 from gitsched.apis.karmada.names import CLUSTER, CLUSTER_GROUP
 from gitsched.apis.topology import (
-    DRAIN_TAINT,
     ClusterLocation,
     MaintenanceTaints,
     Topology,
-    add_taint,
     copy_as,
     mark_deleted,
     set_condition,
@@ -43,10 +41,6 @@ def _mark_lost(body: Body, time: datetime) -> Body:
 
 def _mark_unreachable(body: Body, time: datetime) -> Body:
     return set_condition(body, "Ready", "Unknown", format_time(time))
-
-
-def _add_drain_taint(body: Body, time: datetime) -> Body:
-    return add_taint(body, DRAIN_TAINT, NO_EXECUTE, format_time(time))
 
 
 def _copy_cluster(body: Body, name: str) -> Body:
@@ -84,7 +78,6 @@ TOPOLOGY = Topology(
     _read_topology,
     _mark_lost,
     _mark_unreachable,
-    _add_drain_taint,
     _copy_cluster,
     _read_readiness,
     _TAINTS,

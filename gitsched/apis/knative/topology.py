@@ -25,6 +25,4 @@ def _mark_unreachable(body: Body, time: datetime) -> Body:
 
 _REPLICAS = {(GROUP, KAFKA): (("spec", "consumers"),)}
 
-TOPOLOGY = Topology(
-    "", "Node", _read_location, _mark_unreachable, _mark_unreachable, None, copy_as, level=NODE, replica_paths=_REPLICAS
-)
+TOPOLOGY = Topology("", "Node", _read_location, _mark_unreachable, _mark_unreachable, copy_as, level=NODE, replica_paths=_REPLICAS)

@@ -36,4 +36,4 @@ def _read_readiness(body: Body) -> Readiness | None:
     return Readiness(TRUE if found.state == ONLINE else FALSE, found.state)
 
 
-TOPOLOGY = Topology(*CLUSTER, _read_location, _mark_lost, _mark_unreachable, None, copy_as, _read_readiness)
+TOPOLOGY = Topology(*CLUSTER, _read_location, _mark_lost, _mark_unreachable, copy_as, _read_readiness)

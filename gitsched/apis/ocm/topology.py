@@ -7,7 +7,7 @@ from datetime import datetime
 from gitsched.apis.cluster_format import read_condition
 from gitsched.apis.ocm.availability import AVAILABLE_CONDITION, NO_SELECT, TAINT_KEYS
 from gitsched.apis.ocm.names import GROUP, MANAGED_CLUSTER
-from gitsched.apis.topology import DRAIN_TAINT, ClusterLocation, MaintenanceTaints, Topology, add_taint, copy_as, set_condition
+from gitsched.apis.topology import ClusterLocation, MaintenanceTaints, Topology, copy_as, set_condition
 from gitsched.model.cluster_facts import Readiness
 from gitsched.model.document import Body, Document, get_field, list_objects, read_labels
 from gitsched.model.time import format_time
@@ -40,10 +40,6 @@ def _make_unreachable(body: Body, time: datetime) -> Body:
     return set_condition(body, AVAILABLE_CONDITION, "Unknown", format_time(time))
 
 
-def _drain(body: Body, time: datetime) -> Body:
-    return add_taint(body, DRAIN_TAINT, "NoSelect", format_time(time))
-
-
 def _read_readiness(body: Body) -> Readiness | None:
     return read_condition(body, AVAILABLE_CONDITION)
 
@@ -54,7 +50,6 @@ TOPOLOGY = Topology(
     _read_topology,
     _remove,
     _make_unreachable,
-    _drain,
     copy_as,
     _read_readiness,
     MaintenanceTaints(NO_SELECT, "NoSelectIfNew", frozenset(TAINT_KEYS.values())),

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gitsched.cli import exit_codes, formats, output
-from gitsched.cli.worktree import find_worktree_root
-from gitsched.model.errors import Permanent
+from gitsched.cli.worktree import require_worktree_root
 from gitsched.reconcile import RunSettings
 from gitsched.reconcile.maintenance import plan_maintenance, write_edits
 from gitsched.report.maintenance import serialize_maintenance, write_maintenance
@@ -33,9 +32,7 @@ def run(
     if bool(clusters) == (labels is not None):
         raise click.UsageError("name clusters, or choose them with -l SELECTOR")
     output.configure_logging(log_format)
-    root = find_worktree_root(location)
-    if root is None:
-        raise Permanent(f"{location} is not a worktree, so its files cannot be edited; select one with -C")
+    root = require_worktree_root(location)
     with output.show_progress("Simulating") as progress:
         settings = RunSettings(location=location, output=output_repository, trusted=False, progress=progress, **chosen)
         found = plan_maintenance(settings, action, clusters, labels)

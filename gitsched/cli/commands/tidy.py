@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from gitsched.cli import exit_codes, formats, output
-from gitsched.cli.worktree import find_worktree_root
-from gitsched.model.errors import Permanent
+from gitsched.cli.worktree import require_worktree_root
 from gitsched.model.time import format_time
 from gitsched.reconcile import RunSettings
 from gitsched.reconcile.expired_documents import find_expired_documents, write_tidied_file
@@ -23,9 +22,7 @@ def run(
 ) -> int:
     """Carry out the command, and return its exit code."""
     output.configure_logging(log_format)
-    root = find_worktree_root(location)
-    if root is None:
-        raise Permanent(f"{location} is not a worktree, so its files cannot be changed; select one with -C")
+    root = require_worktree_root(location)
     with output.show_progress("Planning") as progress:
         settings = RunSettings(location=location, output=output_repository, trusted=False, progress=progress, **chosen)
         files = find_expired_documents(settings, root)

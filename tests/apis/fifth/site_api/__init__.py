@@ -148,5 +148,5 @@ API = PolicyAPI(
             docs_page="docs/sites.md",
         ),
     ),
-    topology=Topology(GROUP, KIND, _read_location, _mark_unreachable, _mark_unreachable, None, copy_as),
+    topology=Topology(GROUP, KIND, _read_location, _mark_unreachable, _mark_unreachable, copy_as),
 )
