@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from gitsched.cli import output
 from gitsched.forge.web_links import find_web_links
-from gitsched.git.remote_refs import find_remote_url
 from gitsched.model.history import HistoryEntry
 from gitsched.reconcile.output.output_history import OutputHistory
 from gitsched.reconcile.review.comparison import PlanComparison
@@ -23,7 +22,7 @@ def write_plan_page(compared: PlanComparison, review: Review) -> str:
         with output.show_progress("Writing the page") as progress:
             fleet = view_fleet(compared.context, compared.later, review, progress)
     source = compared.context.source
-    return write_page(review, fleet._replace(web=find_web_links(source.url or find_remote_url(source.repository, "origin"))))
+    return write_page(review, fleet._replace(web=find_web_links(source.find_url())))
 
 
 def write_history(history: OutputHistory, entries: Sequence[HistoryEntry], notes: Sequence[str]) -> str:

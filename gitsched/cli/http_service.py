@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from gitsched.cli import output
 from gitsched.forge.credentials import Credential
-from gitsched.git.remote_refs import find_remote_url
 from gitsched.reconcile import Reconciler
 from gitsched.reconcile.facts.score_reception import ScoreReceiver
 from gitsched.watch.http_server import format_address, is_loopback, listen, reserve_files
@@ -31,9 +30,11 @@ def serve(
     reserve_files()
     sockets = listen(address)
     local_only = not pages and all(map(is_loopback, sockets))
-    source = reconciler.source
-    url = source.url or find_remote_url(source.repository, "origin")
-    shown = PageSettings(lambda: reconciler.source.repository.path, local_only, url) if pages or local_only else None
+    shown = (
+        PageSettings(lambda: reconciler.source.repository.path, local_only, reconciler.source.find_url())
+        if pages or local_only
+        else None
+    )
     service.serve(sockets, webhook_secret, scores, shown)
     addresses = [format_address(opened) for opened in sockets]
     fields = {"event": "listen", "addresses": addresses, "hook": webhook_secret is not None, "scores": scores is not None}

@@ -9,21 +9,12 @@ import click
 
 from gitsched.cli import LazyCommand, options
 
-_READ_LABELS = options.read_with("parse_labels")
-
 
 def make_command(action: str, text: str, *examples: tuple[str, str]) -> click.Command:
     """Return the command of an action."""
     decorate: Callable[..., Any] = options.combine(
         click.argument("clusters", metavar="[CLUSTER]...", nargs=-1, shell_complete=options.complete_with("clusters")),
-        click.option(
-            "-l",
-            "--selector",
-            "labels",
-            metavar="SELECTOR",
-            callback=_READ_LABELS,
-            help="All clusters with these labels.",
-        ),
+        options.choose_labels("All clusters with these labels."),
         click.option("--dry-run", is_flag=True, help="Only show what would be edited, and what that leads to."),
         options.SOURCE,
         options.TARGET,

@@ -169,6 +169,11 @@ def choose_namespace(help_text: str, default: str | None = "") -> Decorator:
     )
 
 
+def choose_labels(help_text: str) -> Decorator:
+    """Return the option -l for the labels of what a command is about."""
+    return click.option("-l", "--selector", "labels", metavar="SELECTOR", callback=read_with("parse_labels"), help=help_text)
+
+
 COLOR = click.option(
     "--color",
     type=click.Choice(["auto", "always", "never"]),

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import click
 
 from gitsched.cli import LazyCommand, options
 from gitsched.model.time import parse_duration
-
-if TYPE_CHECKING:
-    pass
 
 
 def _read_ttl(_ctx: click.Context, _parameter: click.Parameter, value: str) -> timedelta | None:
@@ -21,9 +17,6 @@ def _read_ttl(_ctx: click.Context, _parameter: click.Parameter, value: str) -> t
     if duration is None or duration.total_seconds() >= 2**31:
         raise click.BadParameter(f"{value!r} is neither a duration such as 24h nor `none`")
     return duration
-
-
-_READ_LABELS = options.read_with("parse_labels")
 
 
 @click.command(
@@ -37,14 +30,7 @@ _READ_LABELS = options.read_with("parse_labels")
 )
 @click.argument("workloads", metavar="[KIND/NAME]...", nargs=-1, shell_complete=options.complete_with("workloads"))
 @options.choose_namespace("Namespace of the workloads.  [default: default; all for --all-displaced]", default=None)
-@click.option(
-    "-l",
-    "--selector",
-    "labels",
-    metavar="SELECTOR",
-    callback=_READ_LABELS,
-    help="All workloads with these labels.",
-)
+@options.choose_labels("All workloads with these labels.")
 @click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="With -l, in all namespaces.")
 @click.option("--all-displaced", "displaced", is_flag=True, help="All workloads that would run on other clusters if scheduled now.")
 @click.option(

@@ -46,4 +46,4 @@ def _index_rows(table: Resilience) -> dict[FailureDomain, Simulation]:
 def _list_degraded(row: Simulation | None) -> set[Key]:
     """Return the workloads that miss replicas, or their last cluster, because of a loss."""
     effects = row.effects if row is not None else ()
-    return {effect.key for effect in effects if effect.lost_replicas or effect.becomes_unplaced}
+    return {effect.key for effect in effects if effect.is_degraded}

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from gitsched.git.private_clone import PrivateClone
-from gitsched.git.remote_refs import fetch, find_remote_url
+from gitsched.git.remote_refs import fetch
 from gitsched.model.errors import GitschedError
 from gitsched.temporary_directory import TemporaryDirectory
 
@@ -30,7 +30,7 @@ def compare_commits(source: SourceRepository, commit: str, other: str) -> Commit
     # A shallow clone may lack the very commits that connect them.
     if found != "unknown" and not (found == "diverged" and repository.is_shallow):
         return found
-    url = source.url or find_remote_url(repository, "origin")
+    url = source.find_url()
     found = _compare_fetched(source, url, commit, other) if url is not None else "unknown"
     return "diverged" if found == "unknown" and _has_history(repository, commit) else found
 

@@ -44,6 +44,10 @@ class SourceRepository(ABC):
     def url(self) -> str | None:
         """The URL; None for a local repository."""
 
+    def find_url(self) -> str | None:
+        """Return the URL; for a local repository that of its remote `origin`, None if it has none."""
+        return self.url or find_remote_url(self.repository, "origin")
+
     @abstractmethod
     def fetch(self, branch: str | None) -> None:
         """Update the branch (None: the remote's default branch) from the remote; no effect for a local repository."""

@@ -9,6 +9,8 @@ from gitsched.model.simulation import FailureDomain, Simulation
 
 PAIRS: Final = "pair"
 RANDOM: Final = "random"
+MANY_LOSSES: Final = frozenset((PAIRS, RANDOM))
+"""The kinds of lists that have so many losses that results are the worst ones, and the workloads that miss replicas."""
 HOURS_PER_YEAR: Final = 8760
 
 
@@ -49,7 +51,7 @@ class LossRequest(NamedTuple):
     @property
     def is_short(self) -> bool:
         """Whether results have the workloads that miss replicas alone, because there are many losses."""
-        return self.kind in (PAIRS, RANDOM)
+        return self.kind in MANY_LOSSES
 
 
 class JointLoss(NamedTuple):

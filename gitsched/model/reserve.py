@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from gitsched.model.simulation import count_copies
+
 if TYPE_CHECKING:
     from gitsched.model.document import Document, Key
 
@@ -91,13 +93,8 @@ class ReserveRemedy(NamedTuple):
     def started(self) -> int:
         """How many replicas the moves start, one for a copy without a number."""
         return sum(
-            max(_count_copies(move.after, name) - _count_copies(move.before, name), 0) for move in self.moves for name in move.after
+            max(count_copies(move.after, name) - count_copies(move.before, name), 0) for move in self.moves for name in move.after
         )
-
-
-def _count_copies(replicas: Mapping[str, int | None], cluster: str) -> int:
-    count = replicas.get(cluster, 0)
-    return 1 if count is None else count
 
 
 class ReserveCheck(NamedTuple):

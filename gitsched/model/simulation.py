@@ -68,9 +68,9 @@ class WorkloadEffect(NamedTuple):
         names = (
             name
             for name in self.before.keys() | self.after.keys()
-            if _count_replicas(self.after, name) != _count_replicas(self.before, name)
+            if count_copies(self.after, name) != count_copies(self.before, name)
         )
-        return {name: _count_replicas(self.after, name) - _count_replicas(self.before, name) for name in sorted(names)}
+        return {name: count_copies(self.after, name) - count_copies(self.before, name) for name in sorted(names)}
 
     @property
     def started_replicas(self) -> int:
@@ -90,8 +90,9 @@ class WorkloadEffect(NamedTuple):
         )
 
 
-def _count_replicas(replicas_by_cluster: Mapping[str, int | None], name: str) -> int:
-    count = replicas_by_cluster.get(name, 0)
+def count_copies(replicas: Mapping[str, int | None], cluster: str) -> int:
+    """Return the replicas in a cluster; a copy without a number, such as a whole set, counts as one."""
+    count = replicas.get(cluster, 0)
     return 1 if count is None else count
 
 
@@ -224,6 +225,16 @@ class Resilience(NamedTuple):
     degraded_others: int = 0
     affected: tuple[AffectedWorkload, ...] = ()
     availability: Availability | None = None
+
+    @property
+    def losses(self) -> int:
+        """How many losses were simulated."""
+        return len(self.rows) + self.others
+
+    @property
+    def degraded_losses(self) -> int:
+        """How many losses leave replicas missing."""
+        return sum(any(effect.is_degraded for effect in row.effects) for row in self.rows) + self.degraded_others
 
 
 class ImpactChange(NamedTuple):

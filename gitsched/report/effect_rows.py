@@ -55,7 +55,7 @@ class EffectRows:
 
     def find_degraded(self) -> frozenset[int]:
         """Return the indices of rows with a workload that lacks replicas or has no cluster."""
-        degraded = {key for key, effect in self._effects.items() if effect.lost_replicas or effect.becomes_unplaced}
+        degraded = {key for key, effect in self._effects.items() if effect.is_degraded}
         return frozenset(index for index, group in enumerate(self._groups) if any(move.key in degraded for move in group.moves))
 
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 ERRORS_SHOWN = 3
 HELD_SHOWN = 5
 """The numbers of errors and of held workloads that are listed; the others are counted."""
-UNPLACED_SHOWN = 5
 
 
 def describe_problems(status: FleetStatus, paint: Paint | None = None) -> list[str]:

@@ -14,7 +14,7 @@ from gitsched.model.time import format_age, format_time
 from gitsched.report.explanation import describe_reference
 from gitsched.report.fleet_problems import describe_freeze
 from gitsched.report.fleet_status import serialize_cluster_status, serialize_workload_status
-from gitsched.report.held import describe_held_workload, describe_target, serialize_held
+from gitsched.report.held import describe_hold_place, describe_target, serialize_held
 from gitsched.report.lines import escape_unprintable, format_key, list_limited, serialize_replicas
 from gitsched.report.retained_copies import describe_retained_copies
 from gitsched.report.serialization import API_VERSION, serialize_key
@@ -44,8 +44,8 @@ def write_fleet_tree(tree: ClusterTree | WorkloadTree, paint: Paint | None = Non
 def _list_workload_problems(tree: WorkloadTree) -> list[str]:
     lines = []
     if tree.held is not None:
-        held, release = describe_held_workload(tree.workload.key, tree.held)
-        lines += [f"  held: {held.partition(' is held ')[2]}", f"  {release}"]
+        where, release = describe_hold_place(tree.workload.key, tree.held)
+        lines += [f"  held: {where}", f"  {release}"]
     if tree.withheld is not None:
         lines.append(f"  withheld: the guard withholds that it {describe_target(tree.withheld)}; to allow it, {tree.allowance}")
     return lines

@@ -38,10 +38,16 @@ def describe_held(held: Mapping[Key, HeldPlacement], shown: int = HELD_SHOWN) ->
 
 def describe_held_workload(key: Key, held: HeldPlacement) -> tuple[str, str]:
     """Return where a workload is held and why, and where it would go with what releases it."""
+    where, release = describe_hold_place(key, held)
+    return f"{format_key(key)} is held {where}", release
+
+
+def describe_hold_place(key: Key, held: HeldPlacement) -> tuple[str, str]:
+    """Return `describe_held_workload` without the name of the workload."""
     causes = (f"adopted, and {held.adopted}" if held.adopted else "", f"data: {', '.join(held.data)}" if held.data else "")
     why = "; ".join(filter(None, causes))
     return (
-        f"{format_key(key)} is held on {format_clusters(held.clusters)}: {held.reason}; {why}",
+        f"on {format_clusters(held.clusters)}: {held.reason}; {why}",
         f"  when released: {format_clusters(held.wanted)}{_WITHOUT_DATA if held.data else '; '}{describe_release(key, held)}",
     )
 

@@ -15,7 +15,6 @@ from gitsched.report.simulation import write_simulation
 
 MAX_SHORT = 5
 """Workloads without enough capacity that a step names."""
-_TITLES: dict[Action, str] = {"drain": "Drain", "cordon": "Cordon", "uncordon": "Uncordon"}
 
 
 def write_maintenance(value: Maintenance, width: int, *, written: bool) -> str:
@@ -64,7 +63,7 @@ def list_steps(value: Maintenance, *, written: bool) -> Iterator[str]:
         held = format_names([format_key(key) for key in simulation.held], MAX_SHORT)
         yield f"Save or copy the data of {held}, and release {'it' if len(simulation.held) == 1 else 'them'} as above; until then it stays"
     paths = " ".join(file.path for file in value.files)
-    yield f'git commit -m "{_TITLES[value.action]} {names}" -- {paths}'
+    yield f'git commit -m "{value.action.capitalize()} {names}" -- {paths}'
     yield "gitsched plan shows the moves of the commit, and how to allow them if the guard withholds them; then push, or gitsched reconcile"
     if value.action == "drain":
         workloads = format_count(sum(value.workloads.values()), "workload")

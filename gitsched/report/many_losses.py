@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gitsched.model.finding import format_count, format_names
-from gitsched.model.losses import PAIRS, RANDOM
+from gitsched.model.losses import MANY_LOSSES, PAIRS
 from gitsched.report.blocks import Block, HeatMap, Paragraph, TableBlock
 from gitsched.report.lines import count_omitted, fits_width, format_columns, format_key, wrap
 
 if TYPE_CHECKING:
+    from gitsched.model.document import Key
     from gitsched.model.simulation import Availability, Resilience, Simulation
 
 WORST = 10
@@ -24,12 +25,12 @@ _AVAILABILITY_HEADER = ("WORKLOAD", "AVAILABILITY", "95 % INTERVAL", "LOST REPLI
 
 def is_many(value: Resilience) -> bool:
     """Return whether a table is of losses of several clusters, of which it has the worst alone."""
-    return value.domain_kind in (PAIRS, RANDOM)
+    return value.domain_kind in MANY_LOSSES
 
 
 def describe_many_losses(value: Resilience) -> str:
     """Return the effect of all losses in one sentence."""
-    total, degraded = len(value.rows) + value.others, sum(bool(row.degraded) for row in value.rows) + value.degraded_others
+    total, degraded = value.losses, value.degraded_losses
     fleet = f"{format_count(value.clusters, 'cluster')} ({format_count(value.workloads, 'workload')})"
     if value.availability is not None:
         return _describe_availability(value.availability, fleet, total)
@@ -50,11 +51,12 @@ def _describe_availability(value: Availability, fleet: str, losses: int) -> str:
 
 def write_many_losses(value: Resilience, width: int) -> list[list[str]]:
     """Return the worst losses and the workloads that miss replicas, wrapped at `width` characters."""
+    worst, others = _list_worst(value), _describe_others(value)
     return [
-        *([_write_table(_list_worst(value), width)] if _list_worst(value)[1:] else []),
+        *([_write_table(worst, width)] if worst[1:] else []),
         _write_table(_list_workloads(value), width) if value.affected else [],
         count_omitted(len(value.affected) - WORKLOADS_SHOWN) if len(value.affected) > WORKLOADS_SHOWN else [],
-        wrap(_describe_others(value), width) if _describe_others(value) else [],
+        wrap(others, width) if others else [],
     ]
 
 
@@ -122,11 +124,11 @@ def _list_workloads(value: Resilience) -> list[tuple[str, ...]]:
 
 def list_many_loss_blocks(value: Resilience) -> list[Block]:
     """Return the worst losses and the workloads that miss replicas."""
-    worst, workloads = _list_worst(value), _list_workloads(value)
+    worst, workloads, others = _list_worst(value), _list_workloads(value), _describe_others(value)
     return [
         *(_make_section("The worst losses", worst) if worst[1:] else ()),
         *(_make_section("The most affected workloads", workloads) if value.affected else ()),
-        *((Paragraph(_describe_others(value)),) if _describe_others(value) else ()),
+        *((Paragraph(others),) if others else ()),
     ]
 
 
@@ -138,19 +140,19 @@ def _make_section(title: str, rows: Sequence[Sequence[str]]) -> tuple[Block, Blo
 def list_heat_maps(value: Resilience) -> list[HeatMap]:
     """Return how many replicas of the most affected workloads are missing after the worst losses."""
     rows = [row for row in value.rows if row.degraded][:_HEAT_ROWS]
-    missing: dict[Any, int] = {}
-    for row in rows:
-        for effect in row.degraded:
-            missing[effect.key] = missing.get(effect.key, 0) + max(effect.lost_replicas, 1)
+    lost = [{effect.key: max(effect.lost_replicas, 1) for effect in row.degraded} for row in rows]
+    missing: dict[Key, int] = {}
+    for key, count in (entry for found in lost for entry in found.items()):
+        missing[key] = missing.get(key, 0) + count
     keys = sorted(missing, key=lambda key: (-missing[key], key))[:_HEAT_COLUMNS]
     if not keys:
         return []
     cells = [
         (
             row.domain.name if row.domain is not None else format_names(row.lost, _NAMES),
-            tuple({effect.key: max(effect.lost_replicas, 1) for effect in row.degraded}.get(key, 0) for key in keys),
+            tuple(found.get(key, 0) for key in keys),
         )
-        for row in rows
+        for row, found in zip(rows, lost, strict=True)
     ]
     return [HeatMap("Missing replicas by loss and workload", [format_key(key) for key in keys], cells)]
 
@@ -159,8 +161,8 @@ def serialize_many_losses(value: Resilience) -> dict[str, Any]:
     """Return what JSON has of many losses besides the worst."""
     found = value.availability
     return {
-        "simulated": len(value.rows) + value.others,
-        "degraded": sum(bool(row.degraded) for row in value.rows) + value.degraded_others,
+        "simulated": value.losses,
+        "degraded": value.degraded_losses,
         "affected": [
             {"workload": row.key._asdict(), "losses": row.losses, "mostMissing": row.most, "homeless": row.unplaced}
             for row in value.affected

@@ -149,7 +149,7 @@ def describe_resilience(value: Resilience) -> str:
     """Return the effect of all losses in one sentence."""
     if not value.rows:
         return f"No {value.domain_kind} found in the cluster documents, so there is no loss to simulate."
-    degraded = sum(bool(row.degraded) for row in value.rows)
+    degraded = value.degraded_losses
     losses = f"Losing any one of {format_count(len(value.rows), value.domain_kind)} ({format_count(value.workloads, 'workload')})"
     if not degraded:
         return f"{losses}: no loss leaves replicas missing."

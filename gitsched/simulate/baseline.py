@@ -16,6 +16,7 @@ from gitsched.decide.engines import create_engines
 from gitsched.decide.workload_decision import adapt_outcome, adapt_own_outcome
 from gitsched.model.document import Body, Document, Key, workload_sort_key
 from gitsched.model.scheduling import Outcome
+from gitsched.model.simulation import count_copies
 from gitsched.model.time import add_duration
 from gitsched.simulate.added_variants import add_variants
 from gitsched.simulate.continued_plan import ContinuedPlan, continue_plan
@@ -208,12 +209,6 @@ def list_increases(after: Mapping[str, int | None], before: Mapping[str, int | N
     """Return the number of replicas that start, by cluster."""
     increases = ((name, count_copies(after, name) - count_copies(before, name)) for name in sorted(after))
     return [(name, more) for name, more in increases if more > 0]
-
-
-def count_copies(replicas: Mapping[str, int | None], cluster: str) -> int:
-    """Return the replicas in a cluster; a copy without a number, such as a whole set, counts as one."""
-    count = replicas.get(cluster, 0)
-    return 1 if count is None else count
 
 
 def list_capacity_reporters(engines: Iterable[PolicyEngine]) -> dict[str, CapacityReporting]:

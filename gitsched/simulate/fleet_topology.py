@@ -15,8 +15,9 @@ from gitsched.model.document import Document, Key
 from gitsched.model.fleet_topology import ClusterSite, ResourceUse
 from gitsched.model.quantity import count_quantity, parse_quantity
 from gitsched.model.scheduling import Outcome
+from gitsched.model.simulation import count_copies
 from gitsched.model.time import EPOCH
-from gitsched.simulate.baseline import count_copies, count_units, list_capacity_reporters
+from gitsched.simulate.baseline import count_units, list_capacity_reporters
 from gitsched.simulate.scenario import index_clusters
 
 RESOURCES = ("cpu", "memory", "pods")

@@ -12,8 +12,8 @@ from gitsched.apis.gitsched.tenancy import PLATFORM, Tenancy
 from gitsched.apis.topology import CLUSTER, NODE
 from gitsched.model.document import Key
 from gitsched.model.reserve import ANY_TWO, RESERVE_LOSSES, Amounts, Loss, Shortage
-from gitsched.model.simulation import FailureDomain, WorkloadEffect
-from gitsched.simulate.baseline import Baseline, count_copies, list_capacity_reporters
+from gitsched.model.simulation import FailureDomain, WorkloadEffect, count_copies
+from gitsched.simulate.baseline import Baseline, list_capacity_reporters
 from gitsched.simulate.scenario import ClusterIndex, Scenario, index_clusters_and_nodes
 from gitsched.simulate.simulation import list_inner_placement_reporters, simulate
 
@@ -92,10 +92,6 @@ class LossSimulator:
     def _index(self) -> ClusterIndex:
         return index_clusters_and_nodes(self.baseline.decisions.catalog, self.baseline.has_inner_placements)
 
-    @property
-    def _names(self) -> frozenset[str]:
-        return frozenset(self._index)
-
     @cached_property
     def _members(self) -> Mapping[str, Mapping[str, frozenset[str]]]:
         """What the loss of each failure domain takes, by kind and name. Clusters and nodes in several zones survive the loss of one."""
@@ -158,15 +154,13 @@ class LossSimulator:
         region; where there is none of this name, of the same clusters, as far as they exist."""
         lost = self._find_clusters(loss)
         if lost is None:
-            lost = (later._find_clusters(loss) or frozenset()) & self._names
+            lost = (later._find_clusters(loss) or frozenset[str]()).intersection(self._index)
         return self._measure(self._omit_irrelevant(lost))
 
     def _measure(self, lost: frozenset[str]) -> Mapping[Key, Shortage]:
         if lost not in self._measured:
-            effects = simulate(self.baseline, Scenario(lose=tuple(map(_name_domain, sorted(lost))))).effects
-            self._measured[lost] = {
-                effect.key: self._measure_effect(effect) for effect in effects if effect.lost_replicas or effect.becomes_unplaced
-            }
+            effects = simulate(self.baseline, Scenario(lose=tuple(map(_name_domain, sorted(lost)))), self._index).effects
+            self._measured[lost] = {effect.key: self._measure_effect(effect) for effect in effects if effect.is_degraded}
         return self._measured[lost]
 
     def _find_clusters(self, loss: Loss) -> frozenset[str] | None:

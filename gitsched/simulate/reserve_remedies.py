@@ -6,9 +6,11 @@ A remedy is found only if a plan with it, which the scheduler makes as any other
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import combinations
 from typing import NamedTuple
 
+from gitsched.apis.capabilities import Rescheduling
 from gitsched.decide.catalog import Catalog
 from gitsched.decide.decisions import decide_input
 from gitsched.decide.workload_decision import DecisionCache
@@ -20,7 +22,7 @@ from gitsched.simulate.baseline import Baseline, list_capacity_reporters, make_b
 from gitsched.simulate.reschedule_request import list_rescheduling_engines
 from gitsched.simulate.reserve import LossSimulator, ReserveRules
 from gitsched.simulate.restored_placements import annotate
-from gitsched.simulate.scenario import Scenario, apply_scenario, edit_catalog, index_clusters
+from gitsched.simulate.scenario import ClusterIndex, Scenario, apply_scenario, edit_catalog, index_clusters
 
 MIN_DECISIONS, DECISIONS_PER_WORKLOAD = 20_000, 10
 """How many decisions a search may make: a minimum, and some for each workload of the plan."""
@@ -71,6 +73,14 @@ class RemedySearch:
         clusters, else one more cluster. None if there is none, or none was found in time."""
         return self._find_moves() or self._find_capacity() or self._find_cluster()
 
+    @cached_property
+    def _clusters(self) -> ClusterIndex:
+        return index_clusters(self._input.catalog)
+
+    @cached_property
+    def _engines(self) -> Mapping[str, Rescheduling]:
+        return list_rescheduling_engines(self._head)
+
     def _find_moves(self) -> ReserveRemedy | None:
         options = list(self._list_options())
         for size in range(1, MAX_MOVED + 1):
@@ -86,14 +96,14 @@ class RemedySearch:
 
     def _list_options(self) -> Iterator[_Option]:
         """Yield the moves of the workloads that lack something, then of those that share clusters with these."""
-        decisions, engines = self._head.decisions, list_rescheduling_engines(self._head)
+        decisions = self._head.decisions
         fleet = sorted(index_clusters(decisions.catalog))
         relevant = {key: self._head.relevant_clusters[key] for key in decisions.outcomes}
         near = frozenset[str]().union(*(fleet if (found := relevant.get(key)) is None else found for key in self._short))
         movable = [
             key
             for key, outcome in decisions.outcomes.items()
-            if outcome.api in engines
+            if outcome.api in self._engines
             and outcome.policy
             and outcome.held is None
             and key in self._input.catalog.templates
@@ -106,12 +116,12 @@ class RemedySearch:
             yield from (_Option(key, name) for name in fleet if allowed is None or name in allowed)
 
     def _try_moves(self, chosen: Sequence[_Option]) -> ReserveRemedy | None:
-        before, engines = self._head.decisions.outcomes, list_rescheduling_engines(self._head)
+        before = self._head.decisions.outcomes
         templates = {option.key: self._input.catalog.templates[option.key] for option in chosen}
         by_engine: dict[str, list[Document]] = {}
         for key, template in templates.items():
             by_engine.setdefault(before[key].api, []).append(template)
-        requests = tuple(engines[name].make_reschedule_request(found, None) for name, found in by_engine.items())
+        requests = tuple(self._engines[name].make_reschedule_request(found, None) for name, found in by_engine.items())
         annotated = {one.key: annotate(templates[one.key], one.preferred) for one in chosen if one.preferred}
         made = self._plan(edit_catalog(self._input.catalog, annotated, requests))
         if made is None or not self._ends_shortages(made):
@@ -144,7 +154,7 @@ class RemedySearch:
         """Yield the clusters that can get capacity, and in which a workload could run that lacks something."""
         capacities = [engine.free_capacity() for engine in list_capacity_reporters(self._head.decisions.engines).values()]
         wanted = [self._head.relevant_clusters.get(key) for key in self._short]
-        for name, entries in index_clusters(self._input.catalog).items():
+        for name, entries in self._clusters.items():
             found = [capacity for by_name in capacities if (capacity := by_name.get(name)) is not None]
             grows = any(topology.add_capacity is not None for topology, *_ in entries)
             if grows and found and not any(one.grades for one in found) and any(one is None or name in one for one in wanted):
@@ -163,11 +173,10 @@ class RemedySearch:
         return missing
 
     def _try_capacity(self, amounts: Mapping[str, Mapping[str, int]]) -> bool:
-        clusters = index_clusters(self._input.catalog)
         changes: dict[Key, Document | None] = {
             document.key: document._replace(body=topology.add_capacity(document.body, added))
             for name, added in amounts.items()
-            for topology, document, _ in clusters[name]
+            for topology, document, _ in self._clusters[name]
             if topology.add_capacity is not None
         }
         made = self._plan(edit_catalog(self._input.catalog, changes))
@@ -189,9 +198,9 @@ class RemedySearch:
 
     def _find_cluster(self) -> ReserveRemedy | None:
         """Return one more cluster, like one of the fleet and empty."""
-        clusters = index_clusters(self._input.catalog)
-        for name in clusters:
-            added = next(new for number in range(2, len(clusters) + 3) if (new := f"{name}-{number}") not in clusters)
+        for name in self._clusters:
+            numbered = (f"{name}-{number}" for number in range(2, len(self._clusters) + 3))
+            added = next(new for new in numbered if new not in self._clusters)
             scenario = Scenario(copies=((name, added),))
             made = self._plan(apply_scenario(self._input.catalog, scenario, self._head.config, self._head.time).catalog)
             if made is not None and self._ends_shortages(made):

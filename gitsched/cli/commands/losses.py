@@ -93,7 +93,7 @@ def simulate(
     with output.show_progress("Simulating", timed=True) as progress:
         found = simulate_source_losses(settings._replace(progress=progress), request, faults, writer.write, options.jobs)
     writer.show()
-    return has_degraded(found)
+    return found.degraded_losses > 0
 
 
 def _write_shard(
@@ -133,9 +133,4 @@ def merge(words: tuple[str, ...], writer: ResultWriter[Resilience], has_event: b
     found = merge_shards([Path(word) for word in dict.fromkeys(words[1:])])
     writer.write(found)
     writer.show()
-    return exit_codes.FINDINGS if has_degraded(found) and fail_on == "short" else exit_codes.DONE
-
-
-def has_degraded(found: Resilience) -> bool:
-    """Return whether a loss leaves replicas missing."""
-    return found.degraded_others > 0 or any(row.degraded for row in found.rows)
+    return exit_codes.FINDINGS if found.degraded_losses and fail_on == "short" else exit_codes.DONE

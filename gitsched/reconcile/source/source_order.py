@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gitsched.git.commit_order import compare_commits
-from gitsched.git.remote_refs import find_remote_url, list_remote_refs
+from gitsched.git.remote_refs import list_remote_refs
 from gitsched.model.errors import GitschedError, Permanent
 from gitsched.model.finding import Finding
 from gitsched.report.lines import abbreviate_oid
@@ -88,7 +88,7 @@ def _list_heads(source: SourceRepository, branch: str) -> Mapping[str, str]:
     """Return the heads of a branch, or of all for `*`, by what a message calls them: those of the remote, and of a local repository. Where
     the remote does not answer, its branches are those of the last fetch."""
     repository, local = source.repository, source.url is None
-    url = source.url or find_remote_url(repository, "origin")
+    url = source.find_url()
     prefix = _HEADS
     try:
         remote = sorted(list_remote_refs(url, [_HEADS + branch], repository=repository).items()) if url is not None else []

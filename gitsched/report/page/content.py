@@ -217,7 +217,7 @@ def list_alerts(review: Review, unavailable: int) -> list[Alert]:
     held, frozen = len(review.held), review.withheld.freeze
     alerts = [
         Alert("error", "refused: nothing is written", "summary") if review.refused else None,
-        Alert("error", f"{errors:,} {'new ' if new else ''}error{'' if errors == 1 else 's'}", "findings") if errors else None,
+        Alert("error", format_count(errors, "new error" if new else "error"), "findings") if errors else None,
         Alert("error", f"{review.states['pending']:,} unplaced", "topology") if review.states["pending"] else None,
         Alert("error", f"{len(review.withheld.moves):,} changes withheld", "summary") if review.withheld.moves else None,
         Alert("error", f"{format_count(unavailable, 'cluster')} not available", "map") if unavailable else None,
@@ -249,7 +249,7 @@ def list_finding_groups(review: Review, most: int, links: PageLinks) -> list[Fin
         rows = [build_finding_row(finding, links, new=id(finding) in new) for finding in found[:left]]
         left -= len(rows)
         if found:
-            title = f"{len(found):,} {severity if severity != 'info' else 'note'}{'' if len(found) == 1 else 's'}"
+            title = format_count(len(found), "note" if severity == "info" else severity)
             is_open = severity == "error" or len(found) <= _OPEN_FINDINGS or any(row["new"] for row in rows)
             groups.append(FindingGroup(title, rows, len(found) - len(rows), is_open))
     return groups

@@ -143,8 +143,8 @@ def _build_entry(entry: HistoryEntry, shown: int, links: PageLinks, *, is_open: 
 
 
 def _describe_source(source: SourceChange, links: PageLinks) -> Markup:
-    """Return a source commit with the name of its author; the address is in the log of the source."""
-    text = escape_unprintable(describe_source(source._replace(author=source.author.partition(" <")[0])))
+    """Return a source commit with links to it and to pull requests."""
+    text = escape_unprintable(describe_source(source))
     oid, space, rest = text.partition(" ")
     return links.link_commit(source.commit, oid) + space + links.link_pulls(rest)
 
