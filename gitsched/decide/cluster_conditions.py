@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.topology import CLUSTER, Topology
 from gitsched.decide.registry import policy_apis
-from gitsched.model.document import Body, Document, get_field, list_objects
+from gitsched.model.document import Document, get_field, list_objects
 from gitsched.model.finding import FieldOrigin
 from gitsched.model.taints import ClusterTaint, parse_taint
 
@@ -40,7 +40,7 @@ def read_cluster_conditions(catalog: Catalog) -> Mapping[str, ClusterCondition]:
     for kind, topology in index_cluster_kinds().items():
         for document in catalog.api_documents.get(kind, ()):
             name = topology.read_location(document).name
-            known = conditions.get(name, ClusterCondition(None, ()))
+            known = conditions.get(name, NO_CONDITION)
             readiness = known.readiness or topology.read_readiness(document.body)
             conditions[name] = ClusterCondition(readiness, (*known.taints, *list_cluster_taints(topology, document)))
     return conditions
@@ -51,13 +51,9 @@ def list_cluster_taints(topology: Topology, document: Document) -> Iterator[Clus
     effects = topology.taints
     if effects is None:
         return
-    for index, entry in enumerate(_list_entries(document.body)):
+    for index, entry in enumerate(list_objects(get_field(document.body, "spec", "taints"))):
         taint = parse_taint(entry)
         if taint.effect not in (effects.drain, effects.cordon) or taint.key in effects.automatic:
             continue
         field = FieldOrigin(document.origin, ("spec", "taints", index)) if document.origin is not None else None
         yield ClusterTaint(taint, taint.effect == effects.drain, field, cordons=taint.key == effects.cordon_key)
-
-
-def _list_entries(body: Body) -> list[Body]:
-    return list_objects(get_field(body, "spec", "taints"))

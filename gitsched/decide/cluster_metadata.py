@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gitsched.apis.gitsched.bundle import ClusterMetadata
-from gitsched.apis.topology import CLUSTER
 from gitsched.decide.catalog import RawDocument, resolve_key
-from gitsched.decide.registry import policy_apis
+from gitsched.decide.cluster_conditions import index_cluster_kinds
 from gitsched.model.document import Document, read_annotations, read_labels
 
 
@@ -22,8 +21,7 @@ def list_cluster_metadata(documents: Iterable[Document]) -> list[ClusterMetadata
 
     Where several APIs describe a cluster, it has the labels of all; the first registered API takes precedence.
     """
-    topologies = [api.topology for api in policy_apis.values() if api.topology is not None and api.topology.level == CLUSTER]
-    by_kind = {(topology.group, topology.kind): (index, topology) for index, topology in enumerate(topologies)}
+    by_kind = {kind: (index, topology) for index, (kind, topology) in enumerate(index_cluster_kinds().items())}
     found = []
     for document in documents:
         entry = by_kind.get((document.key.group, document.key.kind))

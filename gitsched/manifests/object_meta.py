@@ -44,7 +44,7 @@ _OBJECT_MEMBERS: Final = frozenset(
         *("description", "endpoints", "globalDefault", "handler", "imagePullSecrets", "immutable", "items", "mountOptions"),
         *("overhead", "parameters", "ports", "preemptionPolicy", "provisioner", "reclaimPolicy", "roleRef", "rules"),
         *("scheduling", "secrets", "spec", "status", "stringData", "subjects", "subsets", "type", "value", "volumeBindingMode"),
-        *("webhooks"),
+        "webhooks",
     )
 )
 """The members of the objects of Kubernetes besides those that say what they are; custom resources have `spec`."""

@@ -104,6 +104,15 @@ def test_a_file_without_content_is_empty(text: str) -> None:
     assert read_text(text) == ParsedFile("empty")
 
 
+@pytest.mark.parametrize(
+    "member",
+    ["spec: {replicas: 1}", "data: {a: b}", "rules: []", "webhooks: [{name: a.example.com}]", "roleRef: {name: a}", "type: Opaque"],
+)
+def test_an_object_without_a_kind_is_an_error(member: str) -> None:
+    file = read_text(f"apiVersion: v1\nmetadata: {{name: a}}\n{member}\n")
+    assert [(issue.severity, issue.code) for issue in file.issues] == [("error", "missing-kind")]
+
+
 def test_krakes_objects_have_api_instead_of_api_version() -> None:
     file = read_text(
         "api: kubernetes\nkind: Application\nmetadata: {name: a, namespace: system:admin}\n".replace("system:admin", "system")

@@ -51,7 +51,7 @@ class ExplainedCapacity:
             outcomes, decisions.templates, lambda key: outcomes[key].previous_replicas, lambda _: outcomes
         )
         self._reader = find_reader(decisions.engines, decisions.variants.__contains__)
-        self._shared = None if decisions.shared is None else decisions.shared
+        self._turns = {} if decisions.shared is None else decisions.shared.turns
         self._taken: dict[str, list[_Taken]] = {}
 
     def share(self, template: Document, outcome: Outcome | None) -> None:
@@ -74,13 +74,12 @@ class ExplainedCapacity:
 
     def _has_turn(self, outcome: Outcome) -> bool:
         """Return whether this run places a workload, so that what was placed before it counts."""
-        return self._shared is not None and (outcome.key in self._shared.shares or outcome.key in self._shared.turns)
+        return outcome.key in self._turns
 
     def _list_rows(self, workload: Key, clusters: Collection[str]) -> Iterator[tuple[str, str, str]]:
         """Yield who took what of clusters: the largest parts of each."""
         self._read(clusters)
-        turns = {} if self._shared is None else self._shared.turns
-        own = turns.get(workload)
+        turns, own = self._turns, self._turns.get(workload)
         for name in sorted(clusters):
             taken: dict[str, list[Requests]] = {}
             for key, requests, is_new in self._taken.get(name, ()):

@@ -49,12 +49,14 @@ def measure_capacity(decisions: DecisionSet, now: datetime) -> CapacityUse:
     )
 
 
+def find_continued_reader(changes: IncrementalChanges) -> CapacityReader | None:
+    """Return the clusters with a known capacity in an incremental plan; None if no engine shares their capacity."""
+    return find_reader(changes.continued.engines, changes.totals.source.with_variants.__contains__)
+
+
 def update_capacity(changes: IncrementalChanges) -> CapacityUse:
     """Return what workloads use after an incremental plan."""
-    before, reader = (
-        changes.totals.capacity,
-        find_reader(changes.continued.engines, changes.totals.source.with_variants.__contains__),
-    )
+    before, reader = changes.totals.capacity, find_continued_reader(changes)
     if reader is None:
         return before if not changes.continued.engines else NO_CAPACITY_USE
     lost = sum_by_cluster(measure_former(changes, reader, (*changes.removed, *changes.outcomes)))

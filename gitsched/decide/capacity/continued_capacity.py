@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from gitsched.decide.capacity.capacity_totals import list_requested, measure_former, negate
+from gitsched.decide.capacity.capacity_totals import find_continued_reader, list_requested, measure_former, negate
 from gitsched.decide.capacity.requested_capacity import (
     CapacityReader,
     PodsByCluster,
     collect_by_cluster,
     find_lack,
-    find_reader,
     list_free,
     sum_by_cluster,
 )
 from gitsched.decide.capacity.shared_decisions import list_turns, share_capacity
+from gitsched.decide.named_templates import NamedTemplates
 from gitsched.model.capacity_use import add_requests
-from gitsched.model.document import Document, Key
+from gitsched.model.document import Key
 
 if TYPE_CHECKING:
     from gitsched.decide.incremental.incremental_changes import IncrementalChanges
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def share_changes(changes: IncrementalChanges) -> IncrementalChanges | None:
     """Return the changes where workloads share capacity, as a complete plan decides; None if only that can tell."""
-    use, reader = changes.totals.capacity, find_reader(changes.continued.engines, changes.totals.source.with_variants.__contains__)
+    use, reader = changes.totals.capacity, find_continued_reader(changes)
     if reader is None:
         return None if use.requested else changes
     if not (changes.own | changes.totals.engines.own).isdisjoint((*changes.outcomes, *changes.removed)):
@@ -34,11 +34,15 @@ def share_changes(changes: IncrementalChanges) -> IncrementalChanges | None:
     started = _measure_started(changes, reader)
     turns = list_turns(reader, started, changes.documents, changes.snapshot)
     following = {name for key, (follows, _) in turns.items() if follows for name in started[key]}
+    if any(copy.cluster in following for copy in changes.totals.retained):
+        return None
+    waits = any(map(reader.engine.reads_capacity, changes.outcomes.values()))
+    if not (waits or following):
+        return changes if list_requested(changes, reader) is not None else None
     free = _list_free(changes, reader)
-    if free is None or any(copy.cluster in following for copy in changes.totals.retained):
+    if free is None:
         return None
     contested = collect_by_cluster(started.values())
-    waits = any(map(reader.engine.reads_capacity, changes.outcomes.values()))
     if not waits and not any(find_lack(free[name], contested[name]) for name in following):
         return changes
     places = [turn[:2] for _, turn in turns.values()]
@@ -79,7 +83,7 @@ def _decide_contested(changes: IncrementalChanges, free: Mapping[str, Capacity])
     """Decide again what others limit."""
     engines, snapshot = changes.continued.engines, changes.snapshot
     before = [(engine.findings, tuple(engine.records())) for engine in engines]
-    templates = _Templates(changes.documents, snapshot.templates)
+    templates = NamedTemplates(snapshot.templates, changes.documents)
     made = share_capacity(changes.outcomes, templates, engines, snapshot, frozenset(), free=free)
     if before != [(engine.findings, tuple(engine.records())) for engine in engines]:
         return None
@@ -93,19 +97,3 @@ def _decide_contested(changes: IncrementalChanges, free: Mapping[str, Capacity])
         unstable=changes.unstable | made.outcomes.keys() | made.limited,
         limited=made.limited,
     )
-
-
-class _Templates(Mapping[Key, Document]):
-    """The templates of a plan, those that were decided again first."""
-
-    def __init__(self, decided: Mapping[Key, Document], all_templates: Mapping[Key, Document]) -> None:
-        self._decided, self._all = decided, all_templates
-
-    def __getitem__(self, key: Key) -> Document:
-        return self._decided[key] if key in self._decided else self._all[key]
-
-    def __iter__(self) -> Iterator[Key]:
-        return iter(self._all)
-
-    def __len__(self) -> int:
-        return len(self._all)

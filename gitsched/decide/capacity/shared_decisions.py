@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.decide.capacity.capacity_takers import describe_takers
@@ -18,13 +19,13 @@ from gitsched.decide.capacity.requested_capacity import (
     collect_by_cluster,
     find_lack,
     find_reader,
+    list_free,
     measure_retained,
-    reduce_capacity,
     sum_by_cluster,
 )
 from gitsched.decide.engines import list_dependency_trackers
 from gitsched.decide.workload_decision import decide_workload
-from gitsched.model.capacity_use import NO_PLACEMENTS, EarlierPlacements, add_amounts
+from gitsched.model.capacity_use import NO_PLACEMENTS, CapacityUse, EarlierPlacements, add_amounts
 from gitsched.model.document import Key, workload_sort_key
 from gitsched.schedule.shared_capacity import CapacityShare, SharedCapacity, limit_capacity
 
@@ -36,18 +37,18 @@ if TYPE_CHECKING:
     from gitsched.schedule.estimator import Capacity
 
 _UNSCHEDULABLE = "unschedulable"
+_FIRST = 0
+"""Begins the turn of a workload that is placed without regard to capacity."""
 _MAX_ROUNDS = 8
 """After so many rounds all workloads that start pods are decided one after the other."""
 
 
 class CapacityDecisions(NamedTuple):
     """The outcomes that differ from those of workloads which are decided alone, None for a workload that no policy selects; the workloads
-    that are `limited` by what others take; what was left for each workload that was decided after others; and the `turns` in which
-    workloads start pods, as values that sort."""
+    that are `limited` by what others take; and the `turns` in which workloads start pods, as values that sort."""
 
     outcomes: Mapping[Key, Outcome | None] = {}
     limited: frozenset[Key] = frozenset()
-    shares: Mapping[Key, CapacityShare] = {}
     turns: Mapping[Key, tuple[object, ...]] = {}
 
 
@@ -81,9 +82,9 @@ def list_turns(
         position = reader.engine.find_queue_position(templates[key])
         last = (read_order.get(key, len(read_order)), workload_sort_key(key))
         if position is None:
-            found[key] = False, (0, (), last)
+            found[key] = False, (_FIRST, (), last)
         else:
-            found[key] = position.follows_capacity, (1, position.order, last)
+            found[key] = position.follows_capacity, (_FIRST + 1, position.order, last)
     return found
 
 
@@ -101,8 +102,7 @@ class _Sharing:
         earlier: EarlierPlacements,
         free: Mapping[str, Capacity] | None,
     ) -> None:
-        self._free = free or {}
-        self._is_free_known = free is not None
+        self._given = free
         self._reader, self._templates, self._engines, self._snapshot = reader, templates, engines, snapshot
         self._alone, self._outcomes, self._fixed, self._earlier = outcomes, dict(outcomes), fixed, earlier
         self._added: dict[Key, PodsByCluster] = {}
@@ -115,12 +115,12 @@ class _Sharing:
         waiting = frozenset(key for key, outcome in self._outcomes.items() if key not in self._fixed and reads(outcome))
         if not (waiting or any(self._added.values())):
             return NOTHING_SHARED
-        if not self._is_free_known:
-            self._free = self._reduce()
-        is_new = self._reader.engine.limit_queue(self._limit())
+        positions = list_turns(self._reader, self._added, self._templates, self._snapshot)
+        is_new = self._reader.engine.limit_queue(self._limit(positions))
         if is_new is not None:
-            return self._decide_queue(is_new=is_new)
-        positions = list_turns(self._reader, dict.fromkeys((*self._added, *waiting)), self._templates, self._snapshot)
+            return self._decide_queue({key: turn for key, (_, turn) in positions.items()}, is_new=is_new)
+        if waiting:
+            positions |= list_turns(self._reader, waiting - positions.keys(), self._templates, self._snapshot)
         turns = {key: turn for key, (_, turn) in positions.items()}
         members = self._decide_contested(frozenset(key for key, (follows, _) in positions.items() if follows), waiting, turns)
         if not members:
@@ -130,18 +130,16 @@ class _Sharing:
         dependents = self._decide_dependents(frozenset(changed))
         if changed:
             self._reader.engine.follow_shares()
-        return CapacityDecisions({**dependents, **changed}, frozenset(limited), self._shares, turns)
+        return CapacityDecisions({**dependents, **changed}, frozenset(limited), turns)
 
-    def _limit(self) -> dict[str, Capacity]:
+    def _limit(self, positions: Mapping[Key, tuple[bool, tuple[object, ...]]]) -> dict[str, Capacity]:
         """Return what is free beside what other APIs start, which come first."""
-        find = self._reader.engine.find_queue_position
-        first = (key for key in self._added if key in self._fixed or find(self._templates[key]) is None)
+        first = (key for key in self._added if key in self._fixed or positions[key][1][0] == _FIRST)
         taken = sum_by_cluster(self._added[key] for key in first)
         return {name: limit_capacity(one, None, {}, taken.get(name, {})) for name, one in self._free.items()}
 
-    def _decide_queue(self, *, is_new: bool) -> CapacityDecisions:
+    def _decide_queue(self, turns: Mapping[Key, tuple[object, ...]], *, is_new: bool) -> CapacityDecisions:
         """Return what the API of a queue decides otherwise with another capacity."""
-        turns = {key: turn for key, (_, turn) in list_turns(self._reader, self._added, self._templates, self._snapshot).items()}
         if not is_new:
             return CapacityDecisions(turns=turns)
         changed: dict[Key, Outcome | None] = {}
@@ -153,7 +151,7 @@ class _Sharing:
         if changed:
             self._reader.engine.follow_shares()
         limited = frozenset(key for key, one in changed.items() if one is None or one.targets != self._alone[key].targets)
-        return CapacityDecisions(changed, limited, {}, turns)
+        return CapacityDecisions(changed, limited, turns)
 
     def _decide_contested(
         self, followers: frozenset[Key], waiting: frozenset[Key], turns: Mapping[Key, tuple[object, ...]]
@@ -191,8 +189,11 @@ class _Sharing:
             if pods:
                 self._added[key] = pods
 
-    def _reduce(self) -> dict[str, Capacity]:
-        """Return what is free on each cluster before this run places anything."""
+    @cached_property
+    def _free(self) -> Mapping[str, Capacity]:
+        """What is free on each cluster before this run places anything."""
+        if self._given is not None:
+            return self._given
         reader, outcomes = self._reader, self._alone
         staying = sum_by_cluster(
             reader.measure(outcome, self._templates[key], outcome.previous_replicas)
@@ -206,10 +207,7 @@ class _Sharing:
         copies = measure_retained(reader, self._earlier.retained, find)
         for name, more in copies.items():
             add_amounts(staying.setdefault(name, {}), more)
-        placed = self._earlier.placed
-        return {
-            name: reduce_capacity(cluster, staying.get(name, {}), placed.get(name, ())) for name, cluster in reader.clusters.items()
-        }
+        return list_free(reader, CapacityUse(staying, self._earlier.placed))
 
     def _find_contested(self) -> frozenset[str]:
         """Return the clusters that lack capacity for what is started there."""

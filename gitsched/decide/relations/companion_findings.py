@@ -29,7 +29,7 @@ from gitsched.decide.relations.schema import (
 )
 from gitsched.kinds.companion_kinds import FOLLOW_ANNOTATION
 from gitsched.model.document import Key
-from gitsched.model.finding import Finding, Location
+from gitsched.model.finding import Finding, Location, Severity
 
 if TYPE_CHECKING:
     from gitsched.query import Database
@@ -58,10 +58,8 @@ def list_companion_findings(db: Database, sources: FindingSources, known: KnownF
             finding = _make_separated_finding(placement, location)
             found = LocatedFinding(owner if location is not None else None, finding, (SEPARATED_CODE, *entry), (owner,))
         yield found
-    more = (db.read(SEPARATED_COUNT, ("",)) or 0) - MAX_FINDINGS
-    if more > 0:
-        message = f"{more} more companions do not go where their targets go; `gitsched explain` shows them by workload"
-        yield LocatedFinding(None, Finding("warning", SEPARATED_CODE, message))
+    text = "companions do not go where their targets go; `gitsched explain` shows them by workload"
+    yield from _list_more(db, SEPARATED_COUNT, "warning", SEPARATED_CODE, text)
     yield from _list_untargeted(db, sources)
     for policy in db.list_keys(UNSELECTED_COUNT):
         yield _find_unselected(db, policy, sources, known)
@@ -74,26 +72,27 @@ def _list_untargeted(db: Database, sources: FindingSources) -> Iterator[LocatedF
         service = read_untargeted(db, entry)
         key, near = service.companion.key, service.near
         location = sources.locate(service.companion.owner)
-        hint = ""
-        if near is not None:
+        if near is None:
+            cure = "correct its selector, or the labels of the pods"
+            hint = f'{cure}, or, if its pods come from elsewhere, annotate it with {FOLLOW_ANNOTATION}: "false"'
+        else:
             where = sources.locate(near)
             place = f" ({where.text})" if where is not None else ""
-            hint = f"; {near} has them{place}: is metadata.namespace: {key.namespace} missing there?"
-        cure = "correct its selector, or the labels of the pods"
-        accept = f'if its pods come from elsewhere, annotate it with {FOLLOW_ANNOTATION}: "false"'
-        message = (
-            f"{key} selects pods with {service.labels}, and no workload of namespace {key.namespace} has such pods"
-            f"{hint or f'; {cure}, or, {accept}'}"
-        )
+            hint = f"{near} has them{place}: is metadata.namespace: {key.namespace} missing there?"
+        message = f"{key} selects pods with {service.labels}, and no workload of namespace {key.namespace} has such pods; {hint}"
         finding = Finding("info", SERVICE_WITHOUT_PODS, message, location, key.resource)
         yield LocatedFinding(
             service.companion.owner if location is not None else None, finding, (SERVICE_WITHOUT_PODS, *entry), (key,)
         )
-    more = (db.read(UNTARGETED_COUNT, ("",)) or 0) - MAX_FINDINGS
+    text = "Services select nothing that is delivered with them"
+    yield from _list_more(db, UNTARGETED_COUNT, "info", SERVICE_WITHOUT_PODS, text)
+
+
+def _list_more(db: Database, count: str, severity: Severity, code: str, text: str) -> Iterator[LocatedFinding]:
+    """Yield how many findings there are besides those that are listed."""
+    more = (db.read(count, ("",)) or 0) - MAX_FINDINGS
     if more > 0:
-        yield LocatedFinding(
-            None, Finding("info", SERVICE_WITHOUT_PODS, f"{more} more Services select nothing that is delivered with them")
-        )
+        yield LocatedFinding(None, Finding(severity, code, f"{more} more {text}"))
 
 
 def _list_unknown_values(db: RelationReader, sources: FindingSources) -> Iterator[LocatedFinding]:

@@ -61,6 +61,7 @@ class WaitingReplicas:
             self._before[held.workload, held.cluster] = {path: ExistingBlob(blob) for path, blob in blobs if blob is not None}
         self._unseen: frozenset[str] = frozenset()  # clusters without what may be an autoscaler and is removed now
         self._scalers: tuple[tuple[Key, Key], ...] = ()  # autoscalers, each after the workload that brings it along
+        self._former: dict[str, dict[Key, int]] = {}  # by cluster, what _read_former_minima returns
 
     def concern_autoscalers(self, contents: Contents) -> bool:
         """Return whether an autoscaler is among what clusters keep, or kept until this run."""
@@ -81,15 +82,12 @@ class WaitingReplicas:
             for (key, cluster), content in self._before.items()
             if not content and key not in files and may_scale_others(key)
         )
-        self._scalers = tuple(
-            (key, scaler)
-            for key, one in files.items()
-            for scaler in list_object_keys(one.outcome, self._policies.variants)
-            if scaler[:2] in AUTOSCALER_KINDS
-        )
+        listed = {key: frozenset(list_object_keys(one.outcome, self._policies.variants)) for key, one in files.items()}
+        self._scalers = tuple((key, one) for key, objects in listed.items() for one in objects if one[:2] in AUTOSCALER_KINDS)
+        self._former = {}
         counted = {}
         for key, one in files.items():
-            objects = frozenset(list_object_keys(one.outcome, self._policies.variants))
+            objects = listed[key]
             targets = (
                 *((now, target) for target in one.outcome.targets),
                 *((before, target) for target in one.outcome.previous_targets),
@@ -176,7 +174,9 @@ class WaitingReplicas:
 
     def _read_former_minima(self, cluster: str, copies: Copies) -> dict[Key, int]:
         """Return the minima of autoscalers that a cluster has in the previous output, by what they scale."""
-        minima: dict[Key, int] = {}
+        if cluster in self._former:
+            return self._former[cluster]
+        minima = self._former[cluster] = {}
         for workload, scaler in self._scalers:
             path = cluster_path(cluster, relative_path(scaler))
             blob = self._source.previous.find_blob(path) if (workload, cluster) not in copies else None

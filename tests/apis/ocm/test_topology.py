@@ -8,7 +8,7 @@ import pytest
 
 from gitsched.apis.ocm.availability import derive_availability_taint
 from gitsched.apis.ocm.names import GROUP, MANAGED_CLUSTER
-from gitsched.apis.ocm.topology import TOPOLOGY, _drain, _make_unreachable, _read_topology
+from gitsched.apis.ocm.topology import TOPOLOGY, _make_unreachable, _read_topology
 from gitsched.model.document import Document, Key
 from tests.builders.ocm import Body, managed_cluster
 
@@ -43,5 +43,6 @@ def test_an_unreachable_cluster_has_the_condition_of_the_hub_and_a_drained_one_a
     added = derive_availability_taint(unreachable, None, NOW)
     assert added is not None
     assert (str(added.taint), added.taint.since) == (f"{GROUP}/unreachable:NoSelect", NOW)
-    drained = _drain(managed_cluster("dub"), NOW)
+    assert TOPOLOGY.taints is not None
+    drained = TOPOLOGY.taints.mark_drained(managed_cluster("dub"), NOW)
     assert [(taint["key"], taint["effect"]) for taint in drained["spec"]["taints"]] == [("gitsched.io/drain", "NoSelect")]
