@@ -53,6 +53,7 @@ _SHAPES = {api.name: api.commands.native_explanation for api in policy_apis.valu
     show_default=True,
     help="; ".join(("Schema of -o json and -o yaml", *(f"{name}: {text}" for name, text in _SHAPES.items()))) + ".",
 )
+@options.COLOR
 @options.LOG
 def command() -> None:
     """Explain the policy of a workload, the groups that were tried, why clusters are rejected, and how replicas are divided.

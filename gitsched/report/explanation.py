@@ -1,91 +1,105 @@
-"""Explanations of a workload and of a cluster, as text and as blocks: policy, groups, candidates, division, capacity."""
+"""Explanation of a workload as text and as blocks: policy, groups, candidates, division, references."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from gitsched.model.explanation import (
-    AbsenceReason,
     AppliedOverride,
-    ClusterExplanation,
-    ClusterWorkload,
     Counterfactual,
-    EligibleWorkload,
     ExplainedCandidate,
     ExplainedReference,
     Explanation,
     ExplanationTable,
     ReplicaShare,
 )
-from gitsched.model.finding import count_shown, format_count, format_names
+from gitsched.model.finding import format_count, format_names
 from gitsched.report.blocks import Block, ListBlock, Paragraph, TableBlock
-from gitsched.report.lines import fits_width, format_columns, format_key, list_limited, serialize_replicas, wrap, wrap_all
-from gitsched.report.serialization import API_VERSION
+from gitsched.report.lines import fits_width, format_columns
+from gitsched.report.paint import Paint, Role
+from gitsched.report.text_sections import TextSections
 
+_NO_POLICY = "no policy selects it"
+_FIT_ROLES: Mapping[str, Role] = {"yes": "added", "no": "removed"}
 MAX_SINGLE_ROWS = 20
 """Up to this number, each candidate has a row of its own."""
 
 
-def write_explanation(value: Explanation, width: int) -> str:
+def write_explanation(value: Explanation, width: int, paint: Paint | None = None) -> str:
     """Return policy, groups, clusters, division and result of a workload, wrapped at `width` characters."""
-    lines = [*wrap(value.title, width), *(wrap(value.state, width, "  ") if value.state else ())]
+    text = TextSections(width, paint)
+    text.add_head(value.title, [value.state, "" if value.policy or not value.tables else value.trigger])
+    if not value.policy or not value.only_some_clusters:
+        text.add_findings(value.findings)
     if not value.policy and value.tables:  # a document that is not placed itself
-        lines += wrap(value.trigger, width, "  ")
-        lines += [line for table in value.tables for line in _write_table(table, width)]
-        lines += _write_section("Findings", [str(finding) for finding in value.findings], width)
-        return "\n".join(lines) + "\n"
-    if not value.policy:
-        lines += _write_section("Policy", ["no policy selects it", value.policy_reason], width)
-        if value.attached_to:
-            lines += _write_section("Attached to", list(value.attached_to), width)
-            lines += _write_section("Trigger", [value.trigger], width)
-            lines += _write_section("Result", [_format_share(share) for share in value.result] or ["nowhere"], width)
-            lines += _write_section("Copies", list(value.copies), width)
-            lines += _write_section("Overrides, in order", list_overrides(value), width)
-        lines += [line for title, entries in list_related_objects(value) for line in _write_section(title, entries, width)]
-        lines += _write_section("Findings", [str(finding) for finding in value.findings], width)
-        return "\n".join(lines) + "\n"
-    if value.only_some_clusters:
-        lines += _write_section("Policy", [value.policy], width)
-        lines += _write_section("Last rescheduled", [value.rescheduled], width)
-        lines += _write_candidates(value.candidates, value.candidate_kind, width)
-        lines += _write_section("Result", [f"runs on {_format_share(share)}" for share in value.result], width)
-        lines += _write_section("Would be selected if", list_counterfactuals(value), width)
-        return "\n".join(lines) + "\n"
-    rejected = [f"not {each.policy}: {each.why}" for each in value.rejected_policies]
-    policy = f"{value.policy}: {value.policy_reason}" if value.policy_reason else value.policy
-    lines += _write_section("Policy", [policy, value.claim, *rejected], width)
-    lines += _write_section("Attached to", list(value.attached_to), width)
-    lines += _write_section("Trigger", [value.trigger], width)
-    lines += _write_section("Last rescheduled", [value.rescheduled], width)
-    groups = [
+        _add_tables(text, value)
+    elif not value.policy:
+        _add_unselected(text, value)
+    elif value.only_some_clusters:
+        text.add("Policy", [value.policy])
+        text.add("Last rescheduled", [value.rescheduled])
+        _add_candidates(text, value.candidates, value.candidate_kind)
+        text.add("Result", [f"runs on {_format_share(share)}" for share in value.result])
+        text.add("Would be selected if", list_counterfactuals(value))
+    else:
+        _add_decision(text, value)
+    return text.join()
+
+
+def _add_unselected(text: TextSections, value: Explanation) -> None:
+    """Add what is known of an object that no policy selects."""
+    text.add("Policy", _list_policies(value))
+    text.add("Attached to", value.attached_to)
+    if value.attached_to:
+        text.add("Trigger", [value.trigger])
+    if value.attached_to or value.result:
+        text.add("Result", _list_result(value))
+    text.add("Copies", value.copies)
+    text.add("Overrides, in order", list_overrides(value))
+    for title, entries in list_related_objects(value):
+        text.add(title, entries)
+
+
+def _add_decision(text: TextSections, value: Explanation) -> None:
+    """Add everything about a workload that a policy selects."""
+    text.add("Policy", _list_policies(value))
+    text.add("Attached to", value.attached_to)
+    text.add("Trigger", [value.trigger])
+    text.add("Last rescheduled", [value.rescheduled])
+    text.add("Groups, in order", _list_groups(value))
+    _add_candidates(text, value.candidates, value.candidate_kind)
+    text.add("Selection", value.selection)
+    text.add("Division", [*value.division_rule, *map(_format_weighted_share, value.division)])
+    text.add("Result", _list_result(value))
+    text.add("Copies", value.copies)
+    text.add("Overrides, in order", list_overrides(value))
+    for title, entries in list_related_objects(value):
+        text.add(title, entries)
+    text.add("Would be selected if", list_counterfactuals(value))
+    _add_tables(text, value)
+
+
+def _list_policies(value: Explanation) -> list[str]:
+    """Return the policy of a workload with the reason, its claim, and the policies that do not apply."""
+    policy = value.policy or _NO_POLICY
+    rejected = (f"not {each.policy}: {each.why}" for each in value.rejected_policies)
+    return [f"{policy}: {value.policy_reason}" if value.policy_reason else policy, value.claim, *rejected]
+
+
+def _list_groups(value: Explanation) -> list[str]:
+    return [
         f"{attempt.name or 'the only group'}: {attempt.verdict}" + _append_message(attempt.message) for attempt in value.attempts
     ]
-    lines += _write_section("Groups, in order", groups, width)
-    lines += _write_candidates(value.candidates, value.candidate_kind, width)
-    lines += _write_section("Selection", [*value.selection], width)
-    lines += _write_section("Division", [*value.division_rule, *map(_format_weighted_share, value.division)], width)
-    lines += _write_section("Result", [_format_share(share) for share in value.result] or ["nowhere"], width)
-    lines += _write_section("Copies", list(value.copies), width)
-    lines += _write_section("Overrides, in order", list_overrides(value), width)
-    lines += [line for title, entries in list_related_objects(value) for line in _write_section(title, entries, width)]
-    lines += _write_section("Would be selected if", list_counterfactuals(value), width)
-    lines += [line for table in value.tables for line in _write_table(table, width)]
-    lines += _write_section("Findings", [str(finding) for finding in value.findings], width)
-    return "\n".join(lines) + "\n"
+
+
+def _list_result(value: Explanation) -> list[str]:
+    return [_format_share(share) for share in value.result] or ["nowhere"]
 
 
 def list_explanation_blocks(value: Explanation) -> list[Block]:
     """Return the explanation of a workload as blocks, for Markdown."""
     head = (value.candidate_kind.capitalize(), "Group", "Fits", "Reason")
     rows = _list_candidate_rows(value.candidates)
-    policy = f"{value.policy or 'no policy selects it'}: {value.policy_reason}" if value.policy_reason else value.policy
-    rejected = (f"not {each.policy}: {each.why}" for each in value.rejected_policies)
-    groups = [
-        f"{attempt.name or 'the only group'}: {attempt.verdict}" + _append_message(attempt.message) for attempt in value.attempts
-    ]
-    result = [_format_share(share) for share in value.result] or ["nowhere"]
     if not value.policy and value.tables:  # a document that is not placed itself
         return [
             Paragraph(value.title, heading=True),
@@ -96,13 +110,14 @@ def list_explanation_blocks(value: Explanation) -> list[Block]:
     return [
         Paragraph(value.title, heading=True),
         *([Paragraph(value.state)] if value.state else ()),
-        ListBlock("Result", [] if value.only_some_clusters and not value.result else result),
+        ListBlock("Findings", [] if value.only_some_clusters else [str(finding) for finding in value.findings]),
+        ListBlock("Result", [] if value.only_some_clusters and not value.result else _list_result(value)),
         ListBlock("Copies", value.copies),
-        ListBlock("Policy", list(filter(None, [policy, value.claim, *rejected]))),
+        ListBlock("Policy", list(filter(None, _list_policies(value)))),
         ListBlock("Attached to", value.attached_to),
         ListBlock("Trigger", [value.trigger] if value.trigger and not value.only_some_clusters else []),
         ListBlock("Last rescheduled", [value.rescheduled] if value.rescheduled else []),
-        ListBlock("Groups, in order", [] if value.only_some_clusters else groups),
+        ListBlock("Groups, in order", [] if value.only_some_clusters else _list_groups(value)),
         TableBlock(head, rows),
         ListBlock("Selection", value.selection),
         ListBlock("Division", [*value.division_rule, *map(_format_weighted_share, value.division)]),
@@ -110,7 +125,6 @@ def list_explanation_blocks(value: Explanation) -> list[Block]:
         *(ListBlock(title, entries) for title, entries in list_related_objects(value)),
         ListBlock("Would be selected if", list_counterfactuals(value)),
         *(TableBlock(table.columns, table.rows, caption=table.title) for table in value.tables if not value.only_some_clusters),
-        ListBlock("Findings", [] if value.only_some_clusters else [str(finding) for finding in value.findings]),
     ]
 
 
@@ -129,40 +143,46 @@ def _format_counterfactual(entry: Counterfactual) -> str:
     return changes + (f"; it would get {format_count(entry.replicas, 'replica')}" if entry.replicas is not None else "")
 
 
-def _write_section(title: str, entries: list[str], width: int) -> list[str]:
-    shown = [line for entry in entries if entry for line in wrap(entry, width, "  ")]
-    return ["", title, *shown] if shown else []
+def _add_tables(text: TextSections, value: Explanation) -> None:
+    for table in value.tables:
+        _add_table(text, table)
 
 
-def _write_table(table: ExplanationTable, width: int) -> list[str]:
-    """Return a table if it fits into the width, else a paragraph for each row."""
+def _add_table(text: TextSections, table: ExplanationTable) -> None:
+    """Add a table if it fits into the width, else a paragraph for each row."""
     head, *rest = table.columns
     lines = format_columns([(f"  {head.upper()}", *map(str.upper, rest)), *((f"  {first}", *more) for first, *more in table.rows)])
-    if not fits_width(lines, width):
-        paragraphs = (
-            f"{row[0]}: " + ", ".join(f"{name} {cell}" for name, cell in zip(rest, row[1:], strict=True)) for row in table.rows
-        )
-        lines = [line for text in paragraphs for line in wrap(text, width, "  ")]
-    return ["", table.title, *lines] if table.rows else []
+    if not table.rows or fits_width(lines, text.width):
+        text.add_lines(table.title, lines if table.rows else [])
+        return
+    text.add(
+        table.title,
+        [f"{row[0]}: " + ", ".join(f"{name} {cell}" for name, cell in zip(rest, row[1:], strict=True)) for row in table.rows],
+    )
 
 
-def _write_candidates(candidates: tuple[ExplainedCandidate, ...], kind: str, width: int) -> list[str]:
-    """Return a table if it fits into the width, else a paragraph for each candidate."""
+def _add_candidates(text: TextSections, candidates: tuple[ExplainedCandidate, ...], kind: str) -> None:
+    """Add a table if it fits into the width, else a paragraph for each candidate."""
     if not candidates:
-        return []
-    rows = [(f"  {names}", *rest) for names, *rest in _list_candidate_rows(candidates)]
-    if len({entry.group for entry in candidates}) > 1:
-        table = format_columns([(f"  {kind.upper()}", "GROUP", "FITS", "REASON"), *rows])
-    else:
-        table = format_columns([(f"  {kind.upper()}", "FITS", "REASON"), *((name, fit, reason) for name, _, fit, reason in rows)])
-        rows = [(name, "", fit, reason) for name, _, fit, reason in rows]
-    if not fits_width(table, width):
-        paragraphs = (
-            (f"{name.strip()}{f' in {group}' if group else ''}: {fit}" + _append_message(reason))
-            for name, group, fit, reason in rows
-        )
-        table = [line for text in paragraphs for line in wrap(text, width, "  ")]
-    return ["", f"{kind.capitalize()}s", *table]
+        return
+    rows = _list_candidate_rows(candidates)
+    has_groups = len({entry.group for entry in candidates}) > 1
+    heads = (f"  {kind.upper()}", *(("GROUP",) if has_groups else ()), "FITS", "REASON")
+    head, *lines = format_columns(
+        [heads, *((f"  {name}", *((group,) if has_groups else ()), fits, reason) for name, group, fits, reason in rows)]
+    )
+    title = f"{kind.capitalize()}s"
+    if fits_width([head, *lines], text.width):
+        fits = text.paint_cells(lines, head.rindex("FITS"), [fits for _, _, fits, _ in rows], _FIT_ROLES)
+        text.add_lines(title, [head, *fits])
+        return
+    text.add(
+        title,
+        [
+            f"{name}{f' in {group}' if group and has_groups else ''}: {fits}" + _append_message(reason)
+            for name, group, fits, reason in rows
+        ],
+    )
 
 
 def _list_candidate_rows(candidates: Sequence[ExplainedCandidate]) -> list[tuple[str, str, str, str]]:
@@ -225,170 +245,3 @@ def _format_weighted_share(share: ReplicaShare) -> str:
 def _format_share(share: ReplicaShare) -> str:
     assigned = "" if share.assigned is None else f" ({share.assigned} assigned)"
     return share.cluster + ("" if share.replicas is None else f": {share.replicas}") + assigned
-
-
-WORKLOADS_SHOWN = 50
-CANDIDACIES_SHOWN = 10
-"""The numbers of workloads that are listed; the others are counted, and JSON contains all."""
-
-
-def write_cluster_explanation(value: ClusterExplanation, width: int) -> str:
-    """Return the explanation of a cluster, wrapped at `width` characters."""
-    lines = wrap(_format_cluster_title(value), width)
-    for line in _list_cluster_facts(value):
-        lines += wrap(line, width, "  ")
-    rows = [
-        ("  WORKLOAD", "REPLICAS", "POLICY", ""),
-        *(("  " + name, *more) for name, *more in map(_workload_cells, value.running[: _count_listed(value)])),
-    ]
-    lines += ["", _describe_workload_counts(value)]
-    if value.running:
-        table = format_columns(rows)
-        if fits_width(table, width):
-            lines += table
-        else:
-            lines += [
-                line for workload in value.running[:WORKLOADS_SHOWN] for line in wrap(_describe_workload(workload), width, "  ")
-            ]
-    lines += [f"  {line}" for line in _list_omitted(value)]
-    resources = [("  RESOURCE", "FREE", "AFTER PLAN"), *((f"  {s.resource}", s.free, s.left) for s in value.free_resources or ())]
-    lines += [
-        "",
-        "Capacity",
-        *(format_columns(resources) if value.free_resources else wrap(_describe_unknown_capacity(value), width, "  ")),
-    ]
-    eligible = [_describe_candidacy(entry) for entry in value.eligible if _has_capacity_for(entry)]
-    if eligible:
-        listed = list_limited(eligible, CANDIDACIES_SHOWN, "and {} more; use -o json for all")
-        lines += ["", "Could also run here, each considered alone", *wrap_all(listed, width, "  ")]
-    if value.absence_reasons:
-        lines += [
-            "",
-            "Not running here",
-            *(line for absence in value.absence_reasons for line in wrap(_describe_absence(absence), width, "  ")),
-        ]
-    return "\n".join(lines) + "\n"
-
-
-def list_cluster_explanation_blocks(value: ClusterExplanation) -> list[Block]:
-    """Return the explanation of a cluster as blocks, for Markdown."""
-    return [
-        Paragraph(_format_cluster_title(value), heading=True),
-        *(Paragraph(line) for line in _list_cluster_facts(value)),
-        Paragraph(_describe_workload_counts(value)),
-        TableBlock(
-            ("Workload", "Replicas", "Policy", "Remark"),
-            [_workload_cells(workload) for workload in value.running[: _count_listed(value)]],
-        ),
-        *(Paragraph(line) for line in _list_omitted(value)),
-        *([] if value.free_resources else [Paragraph(_describe_unknown_capacity(value))]),
-        TableBlock(("Resource", "Free", "After plan"), [(s.resource, s.free, s.left) for s in value.free_resources or ()]),
-        ListBlock(
-            "Could also run here, each considered alone",
-            list_limited([_describe_candidacy(e) for e in value.eligible if _has_capacity_for(e)], CANDIDACIES_SHOWN),
-        ),
-        ListBlock("Not running here", list(map(_describe_absence, value.absence_reasons))),
-    ]
-
-
-def serialize_cluster_explanation(value: ClusterExplanation) -> dict[str, Any]:
-    """Return the explanation of a cluster as `kind: ClusterExplanation` of docs/cli.md."""
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "ClusterExplanation",
-        "cluster": value.name,
-        "location": value.location,
-        "region": value.region,
-        "provider": value.provider,
-        "zones": list(value.zones),
-        "labels": dict(value.labels),
-        "remarks": [*map(str, value.taints), *value.remarks],
-        "residents": [
-            {
-                "workload": entry.key._asdict(),
-                **serialize_replicas(entry.replicas),
-                "policy": entry.policy,
-                "new": entry.new,
-                "leaving": entry.evicting,
-            }
-            for entry in value.running
-        ],
-        "room": None if value.free_resources is None else [resource._asdict() for resource in value.free_resources],
-        "couldTake": [{"workload": e.key._asdict(), "here": e.running, "replicas": e.additional_replicas} for e in value.eligible],
-        "absences": [
-            {"reason": absence.reason, "count": absence.workloads, "examples": [key._asdict() for key in absence.examples]}
-            for absence in value.absence_reasons
-        ],
-    }
-
-
-def _format_cluster_title(value: ClusterExplanation) -> str:
-    return f"Cluster {value.name}" + (f"  ({value.location})" if value.location else "")
-
-
-def _list_cluster_facts(value: ClusterExplanation) -> list[str]:
-    topology = [
-        f"region {value.region}" if value.region else "",
-        f"provider {value.provider}" if value.provider else "",
-        f"zone {', '.join(value.zones)}" if value.zones else "",
-    ]
-    labels = ", ".join(f"{name}={text}" for name, text in sorted(value.labels.items()))
-    return list(
-        filter(
-            None, ["; ".join(filter(None, topology)), f"labels {labels}" if labels else "", *map(str, value.taints), *value.remarks]
-        )
-    )
-
-
-def _describe_workload_counts(value: ClusterExplanation) -> str:
-    replicas = sum(workload.replicas or 0 for workload in value.running if not workload.evicting)
-    workloads = sum(not workload.evicting for workload in value.running)
-    return f"Running here: {format_count(workloads, 'workload')}, {format_count(replicas, 'replica')}"
-
-
-def _list_omitted(value: ClusterExplanation) -> list[str]:
-    more = len(value.running) - _count_listed(value)
-    return [f"and {more:,} more; use -o json for all"] if more > 0 else []
-
-
-def _count_listed(value: ClusterExplanation) -> int:
-    return count_shown(len(value.running), WORKLOADS_SHOWN)
-
-
-def _describe_unknown_capacity(value: ClusterExplanation) -> str:
-    return "Free capacity unknown, assumed to be sufficient." if value.free_resources is None else "No free capacity."
-
-
-def _workload_cells(workload: ClusterWorkload) -> Sequence[str]:
-    remark = "evicting" if workload.evicting else "new" if workload.new else ""
-    return (format_key(workload.key), "" if workload.replicas is None else str(workload.replicas), workload.policy, remark)
-
-
-def _describe_workload(workload: ClusterWorkload) -> str:
-    name, _, policy, remark = _workload_cells(workload)
-    parts = [
-        format_count(workload.replicas, "replica") if workload.replicas is not None else "",
-        f"by {policy}" if policy else "",
-        remark,
-    ]
-    return ": ".join(filter(None, (name, ", ".join(filter(None, parts)))))
-
-
-def _has_capacity_for(entry: EligibleWorkload) -> bool:
-    """Return whether to list a workload: one that runs on the cluster and cannot grow is not listed."""
-    return bool(entry.additional_replicas) or not entry.running
-
-
-def _describe_candidacy(entry: EligibleWorkload) -> str:
-    capacity = (
-        f"capacity for {format_count(entry.additional_replicas, 'more replica' if entry.running else 'replica')}"
-        if entry.additional_replicas is not None
-        else "capacity unknown"
-    )
-    return f"{format_key(entry.key)}: {capacity}"
-
-
-def _describe_absence(absence: AbsenceReason) -> str:
-    examples = ", ".join(map(format_key, absence.examples))
-    more = f", and {absence.workloads - len(absence.examples)} more" if absence.workloads > len(absence.examples) else ""
-    return f"{format_count(absence.workloads, 'workload')}: {absence.reason} ({examples}{more})"

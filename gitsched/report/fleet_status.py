@@ -21,7 +21,7 @@ from gitsched.report.lines import (
     list_limited,
     serialize_replicas,
 )
-from gitsched.report.paint import Paint, Role
+from gitsched.report.paint import Paint, Role, paint_column
 from gitsched.report.rollouts import describe_remedies, describe_rollouts, serialize_rollouts
 from gitsched.report.serialization import API_VERSION, serialize_key, serialize_withheld
 
@@ -62,12 +62,7 @@ def _list_clusters(status: FleetStatus, paint: Paint | None) -> list[str]:
     head, *lines = _format_table(_CLUSTERS, rows)
     if paint is None:
         return [head, *lines]
-    start = head.index(_CLUSTERS[1])
-    cells = (row[1] for row in rows)
-    painted = (
-        f"{line[:start]}{paint(cell, _READY_ROLES[cell])}{line[start + len(cell) :]}"
-        for line, cell in zip(lines, cells, strict=True)
-    )
+    painted = paint_column(lines, head.index(_CLUSTERS[1]), [row[1] for row in rows], _READY_ROLES, paint)
     return [paint(head, "heading"), *painted]
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitsched.model.finding import SEVERITIES, Finding, count_shown, format_count, format_names
 from gitsched.model.scheduling import AtLeast, Unknown, add_replicas
-from gitsched.report.paint import Paint, paint_sign
+from gitsched.report.paint import Paint, paint_severity, paint_sign
 
 if TYPE_CHECKING:
     from gitsched.model.changes import Move
@@ -67,6 +67,15 @@ def wrap(text: str, width: int, indent: str = "") -> list[str]:
 def wrap_all(texts: Iterable[str], width: int, indent: str = "") -> list[str]:
     """Wrap several paragraphs."""
     return [line for text in texts for line in wrap(text, width, indent)]
+
+
+def wrap_finding(finding: Finding, width: int, paint: Paint | None, indent: str = "") -> list[str]:
+    """Wrap a finding, with its severity in colour."""
+    lines = wrap(str(finding), width, indent)
+    if paint is None:
+        return lines
+    location = f"{escape_unprintable(str(finding.location))}: " if finding.location else ""
+    return paint_severity(lines, len(indent + location), finding.severity, paint)
 
 
 def format_columns(rows: Sequence[Sequence[str]]) -> list[str]:

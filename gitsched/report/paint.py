@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 Role = Literal["heading", "added", "removed", "changed", "error", "warning", "note"]
@@ -30,13 +30,17 @@ def paint_start(lines: list[str], start: str, role: Role, paint: Paint) -> list[
     return [paint(start, role) + lines[0][len(start) :], *lines[1:]]
 
 
-def paint_severity(lines: list[str], location: str, severity: str, paint: Paint) -> list[str]:
-    """Paint the severity of a finding, which follows its location unless the first line ends before."""
-    position = len(location) + 2 if location else 0
+def paint_severity(lines: list[str], position: int, severity: str, paint: Paint) -> list[str]:
+    """Paint the severity of a finding, which begins at a position unless the first line ends before."""
     if not lines or not lines[0].startswith(severity, position):
         return lines
     first, end = lines[0], position + len(severity)
     return [first[:position] + paint(severity, _SEVERITY_ROLES[severity]) + first[end:], *lines[1:]]
+
+
+def paint_column(lines: Sequence[str], start: int, cells: Sequence[str], roles: Mapping[str, Role], paint: Paint) -> list[str]:
+    """Paint a column of a table: the cells that begin at `start`, each in the colour of its text."""
+    return [f"{line[:start]}{paint(cell, roles[cell])}{line[start + len(cell) :]}" for line, cell in zip(lines, cells, strict=True)]
 
 
 def paint_diff(lines: list[str], paint: Paint) -> list[str]:

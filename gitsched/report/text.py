@@ -17,7 +17,6 @@ from gitsched.report.lines import (
     abbreviate_oid,
     count_omitted,
     describe_output_branch,
-    escape_unprintable,
     format_changes,
     format_finding_counts,
     format_revision,
@@ -26,8 +25,9 @@ from gitsched.report.lines import (
     sort_moves,
     wrap,
     wrap_all,
+    wrap_finding,
 )
-from gitsched.report.paint import Paint, Role, paint_severity, paint_start
+from gitsched.report.paint import Paint, Role, paint_start
 from gitsched.report.summary import (
     describe_invalid,
     describe_nothing_placed,
@@ -329,7 +329,7 @@ def _list_findings(findings: Sequence[Finding], width: int, paint: Paint | None)
         infos = infos[: count_shown(len(infos), INFOS_SHOWN)]
     shown = [*(problems if len(problems) <= FINDINGS_SHOWN else _select_shown(problems)), *infos]
     shown = shown if len(shown) <= FINDINGS_SHOWN else shown[: count_shown(len(shown), FINDINGS_SHOWN)]
-    lines = [line for finding in shown for line in _wrap_finding(finding, width, paint)]
+    lines = [line for finding in shown for line in wrap_finding(finding, width, paint)]
     omitted = Counter(finding.code for finding in findings)
     omitted.subtract(finding.code for finding in shown)
     if not omitted.total():
@@ -337,14 +337,6 @@ def _list_findings(findings: Sequence[Finding], width: int, paint: Paint | None)
     codes = [f"{number} {code}" for code, number in sorted(omitted.items(), key=lambda entry: (-entry[1], entry[0])) if number]
     listed = ", ".join(codes[:CODES_SHOWN]) + (", ..." if len(codes) > CODES_SHOWN else "")
     return [*lines, *wrap(f"and {omitted.total():,} more ({listed}); use -o json for all", width)]
-
-
-def _wrap_finding(finding: Finding, width: int, paint: Paint | None) -> list[str]:
-    lines = wrap(str(finding), width)
-    if paint is None:
-        return lines
-    location = escape_unprintable(str(finding.location)) if finding.location else ""
-    return paint_severity(lines, location, finding.severity, paint)
 
 
 def _select_shown(findings: Sequence[Finding]) -> list[Finding]:

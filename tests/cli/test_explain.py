@@ -44,6 +44,37 @@ def test_explain_of_a_broken_object_shows_its_finding(gitsched: Run, fleet: Path
     assert "[invalid-labels]" in found.stdout
 
 
+@pytest.mark.parametrize(
+    ("files", "findings", "policy"),
+    [
+        (
+            {"policy": POLICY.replace("resourceSelectors", "resourceSelector")},
+            ["missing-field", "unknown-field", "last-valid-used"],
+            "it selects the workload by name",
+        ),
+        (
+            {"policy": None, "other": POLICY.replace("name: web}", "name: [web]}")},
+            ["wrong-type", "stale-decision"],
+            "it claimed the workload in an earlier run, but its document is invalid now",
+        ),
+    ],
+    ids=["an earlier version is used", "there is no earlier version of the file"],
+)
+def test_explain_of_a_workload_begins_with_the_errors_of_its_policy(
+    gitsched: Run, fleet: Path, commit: Callable[..., None], files: dict[str, str | None], findings: list[str], policy: str
+) -> None:
+    assert gitsched("reconcile").returncode == 0
+    commit(fleet, **files)
+    assert gitsched("reconcile").returncode == 1, "it has errors"
+    output = gitsched("explain", "web", "-n", "shop", COLUMNS="1000").stdout
+    head, found, policies, *_ = output.split("\n\n")
+    assert head.splitlines()[1] == "  Placed on 1 cluster with 2 replicas."
+    assert [line.rsplit("[")[-1].rstrip("]") for line in found.splitlines()[1:]] == findings
+    assert policies.splitlines()[1] == f"  PropagationPolicy/shop/web: {policy}" + (
+        " with priority 0" if "selects" in policy else ""
+    )
+
+
 def test_an_explanation_after_an_eviction_shows_the_abandoned_group_and_the_line_of_each_rule(
     gitsched: Run, fleet: Path, commit: Callable[..., None]
 ) -> None:

@@ -187,5 +187,6 @@ def test_explain_of_a_broken_placement_shows_the_error_beside_the_valid_version(
     explanation = json.loads(found.stdout)
     assert [share["cluster"] for share in explanation["result"]] == ["bru", "cph"]
     assert [(finding["code"], finding["location"]["path"]) for finding in explanation["findings"]] == [
-        ("wrong-type", "placement.yaml")
+        ("wrong-type", "placement.yaml"),
+        ("last-valid-used", "placement.yaml"),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -135,6 +136,20 @@ def test_an_explanation_contains_every_step_at_every_width() -> None:
         ):
             assert step in flat, (width, step)
     assert "no policy selects it" in write_explanation(Explanation("x"), 80)
+
+
+@pytest.mark.parametrize("width", [40, 200])
+def test_colours_of_an_explanation_repeat_what_its_text_says(width: int) -> None:
+    painted: set[tuple[str, str]] = set()
+
+    def paint(text: str, role: str) -> str:
+        painted.add((role, text))
+        return f"\x1b[1m{text}\x1b[0m"
+
+    why = WHY._replace(findings=(BROKEN,))
+    assert re.sub(r"\x1b\[\dm", "", write_explanation(why, width, paint)) == write_explanation(why, width)
+    table = {("added", "yes"), ("removed", "no")} if width == 200 else set()
+    assert painted >= {("heading", "Policy"), ("heading", "Result"), ("error", "error"), *table}
 
 
 @given(st.text())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,14 +14,16 @@ from gitsched.model.finding import list_faults
 from gitsched.reconcile import RunSettings
 from gitsched.reconcile.review.explanation import explain_resource
 from gitsched.report.blocks import blocks_to_markdown
-from gitsched.report.explanation import (
+from gitsched.report.cluster_explanation import (
     list_cluster_explanation_blocks,
-    list_explanation_blocks,
     serialize_cluster_explanation,
     write_cluster_explanation,
-    write_explanation,
 )
+from gitsched.report.explanation import list_explanation_blocks, write_explanation
 from gitsched.report.serialization import serialize_explanation
+
+if TYPE_CHECKING:
+    from gitsched.report.paint import Paint
 
 
 def run(
@@ -31,6 +33,7 @@ def run(
     worktree: bool,
     form: str,
     shape: str,
+    color: str,
     log_format: str,
     location: str,
     output_repository: str | None,
@@ -50,20 +53,22 @@ def run(
     with output.show_progress("Planning") as progress:
         found = explain_resource(settings._replace(progress=progress), kind, space, name, why_not)
     if isinstance(found, ClusterExplanation):
-        _show_cluster(found, form)
+        _show_cluster(found, form, output.choose_paint(color))
     else:
-        _show_workload(found, form, shape)
+        _show_workload(found, form, shape, output.choose_paint(color))
     return exit_codes.FINDINGS if isinstance(found, Explanation) and list_faults(found.findings) else exit_codes.DONE
 
 
-def _show_cluster(found: ClusterExplanation, form: str) -> None:
+def _show_cluster(found: ClusterExplanation, form: str, paint: Paint | None) -> None:
     if form == "markdown":
         formats.show_text(blocks_to_markdown(list_cluster_explanation_blocks(found)))
     else:
-        formats.show_as(form, lambda width: write_cluster_explanation(found, width), lambda: serialize_cluster_explanation(found))
+        formats.show_as(
+            form, lambda width: write_cluster_explanation(found, width, paint), lambda: serialize_cluster_explanation(found)
+        )
 
 
-def _show_workload(found: Explanation, form: str, shape: str) -> None:
+def _show_workload(found: Explanation, form: str, shape: str, paint: Paint | None) -> None:
     native = found.native
     if shape != "gitsched" and native is None:
         raise click.UsageError(
@@ -74,6 +79,6 @@ def _show_workload(found: Explanation, form: str, shape: str) -> None:
         return
     formats.show_as(
         form,
-        lambda width: write_explanation(found, width),
+        lambda width: write_explanation(found, width, paint),
         lambda: serialize_explanation(found) if shape == "gitsched" or native is None else dict(native),
     )

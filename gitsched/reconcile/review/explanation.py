@@ -221,8 +221,7 @@ def _complete(
     """Add to an explanation what the plan has about the document besides the decision of its API."""
     decisions = baseline.decisions
     template = decisions.templates.get(key) or decisions.catalog.api_documents_by_key[key]
-    found = _add_document_errors(found, key, plan.findings)
-    found = found._replace(origin=template.origin)
+    found = _add_document_findings(found._replace(origin=template.origin), key, baseline, plan.findings)
     if plan.details is not None and not why_not:
         found = _add_related_objects(found, plan.details, key)
     found = found._replace(copies=_list_copies(plan, key), result=_list_delivered(found.result, decisions.outcomes.get(key)))
@@ -289,27 +288,34 @@ def _list_waits(plan: Plan, key: Key) -> Iterator[str]:
             yield f"{format_names(clusters, 5)} {verb} what it was before: the Rollout {record.name} waits ({waits.get(record.name, '')})"
 
 
-def _add_document_errors(found: Explanation, key: Key, findings: Iterable[Finding]) -> Explanation:
-    """Add the errors of the object's own document, of which an earlier, valid version may be in use, and the findings about the
-    selectors of its policy."""
+def _add_document_findings(found: Explanation, key: Key, baseline: Baseline, findings: Iterable[Finding]) -> Explanation:
+    """Add the errors of the documents of the object and of its policies, of which earlier, valid versions may be in use, and the findings
+    about the selectors of these policies."""
     known = {(finding.code, finding.message) for finding in found.findings}
-    more = (
-        finding
-        for finding in findings
-        if (finding.severity == "error" and finding.resource == key.resource)
-        or (finding.code.endswith(_SELECTOR_CODES) and finding.resource is not None and _is_named(finding.resource, found))
-    )
-    return found._replace(
-        findings=(*found.findings, *(finding for finding in more if (finding.code, finding.message) not in known))
-    )
+    api_documents = baseline.decisions.catalog.api_documents_by_key.items()
+    origins = (found.origin, *(document.origin for policy, document in api_documents if policy.title in found.policy.split(", ")))
+    paths = {origin.path for origin in origins if origin is not None}
+
+    def concerns(finding: Finding) -> bool:
+        if finding.resource is None:
+            is_about_file = finding.severity == "error" or finding.code == "last-valid-used"
+            return is_about_file and finding.location is not None and finding.location.path in paths
+        is_selector = finding.code.endswith(_SELECTOR_CODES)
+        return (finding.severity == "error" or is_selector) and (
+            finding.resource == key.resource or _is_policy(finding.resource, found)
+        )
+
+    more = [finding for finding in findings if concerns(finding) and (finding.code, finding.message) not in known]
+    return found._replace(findings=(*more, *found.findings))
 
 
-def _is_named(resource: tuple[str, str, str], found: Explanation) -> bool:
-    """Return whether a policy, by kind, namespace and name, is that of an explanation, or what it explains."""
+def _is_policy(resource: tuple[str, str, str], found: Explanation) -> bool:
+    """Return whether a policy, by kind, namespace and name, is that of an explanation."""
     kind, *path = resource
     rest = "/".join(filter(None, path))
-    named = (*found.policy.split(", "), found.workload)
-    return any(text == f"{kind}/{rest}" or (text.startswith(f"{kind}.") and text.endswith(f"/{rest}")) for text in named)
+    return any(
+        text == f"{kind}/{rest}" or (text.startswith(f"{kind}.") and text.endswith(f"/{rest}")) for text in found.policy.split(", ")
+    )
 
 
 def explain_workloads(

@@ -132,9 +132,13 @@ def _explain_without_policy(
             trigger="Not scheduled: it waits until the policy is valid.",
             findings=outcome.findings,
         )
-    text = f"{claim.title} claimed it in an earlier run, but its document is invalid now"
-    trigger = "Not scheduled: the previous decision is kept until the policy is valid."
-    return start._replace(claim=text, trigger=trigger, result=_list_shares(outcome), findings=outcome.findings)
+    return start._replace(
+        policy=claim.title,
+        policy_reason="it claimed the workload in an earlier run, but its document is invalid now",
+        trigger="Not scheduled: the previous decision is kept until the policy is valid.",
+        result=_list_shares(outcome),
+        findings=outcome.findings,
+    )
 
 
 def _format_location(document: Document | None) -> str:
