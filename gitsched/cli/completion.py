@@ -92,7 +92,7 @@ def _list_targets(ctx: click.Context, incomplete: str) -> Iterable[str]:
 
 
 def _list_codes(_ctx: click.Context, _incomplete: str) -> Iterable[str]:
-    return (code for meaning in read_codes(read_documentation("findings.md")) for code in meaning.codes)
+    return (meaning.code for meaning in read_codes(read_documentation("findings.md")))
 
 
 _WORDS: dict[str, Callable[[click.Context, str], Iterable[str]]] = {

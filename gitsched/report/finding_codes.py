@@ -5,22 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from gitsched.report.lines import wrap
 
-_SECTION = re.compile(r"## (.+)")
-_ROW = re.compile(r"\| (`[^|]+`) \| ([^|]+) \| ([^|]+) \|")
-_CODE = re.compile(r"`([^`]+)`")
+_SECTION = re.compile(r"^## (.+)\n", re.MULTILINE)
+_CODE = re.compile(r"^### ([a-z0-9-]+)\n\n(.+(?:\n.+)*)\n\n(.+(?:\n.+)*)\n", re.MULTILINE)
 _LINK = re.compile(r"\[([^\]]+)\]\(([^)]+)\)")
 
 
 class CodeDescription(NamedTuple):
-    """One row of docs/findings.md: its codes (`*` matches any text), the heading above it, and the cause and fix in Markdown."""
+    """One code of docs/findings.md, the section that it is in, and its cause and fix as sentences in Markdown."""
 
-    codes: tuple[str, ...]
+    code: str
     section: str
     cause: str
     fix: str
@@ -28,43 +26,48 @@ class CodeDescription(NamedTuple):
 
 @lru_cache(maxsize=2)
 def read_codes(page: str) -> tuple[CodeDescription, ...]:
-    """Return the rows of docs/findings.md in order."""
-    return tuple(_read_rows(page))
+    """Return the codes of docs/findings.md in order."""
+    return tuple(_read_sections(page))
 
 
 def find_description(meanings: Sequence[CodeDescription], code: str) -> CodeDescription | None:
-    """Return the row of a finding's code; None if the code is unknown."""
-    return next((meaning for meaning in meanings if any(fnmatchcase(code, pattern) for pattern in meaning.codes)), None)
+    """Return the description of a finding's code; None if the code is unknown."""
+    return next((meaning for meaning in meanings if meaning.code == code), None)
 
 
 def suggest_codes(meanings: Sequence[CodeDescription], code: str) -> list[str]:
     """Return similar codes, the most similar first; if there are none, codes that contain the text."""
-    codes = [name for meaning in meanings for name in meaning.codes]
+    codes = [meaning.code for meaning in meanings]
     return get_close_matches(code.lower(), codes, n=3) or [name for name in codes if code and code.lower() in name][:5]
 
 
-def write_description(code: str, meaning: CodeDescription, width: int) -> str:
+def write_description(meaning: CodeDescription, width: int) -> str:
     """Return a code with its cause and fix, for a terminal."""
-    lines = [f"{code} ({meaning.section})", "", *wrap(f"Cause: {strip_markup(meaning.cause)}.", width)]
-    return "\n".join([*lines, *wrap(f"Fix: {strip_markup(meaning.fix)}.", width)]) + "\n"
+    lines = [f"{meaning.code} ({meaning.section})", "", *wrap(f"Cause: {strip_markup(meaning.cause)}", width)]
+    return "\n".join([*lines, *wrap(f"Fix: {strip_markup(meaning.fix)}", width)]) + "\n"
 
 
 def write_codes(meanings: Sequence[CodeDescription], width: int) -> str:
     """Return all codes under their headings."""
     sections: dict[str, list[str]] = {}
     for meaning in meanings:
-        sections.setdefault(meaning.section, []).extend(meaning.codes)
+        sections.setdefault(meaning.section, []).append(meaning.code)
     blocks = ["\n".join([f"{section}:", *wrap("  ".join(codes), width, "  ")]) for section, codes in sections.items()]
     return "\n\n".join([*blocks, "Use `gitsched help-code CODE` for the cause and the fix of a code."]) + "\n"
 
 
 def serialize_codes(meanings: Sequence[CodeDescription]) -> dict[str, Any]:
-    """Return rows as plain data: `kind: Codes` of docs/cli.md."""
-    rows = [
-        {"codes": list(row.codes), "section": row.section, "cause": strip_markup(row.cause), "cure": strip_markup(row.fix)}
-        for row in meanings
+    """Return codes as plain data: `kind: Codes` of docs/development/json.md."""
+    items = [
+        {
+            "codes": [meaning.code],
+            "section": meaning.section,
+            "cause": strip_markup(meaning.cause),
+            "cure": strip_markup(meaning.fix),
+        }
+        for meaning in meanings
     ]
-    return {"apiVersion": "gitsched.io/v1alpha1", "kind": "Codes", "items": rows}
+    return {"apiVersion": "gitsched.io/v1alpha1", "kind": "Codes", "items": items}
 
 
 def strip_markup(text: str) -> str:
@@ -72,10 +75,8 @@ def strip_markup(text: str) -> str:
     return _LINK.sub(lambda match: f"{match[1]} (docs/{match[2]})", text).replace("`", "")
 
 
-def _read_rows(page: str) -> Iterator[CodeDescription]:
-    section = ""
-    for line in page.splitlines():
-        if heading := _SECTION.fullmatch(line):
-            section = heading[1]
-        elif row := _ROW.fullmatch(line):
-            yield CodeDescription(tuple(_CODE.findall(row[1])), section, row[2], row[3])
+def _read_sections(page: str) -> Iterator[CodeDescription]:
+    _, *parts = _SECTION.split(page + "\n")
+    for section, text in zip(parts[::2], parts[1::2], strict=True):
+        for code, cause, fix in _CODE.findall(text):
+            yield CodeDescription(code, section, cause.replace("\n", " "), fix.replace("\n", " "))

@@ -53,8 +53,8 @@ def _serialize_rule(code: str, meanings: Sequence[CodeDescription]) -> dict[str,
         "id": code,
         "shortDescription": {"text": _truncate(strip_markup(meaning.cause), 1_000)},
         "help": {
-            "text": f"Cause: {strip_markup(meaning.cause)}.\nFix: {strip_markup(meaning.fix)}.",
-            "markdown": f"**Cause:** {meaning.cause}.\n\n**Fix:** {meaning.fix}.",
+            "text": f"Cause: {strip_markup(meaning.cause)}\nFix: {strip_markup(meaning.fix)}",
+            "markdown": f"**Cause:** {meaning.cause}\n\n**Fix:** {meaning.fix}",
         },
         "properties": {"tags": [meaning.section]},
     }

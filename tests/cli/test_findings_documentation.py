@@ -7,14 +7,17 @@ import re
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from gitsched.report.finding_codes import read_codes
 from tests.cli.finding_codes import find_codes, find_codes_in
 
 PAGE = Path(__file__).parents[2] / "docs" / "findings.md"
 
 
+TEXT = PAGE.read_text()
+
+
 def documented() -> set[str]:
-    rows = re.findall(r"^\| (`[^|]+`) \| [^|]+ \| [^|]+ \|$", PAGE.read_text(), re.MULTILINE)
-    return {code for row in rows for code in re.findall(r"`([^`]+)`", row)}
+    return {description.code for description in read_codes(TEXT)}
 
 
 def test_every_code_is_documented_with_cause_and_fix() -> None:
@@ -25,6 +28,13 @@ def test_every_code_is_documented_with_cause_and_fix() -> None:
 def test_every_documented_code_exists() -> None:
     codes = find_codes()
     assert not {known for known in documented() if not any(fnmatchcase(known, code) for code in codes)}
+
+
+def test_every_code_has_one_section_of_at_most_ten_lines() -> None:
+    sections = re.findall(r"^### ([^\n]+)\n(.*?)(?=^##|\Z)", TEXT, re.MULTILINE | re.DOTALL)
+    assert [code for code, _ in sections] == [description.code for description in read_codes(TEXT)]
+    assert len(sections) == len(documented())
+    assert [code for code, text in sections if text.count("\n") > 10] == []
 
 
 def test_codes_are_found_in_every_form_of_call() -> None:

@@ -18,8 +18,8 @@ BROKEN = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  name: b\n"
 def test_help_code_prints_cause_and_fix(gitsched: Run, code: str) -> None:
     done = gitsched("help-code", code)
     assert done.returncode == 0
-    assert "Cause: a mapping has the same key twice" in done.stdout
-    assert "Fix: keep one." in done.stdout
+    assert "Cause: A mapping has a key twice" in done.stdout
+    assert "Fix: Keep one." in done.stdout
 
 
 def test_an_unknown_code_exits_with_2_and_a_suggestion(gitsched: Run) -> None:

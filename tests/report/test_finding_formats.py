@@ -65,7 +65,7 @@ def test_sarif_has_the_location_and_the_fix() -> None:
     assert result["locations"][0]["physicalLocation"]["region"] == {"startLine": 3, "startColumn": 5}
     assert result["locations"][0]["logicalLocations"][0]["fullyQualifiedName"] == "Deployment/shop/web"
     (rule,) = run["tool"]["driver"]["rules"]
-    assert "Fix: keep one." in rule["help"]["text"]
+    assert "Fix: Keep one." in rule["help"]["text"]
 
 
 def test_a_finding_keeps_its_fingerprint_when_lines_move() -> None:

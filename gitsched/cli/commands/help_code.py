@@ -27,4 +27,4 @@ def run(code: str | None, form: str) -> None:
     if meaning is None:
         similar = ", ".join(suggest_codes(meanings, name))
         raise click.UsageError(f"there is no finding {name!r}{f'; did you mean {similar}?' if similar else ''}")
-    formats.show_as(form, lambda width: write_description(name, meaning, width), lambda: serialize_codes([meaning]))
+    formats.show_as(form, lambda width: write_description(meaning, width), lambda: serialize_codes([meaning]))
