@@ -20,7 +20,7 @@ from tests.tables import each_row
 
 Body = Mapping[str, Any]
 CASES = Path(__file__).with_name("cel")
-DOCUMENTATION = Path(__file__).parents[2] / "docs" / "ocm.md"
+DOCUMENTATION = Path(__file__).parents[2] / "docs" / "development" / "conformance.md"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 

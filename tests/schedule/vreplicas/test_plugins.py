@@ -13,7 +13,8 @@ from gitsched.schedule.vreplicas import plugins
 from gitsched.schedule.vreplicas.scheduler import SchedulingStrategy, schedule_vpod
 from gitsched.schedule.vreplicas.state import AdapterStatefulSet, FreeCapacity, Pod, Vpod
 
-PAGE = Path(__file__).parents[3] / "docs" / "knative.md"
+DOCS = Path(__file__).parents[3] / "docs"
+PAGE = DOCS / "knative.md"
 
 
 def config(args: str) -> dict[str, object]:
@@ -22,9 +23,11 @@ def config(args: str) -> dict[str, object]:
 
 
 def test_the_documented_predicate_works_with_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    (code,) = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    section = (DOCS / "development" / "architecture.md").read_text().partition("## Predicates and priorities of event sources\n")[2]
+    code = re.search(r"^```python\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+    assert code is not None
     scope = dict(vars(plugins))
-    exec(code, scope)
+    exec(code[1], scope)
     monkeypatch.setattr(
         "gitsched.apis.knative.scheduler_policies.PREDICATES", {**plugins.PREDICATES, "FewVreplicas": scope["FewVreplicas"]}
     )
