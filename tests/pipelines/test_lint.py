@@ -62,6 +62,15 @@ def test_the_action_is_valid(tmp_path: Path) -> None:
     check("vendor.github-actions", (ROOT / "action.yml").read_text(), tmp_path)
 
 
+def test_every_input_and_output_of_the_action_is_documented() -> None:
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    section = PAGE.partition("### Inputs and outputs\n")[2].partition("\n### ")[0]
+    table, _, outputs = section.partition("\nOutputs: ")
+    inputs = {name for cell in re.findall(r"^\| (`.+?) \|", table, re.MULTILINE) for name in re.findall("`([^`]+)`", cell)}
+    assert inputs == action["inputs"].keys()
+    assert set(re.findall("`([^`]+)`", outputs)) == action["outputs"].keys()
+
+
 @pytest.mark.parametrize("title", WORKFLOWS)
 def test_documented_workflows_are_valid(title: str, tmp_path: Path) -> None:
     check("vendor.github-workflows", WORKFLOWS[title], tmp_path)
