@@ -8,6 +8,8 @@ cannot help. They are listed here and nowhere else, and tests get them from ever
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gitsched.git.urls import redact
@@ -33,7 +35,15 @@ _REASONS = (
 _ABORTED_BY_HOOK = re.compile("updates? aborted by (?:the reference-transaction )?hook")
 _PERMANENT = re.compile("|".join(_REASONS))
 _CONTROL_CHARACTERS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x08\x0e-\x1f\x7f-\x9f]")
-_NOISE = ("hint:", "To ", "Done", "Please make sure", "and the repository exists.")
+_NOISE = (
+    *("hint:", "To ", "Done", "Please make sure", "and the repository exists."),
+    *(
+        "Another git process seems to be running",
+        "an editor opened by",
+        "are terminated then try again",
+        "may have crashed in this",
+    ),
+)
 
 
 class CorruptRepository(Temporary):
@@ -62,8 +72,15 @@ def recognize_damage(failure: GitschedError, repository: Repository) -> Gitsched
     return CorruptRepository(f"{failure}; the private clone {repository.path} is damaged and will be made anew")
 
 
+def describe_locks(refs: str, locks: Sequence[Path]) -> str:
+    """Return the reason that refs were not moved when these lock files exist, and what to do: git leaves them behind when it is killed."""
+    files, these = " and ".join(map(str, locks)), "that file" if len(locks) == 1 else "those files"
+    return f"{refs} is locked by {files}; remove {these} if no other Git process is running"
+
+
 def summarize_output(output: str) -> str:
     """Return the lines of the output that state the error, at most 600 characters, without credentials and advice."""
     lines = (" ".join(_CONTROL_CHARACTERS.sub("", line).split()) for line in redact(output).splitlines())
-    text = "; ".join(dict.fromkeys(line for line in lines if line and not line.startswith(_NOISE)))
+    says = ((line, line.removeprefix("remote:").strip()) for line in lines)
+    text = "; ".join(dict.fromkeys(line for line, said in says if said and not said.startswith(_NOISE)))
     return (text or "git gave no reason")[:600]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from gitsched.git.failures import describe_locks
 from gitsched.git.notes import list_noted_commits
 from gitsched.git.objects import LostObject
 from gitsched.git.process import run_git
@@ -81,7 +82,7 @@ def _restore_ref(repository: Repository, ref: str, is_own: Callable[[Repository,
     try:
         replace_torn_ref(repository, ref, complete)
     except FileExistsError as error:
-        raise Temporary(f"{ref} is locked by {error.filename}; remove that file if no other Git process is running") from error
+        raise Temporary(describe_locks(ref, [Path(error.filename)])) from error
     return Restored("", complete or "", 0)
 
 

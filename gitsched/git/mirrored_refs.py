@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Protocol
 
+from gitsched.git.failures import describe_locks
 from gitsched.git.loaded_pygit2 import pygit2
 from gitsched.model.errors import Temporary
 
@@ -34,6 +36,7 @@ class MirroredRefs:
 
     _repo: pygit2.Repository
     path: str
+    common_dir: str
     private: CloneControl | None
 
     def hold_lock(self) -> AbstractContextManager[None]:
@@ -54,7 +57,7 @@ class MirroredRefs:
             with self.hold_lock():
                 self._repo.references.create(ref, oid, force=True)
         except (OSError, ValueError, pygit2.GitError) as error:
-            raise Temporary(f"cannot set {ref} in {self.path}: {error}") from error
+            raise self._explain(f"cannot set {ref} in {self.path}: {error}", ref) from error
 
     def delete_ref(self, ref: str) -> None:
         """Delete a ref that mirrors another repository."""
@@ -64,4 +67,9 @@ class MirroredRefs:
         except (KeyError, ValueError):
             return
         except (OSError, pygit2.GitError) as error:
-            raise Temporary(f"cannot delete {ref} in {self.path}: {error}") from error
+            raise self._explain(f"cannot delete {ref} in {self.path}: {error}", ref) from error
+
+    def _explain(self, reason: str, ref: str) -> Temporary:
+        """Return the error for a ref that was not written: the lock that is in the way, else the given reason."""
+        lock = Path(self.common_dir, f"{ref}.lock")
+        return Temporary(describe_locks(ref, [lock]) if lock.exists() else reason)

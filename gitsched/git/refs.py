@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.git.client_hooks import explain_refusal
-from gitsched.git.failures import is_aborted_by_hook, recognize_damage, summarize_output
+from gitsched.git.failures import describe_locks, is_aborted_by_hook, recognize_damage, summarize_output
 from gitsched.git.process import GitResult, run_git
 from gitsched.model.errors import Conflict, GitschedError, Permanent, Temporary
 
@@ -107,9 +107,8 @@ def _explain_failure(repository: Repository, moves: Sequence[RefMove], output: s
         return Conflict(" or ".join(f"{ref} is no longer {f'at {old}' if old else 'absent'}" for ref, _, old in moves))
     common = Path(repository.common_dir)
     locks = [*(Path(common, f"{move.ref}.lock") for move in moves), Path(repository.path, "HEAD.lock")]
-    lock = next((path for path in locks if path.exists()), None)
-    if lock is not None:
-        return _Locked(f"{refs} is locked by {lock}; remove that file if no other Git process is running")
+    if held := [path for path in locks if path.exists()]:
+        return _Locked(describe_locks(refs, held))
     obstacle = _find_obstacle(repository, [move.ref for move in moves if move.old is None])
     if obstacle:
         return Permanent(obstacle)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.faults.calls import ALL_KILLED, GIT_FAULTS, KILL
 from tests.faults.scenes import SCENES, Scene
-from tests.faults.trials import Trial, check, list_trials, prepare, run_disturbed
+from tests.faults.trials import Trial, check, list_trials, prepare, remove_named_locks, run_disturbed, run_normally
 from tests.search_depth import DEEP, count_examples
 
 NAMES = SCENES if DEEP else ("local", "push", "url")
@@ -64,6 +64,26 @@ def test_a_kill_while_a_run_plans_leaves_nothing_behind(prepared: Callable[[str]
     assert run_disturbed(scene, reads[len(reads) // 2]).returncode != 0
     assert {path for path in scene.work.rglob("*") if "cache" not in path.parts} == before
     assert scene.list_leftovers() == []
+
+
+LOCKS = {
+    "fleet/.git": ["refs/heads/placements", "refs/notes/hydrator.metadata", "refs/remotes/origin/placements"],
+    "remote.git": ["refs/heads/placements", "refs/notes/hydrator.metadata"],
+}
+
+
+@pytest.mark.parametrize("repository", LOCKS)
+def test_runs_name_each_lock_that_a_killed_git_has_left_behind(repository: str, prepared: Callable[[str], Prepared]) -> None:
+    scene, _ = prepared("push")
+    scene.restore()
+    left = {f"{repository}/{ref}.lock" for ref in LOCKS[repository]}
+    for lock in left:
+        (scene.work / lock).parent.mkdir(parents=True, exist_ok=True)
+        (scene.work / lock).touch()
+    while (found := remove_named_locks(scene, (done := run_normally(scene)).stderr)) and left:
+        assert "remove " in done.stderr
+        left -= set(found)
+    assert (left, done.returncode, scene.read_head(), scene.list_leftovers()) == (set(), 0, scene.new, [])
 
 
 def test_the_checks_notice_what_stays_and_what_is_lost(prepared: Callable[[str], Prepared]) -> None:

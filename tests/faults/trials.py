@@ -18,7 +18,7 @@ from tests.faults.calls import ALL_KILLED, FAULTS, GIT_COMPLETED, GIT_FAULTS, GI
 from tests.faults.scenes import Scene, build_template, change_source
 
 _ALLOWED_CODES = {0, 1, 4}
-_NAMED_LOCK = re.compile(r"locked by (\S+?\.lock)")
+_NAMED_LOCK = re.compile(r"/[^\s']+?\.lock\b")
 _TRACES = ("Traceback", "this is a bug")
 
 
@@ -125,12 +125,20 @@ def _check_output(done: subprocess.CompletedProcess[str], *, may_die: bool) -> l
     return problems
 
 
+def remove_named_locks(scene: Scene, message: str) -> list[str]:
+    """Remove the lock files that a message names, as a user does whose git was killed, and return their paths below the scene. Nobody
+    removes a lock of the cache by hand."""
+    named = {Path(found) for found in _NAMED_LOCK.findall(message) if "/cache/" not in found}
+    locks = [path for path in named if scene.work in path.parents and path.exists()]
+    for path in locks:
+        path.unlink()
+    return sorted(str(path.relative_to(scene.work)) for path in locks)
+
+
 def _check_next_run(scene: Scene) -> list[str]:
     scene.age_temporary_files()
     done = run_normally(scene)
-    lock = _NAMED_LOCK.search(done.stderr)
-    if done.returncode == 4 and lock is not None and "/cache/" not in lock[1]:
-        Path(lock[1]).unlink()  # git was killed in a repository of the user, who does what the message says
+    while remove_named_locks(scene, done.stderr):  # each run names the locks of the ref that it moves next
         done = run_normally(scene)
     problems = [] if done.returncode == 0 else [f"the next run ended with {done.returncode}: {done.stderr}"]
     problems += _check_output(done, may_die=False)
