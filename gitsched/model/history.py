@@ -27,14 +27,18 @@ class PlacementMove(NamedTuple):
 
 
 class TaintChange(NamedTuple):
-    """A taint of a cluster that a commit of the source added or removed. `evicts`: workloads that do not tolerate it leave the cluster.
-    `location` is FILE:LINE, before the commit for a removed taint."""
+    """A taint of a cluster that begins or ends with a commit. `evicts`: workloads that do not tolerate it leave the cluster.
+
+    `location` is FILE:LINE, before the commit for a removed taint. Where a condition adds the taint, `added_by` says which, and the
+    location is that of the condition, "" if it is not known.
+    """
 
     cluster: str
     taint: str
     evicts: bool
     added: bool
     location: str
+    added_by: str = ""
 
 
 class SourceChange(NamedTuple):
@@ -52,7 +56,7 @@ class HistoryEntry(NamedTuple):
     `cause` is that of the run (source, facts, deadline, observation or upgrade), "" for a commit that no run made; `summary` is what its
     message says that it changes. `source` is the source commit that it follows, `sources` are those since the commit before, the newest
     first. `records` are the recorded decisions that changed, `files` the changed files of the source, `taints` the taints of clusters that
-    changed in them, and `notes` other events, such as a freeze or a source that went back. The numbers of `more_sources`, `more_files` and
+    began or ended, and `notes` other events, such as a freeze or a source that went back. The numbers of `more_sources`, `more_files` and
     `more_moves` are left out because of limits.
     """
 

@@ -92,14 +92,15 @@ def describe_cause(entry: HistoryEntry) -> str:
 
 
 def describe_taint_change(change: TaintChange) -> str:
-    """Return what a taint does to a cluster, or that it ends."""
-    if change.added:
-        what = f"{change.cluster} is drained by" if change.evicts else f"{change.cluster} gets"
-        return f"{'drain' if change.evicts else 'taint'}: {what} the taint {change.taint} ({change.location})"
-    ends = "is not drained any more" if change.evicts else "changes"
-    return (
-        f"{'drain' if change.evicts else 'taint'}: {change.cluster} {ends}; removed: the taint {change.taint} ({change.location})"
-    )
+    """Return what a taint does to a cluster, or that it ends, with what adds it and where."""
+    kind = "drain" if change.evicts else "taint"
+    where = f" ({change.location})" if change.location else ""
+    if not change.added:
+        ends = "is not drained any more" if change.evicts else "changes"
+        return f"{kind}: {change.cluster} {ends}; removed: the taint {change.taint}{where}"
+    what = f"{change.cluster} is drained by" if change.evicts else f"{change.cluster} gets"
+    cause = f": {change.added_by}" if change.added_by else ""
+    return f"{kind}: {what} the taint {change.taint}{cause}{where}"
 
 
 def describe_more_files(entry: HistoryEntry, shown: int) -> str:
@@ -171,7 +172,7 @@ def _serialize_entry(entry: HistoryEntry) -> dict[str, Any]:
         "moves": list(map(_serialize_move, entry.moves)),
         "moreMoves": entry.more_moves,
         "records": list(map(serialize_record_change, entry.records)),
-        "taints": [change._asdict() for change in entry.taints],
+        "taints": list(map(_serialize_taint, entry.taints)),
         "notes": list(entry.notes),
     }
 
@@ -179,6 +180,11 @@ def _serialize_entry(entry: HistoryEntry) -> dict[str, Any]:
 def _serialize_source(source: SourceChange) -> dict[str, Any]:
     time = format_time(source.time) if source.time is not None else None
     return {"commit": source.commit, "subject": source.subject, "author": source.author, "time": time}
+
+
+def _serialize_taint(change: TaintChange) -> dict[str, Any]:
+    members = change._asdict()
+    return {**members, "addedBy": members.pop("added_by")}
 
 
 def _serialize_move(found: PlacementMove) -> dict[str, Any]:

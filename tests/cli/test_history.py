@@ -125,6 +125,53 @@ def test_what_is_missing_or_damaged_is_named_and_the_rest_is_shown(
     assert "the source went back from" in read(moved)[0]
 
 
+FACTS = """\
+apiVersion: gitsched.io/v1alpha1
+kind: ClusterFacts
+metadata: {{name: {name}}}
+status:
+  observedAt: "{time}"
+  ready: {{status: "{ready}"}}
+"""
+SETTINGS = """\
+apiVersion: gitsched.io/v1alpha1
+kind: Config
+metadata: {name: fleet}
+spec:
+  karmada: {failover: cluster}
+  source: {facts: {branch: facts, staleAfter: 1h, stale: evict}}
+"""
+
+
+def test_a_drain_by_a_condition_in_facts_has_the_taint_and_the_line_of_the_condition(
+    fleet: Path, git: Git, commit: Commit, gitsched: Run
+) -> None:
+    commit(fleet, gitsched=SETTINGS)
+    git("checkout", "-q", "--orphan", "facts", at=fleet)
+    git("rm", "-rqf", ".", at=fleet)
+    for second, ready in ((30, "True"), (40, "False"), (50, "True")):
+        time = f"2026-03-02T09:00:{second}Z"
+        if second > 30:
+            git("checkout", "-q", "facts", at=fleet)
+        one, two = (FACTS.format(name=name, time=time, ready=value) for name, value in (("one", ready), ("two", "True")))
+        commit(fleet, one=one, two=two)
+        git("checkout", "-q", "main", at=fleet)
+        assert gitsched("reconcile", "--now", time).returncode == 0
+    assert gitsched("reconcile", "--now", "2026-03-02T10:30:00Z").returncode == 0
+    lines = read(fleet)[0].splitlines()
+    assert [line for line in lines if "cause:" in line or "drain:" in line] == [
+        "  cause: a deadline",
+        "  cause: facts about clusters",
+        "  drain: one is not drained any more; removed: the taint cluster.karmada.io/not-ready:NoExecute (facts:one.yaml:6)",
+        "  cause: facts about clusters: a drain of one",
+        "  drain: one is drained by the taint cluster.karmada.io/not-ready:NoExecute: its condition Ready is False (facts:one.yaml:6)",
+        "  cause: facts about clusters",
+    ]
+    assert next(line for line in lines if "staleAfter" in line).startswith("  the facts about 2 clusters are older than")
+    entries = json.loads(gitsched("history", "-o", "json").stdout)["entries"]
+    assert {each["addedBy"] for each in entries[2]["taints"]} == {"its condition Ready is False"}
+
+
 NAMES = st.from_regex(r"[a-z0-9]([a-z0-9.:-]{0,30}[a-z0-9])?", fullmatch=True)
 GROUPS = st.sampled_from(("", "apps", "batch", "example.com", "cert-manager.io", "a.b-c.io", "no-domain", "x"))
 

@@ -7,16 +7,16 @@ stays as it is: the taints are added to what the scheduler reads and to the reco
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from gitsched.apis.added_taints import TAINTS_ADDED, AddedTaint, read_added_taints, write_added_taints, write_taint
 from gitsched.apis.ocm.names import GROUP
-from gitsched.model.document import Body, Document, Key, get_field, list_objects, read_annotations, read_json
+from gitsched.model.document import Body, Document, Key, get_field, list_objects
 from gitsched.model.finding import FieldOrigin, Finding, Pointer, locate_document
 from gitsched.model.taints import Taint, parse_taint
-from gitsched.model.time import format_time, parse_time
+from gitsched.model.time import parse_time
 
 if TYPE_CHECKING:
     from gitsched.schedule.fleet import Fleet
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 AVAILABLE_CONDITION = "ManagedClusterConditionAvailable"
 TAINT_KEYS: Mapping[str, str] = {"False": f"{GROUP}/unavailable", "Unknown": f"{GROUP}/unreachable"}
 """Keys of the taints by the status of the condition."""
-TAINTS_ADDED = "gitsched.io/taints-added"
-"""On the record of a ManagedCluster: the taint that is not in its document, as JSON, with what added it."""
 NO_SELECT = "NoSelect"
 _MAX_LISTED = 5
 
@@ -65,13 +63,12 @@ def derive_availability_taint(cluster: Body, record: Body | None, time: datetime
 def add_availability_taint(cluster: Body, added: AvailabilityTaint) -> Body:
     """Return a ManagedCluster with the taint in spec.taints, as upstream stores it."""
     spec = cluster.get("spec") or {}
-    return {**cluster, "spec": {**spec, "taints": [*(spec.get("taints") or ()), _write_taint(added.taint)]}}
+    return {**cluster, "spec": {**spec, "taints": [*(spec.get("taints") or ()), write_taint(added.taint)]}}
 
 
 def write_cluster_record(document: Document, added: AvailabilityTaint) -> tuple[Key, Body]:
     """Return the record of a ManagedCluster with an added taint."""
-    entry = {**_write_taint(added.taint), "addedBy": added.reason}
-    annotations = {TAINTS_ADDED: json.dumps([entry], separators=(",", ":"))}
+    annotations = {TAINTS_ADDED: write_added_taints([AddedTaint(added.taint, added.reason)])}
     metadata = {"name": document.key.name, "annotations": annotations}
     return document.key, {"apiVersion": document.api_version, "kind": document.key.kind, "metadata": metadata}
 
@@ -113,16 +110,7 @@ def find_reported_unready(fleet: Fleet) -> frozenset[str]:
     )
 
 
-def _write_taint(taint: Taint) -> Body:
-    since = {"timeAdded": format_time(taint.since)} if taint.since is not None else {}
-    return {"key": taint.key, "effect": taint.effect, **since}
-
-
 def _read_recorded_time(record: Body | None, taint: Taint) -> datetime | None:
     """Return the time of a taint in the record of the last run; malformed text has none."""
-    try:
-        entries: Any = read_json(read_annotations(record or {}).get(TAINTS_ADDED, "[]"))
-    except ValueError:
-        return None
-    taints = (parse_taint(entry) for entry in list_objects(entries))
-    return next((entry.since for entry in taints if entry._replace(since=None) == taint), None)
+    entries = (entry.taint for entry in read_added_taints(record or {}))
+    return next((entry.since for entry in entries if entry._replace(since=None) == taint), None)

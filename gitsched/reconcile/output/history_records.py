@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from gitsched.apis.added_taints import read_added_taints
+from gitsched.decide.cluster_conditions import index_cluster_kinds
 from gitsched.decide.recorded_decisions import compare_recorded, describe_records, select_described
 from gitsched.git import Repository
 from gitsched.manifests.parser import parse_file
@@ -13,10 +15,10 @@ from gitsched.model.changes import Move, RecordChange
 from gitsched.model.commit import Commit
 from gitsched.model.document import Body, Key, as_object, parse_api_group
 from gitsched.model.errors import GitschedError
-from gitsched.model.history import HistoryFilter, PlacementMove
+from gitsched.model.history import HistoryFilter, PlacementMove, TaintChange
 from gitsched.model.scheduling import RecordedDecision
 from gitsched.render.format_versions import FORMAT_VERSION, upgrade_record
-from gitsched.render.output_files import PLACEMENTS, STATUS, cluster_path
+from gitsched.render.output_files import PLACEMENTS, STATUS, cluster_path, status_path
 from gitsched.render.placement_records import PlacementRecord, read_placement_key, read_placement_record
 
 MAX_MOVES = 2_000
@@ -79,8 +81,8 @@ class CommitRecords:
     def _find_placements(self, commit: Commit | None) -> str | None:
         return self._find_tree(commit.tree, PLACEMENTS) if commit is not None else None
 
-    def _find_tree(self, tree: str, name: str) -> str | None:
-        entry = self._output.repository.find_entry(tree, f"{self._output.prefix}{name}")
+    def _find_tree(self, tree: str, name: str, prefix: str | None = None) -> str | None:
+        entry = self._output.repository.find_entry(tree, f"{self._output.prefix if prefix is None else prefix}{name}")
         return entry[0] if entry is not None and entry[1] == _DIRECTORY_MODE else None
 
     def _read_move(
@@ -146,6 +148,32 @@ class CommitRecords:
         )
         changes = tuple(change for change in compare_recorded(old, new) if self._selects_record(change))
         return changes, len(changed) - len(paths)
+
+    def read_added_taints(self, commit: Commit, parent: Commit) -> Iterator[TaintChange]:
+        """Yield the taints that conditions and policies of the API added to clusters, or that ended, with a commit."""
+        before, after = (self._find_tree(each.tree, STATUS) for each in (parent, commit))
+        if before == after:
+            return
+        for topology in index_cluster_kinds().values():
+            if topology.taints is None:
+                continue
+            directory = status_path(Key(topology.group, topology.kind, "", "x")).removeprefix(f"{STATUS}/").rpartition("/")[0]
+            old, new = (self._find_tree(tree, directory, "") if tree is not None else None for tree in (before, after))
+            if old == new:
+                continue
+            paths = self._output.repository.changed_paths(old, new)[:MAX_MOVES]
+            sides = [
+                {
+                    (key.name, str(added.taint)): added
+                    for key, body in self._read_bodies(tree, paths, self._read_version(each))
+                    for added in read_added_taints(body)
+                }
+                for tree, each in ((old, parent), (new, commit))
+            ]
+            for index, side in enumerate(sides):
+                for (name, text), added in side.items():
+                    if (name, text) not in sides[1 - index]:
+                        yield TaintChange(name, text, added.taint.effect == topology.taints.drain, bool(index), "", added.added_by)
 
     def _is_readable(self, tree: str | None, path: str) -> bool:
         entry = self._output.repository.find_entry(tree, path) if tree is not None else None

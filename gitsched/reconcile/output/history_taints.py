@@ -1,46 +1,71 @@
-"""Find the taints of clusters that commits of the source added or removed, so that the history calls a drain a drain."""
+"""Find the taints of clusters that commits of the source added or removed, and the lines of the conditions that add others, so that the
+history calls a drain a drain."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.decide.catalog import make_raw_document, resolve_key
 from gitsched.decide.cluster_conditions import index_cluster_kinds, list_cluster_taints
-from gitsched.model.document import Document
+from gitsched.model.cluster_facts import FACTS_KIND
+from gitsched.model.document import Document, get_field
+from gitsched.model.finding import FieldOrigin, locate_document
 from gitsched.model.history import TaintChange
 from gitsched.reconcile.source.source_locations import RuleLocations
-from gitsched.reconcile.source.source_reader import SourceReader, make_origin
+from gitsched.reconcile.source.source_reader import SourceReader, is_manifest_path, make_origin
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
 
 if TYPE_CHECKING:
     from gitsched.git import Repository
     from gitsched.reconcile.cache.caches import ParseCache
 
-ReadTaints = Callable[["Repository", str, str, Sequence[str]], tuple[TaintChange, ...]]
-"""Returns the taints that changed in some files between two trees of the source."""
 MAX_FILES = 100
 """Changed files that are read for one entry."""
 _MAX_SIZE = 1 << 20
-_MARK = b"taints"
+_TAINTS, _STATUS = b"taints", b"status"
 
 
-def list_taint_changes(
-    cache: ParseCache, repository: Repository, before: str, after: str, paths: Sequence[str]
-) -> tuple[TaintChange, ...]:
-    """Return the taints of people that some files have in one of two trees of the source only, by cluster."""
-    candidates = [path for path in paths[:MAX_FILES] if any(_has_taints(repository, tree, path) for tree in (before, after))]
+class ComparedTrees(NamedTuple):
+    """Two trees of the source, or of the facts branch `name`, and the files that differ."""
+
+    repository: Repository
+    before: str
+    after: str
+    paths: Sequence[str]
+    name: str = ""
+
+
+def list_taint_changes(cache: ParseCache, trees: ComparedTrees) -> tuple[TaintChange, ...]:
+    """Return the taints of people that some files of the source have in one of two trees only, by cluster."""
+    candidates = [
+        path
+        for path in trees.paths[:MAX_FILES]
+        if any(_contains(trees, tree, path, _TAINTS) for tree in (trees.before, trees.after))
+    ]
     if not candidates:
         return ()
     sides = [{}, {}]  # type: list[dict[tuple[str, str], TaintChange]]
-    for added, tree in enumerate((before, after)):
+    for added, tree in enumerate((trees.before, trees.after)):
         for path in candidates:
-            for change in _list_taints(cache, repository, tree, path, added=bool(added)):
+            for change in _list_taints(cache, trees, tree, path, added=bool(added)):
                 sides[added].setdefault((change.cluster, change.taint), change)
     removed, added_ones = (
         [change for identity, change in sides[index].items() if identity not in sides[1 - index]] for index in (0, 1)
     )
     return tuple(sorted((*removed, *added_ones)))
+
+
+def locate_conditions(cache: ParseCache, compared: Iterable[ComparedTrees], clusters: Collection[str]) -> dict[str, str]:
+    """Return FILE:LINE of the condition of clusters that changed: in the facts about them, or in their documents in the source."""
+    found: dict[str, str] = {}
+    for trees in compared:
+        named = [path for path in trees.paths if PurePosixPath(path).stem in clusters] or trees.paths
+        for path in named[:MAX_FILES]:
+            if _contains(trees, trees.after, path, _STATUS):
+                found |= {name: where for name, where in _list_conditions(cache, trees, path) if name in clusters}
+    return found
 
 
 def _find_blob(repository: Repository, tree: str, path: str) -> str | None:
@@ -50,25 +75,48 @@ def _find_blob(repository: Repository, tree: str, path: str) -> str | None:
     return entry[0]
 
 
-def _has_taints(repository: Repository, tree: str, path: str) -> bool:
-    blob = _find_blob(repository, tree, path) if path.endswith((".yaml", ".yml", ".json")) else None
-    return blob is not None and _MARK in repository.blob(blob)
+def _contains(trees: ComparedTrees, tree: str, path: str, mark: bytes) -> bool:
+    blob = _find_blob(trees.repository, tree, path) if is_manifest_path(path) else None
+    return blob is not None and mark in trees.repository.blob(blob)
 
 
-def _list_taints(cache: ParseCache, repository: Repository, tree: str, path: str, *, added: bool) -> Iterator[TaintChange]:
-    """Yield the taints of the clusters in a file; nothing if there is no such file."""
-    blob = _find_blob(repository, tree, path)
+def _read_documents(cache: ParseCache, trees: ComparedTrees, tree: str, path: str) -> Iterator[Document]:
+    """Yield the valid documents of a file; nothing if there is no such file."""
+    blob = _find_blob(trees.repository, tree, path)
     if blob is None:
         return
-    kinds, locations = index_cluster_kinds(), RuleLocations(repository)
-    for parsed in SourceReader(repository, cache).read(blob, path).documents:
-        raw = make_raw_document(parsed.body, make_origin(parsed, path, blob), parsed.broken)
-        key, topology = resolve_key(raw, {}), kinds.get((raw.group, raw.kind))
-        if raw.broken or key is None or topology is None:
+    shown = f"{trees.name}:{path}" if trees.name else path
+    for parsed in SourceReader(trees.repository, cache).read(blob, shown).documents:
+        raw = make_raw_document(parsed.body, make_origin(parsed, shown, blob), parsed.broken)
+        key = resolve_key(raw, {})
+        if key is not None and not raw.broken:
+            yield Document(key, raw.api_version, raw.body, raw.origin)
+
+
+def _list_taints(cache: ParseCache, trees: ComparedTrees, tree: str, path: str, *, added: bool) -> Iterator[TaintChange]:
+    """Yield the taints of the clusters in a file."""
+    kinds, locations = index_cluster_kinds(), RuleLocations(trees.repository)
+    for document in _read_documents(cache, trees, tree, path):
+        topology = kinds.get((document.key.group, document.key.kind))
+        if topology is None:
             continue
-        document = Document(key, raw.api_version, raw.body, raw.origin)
         for taint in list_cluster_taints(topology, document):
-            location = locations.find(taint.field) if taint.field is not None else None
-            where = location.text if location is not None else f"{path}:{parsed.line}"
             name = topology.read_location(document).name
-            yield TaintChange(name, str(taint.taint), taint.evicts, added, where)
+            yield TaintChange(name, str(taint.taint), taint.evicts, added, _locate(locations, document, taint.field))
+
+
+def _list_conditions(cache: ParseCache, trees: ComparedTrees, path: str) -> Iterator[tuple[str, str]]:
+    """Yield clusters with the location of their condition in a file."""
+    kinds, locations = index_cluster_kinds(), RuleLocations(trees.repository)
+    for document in _read_documents(cache, trees, trees.after, path):
+        kind = document.key[:2]
+        pointer = ("status", "ready") if kind == FACTS_KIND else ("status", "conditions")
+        if (kind == FACTS_KIND or kind in kinds) and document.origin is not None and get_field(document.body, *pointer):
+            name = document.key.name if kind == FACTS_KIND else kinds[kind].read_location(document).name
+            yield name, _locate(locations, document, FieldOrigin(document.origin, pointer))
+
+
+def _locate(locations: RuleLocations, document: Document, field: FieldOrigin | None) -> str:
+    """Return FILE:LINE of a field, else of its document."""
+    location = (locations.find(field) if field is not None else None) or locate_document(document)
+    return location.text if location is not None else ""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from functools import lru_cache, partial
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from gitsched import __version__
 from gitsched.decide.guard.guard_settings import read_guard_record
@@ -19,11 +20,11 @@ from gitsched.model.commit import Commit
 from gitsched.model.document import Key, as_object
 from gitsched.model.errors import GitschedError, Permanent
 from gitsched.model.finding import format_count, format_names
-from gitsched.model.history import HistoryEntry, HistoryFilter, SourceChange
+from gitsched.model.history import HistoryEntry, HistoryFilter, SourceChange, TaintChange
 from gitsched.model.time import format_time, parse_time
 from gitsched.reconcile.fetch import fetch, read_run_record, read_source_config
 from gitsched.reconcile.output.history_records import MAX_RECORD, CommitRecords, HistoryBranch
-from gitsched.reconcile.output.history_taints import ReadTaints, list_taint_changes
+from gitsched.reconcile.output.history_taints import ComparedTrees, list_taint_changes, locate_conditions
 from gitsched.reconcile.run import RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
@@ -32,6 +33,9 @@ from gitsched.render.output_files import CLUSTERS, FREEZE, HYDRATOR_METADATA, RU
 from gitsched.render.run_metadata import RunMetadata, parse_run_metadata
 from gitsched.report.lines import abbreviate_oid
 from gitsched.report.retained_copies import describe_ended_copies, describe_retained_copies
+
+if TYPE_CHECKING:
+    from gitsched.reconcile.cache.caches import ParseCache
 
 MAX_COMMITS = 100_000
 """Commits of the output branch that are looked at."""
@@ -52,14 +56,22 @@ _SKEW = timedelta(days=1)
 class OutputHistory:
     """The history of an output branch.
 
+    Without a `cache`, files of the source are not read: taints of people are left out, and the lines of others.
+
     When the entries have been read, `next` is the commit at which the next page starts, and `end` says why the history ends before its
     beginning; "" otherwise.
     """
 
     def __init__(
-        self, output: HistoryBranch, source: Repository, chosen: HistoryFilter, read_taints: ReadTaints | None = None
+        self,
+        output: HistoryBranch,
+        source: Repository,
+        chosen: HistoryFilter,
+        cache: ParseCache | None = None,
+        facts: Repository | None = None,
     ) -> None:
-        self._output, self._source, self._filter, self._read_taints = output, source, chosen, read_taints
+        self._output, self._source, self._filter, self._cache = output, source, chosen, cache
+        self._facts = facts or source
         self._records = CommitRecords(output, chosen, self._read_version)
         self.next = self.end = ""
         self.head = self._resolve(chosen.start) if chosen.start else self._output.head
@@ -169,9 +181,15 @@ class OutputHistory:
             except GitschedError as error:
                 entry = entry._replace(notes=(*entry.notes, f"it cannot be read completely: {error}"))
         try:
-            return self._add_source(entry, commit, parent)
+            entry = self._add_source(entry, commit, parent)
         except GitschedError as error:
             return entry._replace(notes=(*entry.notes, f"its source cannot be read: {error}"))
+        if parent is None:
+            return entry
+        try:
+            return entry._replace(taints=(*entry.taints, *self._list_added_taints(commit, parent)))
+        except GitschedError as error:
+            return entry._replace(notes=(*entry.notes, f"the taints of clusters cannot be read: {error}"))
 
     # Other events
 
@@ -206,6 +224,8 @@ class OutputHistory:
         begun = [copy for copy in record.retained if _identify(copy) not in known and chosen(copy.workload)]
         ended = [copy for copy in copies_before if _identify(copy) not in kept and chosen(copy.workload)]
         yield from (*describe_retained_copies(begun, MAX_COPIES), *describe_ended_copies(ended, MAX_COPIES))
+        known_messages = {finding.message for finding in earlier.findings} if earlier is not None else set()
+        yield from (one.message for one in record.findings if one.code == "facts-stale" and one.message not in known_messages)
         yield from (f"cluster {name} has no document any more" for name in sorted(record.retiring.keys() - retired.keys()))
 
     def _compare_clusters(self, commit: Commit, parent: Commit) -> tuple[list[str], list[str]]:
@@ -286,9 +306,29 @@ class OutputHistory:
         except GitschedError as error:
             return entry._replace(notes=(*entry.notes, f"the source cannot be compared: {error}"))
         entry = entry._replace(files=tuple(paths[:MAX_FILES]), more_files=max(len(paths) - MAX_FILES, 0))
-        if self._read_taints is None:
+        if self._cache is None:
             return entry
-        return entry._replace(taints=self._read_taints(self._source, self._source.commit(before).tree, newest.tree, paths))
+        trees = ComparedTrees(self._source, self._source.commit(before).tree, newest.tree, paths)
+        return entry._replace(taints=list_taint_changes(self._cache, trees))
+
+    def _list_added_taints(self, commit: Commit, parent: Commit) -> Iterator[TaintChange]:
+        """Yield the taints that conditions of clusters added, and those that ended with the condition, with its line."""
+        changes = list(self._records.read_added_taints(commit, parent))
+        found: Mapping[str, str] = {}
+        if changes and self._cache is not None:
+            found = locate_conditions(self._cache, self._compare_sources(commit, parent), {each.cluster for each in changes})
+        yield from (change._replace(location=found.get(change.cluster, "")) for change in changes)
+
+    def _compare_sources(self, commit: Commit, parent: Commit) -> Iterator[ComparedTrees]:
+        """Yield what changed between the runs of two commits: facts branches, and the source."""
+        record, earlier = self._read_metadata(commit), self._read_metadata(parent)
+        if record is None or earlier is None:
+            return
+        pairs = [(self._facts, name, earlier.facts.get(name, ""), oid) for name, oid in record.facts.items()]
+        for repository, name, before, after in (*pairs, (self._source, "", earlier.source, record.source)):
+            if before != after and repository.has_commit(before) and repository.has_commit(after):
+                trees = repository.commit(before).tree, repository.commit(after).tree
+                yield ComparedTrees(repository, *trees, repository.changed_paths(*trees), name)
 
     def _read_source(self, oid: str) -> Commit | None:
         return self._source.commit(oid) if self._source.has_commit(oid) else None
@@ -308,16 +348,17 @@ class OutputHistory:
 def open_history(settings: RunSettings, chosen: HistoryFilter) -> OutputHistory:
     """Fetch the output branch, and return its history. Raise Permanent without an output branch."""
     context = open_context(settings)
-    return OutputHistory(
-        _find_output(context), context.source.repository, chosen, partial(list_taint_changes, context.caches.files)
-    )
+    output, facts = _find_output(context)
+    return OutputHistory(output, context.source.repository, chosen, context.caches.files, facts)
 
 
-def _find_output(context: RunContext) -> HistoryBranch:
-    """Return the output branch that earlier runs or the settings name. Damage of its newest records does not matter here."""
+def _find_output(context: RunContext) -> tuple[HistoryBranch, Repository | None]:
+    """Return the output branch that earlier runs or the settings name, and a repository of its own for facts. Damage of the newest records
+    of the branch does not matter here."""
+    facts: Repository | None = None
     try:
         fetched = fetch(context)
-        output, head, prefix = fetched.output, fetched.output_head, fetched.prefix
+        output, head, prefix, facts = fetched.output, fetched.output_head, fetched.prefix, fetched.facts.repository
     except Permanent:
         config, settings = read_source_config(context).output, context.settings
         branch = settings.output_branch or config.branch
@@ -326,7 +367,7 @@ def _find_output(context: RunContext) -> HistoryBranch:
         prefix = f"{config.path}/" if config.path else ""
     if head is None:
         raise Permanent(f"there is no output branch {output.branch} yet: run gitsched reconcile first")
-    return HistoryBranch(output.branch, output.repository, head, prefix, output.remote is None)
+    return HistoryBranch(output.branch, output.repository, head, prefix, output.remote is None), facts
 
 
 def _describe_source(commit: Commit) -> SourceChange:

@@ -11,17 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gitsched
+from gitsched.apis.added_taints import AddedTaint, read_added_taints, write_added_taints
 from gitsched.apis.karmada.cluster.taints import (
-    AddedTaint,
     ClusterTaintPolicy,
     MatchCondition,
     TaintChanges,
     apply_taints,
     derive_readiness_taints,
     derive_taints,
-    read_added_taints,
     read_conditions,
-    write_added_taints,
 )
 from gitsched.model.taints import Taint
 from gitsched.model.time import parse_time
@@ -375,7 +373,7 @@ def test_the_same_conditions_give_the_same_taints_again(
     assert len({(taint.key, taint.effect) for taint in taints}) == len(taints), "one taint of a key and effect"
     if conditions.get("Ready") == "True" and not policies and not own:
         assert not derive_readiness_taints(conditions, assume, evict).add
-        assert all(entry.policy for entry in first.added)
+        assert all(entry.added_by.startswith("ClusterTaintPolicy/") for entry in first.added)
 
 
 def record(tainted: TaintChanges) -> dict[str, Any]:

@@ -11,10 +11,9 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from gitsched.apis.added_taints import TAINTS_ADDED, AddedTaint, write_added_taints
 from gitsched.apis.karmada.cluster.taints import (
     NO_TAINT_CHANGES,
-    TAINTS_ADDED,
-    AddedTaint,
     ClusterTaintPolicies,
     TaintChanges,
     apply_taints,
@@ -22,7 +21,6 @@ from gitsched.apis.karmada.cluster.taints import (
     find_unready_reason,
     read_conditions,
     report_taint_changes,
-    write_added_taints,
 )
 from gitsched.apis.karmada.names import CLUSTER, CLUSTER_GROUP
 from gitsched.apis.snapshot import RecordsByKind

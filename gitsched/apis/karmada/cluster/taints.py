@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from gitsched.apis.added_taints import AddedTaint, read_added_taints
 from gitsched.apis.karmada.policy.propagation_policy import parse_affinity
 from gitsched.apis.karmada.settings import KarmadaConfig
-from gitsched.model.document import Body, Document, Key, get_field, read_annotations, read_json
+from gitsched.model.document import Body, Document, Key, get_field
 from gitsched.model.finding import Finding, Location, Severity, format_names, locate_document
 from gitsched.model.scheduling import Affinity
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, parse_taint
@@ -165,23 +165,8 @@ def _write_taint_policy_record(document: Document, created: datetime) -> Body:
     return {"apiVersion": document.api_version, "kind": document.key.kind, "metadata": metadata}
 
 
-TAINTS_ADDED = "gitsched.io/taints-added"
-"""On the record of a Cluster: the taints that are not in its document, as JSON, each with what added it."""
-
 _POLICY_PREFIX = "ClusterTaintPolicy/"
 _TaintIdentity = tuple[str, str]
-
-
-class AddedTaint(NamedTuple):
-    """A taint that is not in the document; its `since` is when it was added. `added_by` is a reason for people."""
-
-    taint: Taint
-    added_by: str
-
-    @property
-    def policy(self) -> str:
-        """The name of the ClusterTaintPolicy that added the taint; "" for the Ready condition."""
-        return self.added_by.removeprefix(_POLICY_PREFIX) if self.added_by.startswith(_POLICY_PREFIX) else ""
 
 
 class TaintChanges(NamedTuple):
@@ -232,7 +217,7 @@ def derive_taints(
         return NO_TAINT_CHANGES
     effective: dict[_TaintIdentity, AddedTaint] = {_taint_identity(taint): AddedTaint(taint, "") for taint in own}
     for entry in previously_added:
-        if entry.policy:
+        if _find_policy(entry):
             effective.setdefault(_taint_identity(entry.taint), entry)
     for taint in readiness.remove:
         known = effective.get(_taint_identity(taint))
@@ -258,26 +243,9 @@ def apply_taints(own: Iterable[Taint], changes: TaintChanges) -> tuple[Taint, ..
     return (*(taint for taint in own if taint not in removed), *(entry.taint for entry in changes.added))
 
 
-def read_added_taints(record: Body) -> tuple[AddedTaint, ...]:
-    """Read the added taints from the record of a Cluster; malformed entries are ignored."""
-    try:
-        entries: Any = read_json(read_annotations(record).get(TAINTS_ADDED, "[]"))
-    except ValueError:
-        return ()
-    entries = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
-    return tuple(AddedTaint(parse_taint(entry), str(entry.get("addedBy") or "")) for entry in entries)
-
-
-def write_added_taints(added: Iterable[AddedTaint]) -> str:
-    """Return the value of the annotation: taints as in spec.taints of a Cluster, with `addedBy`."""
-    return json.dumps([_write_added_taint(entry) for entry in added], separators=(",", ":"))
-
-
-def _write_added_taint(entry: AddedTaint) -> Body:
-    taint = entry.taint
-    members = {"key": taint.key, "value": taint.value, "effect": taint.effect}
-    timed = {"timeAdded": format_time(taint.since)} if taint.since else {}
-    return {**{name: text for name, text in members.items() if text}, **timed, "addedBy": entry.added_by}
+def _find_policy(entry: AddedTaint) -> str:
+    """Return the name of the ClusterTaintPolicy that added the taint; "" for the Ready condition."""
+    return entry.added_by.removeprefix(_POLICY_PREFIX) if entry.added_by.startswith(_POLICY_PREFIX) else ""
 
 
 def _taint_identity(taint: Taint) -> _TaintIdentity:
@@ -334,7 +302,7 @@ class _TaintNote(NamedTuple):
 
 
 def _describe_added_taint(entry: AddedTaint, policies: ClusterTaintPolicies) -> _TaintNote:
-    taint, policy = entry.taint._replace(since=None), entry.policy
+    taint, policy = entry.taint._replace(since=None), _find_policy(entry)
     if policy and policy not in policies.names:
         text = f"taint {taint} stays: ClusterTaintPolicy {policy}, which added it, was deleted; a policy with removeOnConditions removes it"
         return _TaintNote("warning", "cluster-taint-orphaned", text)

@@ -1,0 +1,43 @@
+"""Taints that conditions and policies add to clusters: they are not in the document of the cluster, but in its record."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from gitsched.model.document import Body, list_objects, read_annotations, read_json
+from gitsched.model.taints import Taint, parse_taint
+from gitsched.model.time import format_time
+
+TAINTS_ADDED = "gitsched.io/taints-added"
+"""On the record of a cluster: the taints that are not in its document, as JSON, each with what added it."""
+
+
+class AddedTaint(NamedTuple):
+    """A taint that is not in the document; its `since` is when it was added. `added_by` is a reason for people."""
+
+    taint: Taint
+    added_by: str
+
+
+def read_added_taints(record: Body) -> tuple[AddedTaint, ...]:
+    """Read the added taints from the record of a cluster; malformed entries are ignored."""
+    try:
+        entries: Any = read_json(read_annotations(record).get(TAINTS_ADDED, "[]"))
+    except ValueError:
+        return ()
+    return tuple(AddedTaint(parse_taint(entry), str(entry.get("addedBy") or "")) for entry in list_objects(entries))
+
+
+def write_added_taints(added: Iterable[AddedTaint]) -> str:
+    """Return the value of the annotation: taints as in spec.taints of a cluster, with `addedBy`."""
+    entries = ({**write_taint(entry.taint), "addedBy": entry.added_by} for entry in added)
+    return json.dumps([*entries], separators=(",", ":"))
+
+
+def write_taint(taint: Taint) -> dict[str, str]:
+    """Return a taint as an entry of spec.taints."""
+    members = {"key": taint.key, "value": taint.value, "effect": taint.effect}
+    timed = {"timeAdded": format_time(taint.since)} if taint.since else {}
+    return {name: text for name, text in members.items() if text} | timed
