@@ -128,7 +128,7 @@ $(VENV)/.dev: $(LOCKS)/dev.txt $(VENV)/.demo | $(BIN)/helm
 $(BIN)/helm: $(LOCKS)/helm.txt .ci/install_helm.py | environment
 	$(BIN)/python .ci/install_helm.py $(LOCKS)/helm.txt $(BIN)
 
-$(VENV)/.docs: $(LOCKS)/docs.txt | environment
+$(VENV)/.docs: $(LOCKS)/docs.txt $(VENV)/.demo | environment
 	$(call install,docs)
 	@touch $@
 

@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from tool_field_tables import write_tables  # beside this file
+
 MAX_LENGTH = 155
 """Characters of a description; search engines cut longer ones."""
 _ROOT = Path(__file__).parents[1]
@@ -20,9 +22,12 @@ def on_config(config: Any) -> Any:
     return config
 
 
-def on_page_markdown(markdown: str, page: Any, **_: Any) -> None:
-    """Take the first sentences of a page as its description."""
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Add the tables that are made from the program, and take the first sentences of a page as its description."""
+    if page.file.src_uri == "delivery-tool-fields.md":
+        markdown = write_tables(markdown)
     page.meta.setdefault("description", describe(markdown))
+    return markdown
 
 
 def describe(markdown: str) -> str:

@@ -13,19 +13,21 @@ import pytest
 from tests.docs.cut_over import check_cut_over
 from tests.docs.shell_blocks import BLOCK, ROOT, STAND_INS, START_OF_PAGE, make_example, play
 
-PAGES = {path.name: path for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))}
+WALKS = {f"examples/{path.parent.name}": path for path in sorted((ROOT / "examples").glob("*/README.md"))}
+"""Walk-throughs beside the files that they start from."""
+PAGES = {path.name: path for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))} | WALKS
 SHELL_PAGES = [name for name, path in PAGES.items() if "```sh" in path.read_text() or "```console" in path.read_text()]
 PROGRAMS_OF_GUIDES = {
-    "kustomize.md": ("kubectl",),
-    "helm.md": ("kubectl", "helm"),
-    "flux.md": ("kubectl",),
-    "argocd.md": ("kubectl",),
-    "cut-over.md": ("kubectl",),
+    "examples/kustomize": ("kubectl",),
+    "examples/helm": ("kubectl", "helm"),
+    "examples/flux": ("kubectl",),
+    "examples/argocd": ("kubectl",),
+    "examples/cut-over": ("kubectl",),
     "deploy.md": ("kubectl", "helm"),
     "facts.md": ("kubectl",),
 }
 """Guides that run programs besides gitsched and git."""
-CUT_OVERS = ("cut-over.md", "flux.md")
+CUT_OVERS = ("examples/cut-over", "examples/flux")
 """Guides in which the output branch takes over running clusters, and gives them back."""
 CLUSTER, FORGE, REGISTRY, LONG = "needs a cluster", "writes to a forge", "pulls or pushes images or packages", "takes minutes"
 NOT_RUN = {
@@ -37,13 +39,13 @@ NOT_RUN = {
     ("ci.md", "forge"): FORGE,
     ("ci.md", "kubectl"): CLUSTER,
     ("consume.md", "kubectl"): CLUSTER,
-    ("cut-over.md", "kubectl"): CLUSTER,
     ("deploy.md", "curl"): CLUSTER,
     ("deploy.md", "docker"): REGISTRY,
     ("deploy.md", "helm"): CLUSTER,
     ("deploy.md", "kubectl"): CLUSTER,
     ("deploy.md", "kubeseal"): CLUSTER,
-    ("flux.md", "kubectl"): CLUSTER,
+    ("examples/cut-over", "kubectl"): CLUSTER,
+    ("examples/flux", "kubectl"): CLUSTER,
     ("from-karmada.md", "kubectl"): CLUSTER,
     ("from-ocm.md", "kubectl"): CLUSTER,
     ("index.md", "pip"): REGISTRY,
