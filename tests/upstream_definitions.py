@@ -18,17 +18,27 @@ NEEDS_DEFINITIONS = pytest.mark.skipif(
 
 def read_definitions() -> Iterator[tuple[tuple[str, str, str], set[str]]]:
     """Yield the fields of each version of each CustomResourceDefinition. A version may be found several times, with other fields."""
+    for spec in _read_specs():
+        for version in spec.get("versions", []):
+            fields = set(list_leaves((version.get("schema") or spec["validation"])["openAPIV3Schema"], ""))
+            yield (
+                (spec["group"], version["name"], spec["names"]["kind"]),
+                {path for path in fields if path.partition(".")[0] not in ("apiVersion", "kind", "metadata")},
+            )
+
+
+def read_scopes() -> Iterator[tuple[tuple[str, str], bool]]:
+    """Yield whether the kind of each CustomResourceDefinition is namespaced, by group and kind."""
+    for spec in _read_specs():
+        yield (spec["group"], spec["names"]["kind"]), spec.get("scope") == "Namespaced"
+
+
+def _read_specs() -> Iterator[dict[str, Any]]:
     for file in (file for path in _DIRECTORIES.split(os.pathsep) for file in sorted(Path(path).rglob("*.yaml"))):
         text = file.read_text(encoding="utf-8")
         for body in yaml.load_all(text, Loader=yaml.CBaseLoader) if "{{" not in text else ():  # others are templates
             if isinstance(body, dict) and body.get("kind") == "CustomResourceDefinition":
-                spec = body["spec"]
-                for version in spec.get("versions", []):
-                    fields = set(list_leaves((version.get("schema") or spec["validation"])["openAPIV3Schema"], ""))
-                    yield (
-                        (spec["group"], version["name"], spec["names"]["kind"]),
-                        {path for path in fields if path.partition(".")[0] not in ("apiVersion", "kind", "metadata")},
-                    )
+                yield body["spec"]
 
 
 def list_leaves(schema: Mapping[str, Any], path: str) -> Iterator[str]:

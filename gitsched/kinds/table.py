@@ -9,6 +9,7 @@ from functools import cache
 from importlib import import_module
 
 from gitsched.kinds.kind import CLUSTER, Kind, KindTable
+from gitsched.kinds.operator_scopes import is_namespaced as is_operator_namespaced
 from gitsched.model.document import is_namespaced as is_builtin_namespaced
 
 _MODULES = {
@@ -65,12 +66,12 @@ def find_kind(group: str, kind: str) -> Kind | None:
 
 
 def is_namespaced(group: str, kind: str) -> bool | None:
-    """Return whether a kind of Kubernetes, of a policy API or of the table is namespaced; None for any other kind."""
+    """Return whether a kind of Kubernetes, of a policy API, of the table or of an operator is namespaced; None for any other kind."""
     namespaced = is_builtin_namespaced(group, kind)
-    if namespaced is None and group in _MODULE_OF_GROUP:
-        row = find_kind(group, kind)
-        return None if row is None else row.scope != CLUSTER
-    return namespaced
+    if namespaced is not None:
+        return namespaced
+    row = find_kind(group, kind)
+    return row.scope != CLUSTER if row is not None else is_operator_namespaced(group, kind)
 
 
 def load_table() -> dict[tuple[str, str], Kind]:

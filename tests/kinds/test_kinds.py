@@ -12,10 +12,12 @@ from gitsched.apis.karmada.dependencies.references import find_written_secret_ke
 from gitsched.apis.karmada.failover.graceful_eviction import read_aggregated_status
 from gitsched.apis.karmada.interpreter import WorkloadPaths, read_replica_requirements, revise_copy
 from gitsched.kinds.health import interpret_health
+from gitsched.kinds.operator_scopes import load_scopes
 from gitsched.kinds.table import find_kind, is_namespaced, load_table
 from gitsched.kinds.written_objects import KYVERNO_POLICIES, WRITERS, may_write
 from gitsched.model.document import Document, Key, is_known_group, parse_api_group
 from tests.tables import each_row
+from tests.upstream_definitions import NEEDS_DEFINITIONS, read_scopes
 
 HERE = Path(__file__).parent
 SCOPES = yaml.safe_load((HERE / "upstream-scopes.yaml").read_text())
@@ -42,6 +44,20 @@ def test_every_kind_has_the_scope_of_its_custom_resource_definition() -> None:
         tuple(name.split("/")): (facts["scope"], facts["crd"]) for module in SCOPES.values() for name, facts in module.items()
     }
     assert {key: (row.scope, row.source) for key, row in load_table().items()} == upstream
+
+
+def test_the_scopes_of_operators_repeat_no_row_of_the_table() -> None:
+    assert not load_scopes().keys() & load_table().keys()
+    assert not [key for key in load_scopes() if is_known_group(key[0])]
+    assert is_namespaced("constraints.gatekeeper.sh", "K8sRequiredLabels") is False
+
+
+@NEEDS_DEFINITIONS
+def test_the_scopes_of_operators_are_those_of_their_definitions() -> None:
+    known, upstream = load_scopes(), dict(read_scopes())
+    checked = {key: (known[key], upstream[key]) for key in known.keys() & upstream.keys()}
+    assert checked
+    assert not {key: scopes for key, scopes in checked.items() if scopes[0] != scopes[1]}
 
 
 def test_a_kind_of_a_known_group_that_the_table_does_not_have_is_unknown() -> None:
