@@ -15,6 +15,9 @@ from gitsched.model.variants import BUNDLE_KIND
 _CROSSPLANE_GROUP = "apiextensions.crossplane.io"
 DEFINITION_KINDS = ("CustomResourceDefinition", "CompositeResourceDefinition")
 """Kinds whose documents declare the scope of other kinds."""
+DEFINITION_GROUPS = ("apiextensions.k8s.io", _CROSSPLANE_GROUP)
+"""The API groups of these kinds."""
+_SCOPE_CURE = "commit its CustomResourceDefinition, or declare the kind under `kinds` in gitsched.yaml"
 MAX_DUPLICATE_LOCATIONS = 3
 """Locations of one duplicate identity that a message names; it only counts the others."""
 
@@ -217,6 +220,26 @@ def make_scope_finding(document: Document) -> Finding:
     return Finding("info", "scope-guessed", message, locate_document(document), key.resource)
 
 
+def make_added_namespace_finding(document: RawDocument, namespace: str, tool: str) -> Finding:
+    """Return the warning that an object gets the namespace of a tool that asks the API server for the scope of its kind."""
+    message = (
+        f"{document.kind} of {document.group or 'the core'} is assumed to be namespaced, and gets the namespace {namespace} of {tool}, "
+        f"which leaves it out where the API server of the cluster says that the kind is cluster-scoped: {_SCOPE_CURE}"
+    )
+    location = locate_origin(document.origin) if document.origin else None
+    return Finding("warning", "scope-guessed", message, location, (document.kind, "", document.name))
+
+
+def make_left_out_namespace_finding(document: Document, namespace: str) -> Finding:
+    """Return the warning that an object of a chart gets no namespace, because nothing declares that its kind is namespaced."""
+    key = document.key
+    message = (
+        f"{key.kind} of {key.group or 'the core'} is assumed to be cluster-scoped, and does not get the namespace {namespace} of the "
+        f"release, which Helm sets where the API server of the cluster says that the kind is namespaced: {_SCOPE_CURE}"
+    )
+    return Finding("warning", "scope-guessed", message, locate_document(document), key.resource)
+
+
 def locate_finding_resources(findings: Iterable[Finding], documents: Iterable[RawDocument]) -> tuple[Finding, ...]:
     """Return the findings with the location of the document of their resource, where it is among the given ones."""
     findings = tuple(findings)
@@ -235,15 +258,21 @@ class KindScopes:
     """The scope of each kind among all documents of a source: by a table for built-in kinds, else by the CRD, by `kinds:` in gitsched.yaml,
     by the table of kinds, or by use of a namespace."""
 
-    def __init__(self, documents: list[RawDocument], kinds: Iterable[KindScope]) -> None:
+    def __init__(self, documents: Iterable[RawDocument], kinds: Iterable[KindScope]) -> None:
         self._known: dict[tuple[str, str], bool] = {
             (parse_api_group(kind.api_version), kind.kind): kind.namespaced for kind in kinds
         }
-        self._used = {(entry.group, entry.kind) for entry in documents if entry.namespace}
+        self._used: set[tuple[str, str]] = set()
         self.resolved: dict[tuple[str, str], bool] = {}
         self.guessed: dict[tuple[str, str], Document] = {}
         self._guessed_kinds: set[tuple[str, str]] = set()
+        self.add(documents)
+
+    def add(self, documents: Iterable[RawDocument]) -> None:
+        """Read what more documents declare, and which kinds they use with a namespace."""
         for entry in documents:
+            if entry.namespace:
+                self._used.add((entry.group, entry.kind))
             if entry.kind in DEFINITION_KINDS and not entry.broken:
                 self._declare(entry)
 
@@ -255,7 +284,7 @@ class KindScopes:
         if namespaced is None:
             namespaced = self.resolved.get((group, kind))
             if namespaced is None:
-                namespaced = self._find_scope(group, kind)
+                namespaced = self._guess_scope(group, kind)
                 self.resolved[group, kind] = namespaced
             guessed = (group, kind) in self._guessed_kinds
         document = Document(Key(group, kind, (namespace or "default") if namespaced else "", name), api_version, body, origin)
@@ -263,16 +292,21 @@ class KindScopes:
             self.guessed.setdefault((group, kind), document)
         return document
 
-    def _find_scope(self, group: str, kind: str) -> bool:
-        """Return whether a kind that is not built in is namespaced."""
-        namespaced = self._known.get((group, kind))
+    def find_scope(self, group: str, kind: str) -> bool | None:
+        """Return whether a kind is namespaced; None if nothing says so."""
+        namespaced = is_namespaced(group, kind)
+        if namespaced is None:
+            namespaced = self._known.get((group, kind))
         if namespaced is None:
             namespaced = is_namespaced_by_table(group, kind)
+        return True if namespaced is None and (group, kind) in self._used else namespaced
+
+    def _guess_scope(self, group: str, kind: str) -> bool:
+        """Return whether a kind is namespaced; one of which nothing says so is taken as cluster-scoped."""
+        namespaced = self.find_scope(group, kind)
         if namespaced is None:
-            namespaced = (group, kind) in self._used
-            if not namespaced:
-                self._guessed_kinds.add((group, kind))
-        return namespaced
+            self._guessed_kinds.add((group, kind))
+        return bool(namespaced)
 
     def _declare(self, entry: RawDocument) -> None:
         for found in read_declared_scopes(entry):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from gitsched.build.flux import is_substitution_disabled
 from gitsched.build.kustomize import BuildResult, BuiltObject
 from gitsched.build.path_recipe import decode_value
-from gitsched.decide.catalog import KustomizedDocument, RawDocument, make_raw_document
+from gitsched.decide.catalog import KindScopes, KustomizedDocument, RawDocument, make_added_namespace_finding, make_raw_document
 from gitsched.edits.manifest_edits import set_namespace
 from gitsched.manifests.envsubst import SubstitutionError, substitute_variables
 from gitsched.manifests.kustomize import Kustomization
@@ -45,7 +45,7 @@ class PlacedObjects(NamedTuple):
 
 
 class PrintedObjects:
-    """What the build of one directory prints."""
+    """What the build of one directory prints. `scopes` gets what it declares."""
 
     def __init__(
         self,
@@ -53,11 +53,13 @@ class PrintedObjects:
         result: BuildResult,
         commit: CommitTree,
         reader: FileReader,
-        is_namespaced: Callable[[str, str], bool],
+        scopes: KindScopes,
     ) -> None:
-        self._path, self._commit, self._reader, self._is_namespaced = path, commit, reader, is_namespaced
+        self._path, self._commit, self._reader, self._scopes = path, commit, reader, scopes
+        self._guessed: set[tuple[str, str]] = set()
         self._locator = OriginLocator(path.closure, path.commit, reader)
         self._printed = [_Printed(built, document) for built in result.objects for document in self._parse(built.text)]
+        scopes.add(document for _, document in self._printed)
 
     def list_value_sources(self) -> list[RawDocument]:
         """Return the ConfigMaps and Secrets, from which other Kustomizations may read variables."""
@@ -109,9 +111,8 @@ class PrintedObjects:
                 reason = f"{self._path.name} substitutes its variables, and {error} here: {why}"
                 placed.unplaced.append(KustomizedDocument(document._replace(origin=origin), lambda: reason, code=VARIABLE))
                 return
-        namespace = self._path.recipe.default_namespace
-        if namespace and not document.namespace and self._is_namespaced(document.group, document.kind):
-            text = set_namespace(text, document.body, namespace)
+        if self._lacks_namespace(document, origin, placed.findings):
+            text = set_namespace(text, document.body, self._path.recipe.default_namespace)
         blob = self._commit.repository.keep_blob(text)
         file = self._reader.read(blob, "built.yaml")
         if len(file.documents) != 1:
@@ -127,6 +128,18 @@ class PrintedObjects:
         parsed = file.documents[0]
         origin = origin._replace(blob=blob, index=parsed.index, item=parsed.item, spans=parsed.spans)
         placed.documents.append(make_raw_document(parsed.body, origin, parsed.broken))
+
+    def _lacks_namespace(self, document: RawDocument, origin: Origin, findings: list[Finding]) -> bool:
+        """Return whether the tool sets the namespace of an object; a kind of which nothing says so counts as namespaced, with a finding."""
+        namespace = self._path.recipe.default_namespace
+        if not namespace or document.namespace:
+            return False
+        kind = document.group, document.kind
+        namespaced = self._scopes.find_scope(*kind)
+        if namespaced is None and kind not in self._guessed:
+            self._guessed.add(kind)
+            findings.append(make_added_namespace_finding(document._replace(origin=origin), namespace, self._path.name))
+        return namespaced is not False
 
     def _parse(self, text: bytes) -> list[RawDocument]:
         file = self._reader.read(self._commit.repository.keep_blob(text), "built.yaml")

@@ -13,7 +13,7 @@ from gitsched.build.closure import Closure
 from gitsched.build.commit_files import BuildProblem, join_path
 from gitsched.build.go_templates import hide_marks
 from gitsched.build.path_recipe import PathRecipe, ToolName
-from gitsched.decide.catalog import RawDocument
+from gitsched.decide.catalog import KindScopes, RawDocument
 from gitsched.git import TreeEntry
 from gitsched.model.document import is_namespaced
 from gitsched.model.finding import Location
@@ -109,13 +109,13 @@ class BundledPaths(NamedTuple):
     """The paths of delivery tools in the directories of Bundles.
 
     `unknown` are those whose document is changed by a build that is not known. `find_values` returns the ConfigMaps or Secrets with a
-    name, `is_namespaced` whether a kind of a group is namespaced.
+    name; `scopes` says of which kinds the objects are namespaced.
     """
 
     paths: tuple[ReconciledPath, ...] = ()
     unknown: tuple[ReconciledPath, ...] = ()
     find_values: Callable[[str, str], Iterable[RawDocument]] = lambda *_: ()
-    is_namespaced: Callable[[str, str], bool] = lambda *_: True
+    scopes: KindScopes = KindScopes((), ())
 
 
 NO_BUNDLED_PATHS = BundledPaths()

@@ -13,9 +13,8 @@ from functools import partial
 from gitsched.apis.gitsched.config import Config, KindScope
 from gitsched.apis.policy_api import WorkloadSelector
 from gitsched.build.kustomize import BuildResult
-from gitsched.decide.catalog import KustomizedDocument, RawDocument, make_raw_document, read_declared_scopes
-from gitsched.kinds.table import is_namespaced as is_namespaced_by_table
-from gitsched.model.document import Body, as_object, is_namespaced, parse_api_group
+from gitsched.decide.catalog import KindScopes, KustomizedDocument, RawDocument, make_raw_document
+from gitsched.model.document import Body, as_object
 from gitsched.model.finding import Finding
 from gitsched.model.tool_groups import PATH_KINDS, TOOL_GROUPS
 from gitsched.reconcile.builds.build_context import BuildContext
@@ -147,8 +146,7 @@ class _PathBuilds:
         self._kept_inputs: set[str] = set()
         self._builder = PathBuilder(commit, context)
         self._inputs: set[str] = set()
-        declared = (kind for document in index.list_read_documents() for kind in read_declared_scopes(document))
-        self._scopes = {(parse_api_group(kind.api_version), kind.kind): kind.namespaced for kind in (*declared, *kinds)}
+        self._scopes = KindScopes(index.list_declaring(), kinds)
         self._failed = False
         self._kept: dict[str, str] = {}
         self._failures: dict[str, FailedBuild] = {}
@@ -227,7 +225,7 @@ class _PathBuilds:
         printed = self._paths.bundled[len(written) :]
         direct = [path for path in written if path not in changed]
         unknown = tuple(path for path in changed if path.location.path not in self._built_files)
-        return BundledPaths((*direct, *printed), unknown, lambda kind, name: self._find_values(kind, name, []), self._is_namespaced)
+        return BundledPaths((*direct, *printed), unknown, lambda kind, name: self._find_values(kind, name, []), self._scopes)
 
     def _hold_back(self, paths: Iterable[ReconciledPath]) -> None:
         """Keep the objects of directories out of the plan that are built as a document says which is not complete."""
@@ -264,7 +262,7 @@ class _PathBuilds:
                 self._charts.update(map(path.find_source, path.closure.charts))
                 if path.recipe.chart is not None:
                     self._charts.add(path.recipe.chart.chart)
-                objects[id(path)] = PrintedObjects(path, result, self._commit, self._reader, self._is_namespaced)
+                objects[id(path)] = PrintedObjects(path, result, self._commit, self._reader, self._scopes)
         values = [document for entry in objects.values() for document in entry.list_value_sources()]
         printed: dict[int, list[RawDocument]] = {}
         for number, entry in objects.items():
@@ -275,13 +273,6 @@ class _PathBuilds:
             self._findings |= dict.fromkeys(findings)
             printed[number] = documents
         return [printed.get(id(path), []) for path in wanted]
-
-    def _is_namespaced(self, group: str, kind: str) -> bool:
-        """Return whether a kind is namespaced: custom ones are, unless the commit or the settings say otherwise."""
-        found = is_namespaced(group, kind)
-        if found is None:
-            found = self._scopes.get((group, kind), is_namespaced_by_table(group, kind))
-        return found is not False
 
     def _find_values(self, kind: str, name: str, printed: list[RawDocument]) -> list[RawDocument]:
         """Return the ConfigMaps or Secrets with a name: as they are built, else as files have them."""

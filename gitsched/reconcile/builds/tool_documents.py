@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from gitsched.decide.catalog import RawDocument, make_raw_document
+from gitsched.decide.catalog import DEFINITION_GROUPS, RawDocument, make_raw_document
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS
 from gitsched.reconcile.builds.kustomizations import FileReader
 from gitsched.reconcile.cache.caches import SourceFile
@@ -59,6 +59,10 @@ class DocumentIndex:
         """Yield the documents of the files that are read anyway."""
         for file in self._files.values():
             yield from file.documents
+
+    def list_declaring(self) -> Iterator[RawDocument]:
+        """Yield the documents from which the scopes of kinds are read: those that are read anyway; without any, all definitions."""
+        yield from self.list_read_documents() if self._files else self.list_groups(DEFINITION_GROUPS)
 
     def _list_restored(self) -> Iterator[RawDocument]:
         """Yield what counts of the broken documents of the files that are read anyway."""

@@ -212,6 +212,9 @@ class ToolBuilds:
         self.record: BuildRecord = builder.record
         self.findings = list(builder.findings)
         for key, path in paths.items():
+            result = self._results[key]
+            if path.recipe.default_namespace and result is not None and not result.failed:
+                self._print(path, result, {})  # its definitions count for all others
             for code, message, location in list_path_problems(path, self._results[key], commit):
                 text = f"{message}. {path.name} is not built, and clusters keep what they have"
                 self.findings.append(Finding("error", code, text, location))
@@ -249,7 +252,7 @@ class ToolBuilds:
             variables = path.recipe.substitution or Substitution()
             changed = variables._replace(values={**variables.values, **values})
             path = path._replace(recipe=path.recipe._replace(substitution=changed))
-        return PrintedObjects(path, result, self._commit, self._reader, self._bundled.is_namespaced)
+        return PrintedObjects(path, result, self._commit, self._reader, self._bundled.scopes)
 
     def _find_values(self, kind: str, name: str) -> list[RawDocument]:
         found = list(self._bundled.find_values(kind, name))

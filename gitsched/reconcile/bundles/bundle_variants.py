@@ -20,6 +20,7 @@ from gitsched.decide.catalog import (
     KindScopes,
     RawDocument,
     make_duplicate_finding,
+    make_left_out_namespace_finding,
     read_declared_scopes,
 )
 from gitsched.decide.cluster_metadata import read_cluster_metadata
@@ -336,6 +337,8 @@ class _Assembler:
             document = scopes.resolve(raw)
             if directory.namespace and document.key.namespace and not raw.namespace:
                 document = scopes.resolve(self._reader.add_namespace(raw, directory.namespace))
+            elif directory.namespace and not raw.namespace and scopes.guessed.get(document.key[:2]) is document:
+                self._findings.append(make_left_out_namespace_finding(document, directory.namespace))
             if directory.namespace or (raw.origin is not None and raw.origin.root):
                 document = _keep_text(document)
             known = found.setdefault(document.key, document)
