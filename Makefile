@@ -77,8 +77,8 @@ faults: $(VENV)/.dev ## let every call of a run fail or end its process, and rac
 soak: $(VENV)/.dev ## watch a local source, one that pushes and a URL for ten minutes; check memory, open files and lag
 	$(BIN)/python -m tests.faults.soak
 
-docs: $(VENV)/.docs ## build the documentation in build/site; a broken link fails
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir build/site
+docs: $(VENV)/.docs ## build the documentation in build/site, with a page for each command; a broken link fails
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir build/site
 
 bench: $(VENV)/.dev ## time and memory per stage and command, compared with git and PyYAML
 	$(BIN)/python -m benchmarks

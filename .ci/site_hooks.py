@@ -1,4 +1,4 @@
-"""What mkdocs calls while it builds the site: the version in the footer, and a description of each page for search engines."""
+"""What mkdocs calls while it builds the site: it makes pages from the program, and adds the version and the descriptions of pages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-from tool_field_tables import write_tables  # beside this file
+import api_field_tables
+import tool_field_tables  # beside this file, as the next two
+from command_pages import list_pages, move_links, write_index, write_page
+from mkdocs.structure.files import File, Files
 
 MAX_LENGTH = 155
 """Characters of a description; search engines cut longer ones."""
@@ -19,13 +22,33 @@ def on_config(config: Any) -> Any:
     version = found[1] if found else ""
     config.extra["version_of_gitsched"] = version
     config.copyright = f"gitsched {version}, Apache License 2.0"
+    for section in config.nav:
+        for entry in next(iter(section.values())) if isinstance(section, dict) else []:
+            if isinstance(entry, dict) and entry.get("Commands") == "cli.md":
+                entry["Commands"] = ["cli.md", *({name: f"commands/{name}.md"} for name in list_pages())]
     return config
 
 
+def on_files(files: Files, config: Any) -> Files:
+    """Add a page for each command."""
+    page = (_ROOT / "docs" / "cli.md").read_text("utf-8")
+    for name in list_pages():
+        files.append(File.generated(config, f"commands/{name}.md", content=write_page(name, page)))
+    return files
+
+
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Add the tables that are made from the program, and take the first sentences of a page as its description."""
-    if page.file.src_uri == "delivery-tool-fields.md":
-        markdown = write_tables(markdown)
+    """Add what is made from the program, and take the first sentences of a page as its description."""
+    path = page.file.src_uri
+    if path == "cli.md":
+        markdown = write_index(markdown)
+    if path == "api-fields.md":
+        markdown += "\n" + api_field_tables.write_tables()
+    if path == "delivery-tool-fields.md":
+        markdown = tool_field_tables.write_tables(markdown)
+    if path.startswith("development/"):
+        page.meta.setdefault("search", {"boost": 0.1})  # the pages for users come first
+    markdown = move_links(markdown, "../" if path.startswith("commands/") else "")
     page.meta.setdefault("description", describe(markdown))
     return markdown
 

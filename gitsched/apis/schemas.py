@@ -1,7 +1,7 @@
 """The JSON Schemas of gitsched, by group, version and kind, and the tables of what gitsched makes of each field of the policy APIs.
 
 A table of `schemas/fields/` lists all fields of the kinds of an API with their types, and rows that say of fields and everything below them
-whether gitsched does the same as upstream. The tables of docs/api-fields.md are made from them, by `python schemas/field_pages.py`.
+whether gitsched does the same as upstream. The site shows them below docs/api-fields.md.
 """
 
 from __future__ import annotations

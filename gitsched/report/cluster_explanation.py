@@ -60,7 +60,7 @@ def list_cluster_explanation_blocks(value: ClusterExplanation) -> list[Block]:
 
 
 def serialize_cluster_explanation(value: ClusterExplanation) -> dict[str, Any]:
-    """Return the explanation of a cluster as `kind: ClusterExplanation` of docs/cli.md."""
+    """Return the explanation of a cluster as `kind: ClusterExplanation` of docs/development/json.md."""
     return {
         "apiVersion": API_VERSION,
         "kind": "ClusterExplanation",

@@ -62,7 +62,7 @@ def _list_reasons(verdict: SetVerdict, width: int) -> list[str]:
 
 
 def serialize_fits(report: FitReport) -> dict[str, Any]:
-    """Return `kind: Fits` of docs/cli.md."""
+    """Return `kind: Fits` of docs/development/json.md."""
     found, sequence = report.found, frozenset(report.found.sequence)
     return {
         "apiVersion": API_VERSION,

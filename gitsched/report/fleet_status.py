@@ -1,4 +1,4 @@
-"""The status of a fleet as text in columns, and as `kind: FleetStatus` of docs/cli.md."""
+"""The status of a fleet as text in columns, and as `kind: FleetStatus` of docs/development/json.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is in a cluster, and where a workload is, as indented text and as `kind: FleetTree` of docs/cli.md."""
+"""What is in a cluster, and where a workload is, as indented text and as `kind: FleetTree` of docs/development/json.md."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def describe_cause(cause: DifferenceCause) -> str:
 
 
 def serialize_hub_comparison(result: HubComparisonResult) -> dict[str, Any]:
-    """Return the comparison as `kind: HubComparison` of docs/cli.md."""
+    """Return the comparison as `kind: HubComparison` of docs/development/json.md."""
     return {
         "apiVersion": API_VERSION,
         "kind": "HubComparison",

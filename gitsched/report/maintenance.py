@@ -78,7 +78,7 @@ def list_steps(value: Maintenance, *, written: bool) -> Iterator[str]:
 
 
 def serialize_maintenance(value: Maintenance, *, written: bool) -> dict[str, Any]:
-    """Return a drain, a cordon or the end of one as `kind: Maintenance` of docs/cli.md."""
+    """Return a drain, a cordon or the end of one as `kind: Maintenance` of docs/development/json.md."""
     return {
         "apiVersion": API_VERSION,
         "kind": "Maintenance",

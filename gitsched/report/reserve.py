@@ -120,7 +120,7 @@ def _describe_capacity(capacity: AddedCapacity) -> str:
 
 
 def serialize_reserve(check: ReserveCheck) -> dict[str, Any]:
-    """Return the member `reserve` of a Plan: see docs/cli.md."""
+    """Return the member `reserve` of a Plan: see docs/development/json.md."""
     return {
         "losses": check.losses,
         "notSimulated": check.skipped,

@@ -49,7 +49,7 @@ _UNREAD = {
 
 
 class SavedPlan(NamedTuple):
-    """A plan that was read from a file. `plan` is its JSON, a Plan of docs/cli.md."""
+    """A plan that was read from a file. `plan` is its JSON, a Plan of docs/development/json.md."""
 
     review: Review
     plan: Mapping[str, Any]

@@ -55,7 +55,7 @@ def serialize_withheld(withheld: WithheldChanges) -> dict[str, Any]:
 
 
 def serialize_review(review: Review) -> dict[str, Any]:
-    """Return a plan as `kind: Plan` of docs/cli.md."""
+    """Return a plan as `kind: Plan` of docs/development/json.md."""
     return {
         "apiVersion": API_VERSION,
         "kind": "Plan",
@@ -232,7 +232,7 @@ def _serialize_review_findings(review: Review) -> list[dict[str, Any]]:
 
 
 def serialize_findings(findings: Iterable[Finding]) -> dict[str, Any]:
-    """Return findings with their counts by severity as `kind: Findings` of docs/cli.md."""
+    """Return findings with their counts by severity as `kind: Findings` of docs/development/json.md."""
     entries = list(findings)
     counts = Counter(finding.severity for finding in entries)
     return {
@@ -244,7 +244,7 @@ def serialize_findings(findings: Iterable[Finding]) -> dict[str, Any]:
 
 
 def serialize_explanation(value: Explanation) -> dict[str, Any]:
-    """Return the explanation of a workload as `kind: Explanation` of docs/cli.md."""
+    """Return the explanation of a workload as `kind: Explanation` of docs/development/json.md."""
     return {
         "apiVersion": API_VERSION,
         "kind": "Explanation",

@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
 
 def serialize_simulation(value: Simulation) -> dict[str, Any]:
-    """Return a simulation as `kind: Simulation` of docs/cli.md."""
+    """Return a simulation as `kind: Simulation` of docs/development/json.md."""
     return {"apiVersion": API_VERSION, "kind": "Simulation", **_serialize_event(value)}
 
 
 def serialize_resilience(value: Resilience) -> dict[str, Any]:
-    """Return a table of losses as `kind: Resilience` of docs/cli.md."""
+    """Return a table of losses as `kind: Resilience` of docs/development/json.md."""
     return {"apiVersion": API_VERSION, "kind": "Resilience", **_serialize_loss_table(value)}
 
 
 def serialize_resilience_change(value: ResilienceChange) -> dict[str, Any]:
-    """Return a comparison of two tables of losses as `kind: ResilienceChange` of docs/cli.md."""
+    """Return a comparison of two tables of losses as `kind: ResilienceChange` of docs/development/json.md."""
     return {
         "apiVersion": API_VERSION,
         "kind": "ResilienceChange",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 from functools import cache
 from itertools import islice
@@ -41,16 +40,6 @@ def test_schemas_have_the_fields_of_the_tables(api: str, entry: KindFields, path
 _MAX_RECORDED = 24
 """Values that are tried of a field that has no effect."""
 _TYPES = {"string", "integer", "number", "boolean", "time", "amount", "object", "any"}
-
-
-def test_the_documentation_has_the_tables() -> None:
-    spec = importlib.util.spec_from_file_location("field_pages", ROOT / "schemas" / "field_pages.py")
-    assert spec is not None
-    assert spec.loader is not None
-    pages = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(pages)
-    text = (ROOT / "docs" / "api-fields.md").read_text(encoding="utf-8")
-    assert pages.render(text) == text, "run `python schemas/field_pages.py`"
 
 
 @each_row(("api", "entry"), ENTRIES)

@@ -77,6 +77,7 @@ def test_a_broken_link_fails_the_build_of_the_site() -> None:
     assert SITE["strict"] is True
     assert {rule for part in validation.values() for rule in part.values()} == {"warn"}
     assert {"not_found", "anchors"} <= validation["links"].keys()
+    assert "mkdocs build --strict" in (ROOT / "Makefile").read_text(), "with --quiet, warnings do not fail the build"
 
 
 @each_row("page", PAGES)

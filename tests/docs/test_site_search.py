@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
+from gitsched.cli import COMMANDS
 from tests.programs import find_program
 
 pytestmark = [pytest.mark.long, pytest.mark.needs("browser")]
@@ -41,7 +42,16 @@ def address(site: Path) -> Iterator[str]:
     server.server_close()
 
 
-def test_the_search_finds_a_page(address: str) -> None:
+FOUND = {
+    "freezing placements": ("The output branch", "output-branch/"),
+    "selector-unmatched": ("Findings", "#selector-unmatched"),
+    "rebalance": ("gitsched rebalance", "commands/rebalance/"),
+    "activationPreference": ("Fields of the policy APIs", "api-fields/"),
+}
+"""What is typed, the first result, and where a result leads."""
+
+
+def test_the_search_finds_pages_codes_commands_and_fields(address: str) -> None:
     foreign: list[str] = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=find_program("browser"), args=["--no-sandbox"])
@@ -50,8 +60,11 @@ def test_the_search_finds_a_page(address: str) -> None:
             "request", lambda request: None if request.url.startswith((address, "blob:", "data:")) else foreign.append(request.url)
         )
         page.goto(address)
-        page.get_by_role("textbox", name="Search").fill("freezing placements")
-        expect(page.locator(".md-search-result__link, .md-search__output a").first).to_contain_text("The output branch")
+        results = page.locator(".md-search-result__link, .md-search__output a")
+        for words, (first, target) in FOUND.items():
+            page.get_by_role("textbox", name="Search").fill(words)
+            expect(results.first).to_contain_text(first)
+            expect(results.and_(page.locator(f'[href*="{target}"]')).first).to_be_attached()
         browser.close()
     assert [url for url in foreign if "api.github.com" not in url] == [], "the page asks the forge alone, for the number of stars"
 
@@ -65,3 +78,7 @@ def test_every_page_has_a_description_an_edit_link_and_a_place_in_the_sitemap(si
         assert 40 < len(description) <= 200, name
         assert f"edit/main/docs/{name}.md" in html
         assert f"https://gitsched.github.io/gitsched/{'' if name == 'index' else f'{name}/'}<" in sitemap
+    for name in COMMANDS:
+        assert f"https://gitsched.github.io/gitsched/commands/{name}/<" in sitemap
+        html = (site / "commands" / name / "index.html").read_text()
+        assert 'name="description" content="' in html

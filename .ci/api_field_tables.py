@@ -1,4 +1,4 @@
-"""Write the tables of docs/api-fields.md from the tables of fields in this directory: `python schemas/field_pages.py`."""
+"""The tables of docs/api-fields.md, which the site has and which are made from schemas/fields/."""
 
 from __future__ import annotations
 
@@ -7,19 +7,17 @@ from pathlib import Path
 
 from gitsched.apis.schemas import FIELD_CODE, KIND_CODE, FieldVerdict, KindFields, load_field_table
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "api-fields.md"
+FIELDS = Path(__file__).resolve().parent.parent / "schemas" / "fields"
 TITLES = {"karmada": "Karmada", "ocm": "Open Cluster Management", "krake": "Krake", "knative": "Knative Eventing"}
-_FIRST = f"## {TITLES['karmada']}"
 
 
-def render(text: str) -> str:
-    """Return the page with the present tables after its introduction."""
-    introduction = text.partition(f"\n{_FIRST}\n")[0]
-    return "\n".join([introduction, *(line for api, title in TITLES.items() for line in _render_api(api, title))])
+def write_tables() -> str:
+    """Return a table for each kind of a policy API."""
+    return "\n".join(line for api, title in TITLES.items() for line in _render_api(api, title))
 
 
 def _render_api(api: str, title: str) -> Iterator[str]:
-    if not (Path(__file__).resolve().parent / "fields" / f"{api}.json").exists():
+    if not (FIELDS / f"{api}.json").exists():
         return
     yield from (f"## {title}", "")
     for kind in load_field_table(api):
@@ -36,9 +34,5 @@ def _render_row(kind: KindFields, row: FieldVerdict) -> str:
     verdict = row.verdict
     if verdict == "finding":
         code = row.code or (FIELD_CODE if all(row.fields) else KIND_CODE)
-        verdict = f"finding [`{code}`](findings.md)"
+        verdict = f"finding [`{code}`](findings.md#{code})"
     return f"| {fields}{limits} | {verdict} | {row.reason} |"
-
-
-if __name__ == "__main__":
-    PAGE.write_text(render(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
