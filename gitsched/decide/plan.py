@@ -89,11 +89,10 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     changes = report_changes(source, changes)
     changes, adopted = keep_adopted(source, changes)
     undelivered = _list_undelivered(source, changes.decisions)
-    retention, directories, rendered, rollouts = _deliver(source, changes, undelivered, caches)
+    relations, relation_findings = _relate(changes.decisions, source.source.config, caches)
+    retention, directories, rendered, rollouts = _deliver(source, changes, undelivered, relations, caches)
     found = (*changes.decisions.findings, *retention.findings, *rollouts.findings)
-    decisions = changes.decisions._replace(findings=found)
-    relations, relation_findings = _relate(decisions, source.source.config, caches)
-    moves = changes.moves
+    decisions, moves = changes.decisions._replace(findings=found), changes.moves
     if rollouts.counted or rollouts.former:
         from gitsched.decide.rollouts.waiting_replicas import count_step  # few clusters wait
 
@@ -104,7 +103,6 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
         relation_findings=relation_findings,
         retained=retention.copies,
         has_settled_copies=retention.is_settled,
-        rollouts=rollouts.targets,
         undelivered=undelivered,
     )
     last_valid = ((kept_path(path), render_last_valid(file, decisions.outcomes)) for path, file in source.source.last_valid.items())
@@ -224,14 +222,16 @@ class _Deliveries(NamedTuple):
     rollouts: RolloutResult
 
 
-def _deliver(source: PlanInput, changes: Changes, undelivered: frozenset[Key], caches: InMemoryCaches) -> _Deliveries:
+def _deliver(
+    source: PlanInput, changes: Changes, undelivered: frozenset[Key], relations: PlanRelations, caches: InMemoryCaches
+) -> _Deliveries:
     """Return what is delivered. Copies stay while what replaces them waits for a wave, and a wave waits for copies that stay, so that one
     follows from the other: it ends when no other cluster waits."""
     waiting: dict[tuple[Key, str], int] = {}
     while True:
         retention = _retain_copies(source, changes, undelivered, waiting)
         directories = _list_directories(source, changes.decisions, retention.copies)
-        gate = _open_rollouts(source, changes, retention)
+        gate = _open_rollouts(source, changes, retention, relations)
         # Rollouts compare the files.
         cache = caches.rendered if source.written or gate is not None else RenderCache(written=False)
         rendered = _render(source, changes.decisions, directories, retention.copies, cache, gate)
@@ -273,13 +273,13 @@ def _list_directories(source: PlanInput, decisions: DecisionSet, retained: tuple
     return _Directories(retiring, dict.fromkeys(sorted(kept), source.times.source_time), retired)
 
 
-def _open_rollouts(source: PlanInput, changes: Changes, retention: CopyRetention) -> RolloutGate | None:
+def _open_rollouts(source: PlanInput, changes: Changes, retention: CopyRetention, relations: PlanRelations) -> RolloutGate | None:
     """Return what holds back the files that wait for a wave; None if there is no rollout."""
     if source.rollouts is None:
         return None
     from gitsched.decide.rollouts.waves import RolloutGate  # most sources have no Rollout
 
-    return RolloutGate(source, source.rollouts, changes.decisions, changes.moves, retention)
+    return RolloutGate(source, source.rollouts, changes.decisions, changes.moves, retention, relations.database)
 
 
 def _render(

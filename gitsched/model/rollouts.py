@@ -115,30 +115,24 @@ class RolloutStatus(NamedTuple):
     remedy: str = ""
 
 
-class RolloutTargets(NamedTuple):
-    """The number of `workloads` that a rollout selects, and in each of their clusters by name how many of these it has."""
-
-    workloads: int
-    clusters: Mapping[str, int]
-
-
 class RolloutResult(NamedTuple):
     """The rollouts of a plan, what the output records of them, when they can go on without a commit, the times of the events that changed
-    them, findings, and what each of them selects. `files` are those below approved/ on the output branch; None for one that goes.
+    them, and findings. `files` are those below approved/ on the output branch; None for one that goes.
     `waiting` are the replicas of workloads in clusters that have fewer than were decided until their turn, of those that lose some.
     `counted` are the outcomes, with the replicas that clusters have before and after this step, of the workloads that clusters wait for or
-    waited for until now; `former` is what clusters had of such workloads that are removed."""
+    waited for until now; `former` is what clusters had of such workloads that are removed. It `concerns_autoscalers` if a cluster keeps or
+    kept an autoscaler until its turn, which changes what it has of another workload."""
 
     statuses: tuple[RolloutStatus, ...] = ()
     records: tuple[RolloutRecord, ...] = ()
     wakeups: tuple[datetime, ...] = ()
     events: tuple[datetime, ...] = ()
     findings: tuple[Finding, ...] = ()
-    targets: Mapping[str, RolloutTargets] = {}
     files: Mapping[str, PlannedFile | None] = {}
     waiting: Mapping[tuple[Key, str], int] = {}
     counted: Mapping[Key, Outcome] = {}
     former: Mapping[Key, Mapping[str, TargetCluster]] = {}
+    concerns_autoscalers: bool = False
 
 
 NOTHING_ROLLED_OUT = RolloutResult()

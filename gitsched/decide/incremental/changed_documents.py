@@ -135,12 +135,9 @@ def may_contain_bundle(document: RawDocument) -> bool:
     )
 
 
-def concern_everything(changed: Mapping[Key, DocumentPair]) -> bool:
-    """Return whether one of some changed documents of policy APIs, such as a Tenant or a new Rollout, may concern all workloads."""
-    return any(
-        key.group == GROUP and key[:2] != CLUSTER_REPORT and (key[:2] != ROLLOUT_KIND or None in pair)
-        for key, pair in changed.items()
-    )
+def concern_everything(changed: Iterable[Key]) -> bool:
+    """Return whether one of some changed documents of policy APIs, such as a Tenant, may concern all workloads."""
+    return any(key.group == GROUP and key[:2] not in (CLUSTER_REPORT, ROLLOUT_KIND) for key in changed)
 
 
 def pair_documents(before: Mapping[Key, Document], after: Mapping[Key, Document]) -> dict[Key, DocumentPair]:

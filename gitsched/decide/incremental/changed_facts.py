@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING
 from gitsched.apis.topology import list_cluster_kinds
 from gitsched.decide.relations.located_findings import KnownFindings, LocatedFinding
 from gitsched.decide.relations.object_facts import NO_FACTS, FactReader, ObjectFacts, find_source, read_api_facts
-from gitsched.decide.relations.schema import FACTS, TARGETS
+from gitsched.decide.relations.relation_database import FactChanges
+from gitsched.decide.relations.schema import DIRECT, FACTS, PLACED_FACTS, ROLLOUT, TARGETS
 from gitsched.model.finding import locate_document
 
 if TYPE_CHECKING:
     from gitsched.decide.incremental.incremental_changes import IncrementalChanges
-    from gitsched.decide.relations.relation_database import FactChanges, PlanRelations
+    from gitsched.decide.relations.relation_database import PlanRelations
     from gitsched.model.document import Key
     from gitsched.model.finding import Location
 
 
-def list_changed_facts(changes: IncrementalChanges) -> dict[Key, ObjectFacts | None]:
-    """Return the facts of all objects whose documents or placements may have changed; None for those that are gone."""
+def list_changed_facts(changes: IncrementalChanges) -> FactChanges:
+    """Return the facts of all objects whose documents or placements may have changed."""
     snapshot, totals, diff = changes.snapshot, changes.totals, changes.diff
     reader, duplicates = FactReader(snapshot.variants, totals.config), totals.source.unused & totals.source.repeated
     found: dict[Key, ObjectFacts | None] = {}
@@ -37,7 +38,7 @@ def list_changed_facts(changes: IncrementalChanges) -> dict[Key, ObjectFacts | N
         facts = found.get(key) or NO_FACTS
         facts = facts._replace(annotation=api_facts.annotation if api_facts is not None else "")
         found[key] = None if facts == NO_FACTS and api_facts is None else facts
-    return found
+    return FactChanges(found)
 
 
 def _list_api_facts(changes: IncrementalChanges) -> Iterator[tuple[Key, ObjectFacts | None]]:
@@ -48,7 +49,7 @@ def _list_api_facts(changes: IncrementalChanges) -> Iterator[tuple[Key, ObjectFa
             yield key, after
 
 
-_WITHOUT_FINDINGS = frozenset((FACTS, TARGETS))
+_WITHOUT_FINDINGS = frozenset((FACTS, TARGETS, PLACED_FACTS, DIRECT, ROLLOUT))
 """The queries whose results no finding is about."""
 
 
@@ -63,7 +64,7 @@ def continue_findings(
     if (
         changed.keys() <= _WITHOUT_FINDINGS
         and not (names_policies and findings)
-        and not any(one is not None and one.annotation for one in facts.values())
+        and not any(one is not None and one.annotation for one in facts.objects.values())
         and not any(key in documents for one in findings for key in one.concerned)
     ):
         return findings

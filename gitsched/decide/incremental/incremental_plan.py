@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Container, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from gitsched.apis.registered import Registered
 from gitsched.decide.engines import collect_cluster_facts
 from gitsched.decide.foreign_documents import changes_notes, list_foreign_kinds
 from gitsched.decide.incremental.affected_workloads import decide_affected, render_affected
@@ -55,6 +56,9 @@ if TYPE_CHECKING:
     from gitsched.model.rollouts import RolloutInput
     from gitsched.model.scheduling import Outcome
     from gitsched.model.template_index import TemplateEntry
+
+_ADD_CHANGED_ROLLOUTS = Registered("gitsched.decide.incremental.continued_rollouts", "add_changed_rollouts")
+_CONTINUE_ROLLOUTS = Registered("gitsched.decide.incremental.continued_rollouts", "continue_rollouts")
 
 
 class PlanState(NamedTuple):
@@ -107,18 +111,18 @@ def make_incremental_plan(
 
         if have_taken_paths(changes):
             return None
-    relations = _update_relations(changes, is_idle=is_idle)
+    relations = _update_relations(changes, state.rollouts, is_idle=is_idle)
+    if relations is None:
+        return None
     retention = _keep_copies(totals) if is_idle else _retain_copies(changes, moves, find_blob)
     retiring = _list_retiring(changes, retention) if retention is not None else None
     if retention is None or retiring is None:
         return None
     rollouts, continued, all_moves = NOTHING_ROLLED_OUT, None, moves.moves
     if state.rollouts is not None:
-        # Few sources have Rollouts.
-        from gitsched.decide.incremental.continued_rollouts import continue_rollouts
-        from gitsched.decide.rollouts.waiting_replicas import count_step
+        from gitsched.decide.rollouts.waiting_replicas import count_step  # few sources have Rollouts
 
-        continued = continue_rollouts(changes, state.rollouts, moves.moves, retention, find_blob)
+        continued = _CONTINUE_ROLLOUTS(changes, state.rollouts, moves.moves, retention, find_blob, relations.relations)
         if continued is None:
             return None
         rollouts = continued.result
@@ -152,7 +156,6 @@ def make_incremental_plan(
         has_settled_copies=retention.is_settled and bool(retention.copies),  # else a state without copies would be written again
         withheld=changes.withheld,
         withheld_wakeups=changes.withheld_wakeups,
-        rollouts=rollouts.targets,
     )
     if continued is not None:
         new = new._replace(other_findings=continued.update_findings(new.other_findings))
@@ -204,22 +207,27 @@ def make_incremental_plan(
 
 
 class _Relations(NamedTuple):
-    """The relations of all objects, the facts of those that changed, and the findings."""
+    """The relations of all objects, what has changed of their facts, None if nothing has, and the findings."""
 
     relations: PlanRelations
-    facts: FactChanges
+    facts: FactChanges | None
     findings: tuple[LocatedFinding, ...]
 
 
-def _update_relations(changes: IncrementalChanges, *, is_idle: bool) -> _Relations:
-    """Return where related objects go now."""
+def _update_relations(changes: IncrementalChanges, rollouts: RolloutInput | None, *, is_idle: bool) -> _Relations | None:
+    """Return where related objects go now, and what Rollouts select; None if only a complete plan can tell what these select."""
     before, findings = changes.rows.relations, changes.totals.relation_findings
     if is_idle and changes.diff.settings is None:
-        return _Relations(before, {}, findings)
+        return _Relations(before, None, findings)
     from gitsched.decide.incremental.changed_facts import continue_findings, list_changed_facts  # not for an idle run
 
     facts, relations = list_changed_facts(changes), before.fork()
-    relations.assign(facts.items(), changes.totals.config)
+    if rollouts is not None:
+        selected: FactChanges | None = _ADD_CHANGED_ROLLOUTS(facts, changes)
+        if selected is None:
+            return None
+        facts = selected
+    relations.assign(facts, changes.totals.config)
     return _Relations(relations, facts, continue_findings(relations, facts, findings, changes))
 
 
@@ -378,7 +386,7 @@ def _list_state_changes(
     changes: IncrementalChanges,
     workload_rows: Mapping[Key, WorkloadRow | None],
     cluster_rows: Mapping[str, ClusterRow | None],
-    facts: FactChanges,
+    facts: FactChanges | None,
 ) -> StateChanges:
     """Return what changes in the rows of the plan state."""
     diff, index, continued = changes.diff, changes.rows.template_index, changes.continued

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from gitsched.model.holds import HeldPlacement
     from gitsched.model.observation import Observation, ObservationKey
     from gitsched.model.planned_files import ClusterInfo, PlannedFile
-    from gitsched.model.rollouts import RolloutTargets
     from gitsched.model.template_index import TemplateEntry, TemplateIndex
 
 OVERCOMMITTED: Final = "cluster-overcommitted"
@@ -155,8 +154,7 @@ class Totals(NamedTuple):
     long as nothing moves and no end of theirs passes. `adopted` says why objects that gitsched took over keep their placement, by key as
     text. `owners` are the platform and the tenants that define anything; () without Tenants. `trusted_tenants` are those of the trusted
     side, if other rules count once the planned commit is that side, else None. `withheld` are the changes that the guard withholds, and
-    `withheld_wakeups` the times at which they may be others without a commit. `rollouts` says by name what each Rollout selects that lets
-    clusters wait.
+    `withheld_wakeups` the times at which they may be others without a commit.
     """
 
     config: Config
@@ -183,7 +181,6 @@ class Totals(NamedTuple):
     trusted_tenants: tuple[Tenant, ...] | None = None
     withheld: WithheldChanges = NOTHING_WITHHELD
     withheld_wakeups: Mapping[Key, datetime] = {}
-    rollouts: Mapping[str, RolloutTargets] = {}
 
     @property
     def workload_count(self) -> int:
@@ -231,7 +228,7 @@ class StateChanges(NamedTuple):
     workloads: Mapping[Key, WorkloadRow | None] = {}
     clusters: Mapping[str, ClusterRow | None] = {}
     templates: Mapping[Key, TemplateEntry | None] = {}
-    facts: FactChanges = {}
+    facts: FactChanges | None = None
     api_documents: Mapping[tuple[str, str], tuple[Document, ...]] = {}
     engines: tuple[PolicyEngine, ...] | None = None
     added_paths: frozenset[str] = frozenset()

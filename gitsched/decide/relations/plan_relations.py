@@ -6,16 +6,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import CompanionSelecting, DependencyDelivering
+from gitsched.apis.registered import Registered
 from gitsched.decide.relations.companion_findings import list_companion_findings
 from gitsched.decide.relations.located_findings import FindingSources, LocatedFinding
 from gitsched.decide.relations.missing_objects import LackingObject
 from gitsched.decide.relations.object_facts import NO_FACTS, FactReader, ManifestCache, ObjectFacts, find_source, read_api_facts
 from gitsched.decide.relations.placement_texts import MAX_NAMES
 from gitsched.decide.relations.reference_findings import list_reference_findings
-from gitsched.decide.relations.relation_database import PlanRelations
+from gitsched.decide.relations.relation_database import FactChanges, PlanRelations
 from gitsched.decide.relations.schema import ANNOTATIONS, REPORTED_COUNT, SEPARATED_COUNT, UNSELECTED_COUNT, UNTARGETED_COUNT
 from gitsched.model.document import Key
 from gitsched.model.finding import locate_document
+from gitsched.model.rollouts import ROLLOUT_KIND
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config
@@ -25,13 +27,18 @@ if TYPE_CHECKING:
     from gitsched.model.document import Document
     from gitsched.model.finding import Location
 
+_ADD_ROLLOUT_FACTS = Registered("gitsched.decide.rollouts.waves", "add_rollout_facts")
+
 
 def relate_decisions(
     decisions: DecisionSet, config: Config, cache: ManifestCache | None = None
 ) -> tuple[PlanRelations, tuple[LocatedFinding, ...], ManifestCache]:
     """Return the relations of all decisions of a complete plan, the findings about them, and the facts of all manifests."""
     relations, cache = PlanRelations(), cache or ManifestCache()
-    relations.assign(_list_facts(decisions, config, cache), config)
+    changes = FactChanges(dict(_list_facts(decisions, config, cache)))
+    if any(key[:2] == ROLLOUT_KIND for key in (*decisions.catalog.api_documents, *decisions.catalog.broken)):
+        changes = _ADD_ROLLOUT_FACTS(changes, decisions)
+    relations.assign(changes, config)
     relations.update()
     sources = make_finding_sources(decisions.engines, decisions.templates, decisions.catalog.api_documents_by_key)
     return relations, list_relation_findings(relations, sources), cache

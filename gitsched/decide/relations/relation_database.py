@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gitsched.decide.relations.schema import OBJECT, SCHEMA, SETTINGS
+from gitsched.decide.relations.schema import OBJECT, PLACED, ROLLOUTS, SCHEMA, SETTINGS
 from gitsched.query import BufferedStore, Database, QueryFailedError, digest_value
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config
     from gitsched.decide.relations.object_facts import ObjectFacts
+    from gitsched.decide.rollouts.rollout_members import PlacedFacts, RolloutRule
     from gitsched.model.document import Key
     from gitsched.query.canonical import Key as QueryKey
 
-FactChanges = Mapping["Key", "ObjectFacts | None"]
-"""The facts of objects that have changed; None for an object that is gone."""
+_KEPT = ((SETTINGS, ()), (ROLLOUTS, ()))
+"""The inputs that results are computed from again in later plans."""
+
+
+class FactChanges(NamedTuple):
+    """The facts of objects that have changed, and what Rollouts read of placed workloads that have changed; None for what is gone. `rules`
+    are what all Rollouts select."""
+
+    objects: Mapping[Key, ObjectFacts | None] = {}
+    placed: Mapping[Key, PlacedFacts | None] = {}
+    rules: tuple[RolloutRule, ...] = ()
 
 
 class PlanRelations:
@@ -32,12 +42,17 @@ class PlanRelations:
     def _load(self, name: str, key: QueryKey) -> Any:
         return self._values[name, key]
 
-    def assign(self, facts: Iterable[tuple[Key, ObjectFacts | None]], config: Config) -> None:
-        """Set the facts of some objects, and the settings."""
+    def assign(self, changes: FactChanges, config: Config) -> None:
+        """Set the facts that have changed, and the settings."""
         settings = tuple(map(tuple, config.assumed)), config.output.protected_namespaces
         self._assign(SETTINGS, (), settings)
-        for key, one in facts:
-            self._assign(OBJECT, tuple(key), tuple(one) if one is not None else None)
+        self._assign(ROLLOUTS, (), tuple(map(tuple, changes.rules)) or None)
+        self._assign_each(OBJECT, changes.objects.items())
+        self._assign_each(PLACED, changes.placed.items())
+
+    def _assign_each(self, name: str, values: Iterable[tuple[Key, tuple[Any, ...] | None]]) -> None:
+        for key, value in values:
+            self._assign(name, tuple(key), tuple(value) if value is not None else None)
 
     def _assign(self, name: str, key: QueryKey, value: object) -> None:
         self._values[name, key] = value
@@ -54,7 +69,7 @@ class PlanRelations:
         """Bring everything up to date and write it to the store. Facts are not read again after that."""
         self.database.save()
         self.is_stored = True
-        self._values = {(SETTINGS, ()): self._values[SETTINGS, ()]}
+        self._values = {one: self._values[one] for one in _KEPT}
 
     def fork(self) -> PlanRelations:
         """Return relations that change without an effect on these."""

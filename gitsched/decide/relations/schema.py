@@ -9,9 +9,12 @@ from __future__ import annotations
 from gitsched.query.schema import Query, Relation, Schema, Step
 
 OBJECT, SETTINGS = "object", "settings"
-"""The inputs: the facts of each object, and the settings about objects that clusters have by themselves."""
+PLACED, ROLLOUTS = "placed", "rollouts"
+"""The inputs: the facts of each object, and the settings about objects that clusters have by themselves; where the source has Rollouts,
+what these read of each placed workload, and what they select."""
 
 FACTS, ASSUMPTIONS = "facts", "assumptions"
+PLACED_FACTS, ROLLOUT_RULES = "placed facts", "rollout rules"
 REQUIRES, CONTAINS, BUILT, WRITES, MAKES, BOUND = "requires", "contains", "built", "writes", "makes", "bound"
 """By object: what requires it, contains it, has it in a variant, writes it where it is delivered, would write it, and binds it."""
 CUSTOM, DEFINITIONS, RESOURCES, CLAIMS, SHARED = "custom", "definitions", "resources", "claims", "shared"
@@ -24,6 +27,13 @@ ANNOTATIONS = "annotations"
 COMPANIONS = "companions"
 ANY_NAMESPACE = "*"
 """The group of all charts in CHARTS: no namespace has this name."""
+
+DIRECT, ROLLOUT = "direct rollout", "rollout"
+"""By workload the Rollout that selects it or its policy, and the one that it belongs to: that, or one of a workload that brings it
+along."""
+RECORD_ROLLOUTS, ROLLOUT_CLUSTERS, ROLLOUT_OVERLAPS = "rollouts of records", "clusters of rollouts", "overlapping rollouts"
+"""By namespace and name of records the Rollout of their workload; by Rollout the clusters of its workloads, and "" if it has any; and the
+Rollouts that select the same workload."""
 
 WORD_INDEX, MEMBER_INDEX, FAR_INDEX = "word index", "member index", "far index"
 
@@ -39,20 +49,23 @@ UNTARGETED = "untargeted"
 """Services that select nothing."""
 SEPARATED_COUNT, UNSELECTED_COUNT, UNTARGETED_COUNT = "separated count", "unselected count", "untargeted count"
 
-_VERSION = "1"
+_VERSION = "2"
 """To be changed with the form of facts and results; the code of the queries is a part of the key of a plan state."""
 _OBJECTS, _MISSING, _COMPANIONS = (
     f"gitsched.decide.relations.{name}:" for name in ("object_queries", "missing_objects", "companion_placement")
 )
+_ROLLOUTS = "gitsched.decide.rollouts.rollout_members:"
 
 SCHEMA = Schema(
-    (OBJECT, SETTINGS),
+    (OBJECT, SETTINGS, PLACED, ROLLOUTS),
     (
         Step(
             "objects",
             (
                 Query(FACTS, f"{_OBJECTS}read_object", each=OBJECT),
                 Query(ASSUMPTIONS, f"{_OBJECTS}read_assumptions", stored=False),
+                Query(PLACED_FACTS, f"{_ROLLOUTS}read_placed", each=PLACED),
+                Query(ROLLOUT_RULES, f"{_ROLLOUTS}read_rules", stored=False),
             ),
             (
                 *(Relation(name, 4) for name in (REQUIRES, CONTAINS, BUILT, WRITES, MAKES, BOUND)),
@@ -67,9 +80,18 @@ SCHEMA = Schema(
                 Query(WORD_INDEX, f"{_MISSING}index_words", stored=False),
                 Query(MEMBER_INDEX, f"{_COMPANIONS}index_members", stored=False),
                 Query(FAR_INDEX, f"{_COMPANIONS}index_far", stored=False),
+                Query(DIRECT, f"{_ROLLOUTS}find_direct", each=PLACED),
             ),
+            (Relation(RECORD_ROLLOUTS, 2), Relation(ROLLOUT_OVERLAPS)),
         ),
-        Step("missing objects", (Query(MISSING, f"{_MISSING}find_missing", each=REQUIRES),), (Relation(REPORTED, 3),)),
+        Step(
+            "missing objects",
+            (
+                Query(MISSING, f"{_MISSING}find_missing", each=REQUIRES),
+                Query(ROLLOUT, f"{_ROLLOUTS}find_rollout", each=PLACED),
+            ),
+            (Relation(REPORTED, 3), Relation(ROLLOUT_CLUSTERS)),
+        ),
         Step(
             "targets",
             (

@@ -20,6 +20,7 @@ CLUSTER_SKIPPED = "rollout-cluster-skipped"
 GROUP_EMPTY = "rollout-group-empty"
 BLOCKED_CLUSTER = "rollout-blocked"
 CONTENT_MIXED = "rollout-content-mixed"
+OVERLAP = "rollout-overlap"
 STEP_CODES = frozenset(
     (
         NO_REPORTS,
@@ -31,9 +32,10 @@ STEP_CODES = frozenset(
         GROUP_EMPTY,
         BLOCKED_CLUSTER,
         CONTENT_MIXED,
+        OVERLAP,
     )
 )
-"""Codes of the findings about the steps of rollouts."""
+"""Codes of the findings about rollouts that each plan makes again."""
 
 
 def list_rollout_findings(
@@ -65,7 +67,7 @@ def make_overlap_finding(other: RolloutSpec, first: str, keys: Sequence[Key]) ->
     """Return the warning that two rollouts select the same workloads."""
     names = format_names([str(key) for key in sorted(keys)])
     message = f"the Rollouts {first} and {other.name} both select {names}: {first} rolls them out; select them in one of the Rollouts alone"
-    return _report_rollout(other, "warning", "rollout-overlap", message)
+    return _report_rollout(other, "warning", OVERLAP, message)
 
 
 def _describe_missing_reports(spec: RolloutSpec) -> str:

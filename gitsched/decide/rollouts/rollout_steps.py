@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
 
 from gitsched.apis.gitsched.rollout import RolloutSpec
 from gitsched.decide.rendered_tree import write_placement
@@ -16,24 +15,17 @@ from gitsched.decide.rollouts.delivered_files import DeliveredFiles, FileSet
 from gitsched.decide.rollouts.lost_clusters import Labels, LostClusters, list_first_groups
 from gitsched.decide.rollouts.pending_files import Comparison, FileComparison
 from gitsched.decide.rollouts.rollout_findings import list_rollout_findings, make_mixed_finding
+from gitsched.decide.rollouts.rollout_members import RolloutMembers
 from gitsched.decide.rollouts.rollout_progress import RolloutStep, StepInput, advance
 from gitsched.decide.rollouts.rollout_source import RolloutSource
 from gitsched.decide.rollouts.waiting_replicas import WaitingReplicas
 from gitsched.decide.workload_files import WorkloadFiles
 from gitsched.model.document import Key
 from gitsched.model.finding import Finding
-from gitsched.model.rollouts import RolloutRecord, RolloutResult, RolloutTargets
+from gitsched.model.rollouts import RolloutRecord, RolloutResult
 from gitsched.model.scheduling import Outcome, TargetCluster, weigh_replicas
 
-UNGATED = "All"
-
-
-class RolloutMembers(NamedTuple):
-    """The workloads that a rollout selects: the files of those whose files may differ from those of the previous output, and the targets of
-    all."""
-
-    files: Sequence[WorkloadFiles]
-    targets: RolloutTargets
+_UNGATED = "All"
 
 
 class RolloutSteps:
@@ -60,22 +52,17 @@ class RolloutSteps:
         self._counted: Mapping[Key, Outcome] = {}
         self._former: Mapping[Key, Mapping[str, TargetCluster]] = {}
 
-    @property
-    def concern_autoscalers(self) -> bool:
-        """Whether a cluster keeps or kept an autoscaler until its turn, which changes what it has of another workload."""
-        return self._replicas.concern_autoscalers(self._kept)
-
     def take(
         self, specs: Iterable[RolloutSpec], members: Mapping[str, RolloutMembers], files: dict[Key, WorkloadFiles]
     ) -> list[tuple[RolloutSpec, RolloutStep]]:
         """Take the step of each rollout, and set in `files` those of the previous output where a cluster waits."""
         steps = []
         for spec in specs:
-            if spec.strategy.type == UNGATED:
+            if spec.strategy.type == _UNGATED:
                 continue
             record = self._records.get(spec.name, RolloutRecord(spec.name, ()))
             found = self._comparison.compare(record, members[spec.name].files)
-            first = _list_first_clusters(spec, members[spec.name].targets.clusters, self._source.states.labels)
+            first = _list_first_clusters(spec, members[spec.name].clusters, self._source.states.labels)
             found = found.block(first, record)
             advance_one = self._hold if spec.broken else self._advance
             step = advance_one(spec, record, members[spec.name], found)
@@ -93,7 +80,7 @@ class RolloutSteps:
         """Return what came of all steps. `findings` are others about the rollouts."""
         facts = self._source.config.source.facts
         is_reporting = self._source.config.observations.statuses is not None or bool(facts.branch or facts.cluster_branches)
-        selecting = {name for name, found in members.items() if found.targets.workloads}
+        selecting = {name for name, found in members.items() if found.exist}
         valid = [entry for entry in steps if not entry[0].broken]
         records = tuple(step.record for _, step in steps if step.record.changed or step.record.held)
         return RolloutResult(
@@ -102,11 +89,11 @@ class RolloutSteps:
             tuple(time for _, step in steps for time in step.wakeups),
             tuple(time for _, step in steps for time in step.events),
             (*findings, *self._findings, *list_rollout_findings(valid, selecting, self._reports.exist or is_reporting)),
-            {spec.name: members[spec.name].targets for spec, _ in steps},
             self._approved.list_files(self._source.given.records, records),
             self._waiting,
             self._counted,
             self._former,
+            self._replicas.concern_autoscalers(self._kept),
         )
 
     def _hold(self, spec: RolloutSpec, record: RolloutRecord, _members: RolloutMembers, found: Comparison) -> RolloutStep:
@@ -114,7 +101,7 @@ class RolloutSteps:
 
     def _advance(self, spec: RolloutSpec, record: RolloutRecord, members: RolloutMembers, found: Comparison) -> RolloutStep:
         """Take the next step of a valid rollout."""
-        present, states = members.targets.clusters, self._source.states
+        present, states = members.clusters, self._source.states
         copies = self._lost.find_copies(record, members.files, found.list_waiting())
         known = {(one.workload, one.cluster): one.content for one in record.lost}
         if any(one.content != known.get((one.workload, one.cluster), one.content) for one in copies):

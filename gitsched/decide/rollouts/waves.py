@@ -6,26 +6,64 @@ what replaces it elsewhere, is delivered at once: overlaps, holds and the guard 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from gitsched.apis.gitsched.rollout import RolloutSpec, parse_rollout
 from gitsched.apis.gitsched.tenancy import PLATFORM
-from gitsched.decide.decisions import DecisionSet
-from gitsched.decide.plan_input import PlanInput
-from gitsched.decide.registry import policy_apis
 from gitsched.decide.rollouts.broken_rollouts import list_broken_rollouts, make_broken_finding
 from gitsched.decide.rollouts.lost_clusters import read_cluster_states
-from gitsched.decide.rollouts.rollout_findings import make_overlap_finding
+from gitsched.decide.rollouts.rollout_members import PlacedFacts, find_overlaps, list_members, make_rules, read_placed_facts
 from gitsched.decide.rollouts.rollout_source import RolloutSource
-from gitsched.decide.rollouts.rollout_steps import RolloutMembers, RolloutSteps
+from gitsched.decide.rollouts.rollout_steps import RolloutSteps
 from gitsched.decide.rollouts.workload_policies import WorkloadPolicies
-from gitsched.decide.workload_files import WorkloadFiles
-from gitsched.model.changes import CopyRetention, Move
 from gitsched.model.cluster_report import CLUSTER_REPORT
-from gitsched.model.document import Document, Key
-from gitsched.model.finding import Finding
-from gitsched.model.rollouts import ROLLOUT_KIND, RolloutInput, RolloutResult, RolloutTargets
+from gitsched.model.rollouts import ROLLOUT_KIND, RolloutResult
+
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.tenancy import Tenancy
+    from gitsched.decide.catalog import Catalog
+    from gitsched.decide.decisions import DecisionSet
+    from gitsched.decide.plan_input import PlanInput
+    from gitsched.decide.relations.object_queries import RelationReader
+    from gitsched.decide.relations.relation_database import FactChanges
+    from gitsched.decide.workload_files import WorkloadFiles
+    from gitsched.model.changes import CopyRetention, Move
+    from gitsched.model.document import Key
+    from gitsched.model.rollouts import RolloutInput
+
+
+def list_rollouts(catalog: Catalog) -> list[RolloutSpec]:
+    """Return the Rollouts of a source, the broken ones last."""
+    return [*map(parse_rollout, catalog.api_documents.get(ROLLOUT_KIND, ())), *list_broken_rollouts(catalog)]
+
+
+def add_rollout_facts(changes: FactChanges, decisions: DecisionSet) -> FactChanges:
+    """Return the facts of a complete plan with what Rollouts select, and what they read of all workloads."""
+    catalog, tenancy = decisions.catalog, decisions.tenancy
+    placed: dict[Key, PlacedFacts | None] = {
+        key: read_placed_facts(outcome, decisions.templates[key], tenancy) for key, outcome in decisions.outcomes.items()
+    }
+    return changes._replace(rules=make_rules(list_rollouts(catalog), catalog.api_documents, tenancy), placed=placed)
+
+
+def roll_out(
+    source: RolloutSource,
+    specs: Sequence[RolloutSpec],
+    database: RelationReader,
+    files: dict[Key, WorkloadFiles],
+    tenancy: Tenancy | None,
+) -> RolloutResult:
+    """Take the steps of all Rollouts, and return what came of them. `files` are those of a plan, or of the workloads that it has decided
+    again; those of the previous output take their place where a cluster waits."""
+    members, steps = list_members(database, specs, files), RolloutSteps(source)
+    taken = steps.take(specs, members, files)
+    broken = [
+        make_broken_finding(spec, step, PLATFORM if tenancy is None else tenancy.find_owner(spec.document.key))
+        for spec, step in taken
+        if spec.broken
+    ]
+    return steps.summarize(taken, members, (*broken, *find_overlaps(database, specs)))
 
 
 class RolloutGate:
@@ -38,106 +76,27 @@ class RolloutGate:
         decisions: DecisionSet,
         moves: Iterable[Move],
         retention: CopyRetention,
+        database: RelationReader,
     ) -> None:
         self.result = RolloutResult()
-        self._decisions = decisions
-        documents = decisions.catalog.api_documents
-        self._specs = [parse_rollout(document) for document in documents.get(ROLLOUT_KIND, ())]
-        if any(key[:2] == ROLLOUT_KIND for key in decisions.catalog.broken):
-            self._specs += list_broken_rollouts(decisions.catalog)
-        self._findings: list[Finding] = []
-        self._steps = RolloutSteps(
-            RolloutSource(
-                given,
-                source.previous,
-                documents.get(CLUSTER_REPORT, ()),
-                source.observations,
-                source.source.config,
-                source.times,
-                read_cluster_states(decisions.engines),
-                WorkloadPolicies(
-                    decisions.engines,
-                    decisions.templates,
-                    decisions.variants,
-                    source.source.config.delivery,
-                    source.previous.find_blob,
-                ),
-                moves,
-                retention,
-                decisions.quarantined,
-            )
+        self._decisions, self._database = decisions, database
+        config, previous = source.source.config, source.previous
+        self._source = RolloutSource(
+            given,
+            previous,
+            decisions.catalog.api_documents.get(CLUSTER_REPORT, ()),
+            source.observations,
+            config,
+            source.times,
+            read_cluster_states(decisions.engines),
+            WorkloadPolicies(decisions.engines, decisions.templates, decisions.variants, config.delivery, previous.find_blob),
+            moves,
+            retention,
+            decisions.quarantined,
         )
 
     def __call__(self, rendered: Mapping[Key, WorkloadFiles]) -> dict[Key, WorkloadFiles]:
         """Return the files with those of the previous output where a cluster waits."""
-        files = dict(rendered)
-        members = {name: _make_members([rendered[key] for key in keys]) for name, keys in self._select(rendered).items()}
-        steps = self._steps.take(self._specs, members, files)
-        for spec, step in steps:
-            if spec.broken:
-                tenancy = self._decisions.tenancy
-                owner = tenancy.find_owner(spec.document.key) if tenancy is not None else PLATFORM
-                self._findings.append(make_broken_finding(spec, step, owner))
-        self.result = self._steps.summarize(steps, members, self._findings)
+        files, specs = dict(rendered), list_rollouts(self._decisions.catalog)
+        self.result = roll_out(self._source, specs, self._database, files, self._decisions.tenancy)
         return files
-
-    def _select(self, rendered: Mapping[Key, WorkloadFiles]) -> dict[str, list[Key]]:
-        """Return the workloads of each rollout: of several that select a workload, the first by name has it."""
-        members: dict[str, list[Key]] = {spec.name: [] for spec in self._specs}
-        policies = [self._list_policies(spec) for spec in self._specs]
-        shared: dict[tuple[str, str], list[Key]] = {}
-        tenancy = self._decisions.tenancy
-        for key, files in rendered.items():
-            template = self._decisions.templates[key]
-            found = [
-                spec
-                for spec, names in zip(self._specs, policies, strict=True)
-                if spec.selectors is None or spec.selects(template) or names.intersection(files.outcome.policy.split(", "))
-            ]
-            if tenancy is not None and found:
-                found = [spec for spec in found if tenancy.may_act(spec.document.key, key)]
-                found.sort(key=lambda spec: (spec.broken, tenancy.find_owner(spec.document.key) != PLATFORM))
-            if found:
-                members[found[0].name].append(key)
-            for other in (spec for spec in found[1:] if not spec.broken):
-                shared.setdefault((found[0].name, other.name), []).append(key)
-        self._add_dependents(members, rendered)
-        by_name = {spec.name: spec for spec in self._specs}
-        self._findings += [make_overlap_finding(by_name[other], first, keys) for (first, other), keys in sorted(shared.items())]
-        return members
-
-    def _add_dependents(self, members: dict[str, list[Key]], rendered: Mapping[Key, WorkloadFiles]) -> None:
-        """Add the objects that workloads bring along, such as their ConfigMaps, unless a rollout selects them themselves."""
-        selected = {key for keys in members.values() for key in keys}
-        owners = {
-            (record.namespace, record.name): name
-            for name, keys in members.items()
-            for key in keys
-            for record, _ in rendered[key].outcome.records
-        }
-        for key, files in rendered.items():
-            outcome = files.outcome
-            read = policy_apis[outcome.api].read_removed_workload
-            if key in selected or read is None:
-                continue
-            found = [workload for _, body in outcome.records if (workload := read(body)) is not None]
-            names = sorted(owners[owner] for workload in found for owner in workload.required_by & owners.keys())
-            if names:
-                members[names[0]].append(key)
-
-    def _list_policies(self, spec: RolloutSpec) -> frozenset[str]:
-        """Return the names, as outcomes have them, of the policies that a rollout selects."""
-        wanted = {selector.kind for selector in spec.selectors or ()}
-        documents: Iterator[Document] = (
-            document
-            for kind, found in self._decisions.catalog.api_documents.items()
-            if kind[1] in wanted
-            for document in found
-            if spec.selects(document)
-        )
-        return frozenset(name for document in documents for name in (document.key.title, str(document.key)))
-
-
-def _make_members(files: list[WorkloadFiles]) -> RolloutMembers:
-    clusters = Counter(name for one in files for name in one.outcome.replicas_by_cluster)
-    return RolloutMembers(files, RolloutTargets(len(files), clusters))

@@ -227,8 +227,8 @@ class PlanCache:
         self._workloads.update(changes.workloads)
         self._clusters.update(changes.clusters)
         self._templates.update(changes.templates)
-        if changes.facts:
-            self.relations.assign(changes.facts.items(), header.totals.config)
+        if changes.facts is not None:
+            self.relations.assign(changes.facts, header.totals.config)
             self.relations.save()
         for kind, documents in changes.api_documents.items():
             self._changed_documents |= document_rows.list_changed_rows(kind, self._load_kind(kind), documents)

@@ -219,7 +219,7 @@ def _pair_files(files: list[_FileChange], cache: PlanCache) -> tuple[dict[Key, D
         return None
     if api_documents and rules is None:
         return None  # other policies may need other builds
-    if concern_everything({key: pair for key, pair in api_documents.items() if not (totals.owners and key[:2] == TENANT_KIND)}):
+    if concern_everything(key for key in api_documents if not (totals.owners and key[:2] == TENANT_KIND)):
         return None
     index, known = cache.template_index, cache.api_documents
     if any(old is None and key in index for key, (old, _) in templates.items()):

@@ -229,6 +229,8 @@ def _plan_from_cache(
         from gitsched.reconcile.rollout_input import read_rollout_input  # most sources have no Rollout
 
         rollouts = read_rollout_input(context, fetched)
+    elif any(key[:2] == ROLLOUT_KIND for key in diff.api_documents):
+        return None  # the first Rollout
     state = PlanState(totals, cache, cache.header.kinds, guard, rollouts)
     find_blob = partial(find_output_blob, fetched)
     made = make_incremental_plan(state, diff, snapshot, find_blob, context.caches.decisions.rendered, limit)

@@ -1,0 +1,190 @@
+"""Queries that say to which Rollout a workload belongs: one that selects it or its policy, or a workload that brings it along.
+
+Of several Rollouts that select a workload, the first one has it: valid ones before broken ones, then those of the platform, then by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gitsched.apis.gitsched.rollout import ObjectSelector, RolloutSpec
+from gitsched.apis.gitsched.tenancy import PLATFORM
+from gitsched.decide.registry import policy_apis
+from gitsched.decide.relations.schema import (
+    DIRECT,
+    PLACED,
+    PLACED_FACTS,
+    RECORD_ROLLOUTS,
+    ROLLOUT,
+    ROLLOUT_CLUSTERS,
+    ROLLOUT_OVERLAPS,
+    ROLLOUT_RULES,
+    ROLLOUTS,
+)
+from gitsched.decide.rollouts.rollout_findings import make_overlap_finding
+from gitsched.model.document import Key, read_labels, workload_sort_key
+from gitsched.model.labels import Requirement, Selector
+
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.tenancy import Tenancy
+    from gitsched.decide.relations.object_queries import RelationReader
+    from gitsched.decide.workload_files import WorkloadFiles
+    from gitsched.model.document import Document
+    from gitsched.model.finding import Finding
+    from gitsched.model.scheduling import Outcome
+    from gitsched.query.canonical import Key as QueryKey
+    from gitsched.query.reader import Reader
+
+_ANY = ""
+"""The row of ROLLOUT_CLUSTERS of a Rollout with workloads, also of those that are in no cluster."""
+
+
+class PlacedFacts(NamedTuple):
+    """What Rollouts read of a placed workload: `records` are the namespaces and names of its records, `required_by` those of the workloads
+    that bring it along, and `owner` is its tenant, or the platform."""
+
+    labels: tuple[tuple[str, str], ...]
+    policies: tuple[str, ...]
+    clusters: tuple[str, ...]
+    records: tuple[tuple[str, str], ...]
+    required_by: tuple[tuple[str, str], ...]
+    owner: str = PLATFORM
+
+
+class RolloutRule(NamedTuple):
+    """What one Rollout selects, as plain values: objects by `selectors`, None for all, and workloads with one of these `policies`."""
+
+    name: str
+    selectors: tuple[tuple[Any, ...], ...] | None
+    policies: tuple[str, ...]
+    broken: bool = False
+    owner: str = PLATFORM
+
+
+class RolloutMembers(NamedTuple):
+    """The workloads of a Rollout: the files of those whose files may differ from those of the previous output, the clusters of all, and
+    whether there are any."""
+
+    files: Sequence[WorkloadFiles]
+    clusters: frozenset[str]
+    exist: bool
+
+
+def make_rules(
+    specs: Iterable[RolloutSpec], documents: Mapping[tuple[str, str], tuple[Document, ...]], tenancy: Tenancy | None
+) -> tuple[RolloutRule, ...]:
+    """Return what Rollouts select, the first ones first, given all documents of policy APIs."""
+    rules = []
+    for spec in specs:
+        wanted = {selector.kind for selector in spec.selectors or ()}
+        listed = (
+            document for kind, found in documents.items() if kind[1] in wanted for document in found if spec.selects(document)
+        )
+        policies = {name for document in listed for name in (document.key.title, str(document.key))}
+        selectors = None if spec.selectors is None else tuple(map(_flatten, spec.selectors))
+        owner = PLATFORM if tenancy is None else tenancy.find_owner(spec.document.key)
+        rules.append(RolloutRule(spec.name, selectors, tuple(sorted(policies)), spec.broken, owner))
+    return tuple(sorted(rules, key=lambda rule: (rule.broken, rule.owner != PLATFORM)))
+
+
+def read_placed_facts(outcome: Outcome, template: Document, tenancy: Tenancy | None) -> PlacedFacts:
+    """Return what Rollouts read of a workload."""
+    read = policy_apis[outcome.api].read_removed_workload
+    found = [workload for _, body in outcome.records if (workload := read(body)) is not None] if read is not None else ()
+    return PlacedFacts(
+        tuple(sorted(read_labels(template.body).items())),
+        tuple(outcome.policy.split(", ")),
+        tuple(outcome.replicas_by_cluster),
+        tuple((record.namespace, record.name) for record, _ in outcome.records),
+        tuple(sorted({owner for workload in found for owner in workload.required_by})),
+        PLATFORM if tenancy is None else tenancy.find_owner(outcome.key),
+    )
+
+
+def read_placed(db: Reader, key: QueryKey) -> object:
+    """Return what Rollouts read of a workload."""
+    return db.input(PLACED, key)
+
+
+def read_rules(db: Reader, key: QueryKey) -> list[tuple[RolloutRule, tuple[ObjectSelector, ...] | None]]:
+    """Return what the Rollouts select, with their selectors."""
+    rules = [RolloutRule(*plain) for plain in db.input(ROLLOUTS, key) or ()]
+    return [(rule, None if rule.selectors is None else tuple(map(_restore, rule.selectors))) for rule in rules]
+
+
+def find_direct(db: Reader, key: QueryKey) -> str:
+    """Return the Rollout that selects a workload or its policy; "" if none does."""
+    facts, workload = PlacedFacts(*db.read(PLACED_FACTS, key)), Key(*key)
+    labels = dict(facts.labels)
+    found: list[RolloutRule] = [
+        rule
+        for rule, selectors in db.read(ROLLOUT_RULES, ())
+        if rule.owner in (PLATFORM, facts.owner)
+        and (
+            selectors is None
+            or any(selector.selects(workload, labels) for selector in selectors)
+            or not set(facts.policies).isdisjoint(rule.policies)
+        )
+    ]
+    if not found:
+        return ""
+    first = found[0].name
+    for record in facts.records:
+        db.emit(RECORD_ROLLOUTS, (*record, first))
+    for other in found[1:]:
+        if not other.broken:
+            db.emit(ROLLOUT_OVERLAPS, ("", first, other.name, *key))
+    return first
+
+
+def find_rollout(db: Reader, key: QueryKey) -> str:
+    """Return the Rollout to which a workload belongs; "" if none."""
+    facts = PlacedFacts(*db.read(PLACED_FACTS, key))
+    found = str(db.read(DIRECT, key))
+    if not found:
+        owners = [str(name) for record in facts.required_by for (name,) in db.rows_of(RECORD_ROLLOUTS, record)]
+        found = min(owners, default="")
+    if found:
+        for cluster in (_ANY, *facts.clusters):
+            db.emit(ROLLOUT_CLUSTERS, (found, cluster))
+    return found
+
+
+def list_clusters(database: RelationReader, rollout: str) -> frozenset[str]:
+    """Return the clusters of the workloads of a Rollout, and "" if it has any workload."""
+    return frozenset(cluster for (cluster,) in database.rows_of(ROLLOUT_CLUSTERS, (rollout,)))
+
+
+def list_members(
+    database: RelationReader, specs: Iterable[RolloutSpec], files: Mapping[Key, WorkloadFiles]
+) -> dict[str, RolloutMembers]:
+    """Return the workloads of each Rollout by its name, with those of some files that belong to it."""
+    own: dict[str, list[WorkloadFiles]] = {}
+    for key, one in files.items():
+        own.setdefault(database.read(ROLLOUT, tuple(key)) or "", []).append(one)
+    clusters = {spec.name: list_clusters(database, spec.name) for spec in specs}
+    return {name: RolloutMembers(own.get(name, ()), found - {_ANY}, bool(found)) for name, found in clusters.items()}
+
+
+def find_overlaps(database: RelationReader, specs: Iterable[RolloutSpec]) -> list[Finding]:
+    """Return the warnings that two Rollouts select the same workloads."""
+    shared: dict[tuple[str, str], list[Key]] = {}
+    for first, other, *key in database.rows_of(ROLLOUT_OVERLAPS, ("",)):
+        shared.setdefault((first, other), []).append(Key(*key))
+    by_name = {spec.name: spec for spec in specs}
+    return [
+        make_overlap_finding(by_name[other], first, sorted(keys, key=workload_sort_key))
+        for (first, other), keys in sorted(shared.items())
+    ]
+
+
+def _flatten(selector: ObjectSelector) -> tuple[Any, ...]:
+    labels = selector.labels
+    return (*selector[:4], None if labels is None else tuple(map(tuple, labels.requirements)))
+
+
+def _restore(plain: tuple[Any, ...]) -> ObjectSelector:
+    group, kind, namespace, name, requirements = plain
+    labels = None if requirements is None else Selector(tuple(Requirement(*one) for one in requirements))
+    return ObjectSelector(group, kind, namespace, name, labels)
