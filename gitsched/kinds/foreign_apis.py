@@ -1,6 +1,6 @@
 """Other tools that say where workloads run, or how much they may use: their API groups and files, and what gitsched has in their place.
 
-gitsched reads none of their documents. docs/comparison.md has for each one a table of its fields, under the name of the tool.
+gitsched reads none of their documents. docs/development/other-tools.md has for each one a table of its fields, under the name of the tool.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class ForeignAPI(NamedTuple):
     @property
     def documentation(self) -> str:
         """The section of the documentation about its fields."""
-        return f"docs/comparison.md#{self.name.lower().replace(' ', '-')}"
+        return f"docs/development/other-tools.md#{self.name.lower().replace(' ', '-')}"
 
 
 _POLICIES: Final = "write a PropagationPolicy or a Placement that selects the same clusters"

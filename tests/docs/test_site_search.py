@@ -59,9 +59,9 @@ def test_the_search_finds_pages_codes_commands_and_fields(address: str) -> None:
         page.on(
             "request", lambda request: None if request.url.startswith((address, "blob:", "data:")) else foreign.append(request.url)
         )
-        page.goto(address)
         results = page.locator(".md-search-result__link, .md-search__output a")
         for words, (first, target) in FOUND.items():
+            page.goto(address)
             page.get_by_role("textbox", name="Search").fill(words)
             expect(results.first).to_contain_text(first)
             expect(results.and_(page.locator(f'[href*="{target}"]')).first).to_be_attached()

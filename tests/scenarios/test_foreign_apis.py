@@ -11,7 +11,7 @@ from gitsched.kinds.foreign_apis import FOREIGN_APIS, find_foreign_api
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
 from tests.scenarios.test_incremental_plan import ThreeVariants
 
-PAGE = Path(__file__).parents[2] / "docs" / "comparison.md"
+PAGE = Path(__file__).parents[2] / "docs" / "development" / "other-tools.md"
 KINDS = {
     "placement.kubernetes-fleet.io/v1 ClusterResourcePlacement": "KubeFleet",
     "cluster.kubernetes-fleet.io/v1 MemberCluster": "KubeFleet",
@@ -49,11 +49,11 @@ def test_tools_are_recognized_by_group() -> None:
 
 
 def test_a_table_says_what_to_write_instead_of_each_field() -> None:
-    sections = dict(re.findall(r"^### (.+?)\n(.*?)(?=^### |\Z)", PAGE.read_text(), re.MULTILINE | re.DOTALL))
+    sections = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE.read_text(), re.MULTILINE | re.DOTALL))
     assert list(sections.keys() - {api.name for api in FOREIGN_APIS}) == []
     for api in FOREIGN_APIS:
         assert "| field | instead |\n|---|---|\n| " in sections[api.name], api.name
-        assert api.documentation == f"docs/comparison.md#{re.sub(r' ', '-', api.name.lower())}"
+        assert api.documentation == f"docs/development/other-tools.md#{re.sub(r' ', '-', api.name.lower())}"
 
 
 def test_each_tool_has_one_note_at_its_first_document(fleet: Fleet, tmp_path: Path) -> None:
