@@ -22,7 +22,7 @@ _SHAPES = {api.name: api.commands.native_explanation for api in policy_apis.valu
 @click.argument(
     "words", metavar="[KIND] NAME|KIND/NAME", nargs=-1, required=True, shell_complete=options.complete_with("explained")
 )
-@options.choose_namespace("Namespace of the workload; `default` if a kind is given, else any.", default=None)
+@options.choose_namespace("Namespace of the workload; any by default.", default=None)
 @click.option(
     "--why-not",
     metavar="CLUSTER",

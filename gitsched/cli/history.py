@@ -42,7 +42,7 @@ def _read_time(ctx: click.Context, _parameter: click.Parameter, value: str | Non
         ("What arrived in a cluster or left it, as a page", "history --cluster cloud-1 -o html"),
     ),
 )
-@click.argument("workload", default="", metavar="[[KIND/][NAMESPACE/]NAME]", shell_complete=options.complete_with("names"))
+@click.argument("words", metavar="[[KIND/][NAMESPACE/]NAME]", nargs=-1, shell_complete=options.complete_with("names"))
 @options.choose_namespace("Only workloads of this namespace.")
 @click.option(
     "--cluster",

@@ -23,13 +23,13 @@ def _read_ttl(_ctx: click.Context, _parameter: click.Parameter, value: str) -> t
     "rebalance",
     cls=LazyCommand,
     epilog=options.show_examples(
-        ("Schedule one workload again", "rebalance deploy/web -n shop"),
+        ("Schedule one workload again", "rebalance web -n shop"),
         ("Write a request for all displaced workloads to a file", "rebalance --all-displaced --write"),
         ("Bring all workloads back to where they were at a commit", "rebalance --to HEAD~2 --write"),
     ),
 )
-@click.argument("workloads", metavar="[KIND/NAME]...", nargs=-1, shell_complete=options.complete_with("workloads"))
-@options.choose_namespace("Namespace of the workloads.  [default: default; all for --all-displaced]", default=None)
+@click.argument("workloads", metavar="[[KIND/]NAME]...", nargs=-1, shell_complete=options.complete_with("workloads"))
+@options.choose_namespace("Namespace of the workloads; with -l `default`, else any.", default=None)
 @options.choose_labels("All workloads with these labels.")
 @click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="With -l, in all namespaces.")
 @click.option("--all-displaced", "displaced", is_flag=True, help="All workloads that would run on other clusters if scheduled now.")
@@ -71,6 +71,7 @@ def command() -> None:
     stdout, or with --write to the files of the worktree.
 
     The document goes to stdout and the moves to stderr; with --write the document goes to a file. Commit it to carry the request out.
-    KIND is written as for kubectl; KIND/NAMESPACE/NAME replaces -n. Uncommitted changes of the worktree are taken into account. The same
-    request has the same name; after it has been handled, the next one has another.
+    KIND is written as for kubectl; KIND/NAMESPACE/NAME replaces -n. A NAME alone, also as NAMESPACE/NAME, is the workload of this name.
+    Uncommitted changes of the worktree are taken into account. The same request has the same name; after it has been handled, the next
+    one has another.
     """

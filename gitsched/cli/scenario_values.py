@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gitsched.cli.commands.schedule import read_documents
-from gitsched.cli.workload_names import parse_kind
+from gitsched.cli.workload_names import is_kind, parse_clusters, parse_kind
 from gitsched.model.labels import parse_selector
 from gitsched.model.simulation import FAILURE_DOMAIN_KINDS, FailureDomain
 from gitsched.simulate.scenario import Scaling
@@ -32,13 +32,14 @@ def parse_scope(text: str) -> FailureDomain:
 def parse_copy(text: str) -> tuple[str, str]:
     """Parse CLUSTER=NEW."""
     name, equals, new = text.partition("=")
+    (name,) = parse_clusters((name,))
     if not (name and equals and new):
         raise click.UsageError(f"{text!r} is not of the form CLUSTER=NEW")
     return name, new
 
 
 def parse_scaling(text: str) -> Scaling:
-    """Parse [[KIND/]NAMESPACE/]NAME=FACTOR with * and ?, or KEY=VALUE[,...]=FACTOR for labels."""
+    """Parse [KIND/][NAMESPACE/]NAME=FACTOR with * and ?, or KEY=VALUE[,...]=FACTOR for labels."""
     pattern, _, number = text.rpartition("=")
     factor = _parse_factor(number)
     if not pattern or factor is None:
@@ -51,7 +52,9 @@ def parse_scaling(text: str) -> Scaling:
         return Scaling(pattern, number, factor, labels=selector)
     parts = pattern.split("/")
     if len(parts) > 3 or not all(parts):
-        raise click.UsageError(f"{pattern!r} is not [[KIND/]NAMESPACE/]NAME")
+        raise click.UsageError(f"{pattern!r} is not [KIND/][NAMESPACE/]NAME")
+    if len(parts) == 2 and is_kind(parts[0]):
+        parts.insert(1, "*")
     kind, namespace, name = (*["*"] * (3 - len(parts)), *parts)
     return Scaling(pattern, number, factor, parse_kind(kind) if kind != "*" else kind, namespace, name)
 

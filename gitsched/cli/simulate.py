@@ -37,7 +37,7 @@ from gitsched.cli import LazyCommand, options, scenario_options
     "--scale",
     metavar="WORKLOADS=FACTOR",
     multiple=True,
-    help="Multiply replicas, rounded up. WORKLOADS is [[KIND/]NAMESPACE/]NAME with * and ?, or labels as KEY=VALUE,...",
+    help="Multiply replicas, rounded up. WORKLOADS is [KIND/][NAMESPACE/]NAME with * and ?, or labels as KEY=VALUE,...",
 )
 @click.option("--fresh", is_flag=True, help="Ignore previous placements: schedule all workloads as if for the first time.")
 @click.option(

@@ -13,11 +13,17 @@ from gitsched.cli import LazyCommand, options
     epilog=options.show_examples(
         ("What is in a cluster", "tree cloud-1"),
         ("Where a workload is", "tree shop/web"),
-        ("One of several objects with the same name", "tree deploy/shop/web -o json"),
+        ("One of several objects with the same name", "tree deploy web -n shop"),
     ),
 )
-@click.argument("name", metavar="CLUSTER|[KIND/][NAMESPACE/]NAME", shell_complete=options.complete_with("tree roots"))
-@options.choose_namespace("Namespace of the workload.")
+@click.argument(
+    "words",
+    metavar="CLUSTER|[KIND] NAME|KIND/NAME",
+    nargs=-1,
+    required=True,
+    shell_complete=options.complete_with("tree roots"),
+)
+@options.choose_namespace("Namespace of the workload; any by default.", default=None)
 @options.SOURCE
 @options.TARGET
 @options.STATE
@@ -30,5 +36,6 @@ def command() -> None:
     """Show a cluster with its workloads by namespace, or a workload with its policy, clusters, replicas, companions and the copies that
     stay for an overlap. Placements are those on the output branch.
 
-    KIND is written as for kubectl. With two words, the first one is a namespace or a kind.
+    KIND is written as for kubectl; KIND/NAMESPACE/NAME replaces -n. A NAME alone, also as NAMESPACE/NAME, is a cluster, or the workload of
+    this name.
     """

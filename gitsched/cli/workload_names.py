@@ -1,4 +1,5 @@
-"""Names of workloads on the command line, as for kubectl: KIND/NAME or KIND/NAMESPACE/NAME, with plurals and short names of kinds."""
+"""Names of workloads and clusters on the command line, as for kubectl: KIND/NAME or KIND/NAMESPACE/NAME, with plurals and short names of
+kinds, or a name alone."""
 
 from __future__ import annotations
 
@@ -34,25 +35,50 @@ KINDS = (
 )
 
 
-def parse_workload(text: str, namespace: str | None) -> tuple[str, str, str]:
-    """Return kind, namespace and name; without a namespace it is `default`."""
-    parts = text.split("/")
-    if len(parts) not in (2, 3) or not all(parts):
-        raise click.UsageError(f"invalid workload {text!r}: expected KIND/NAME or KIND/NAMESPACE/NAME")
-    if len(parts) == 3 and namespace not in (None, parts[1]):
-        raise click.UsageError(f"-n {namespace} and {text!r} name different namespaces")
-    return parse_kind(parts[0]), parts[1] if len(parts) == 3 else namespace or "default", parts[-1]
+ParsedName = tuple[str, str | None, str]
+"""Kind, namespace and name; the kind is "" and the namespace None where they are not given."""
+_CLUSTER_WORDS = frozenset(("cluster", "clusters", "managedcluster", "managedclusters"))
 
 
-def parse_words(words: Sequence[str], namespace: str | None) -> tuple[str, str | None, str]:
-    """Return kind, namespace and name of what `explain` is given: KIND/NAME, KIND/NAMESPACE/NAME, KIND NAME, NAMESPACE/NAME or NAME. A kind
-    that is not given is "", a namespace that is not given None."""
+def parse_words(words: Sequence[str], namespace: str | None) -> ParsedName:
+    """Return what the words of one object say: KIND/NAME, KIND/NAMESPACE/NAME, KIND NAME, NAMESPACE/NAME or NAME.
+
+    Of two parts, the first is returned as the kind also where it may be a namespace.
+    """
     parts = [part for word in words for part in word.split("/")]
     if not 1 <= len(parts) <= 3 or not all(parts):
         raise click.UsageError(f"invalid workload {' '.join(words)!r}: expected NAME, KIND NAME, KIND/NAME or KIND/NAMESPACE/NAME")
     if len(parts) == 3 and namespace not in (None, parts[1]):
         raise click.UsageError(f"-n {namespace} and {' '.join(words)!r} name different namespaces")
     return parse_kind(parts[0]) if len(parts) > 1 else "", parts[1] if len(parts) == 3 else namespace, parts[-1]
+
+
+def parse_workloads(words: Sequence[str], namespace: str | None) -> list[ParsedName]:
+    """Return what several workloads are called. As for kubectl, a kind before names without a slash is that of each of them."""
+    kind, *names = words
+    if names and is_kind(kind) and not any("/" in word for word in words):
+        return [parse_words((kind, name), namespace) for name in names]
+    return [parse_words((word,), namespace) for word in words]
+
+
+def parse_clusters(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of clusters, which may follow `cluster/` or the word `cluster`."""
+    if len(words) > 1 and words[0].lower() in _CLUSTER_WORDS:
+        words = words[1:]
+    return tuple(
+        name if kind.lower() in _CLUSTER_WORDS and name else word for word in words for kind, _, name in [word.partition("/")]
+    )
+
+
+def parse_pattern(words: Sequence[str]) -> str:
+    """Return a pattern of workloads, [KIND/][NAMESPACE/]NAME with * and ?, with the full name of a kind that is known."""
+    first, *rest = [part for word in words for part in word.split("/")] or [""]
+    return "/".join((parse_kind(first) if rest and is_kind(first) else first, *rest))
+
+
+def is_kind(word: str) -> bool:
+    """Return whether a word is a kind that is known, or one as manifests write it; names and namespaces are in lower case."""
+    return parse_kind(word) != word or word != word.lower()
 
 
 def parse_kind(text: str) -> str:

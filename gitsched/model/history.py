@@ -87,8 +87,8 @@ class HistoryEntry(NamedTuple):
 class HistoryFilter(NamedTuple):
     """Which entries and moves a history has. Patterns are shell patterns; "" matches everything.
 
-    `workload` is matched with NAME, NAMESPACE/NAME and KIND/NAMESPACE/NAME (KIND/NAME without a namespace), the kind in any case, with or
-    without its group. `since` and `until` limit the time of commits. `start` is the newest output commit, the head by default.
+    `workload` is matched with NAME, NAMESPACE/NAME, KIND/NAME and KIND/NAMESPACE/NAME, the kind in any case, with or without its group.
+    `since` and `until` limit the time of commits. `start` is the newest output commit, the head by default.
     """
 
     workload: str = ""
@@ -109,10 +109,11 @@ class HistoryFilter(NamedTuple):
             return False
         if not self.workload:
             return True
-        kinds = {key.kind.lower(), f"{key.kind}.{key.group}".lower()}
-        *kind, rest = self.workload.split("/", 1) if self.workload.count("/") > (1 if key.namespace else 0) else (self.workload,)
-        name = f"{key.namespace}/{key.name}" if "/" in rest else key.name
-        return fnmatchcase(name, rest) and (not kind or any(fnmatchcase(each, kind[0].lower()) for each in kinds))
+        name, own = f"{key.namespace}/{key.name}" if key.namespace else key.name, self.workload.lower()
+        if fnmatchcase(name if "/" in self.workload else key.name, self.workload):
+            return True
+        kinds = (key.kind.lower(), f"{key.kind}.{key.group}".lower())
+        return "/" in own and any(fnmatchcase(f"{kind}/{each}", own) for kind in kinds for each in (name, key.name))
 
     def selects_clusters(self, before: Mapping[str, int | None], after: Mapping[str, int | None]) -> bool:
         """Return whether a move changes something in the cluster."""

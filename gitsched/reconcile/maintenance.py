@@ -14,6 +14,7 @@ from gitsched.edits.text_positions import NotEditable
 from gitsched.model.document import Body, Document, as_object, list_objects, read_labels
 from gitsched.model.errors import Permanent
 from gitsched.model.maintenance import Action, ClusterEdit, EditedFile, Maintenance
+from gitsched.model.similar_names import suggest_names
 from gitsched.model.simulation import FailureDomain
 from gitsched.model.taints import ClusterTaint, parse_taint
 from gitsched.reconcile.fetch import fetch
@@ -26,7 +27,7 @@ from gitsched.reconcile.source_plan import use_plan
 from gitsched.reconcile.worktree_file import replace_file, resolve_worktree_file
 from gitsched.simulate.baseline import Baseline, make_baseline
 from gitsched.simulate.continued_plan import NeedsNewEngines
-from gitsched.simulate.scenario import ClusterIndex, Scenario, format_known_names, index_clusters, suggest_name
+from gitsched.simulate.scenario import ClusterIndex, Scenario, index_clusters
 from gitsched.simulate.simulation import simulate
 
 if TYPE_CHECKING:
@@ -105,8 +106,7 @@ def _plan(
 def _choose_clusters(clusters: ClusterIndex, names: Sequence[str], labels: Selector | None) -> list[str]:
     unknown = next((name for name in names if name not in clusters), None)
     if unknown is not None:
-        known = format_known_names(sorted(clusters))
-        raise Permanent(f"there is no cluster {unknown!r}{suggest_name(unknown, clusters)}; there {known}")
+        raise Permanent(f"there is no cluster {unknown!r}{suggest_names(unknown, clusters)}")
     if labels is None:
         return sorted(set(names))
     found = [

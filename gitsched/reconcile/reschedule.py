@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple
@@ -23,7 +23,7 @@ from gitsched.model.template_index import TemplateIndex
 from gitsched.reconcile.fetch import fetch, read_previous_output
 from gitsched.reconcile.incremental.planned_workloads import PlannedWorkloads
 from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_state
-from gitsched.reconcile.review.resource_names import describe_missing, find_key
+from gitsched.reconcile.review.resource_names import find_named
 from gitsched.reconcile.run import Fetched, Planned, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.loaded_source import load
@@ -48,13 +48,13 @@ HEADER = "# Written by `gitsched rebalance`. `gitsched tidy --write` removes it 
 
 
 class WorkloadSelection(NamedTuple):
-    """The workloads to reschedule: named ones as (kind, namespace, name), or all with labels, or all displaced ones.
+    """The workloads to reschedule: named ones as (kind, namespace or None, name), or all with labels, or all displaced ones.
 
     `namespace` limits a selection by labels or displacement; "" means all namespaces. With `only_unavailable`, replicas that clusters
     report as available stay.
     """
 
-    named: tuple[tuple[str, str, str], ...] = ()
+    named: tuple[tuple[str, str | None, str], ...] = ()
     labels: Selector | None = None
     displaced: bool = False
     namespace: str = ""
@@ -232,11 +232,9 @@ def _check_labelled(keys: list[Key], selection: WorkloadSelection) -> list[Key]:
     return keys
 
 
-def _find_named(baseline: Baseline, known: Iterable[Key], kind: str, namespace: str, name: str) -> Key:
+def _find_named(baseline: Baseline, known: Collection[Key], kind: str, namespace: str | None, name: str) -> Key:
     decisions = baseline.decisions
-    key = find_key(known, kind, namespace, name)
-    if key is None:
-        raise Permanent(describe_missing(known, kind, namespace, name))
+    key = find_named(known, kind, namespace, name)
     outcome = decisions.outcomes.get(key)
     if outcome is None:
         raise Permanent(f"no policy selects {key}, so there is nothing to reschedule")

@@ -23,7 +23,7 @@ from gitsched.model.system_errors import make_write_error
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.output.past_placements import PastPlacements, read_past_placements
 from gitsched.reconcile.reschedule import HEADER, WorkloadSelection, choose_directory, decide_without_requests
-from gitsched.reconcile.review.resource_names import describe_missing, find_key
+from gitsched.reconcile.review.resource_names import find_named
 from gitsched.reconcile.run import Fetched, Planned, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source_plan import use_plan
@@ -217,13 +217,11 @@ def _edit_files(files: _SourceFiles, goals: Iterable[Goal]) -> Iterator[FileEdit
             yield FileEdit(path, before, after)
 
 
-def _find_named(decisions: DecisionSet, goals: Mapping[Key, Goal], named: Iterable[tuple[str, str, str]]) -> Iterator[Key]:
+def _find_named(decisions: DecisionSet, goals: Mapping[Key, Goal], named: Iterable[tuple[str, str | None, str]]) -> Iterator[Key]:
     """Yield the named workloads; for one that follows the decisions of others, such as a Placement, these."""
     known = dict.fromkeys((*decisions.outcomes, *decisions.templates, *decisions.catalog.api_documents_by_key))
     for kind, namespace, name in named:
-        key = find_key(known, kind, namespace, name)
-        if key is None:
-            raise Permanent(describe_missing(known, kind, namespace, name))
+        key = find_named(known, kind, namespace, name)
         document = decisions.templates.get(key)
         shared = [
             subject

@@ -12,8 +12,9 @@ from gitsched.decide.catalog import Catalog
 from gitsched.model.document import read_labels
 from gitsched.model.errors import Permanent
 from gitsched.model.losses import PAIRS, RANDOM, CommonCause, JointLoss, LossRequest
+from gitsched.model.similar_names import suggest_names
 from gitsched.model.simulation import FAILURE_DOMAIN_KINDS, FailureDomain
-from gitsched.simulate.scenario import ClusterIndex, format_known_names, list_failure_domains
+from gitsched.simulate.scenario import ClusterIndex, list_failure_domains
 
 MAX_LOSSES = 2_000_000
 """The number of losses of one list: more would not end within a day."""
@@ -140,7 +141,7 @@ def _list_causes(names: Sequence[str], index: DomainIndex, causes: Sequence[Comm
         limit = share.numerator * _RANGE // share.denominator
         unknown = sorted({*cause.names} - {*names})
         if unknown:
-            raise Permanent(f"{what}: there is no cluster {unknown[0]!r}; there {format_known_names(list(names))}")
+            raise Permanent(f"{what}: there is no cluster {unknown[0]!r}{suggest_names(unknown[0], names)}")
         selected = [name for name in names if _selects(cause, index.clusters, name)]
         found = [_Cause(domain, clusters, limit) for domain, clusters in _list_members(cause, selected, index.clusters)]
         if not found:

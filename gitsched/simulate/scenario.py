@@ -17,13 +17,9 @@ from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.decide.validation import validate_document
 from gitsched.model.document import Body, Document, Key, get_field, is_namespaced, parse_api_group, read_labels
 from gitsched.model.errors import Permanent
-from gitsched.model.finding import format_names
-from gitsched.model.known_values import find_near
 from gitsched.model.labels import Selector
+from gitsched.model.similar_names import ask_for_similar, suggest_names
 from gitsched.model.simulation import FAILURE_DOMAIN_KINDS, FailureDomain
-
-MAX_NAMES = 8
-"""The maximum number of names in one message."""
 
 
 def _list_topologies() -> dict[tuple[str, str], Topology]:
@@ -175,29 +171,14 @@ def _resolve_scopes(clusters: ClusterIndex, scopes: Iterable[FailureDomain]) -> 
             if values & names:
                 (complete if values <= names else partial).setdefault(name)
         for unknown in sorted(names - existing):
-            raise Permanent(
-                f"there is no {by} {unknown!r}{suggest_name(unknown, existing)}; there {format_known_names(sorted(existing), by)}"
-            )
+            raise Permanent(f"there is no {by} {unknown!r}{suggest_names(unknown, existing)}")
     return sorted(complete), sorted(partial.keys() - complete.keys())
-
-
-def suggest_name(name: str, known: Iterable[str]) -> str:
-    """Return a question for the most similar name; "" if none is similar."""
-    near = find_near(name, known)
-    return f", did you mean {near}?" if near else ""
-
-
-def format_known_names(names: list[str], by: str = "cluster") -> str:
-    """Return the existing names for a message, as many as it can list."""
-    if names:
-        return f"are: {format_names(names, MAX_NAMES)}"
-    return "is none" if by in (CLUSTER, NODE) else f"is none: no cluster has a {by}"
 
 
 def _copy_clusters(clusters: ClusterIndex, copies: Iterable[tuple[str, str]]) -> Iterable[tuple[str, Document]]:
     for name, new in copies:
         if name not in clusters:
-            raise Permanent(f"there is no cluster {name!r} to copy{suggest_name(name, clusters)}")
+            raise Permanent(f"there is no cluster {name!r} to copy{suggest_names(name, clusters)}")
         for kind, document, _ in clusters[name]:
             yield _check_new_cluster(
                 kind, Document(document.key._replace(name=new), document.api_version, kind.copy(document.body, new)), clusters
@@ -265,8 +246,9 @@ def _scale_workloads(
                 before = changed.get(key, template)
                 changed[key] = before._replace(body=_multiply_replicas(before.body, paths, scaling.factor))
         if not selected:
-            names = {f"{key.namespace}/{key.name}" if key.namespace else key.name for key in templates}
-            hint = suggest_name(scaling.pattern, names)
+            is_qualified = scaling.namespace != "*"
+            name = f"{scaling.namespace}/{scaling.name}" if is_qualified else scaling.name
+            hint = ask_for_similar(name, {f"{key.namespace}/{key.name}" if is_qualified else key.name for key in templates})
             raise Permanent(f"no workload with replicas is selected by {scaling.pattern!r}{hint}")
     return change_templates(templates, {key: _clear_blob_id(document) for key, document in changed.items()}), len(changed)
 

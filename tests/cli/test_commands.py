@@ -13,7 +13,8 @@ import click
 import pytest
 import yaml
 
-from gitsched.cli.workload_names import parse_kind, parse_words, parse_workload
+from gitsched.cli.scenario_values import parse_scaling
+from gitsched.cli.workload_names import parse_clusters, parse_kind, parse_pattern, parse_words, parse_workloads
 from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
 from gitsched.reconcile.review.resource_names import complete_name, describe_missing
@@ -238,7 +239,7 @@ def test_help_and_version_import_no_heavy_modules(environment: dict[str, str]) -
 )
 def test_kinds_can_be_abbreviated_as_in_kubectl(text: str, kind: str) -> None:
     assert parse_kind(text) == kind
-    assert parse_workload(f"{text}/a/b", None) == (kind, "a", "b")
+    assert parse_words((f"{text}/a/b",), None) == (kind, "a", "b")
 
 
 WORDS: list[tuple[tuple[str, ...], str | None, tuple[str, str | None, str]]] = [
@@ -258,6 +259,16 @@ def test_names_are_read_as_people_type_them() -> None:
     for words in (("a", "b", "c", "d"), ("a//b",), ("",)):
         with pytest.raises(click.UsageError):
             parse_words(words, None)
+    assert parse_workloads(("deploy", "api", "web"), "x") == [("Deployment", "x", "api"), ("Deployment", "x", "web")]
+    assert parse_workloads(("api", "sts/db"), None) == [("", None, "api"), ("StatefulSet", None, "db")]
+    assert parse_pattern(("deploy", "ap*")) == parse_pattern(("deployments/ap*",)) == "Deployment/ap*"
+    assert [parse_pattern(("shop/api",)), parse_pattern(())] == ["shop/api", ""]
+    assert (
+        parse_clusters(("cluster", "eu-1", "eu-2")) == parse_clusters(("cluster/eu-1", "managedcluster/eu-2")) == ("eu-1", "eu-2")
+    )
+    assert [parse_clusters(("cluster",)), parse_clusters(())] == [("cluster",), ()]
+    assert parse_scaling("sts/db=2")[3:6] == ("StatefulSet", "*", "db")
+    assert parse_scaling("shop/db=2")[3:6] == ("*", "shop", "db")
 
 
 WEB, SERVICE, JOB = (
@@ -277,7 +288,8 @@ def test_a_name_alone_is_the_workload_the_only_object_or_the_cluster() -> None:
     assert complete_name(known, "", None, "all") == ("PropagationPolicy.policy.karmada.io", "shop", "all")
     assert complete_name(known, "", None, "one") == ("Cluster.cluster.karmada.io", "", "one")
     assert complete_name(known, "Service", "shop", "web") == ("Service", "shop", "web")
-    assert complete_name(known, "Deployment", None, "web") == ("Deployment", "default", "web")
+    assert complete_name(known, "deployment", None, "web") == ("Deployment.apps", "shop", "web")
+    assert complete_name(known, "Deployment", None, "other") == ("Deployment", "", "other")
     with pytest.raises(Permanent, match="'web' stands for deployment/shop/web, job/job/web, service/shop/web: give the kind"):
         complete_name(known, "", None, "web")
     assert describe_missing(known, "", "", "wbe") == "there is no workload and no cluster 'wbe'; did you mean web?"

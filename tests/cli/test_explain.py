@@ -22,15 +22,18 @@ def test_a_kind_of_another_group_is_not_found(gitsched: Run) -> None:
     assert "there is no Deployment.example.org shop/web" in found.stderr
 
 
-def test_a_missing_namespace_is_suggested(gitsched: Run) -> None:
+def test_a_namespace_can_be_left_out_where_the_name_is_unique(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
+    assert gitsched("explain", "deploy/web").stdout.startswith("Deployment.apps/shop/web ")
+    commit(fleet, other=WORKLOAD.replace("namespace: shop", "namespace: office"))
     found = gitsched("explain", "deploy/web")
-    assert found.returncode == 1
-    assert "there is one of that name in: shop" in found.stderr
+    assert (found.returncode, "stands for deployment/office/web, deployment/shop/web" in found.stderr) == (1, True)
+    assert gitsched("explain", "deploy/web", "-n", "home").stderr.endswith("; there is one of that name in: office, shop\n")
 
 
 def test_explain_of_a_duplicate_object_lists_its_locations(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
     commit(fleet, copy=WORKLOAD.replace("replicas: 2", "replicas: 3"))
-    found = gitsched("explain", "deploy/shop/web")
+    assert gitsched("reconcile").returncode == 1
+    found = gitsched("explain", "web")  # the name of its policy, too
     assert found.returncode == 0, found.stderr
     assert "is defined more than once" in found.stdout
     assert "copy.yaml:1, web.yaml:1" in found.stdout
@@ -162,7 +165,7 @@ def test_explain_finds_a_krake_cluster_by_its_directory_name(gitsched: Run, flee
     ("words", "message"),
     [
         ("deplyoment/shop/web", "nothing else of that kind; did you mean Deployment?"),
-        ("shpo/web", "there is no shpo default/web in the source, and nothing else of that kind; did you mean shop/web?"),
+        ("shpo/web", "there is no shpo web in the source, and nothing else of that kind; did you mean shop/web?"),
         ("deploy/shop/wbe", "there is no Deployment shop/wbe in the source; did you mean web?"),
         ("cluster/on", "there is no Cluster on in the source; did you mean one?"),
         ("cronjob/shop/web", "there is no CronJob shop/web in the source, and nothing else of that kind\n"),

@@ -81,7 +81,9 @@ def test_the_history_has_which_workload_moved_when_and_why(moved: Path, git: Git
 FILTERS: list[tuple[dict[str, Any], int]] = [
     ({"workload": "shop/web"}, 2),
     ({"workload": "deployment.apps/shop/w*"}, 2),
+    ({"workload": "deployment/web"}, 2),
     ({"workload": "Service/shop/web"}, 0),
+    ({"workload": "service/web"}, 0),
     ({"namespace": "other"}, 0),
     ({"cluster": "two"}, 1),
     ({"since": datetime(2026, 3, 2, 9, 0, 15, tzinfo=UTC)}, 2),
@@ -92,6 +94,17 @@ FILTERS: list[tuple[dict[str, Any], int]] = [
 
 def test_filters_choose_commits_by_workload_cluster_and_time(moved: Path) -> None:
     assert [read(moved, **chosen)[0].count("\n\n") for chosen, _ in FILTERS] == [number for _, number in FILTERS]
+
+
+def test_a_name_that_the_output_does_not_have_gets_a_suggestion(moved: Path, gitsched: Run) -> None:
+    for words, answer in (
+        (("wbe",), "; there is no workload 'wbe' now; did you mean web?"),
+        (("shop/wbe",), "; there is no workload 'shop/wbe' now; did you mean shop/web?"),
+        (("--cluster", "twoo"), "; there is no cluster 'twoo'; did you mean two?"),
+        (("--cluster", "mars"), "; there is no cluster 'mars'; there are: one, two."),
+        (("deploy", "web", "-n", "shop", "--until", "2020-01-01"), "."),
+    ):
+        assert gitsched("history", *words).stdout == f"No commit matches{answer}\n"
 
 
 def test_what_is_missing_or_damaged_is_named_and_the_rest_is_shown(

@@ -110,7 +110,7 @@ def where(fleet: Path, git: Callable[..., str]) -> set[str]:
 
 
 def test_a_workload_is_requested_with_its_service_and_without_what_others_use(displaced: Path, gitsched: Run) -> None:
-    done = gitsched("rebalance", "-n", "shop", "deploy/web", *at(11))
+    done = gitsched("rebalance", "web", *at(11))
     assert done.returncode == 0, done.stderr
     assert names(done.stdout) == ["Deployment web", "Service web"]
     assert yaml.safe_load(done.stdout)["spec"]["ttlSecondsAfterFinished"] == 86400
@@ -161,15 +161,15 @@ def test_the_same_request_has_the_same_name_until_it_has_been_handled(
 
 def test_a_request_that_moves_nothing_says_why(displaced: Path, gitsched: Run, git: Callable[..., str]) -> None:
     git("checkout", "-q", "one.yaml", at=displaced)
-    done = gitsched("rebalance", "-n", "shop", "deploy/web", *at(11))
+    done = gitsched("rebalance", "web", *at(11))
     assert "moves nothing.\nStays: Deployment/shop/web\n" in done.stderr
     assert "cluster one: cluster(s) had untolerated taint {power" in done.stderr
     assert "No workload is displaced" in gitsched("rebalance", "--all-displaced", *at(11)).stderr
 
 
 WRONG = [
-    ((), 2, "name workloads as KIND/NAME"),
-    (("deploy/web", "--all-displaced"), 2, "name workloads as KIND/NAME"),
+    ((), 2, "name workloads, such as deploy/web"),
+    (("deploy/web", "--all-displaced"), 2, "name workloads, such as deploy/web"),
     (("-l", "app in"), 2, "is not a label selector"),
     (("-A", "--all-displaced"), 2, "--all-namespaces is for -l"),
     (("deploy/web", "--ttl", "soon"), 2, "is neither a duration"),

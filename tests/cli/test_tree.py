@@ -42,7 +42,7 @@ def settings(fleet: Path, commit: Callable[..., None], gitsched: Run) -> RunSett
 
 def test_a_tree_has_what_a_cluster_has_and_where_a_workload_is(settings: RunSettings, gitsched: Run) -> None:
     assert (
-        write_fleet_tree(read_fleet_tree(settings, ["two"]))
+        write_fleet_tree(read_fleet_tree(settings, "", None, "two"))
         == """\
 cluster two: readiness unknown; 2 workloads, 2 replicas
   shop
@@ -51,7 +51,7 @@ cluster two: readiness unknown; 2 workloads, 2 replicas
 """
     )
     assert (
-        write_fleet_tree(read_fleet_tree(settings, ["one"]))
+        write_fleet_tree(read_fleet_tree(settings, "", None, "one"))
         == """\
 cluster one: readiness unknown; drained by the taint power:NoExecute (one.yaml:9); 0 workloads, 0 replicas
   copies that stay for an overlap:
@@ -60,7 +60,7 @@ cluster one: readiness unknown; drained by the taint power:NoExecute (one.yaml:9
 """
     )
     assert (
-        write_fleet_tree(read_fleet_tree(settings, ["deploy", "web"], "Deployment"))
+        write_fleet_tree(read_fleet_tree(settings, "Deployment", None, "web"))
         == """\
 Deployment shop/web
   policy: PropagationPolicy/shop/web, group cloud
@@ -72,7 +72,7 @@ Deployment shop/web
     Service/shop/web: goes along to two (PropagationPolicy/shop/web in group cloud)
 """
     )
-    unplaced = write_fleet_tree(read_fleet_tree(settings, ["job", "shop", "web"], "Job"))
+    unplaced = write_fleet_tree(read_fleet_tree(settings, "Job", "shop", "web"))
     assert unplaced.startswith(
         "Job shop/web\n  policy: PropagationPolicy/shop/job\n  unplaced: Job.batch/shop/web could not be scheduled: 0/2 clusters are"
     )
@@ -85,17 +85,26 @@ Deployment shop/web
 
 
 @pytest.mark.parametrize(
-    ("text", "kind", "message"),
+    ("kind", "namespace", "name", "message"),
     [
-        ("web", "", "'web' stands for deployment/shop/web, job/shop/web, service/shop/web: give the kind and the namespace"),
-        ("twoo", "", "no cluster and no workload of a policy is called 'twoo'; did you mean two?"),
-        ("job/shop/wbe", "Job", "no cluster and no workload of a policy is called 'job/shop/wbe'; did you mean job/shop/web or"),
-        ("zzz", "", "no cluster and no workload of a policy is called 'zzz'; `gitsched status --workloads` lists the workloads"),
+        ("", None, "web", "'web' stands for deployment/shop/web, job/shop/web, service/shop/web: give the kind and the namespace"),
+        ("", None, "twoo", "there is no workload and no cluster 'twoo'; did you mean two?"),
+        ("Job", "shop", "wbe", "there is no Job shop/wbe in the source; did you mean web?"),
+        ("", None, "zzz", "there is no workload and no cluster 'zzz'; `gitsched status --workloads` lists the workloads"),
+        (
+            "",
+            None,
+            "lonely",
+            "no policy selects ConfigMap/shop/lonely, so it is in no cluster: `gitsched explain configmap/shop/lonely`",
+        ),
     ],
 )
-def test_a_name_that_is_not_one_thing_gets_a_suggestion(settings: RunSettings, text: str, kind: str, message: str) -> None:
+def test_a_name_that_is_not_one_thing_gets_a_suggestion(
+    settings: RunSettings, commit: Callable[..., None], kind: str, namespace: str | None, name: str, message: str
+) -> None:
+    commit(Path(settings.location), lonely="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: lonely, namespace: shop}\n")
     with pytest.raises(Permanent) as caught:
-        read_fleet_tree(settings, text.split("/"), kind)
+        read_fleet_tree(settings, kind, namespace, name)
     assert str(caught.value).startswith(message)
 
 

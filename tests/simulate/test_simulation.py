@@ -196,7 +196,7 @@ def test_a_quarantined_workload_on_a_lost_cluster_is_unplaced(shop: Fleet, simul
         ((), 2, "use either an event"),
         (("--lose", "w1", "--sweep", "zones"), 2, "use either an event"),
         (("--lose", "moon"), 1, "there is no cluster 'moon'; there are: e1, e2, w1, w2"),
-        (("--lose", "ee1"), 1, "there is no cluster 'ee1', did you mean e1?; there are: e1, e2, w1, w2"),
+        (("--lose", "ee1"), 1, "there is no cluster 'ee1'; did you mean e1?"),
         (("--lose", "provider/moon"), 1, "there is no provider 'moon'; there are: own"),
         (("--lose", "planet/mars"), 2, "'planet/mars' is not a cluster or one of"),
         (("--scale", "cart"), 2, "is not of the form WORKLOADS=FACTOR"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gitsched.cli import exit_codes, formats, output
-from gitsched.cli.workload_names import parse_words
+from gitsched.cli.workload_names import parse_clusters, parse_words
 from gitsched.cli.worktree import NOT_PLANNED, note_uncommitted
 from gitsched.model.explanation import ClusterExplanation, Explanation
 from gitsched.model.finding import list_faults
@@ -51,7 +51,7 @@ def run(
     if not worktree and chosen["revision"] is None and chosen["branch"] is None:
         note_uncommitted(location, log_format, NOT_PLANNED)
     with output.show_progress("Planning") as progress:
-        found = explain_resource(settings._replace(progress=progress), kind, space, name, why_not)
+        found = explain_resource(settings._replace(progress=progress), kind, space, name, parse_clusters(why_not))
     if isinstance(found, ClusterExplanation):
         _show_cluster(found, form, output.choose_paint(color))
     else:

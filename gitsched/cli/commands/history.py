@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from gitsched.cli import exit_codes, formats, output
+from gitsched.cli.workload_names import parse_clusters, parse_pattern
 from gitsched.model.history import HistoryFilter
 from gitsched.reconcile import RunSettings
 from gitsched.reconcile.output.output_history import OutputHistory, open_history
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def run(
-    workload: str,
+    words: tuple[str, ...],
     namespace: str,
     cluster: str,
     since: datetime | None,
@@ -33,7 +34,8 @@ def run(
 ) -> int:
     """Carry out the command, and return its exit code."""
     output.configure_logging(log_format)
-    wanted = HistoryFilter(workload, namespace, cluster, since, until, start)
+    (name,) = parse_clusters((cluster,))
+    wanted = HistoryFilter(parse_pattern(words), namespace, name, since, until, start)
     history = open_history(RunSettings(location=location, output=output_repository, **chosen), wanted)
     if form == "text":
         _show_text(history, limit, chosen["now"], output.choose_paint(color))
@@ -60,7 +62,8 @@ def _show_text(history: OutputHistory, limit: int, now: datetime, paint: Paint |
         shown = True
         formats.show_text(write_entry(entry, now=now, paint=paint))
     if not shown:
-        formats.show_text("No commit matches.\n")
+        unknown = escape_unprintable(history.describe_unknown())
+        formats.show_text(f"No commit matches{unknown}{'' if unknown.endswith('?') else '.'}\n")
     if history.end:
         formats.show_text(f"The history ends here: {escape_unprintable(history.end)}.\n")
     if history.next:

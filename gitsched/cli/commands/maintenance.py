@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gitsched.cli import exit_codes, formats, output
+from gitsched.cli.workload_names import parse_clusters
 from gitsched.cli.worktree import require_worktree_root
 from gitsched.reconcile import RunSettings
 from gitsched.reconcile.maintenance import plan_maintenance, write_edits
@@ -35,7 +36,7 @@ def run(
     root = require_worktree_root(location)
     with output.show_progress("Simulating") as progress:
         settings = RunSettings(location=location, output=output_repository, trusted=False, progress=progress, **chosen)
-        found = plan_maintenance(settings, action, clusters, labels)
+        found = plan_maintenance(settings, action, parse_clusters(clusters), labels)
     is_written = not dry_run and not found.problems
     if is_written:
         write_edits(root, found.files)

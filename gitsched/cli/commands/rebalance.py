@@ -9,7 +9,7 @@ import click
 
 from gitsched.cli import exit_codes, formats, output
 from gitsched.cli.restoration import serialize_left
-from gitsched.cli.workload_names import parse_workload
+from gitsched.cli.workload_names import parse_workloads
 from gitsched.cli.worktree import find_worktree_root
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import format_names
@@ -53,7 +53,7 @@ def run(
     """Carry out the command, and return its exit code."""
     _check_selection(workloads, namespace, labels, everywhere, displaced, revision)
     _check_options(only_unavailable, path, write, takes_others=displaced or revision is not None)
-    named = [parse_workload(text, namespace) for text in workloads]
+    named = parse_workloads(workloads, namespace) if workloads else []
     output.configure_logging(log_format)
     root = find_worktree_root(location)
     if write and root is None:
@@ -113,7 +113,7 @@ def _check_selection(
     if revision is not None and (displaced or chosen_ways > 1):
         raise click.UsageError("--to is for all workloads that are elsewhere now, for named ones, or for -l SELECTOR")
     if revision is None and chosen_ways != 1:
-        raise click.UsageError("name workloads as KIND/NAME, or use either -l SELECTOR or --all-displaced")
+        raise click.UsageError("name workloads, such as deploy/web or shop/web, or use either -l SELECTOR or --all-displaced")
     if everywhere and (namespace is not None or labels is None):
         raise click.UsageError("--all-namespaces is for -l, without -n")
 

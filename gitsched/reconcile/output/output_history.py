@@ -23,6 +23,7 @@ from gitsched.model.finding import format_count, format_names
 from gitsched.model.history import HistoryEntry, HistoryFilter, SourceChange, TaintChange
 from gitsched.model.time import format_time, parse_time
 from gitsched.reconcile.fetch import fetch, read_run_record, read_source_config
+from gitsched.reconcile.output.history_names import describe_unknown_names
 from gitsched.reconcile.output.history_records import MAX_RECORD, CommitRecords, HistoryBranch
 from gitsched.reconcile.output.history_taints import ComparedTrees, list_taint_changes, locate_conditions
 from gitsched.reconcile.run import RunContext, open_context
@@ -99,6 +100,10 @@ class OutputHistory:
                 f"`--from {abbreviate_oid(rewind.old)}` shows the commits that it left"
             )
         return notes
+
+    def describe_unknown(self) -> str:
+        """Return which name of the filter the newest commit does not have, with similar ones; "" if it has them."""
+        return describe_unknown_names(self._output, self._records, self._output.repository.commit(self.head), self._filter)
 
     def read_entries(self, limit: int) -> Iterator[HistoryEntry]:
         """Yield at most `limit` entries, the newest first."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 
+from gitsched.apis.topology import list_cluster_kinds
 from gitsched.decide.capacity.capacity_explanation import ExplainedCapacity
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.garbage_collection import gc_paused
@@ -20,6 +21,7 @@ from gitsched.model.explanation import ClusterExplanation, ExplainedCandidate, E
 from gitsched.model.finding import Finding, format_names, list_faults
 from gitsched.model.progress import Progress, follow
 from gitsched.model.scheduling import Outcome
+from gitsched.model.similar_names import suggest_names
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.incremental.planned_workloads import PlannedWorkloads
 from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_state
@@ -36,7 +38,7 @@ from gitsched.simulate.baseline import Baseline, make_baseline
 from gitsched.simulate.cluster_description import describe_cluster
 from gitsched.simulate.continued_plan import NeedsNewEngines
 from gitsched.simulate.counterfactuals import find_counterfactuals
-from gitsched.simulate.scenario import format_known_names, index_clusters
+from gitsched.simulate.scenario import index_clusters
 
 MAX_NAMES = 5
 """Locations or names in one message."""
@@ -94,12 +96,15 @@ def _explain_from_state(
     known = plan_from_state(context, fetched)
     workloads = PlannedWorkloads(context, fetched, known.planned.plan, known.update)
     own = workloads.catalog.api_documents_by_key
+    is_any_kind = not kind
     kind, namespace, name = complete_name((*workloads.index, *own), kind, namespace, name)
     found_keys = [key for key in own if matches_name(key, kind, name) and key.namespace in (namespace, "")]
     matching = sorted((key for key in workloads.index if matches_name(key, kind, name)), key=workload_sort_key)
     key = find_key((*matching, *found_keys), kind, namespace, name)
     if (key in own and len(found_keys) > 1) or list_faults(workloads.plan.findings):
         return None
+    if key in own and is_any_kind and key[:2] not in list_cluster_kinds():
+        return None  # a workload that is not used, because it is broken or not unique, may have the name as well
     if key is None:
         is_cluster = kind.lower() in _CLUSTER_WORDS and not why_not
         return _describe_other(workloads, [*workloads.index, *own], (kind, namespace, name), known.update, is_cluster=is_cluster)
@@ -142,7 +147,7 @@ def _describe_other(
         return _describe_from_state(workloads, wanted[2])
     if update.reading_rules is None:
         return None  # a file may have it as a part of what is built
-    raise Permanent(describe_missing(known, *wanted))
+    raise Permanent(describe_missing(known, *wanted, index_clusters(workloads.catalog)))
 
 
 def _find_cluster(decisions: DecisionSet, key: Key) -> str | None:
@@ -158,7 +163,7 @@ def _describe_from_state(workloads: PlannedWorkloads, cluster: str) -> ClusterEx
 
 
 def _describe_undecided(key: Key) -> str:
-    return f"{key} is not a workload, and no API decides about it"
+    return f"{key} is not a workload, and no API decides about it; `gitsched status --workloads` shows what each policy places"
 
 
 def _explain_unselected(decisions: DecisionSet, template: Document) -> Explanation:
@@ -211,7 +216,7 @@ def _explain_other(
     kind, _, name = wanted
     if kind.lower() not in _CLUSTER_WORDS or not can_be_cluster or name not in index_clusters(baseline.decisions.catalog):
         unread = "".join(f"\n{finding}" for finding in faults[:MAX_NAMES])
-        raise Permanent(f"{describe_missing(known, *wanted)}{unread}")
+        raise Permanent(f"{describe_missing(known, *wanted, index_clusters(baseline.decisions.catalog))}{unread}")
     return describe_cluster(baseline, name, plan.findings)  # its document may be of any kind
 
 
@@ -368,7 +373,7 @@ def _add_counterfactuals(baseline: Baseline, key: Key, found: Explanation, why_n
     known = index_clusters(baseline.decisions.catalog)
     unknown = sorted(set(why_not) - known.keys())
     if unknown:
-        raise Permanent(f"there is no cluster {unknown[0]!r}; there {format_known_names(sorted(known))}")
+        raise Permanent(f"there is no cluster {unknown[0]!r}{suggest_names(unknown[0], known)}")
     placed = {target.cluster for target in found.result}
     if why_not:
         kept = tuple(candidate for candidate in found.candidates if candidate.result.name in why_not)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
+from collections.abc import Collection, Iterable
 from functools import partial
 
 from gitsched.decide.garbage_collection import gc_paused
@@ -24,43 +23,40 @@ from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_
 from gitsched.reconcile.review.fleet_status import list_workload_statuses, make_fleet_status
 from gitsched.reconcile.review.freezes import list_freezes
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
-from gitsched.reconcile.review.resource_names import choose_workload, describe_choice, format_words
+from gitsched.reconcile.review.resource_names import complete_name, describe_missing, find_key, format_words, matches_name
 from gitsched.reconcile.run import Fetched, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source_plan import plan_source
 
-_CLUSTER_KINDS = ("cluster", "managedcluster")
+_CLUSTER_KINDS = ("", "cluster", "managedcluster")
 
 
-def read_fleet_tree(settings: RunSettings, words: Sequence[str], kind: str = "", namespace: str = "") -> ClusterTree | WorkloadTree:
-    """Read what words stand for: CLUSTER, NAME, KIND NAME, NAMESPACE NAME, or KIND NAMESPACE NAME; a cluster before a workload.
+def read_fleet_tree(settings: RunSettings, kind: str, namespace: str | None, name: str) -> ClusterTree | WorkloadTree:
+    """Read what is in a cluster, or where a workload is; a name alone, with kind "", is a cluster before a workload.
 
-    `kind` is the first word if that is a kind. `namespace` is that of the workload, "" for any.
-
-    Of several objects with the name, it is the only one with pods. Raise Permanent where nothing has the name, or several workloads.
+    `complete_name` says what may be left out. Raise Permanent where nothing has the name, or several workloads.
     """
     context = open_context(settings)
     with gc_paused():
         fetched = fetch(context)
-        fleet, tree = use_fleet(context, fetched, lambda fleet: _read_tree(context, fetched, fleet, words, kind, namespace))
+        fleet, tree = use_fleet(context, fetched, lambda fleet: _read_tree(context, fetched, fleet, kind, namespace, name))
         log_ignored_settings(fleet.plan)
         return tree
 
 
 def _read_tree(
-    context: RunContext, fetched: Fetched, fleet: PlannedFleet, words: Sequence[str], kind: str, namespace: str
+    context: RunContext, fetched: Fetched, fleet: PlannedFleet, kind: str, namespace: str | None, name: str
 ) -> ClusterTree | WorkloadTree:
-    name = words[-1]
     retained = fetched.record.retained if fetched.record is not None else ()
     statuses = {one.key: one for one in list_workload_statuses(fleet.plan)}
     clusters = {*fleet.current, *fleet.clusters, *(name for one in statuses.values() for name in one.clusters)}
-    if name in clusters and not namespace and (len(words) == 1 or kind.lower() in _CLUSTER_KINDS):
+    if name in clusters and not namespace and kind.lower() in _CLUSTER_KINDS:
         return _make_cluster_tree(make_fleet_status(context, fetched, fleet), name, retained)
-    found = [key for key in statuses if _selects(key, words, kind, namespace)]
-    chosen = choose_workload(found)
-    if chosen is None:
-        raise Permanent(_describe_choice(statuses, found, clusters, "/".join(words)))
-    key, plan = chosen, fleet.plan
+    kind, space, name = complete_name(statuses, kind, namespace, name)
+    key, plan = find_key(statuses, kind, space, name) if kind else None, fleet.plan
+    if key is None:
+        unclaimed = make_fleet_status(context, fetched, fleet).unclaimed
+        raise Permanent(_describe_missing(statuses, unclaimed, clusters, kind, space, name))
     details = plan.details or try_with_state(partial(_read_details, context, fetched, key))
     if details is None:
         plan = plan_source(context, fetched, context.settings.now, written=False).plan
@@ -108,24 +104,12 @@ def _make_workload_tree(
     )
 
 
-def _selects(key: Key, words: Sequence[str], kind: str, namespace: str) -> bool:
-    *before, name = words
-    if name != key.name or namespace not in ("", key.namespace):
-        return False
-    is_kind = kind.lower() in (key.kind.lower(), f"{key.kind}.{key.group}".lower())
-    if len(before) == 2:
-        return is_kind and before[1] == key.namespace
-    return not before or is_kind or before[0] == key.namespace
-
-
-def _describe_choice(known: Iterable[Key], found: list[Key], clusters: Iterable[str], text: str) -> str:
-    """Return which workloads a name may stand for, or what else has a similar name."""
-    if found:
-        return describe_choice(text, found)
-    words: dict[str, str] = {name: name for name in clusters}
-    for key in known:
-        for word in (key.name, f"{key.namespace}/{key.name}", format_words(key)):
-            words.setdefault(word.lower(), format_words(key))
-    similar = [*dict.fromkeys(words[word] for word in get_close_matches(text.lower(), words, n=3, cutoff=0.6))]
-    hint = f"; did you mean {' or '.join(similar)}?" if similar else "; `gitsched status --workloads` lists the workloads"
-    return f"no cluster and no workload of a policy is called {text!r}{hint}"
+def _describe_missing(
+    placed: Collection[Key], unclaimed: Iterable[Key], clusters: Collection[str], kind: str, namespace: str, name: str
+) -> str:
+    """Return that no policy selects an object, or that there is none, with similar names."""
+    found = (key for key in unclaimed if key.name == name and namespace in ("", key.namespace))
+    other = next((key for key in found if not kind or matches_name(key, kind, name)), None)
+    if other is not None:
+        return f"no policy selects {other.title}, so it is in no cluster: `gitsched explain {format_words(other)}` says more"
+    return describe_missing(placed, kind, namespace, name, clusters)

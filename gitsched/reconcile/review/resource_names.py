@@ -8,6 +8,7 @@ from gitsched.kinds.requirements import POD_SPECS
 from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import format_names
+from gitsched.model.similar_names import ask_for_similar
 
 MAX_NAMES = 5
 """Names in one message."""
@@ -17,20 +18,32 @@ def complete_name(known: Collection[Key], kind: str, namespace: str | None, name
     """Return kind, namespace and name of what was typed. A name alone, with kind "", or NAMESPACE/NAME in place of KIND/NAME, stands for
     the workload of this name, else for the only object. Raise Permanent for several ones.
 
-    Without a namespace, an object of a kind is in `default`. A kind that is "" still may be that of a cluster.
+    Without a namespace, an object of a kind is in `default`, else it is the only one of the kind with this name. A kind that is "" still
+    may be that of a cluster.
     """
     if kind and find_key(known, kind, namespace or "default", name) is not None:
         return kind, namespace or "default", name
-    if kind:
-        found = [key for key in known if (key.namespace, key.name) == (kind, name)] if namespace is None else []
-    else:
+    found: list[Key] = []
+    if not kind:
         found = [key for key in known if key.name == name and namespace in (None, key.namespace)]
+    elif namespace is None:
+        found = [key for key in known if matches_name(key, kind, name)]
+        found = found or [key for key in known if (key.namespace, key.name) == (kind, name)]
     chosen = choose_workload(found)
     if chosen is not None:
         return f"{chosen.kind}.{chosen.group}" if chosen.group else chosen.kind, chosen.namespace, chosen.name
     if found:
         raise Permanent(describe_choice(f"{kind}/{name}" if kind else name, found))
-    return kind, namespace or ("default" if kind else ""), name
+    return kind, namespace or "", name
+
+
+def find_named(known: Collection[Key], kind: str, namespace: str | None, name: str) -> Key:
+    """Return the object that was typed; see `complete_name`. Raise Permanent for none and for several ones."""
+    completed = complete_name(known, kind, namespace, name)
+    key = find_key(known, *completed) if completed[0] else None
+    if key is None:
+        raise Permanent(describe_missing(known, *completed))
+    return key
 
 
 def choose_workload(found: Collection[Key]) -> Key | None:
@@ -54,39 +67,33 @@ def find_key(known: Iterable[Key], kind: str, namespace: str, name: str) -> Key 
     return next((key for key in known if matches_name(key, kind, name) and key.namespace in (namespace, "")), None)
 
 
-def _list_near(name: str, words: Iterable[str], most: int = MAX_NAMES) -> list[str]:
-    from difflib import get_close_matches  # rarely needed
-
-    return get_close_matches(name[:253], sorted(words), n=most)
-
-
-def describe_missing(known: Iterable[Key], kind: str, namespace: str, name: str) -> str:
-    """Return the message that a resource does not exist, with similar ones: in another namespace, of another name or kind."""
+def describe_missing(known: Iterable[Key], kind: str, namespace: str, name: str, clusters: Collection[str] = ()) -> str:
+    """Return the message that a resource does not exist, with similar ones: in another namespace, of another name or kind. Where the kind
+    is not known, it may be the name of one of the `clusters`, too."""
     keys = list(known)
     if not kind:
-        return _describe_missing_name(keys, namespace, name)
-    kinds = {key.kind.lower(): key.kind for key in keys}
+        return _describe_missing_name(keys, namespace, name, clusters)
+    kinds = {key.kind for key in keys}
     similar = [key for key in keys if matches_name(key, kind, key.name)]
     cluster_scoped = bool(similar) and not any(key.namespace for key in similar)
-    missing = f"there is no {kind} {name if cluster_scoped else f'{namespace}/{name}'} in the source"
+    missing = f"there is no {kind} {name if cluster_scoped or not namespace else f'{namespace}/{name}'} in the source"
     elsewhere = sorted({key.namespace for key in similar if key.name == name})[:MAX_NAMES]
     if elsewhere:
         return f"{missing}; there is one of that name in: {', '.join(elsewhere)}"
     if not similar:
-        near = [kinds[word] for word in _list_near(kind.lower(), kinds, 1)]
-        near = near or _list_near(f"{kind}/{name}", {f"{key.namespace}/{key.name}" for key in keys}, 1)
-        return f"{missing}, and nothing else of that kind" + (f"; did you mean {near[0]}?" if near else "")
-    near = _list_near(name, {key.name for key in similar})
-    return missing + (f"; did you mean {', '.join(near)}?" if near else "")
+        near = ask_for_similar(kind, kinds, 1)
+        near = near or ask_for_similar(f"{kind}/{name}", {f"{key.namespace}/{key.name}" for key in keys}, 1)
+        return f"{missing}, and nothing else of that kind{near}"
+    return missing + ask_for_similar(name, {key.name for key in similar})
 
 
-def _describe_missing_name(keys: Collection[Key], namespace: str, name: str) -> str:
+def _describe_missing_name(keys: Collection[Key], namespace: str, name: str, clusters: Collection[str]) -> str:
     missing = f"there is no workload and no cluster {name!r}{f' in namespace {namespace}' if namespace else ''}"
     elsewhere = sorted({key.namespace for key in keys if key.name == name and key.namespace})[:MAX_NAMES]
     if elsewhere:
         return f"{missing}; there is one of that name in: {', '.join(elsewhere)}"
-    near = _list_near(name, {key.name for key in keys if namespace in ("", key.namespace)})
-    return missing + (f"; did you mean {', '.join(near)}?" if near else "; `gitsched status --workloads` lists the workloads")
+    names = {*(key.name for key in keys if namespace in ("", key.namespace)), *(clusters if not namespace else ())}
+    return missing + (ask_for_similar(name, names) or "; `gitsched status --workloads` lists the workloads")
 
 
 def matches_name(key: Key, kind: str, name: str) -> bool:
