@@ -146,12 +146,20 @@ class QueuePosition(NamedTuple):
     follows_capacity: bool
 
 
+class Coupling(NamedTuple):
+    """Outcomes that count for others besides capacity, such as by a quota: the workloads that are `counted`, and the `members` that have to
+    be decided one after the other because their outcomes may not go together."""
+
+    counted: frozenset[Key] = frozenset()
+    members: frozenset[Key] = frozenset()
+
+
 @runtime_checkable
 class CapacitySharing(Protocol):
-    """Capability of an engine that assigns replicas by free capacity, where what is placed counts for what is placed next."""
+    """Capability of an engine where what is placed counts for what is placed next: it takes free capacity, or what else workloads share."""
 
     def list_capacities(self) -> Mapping[str, ClusterCapacity]:
-        """Return the clusters with a known capacity, by name."""
+        """Return the clusters with a known capacity, by name; none if replicas do not share capacity."""
         ...
 
     def find_queue_position(self, template: Document, /) -> QueuePosition | None:
@@ -164,12 +172,23 @@ class CapacitySharing(Protocol):
         ...
 
     def share_capacity(self, template: Document, shared: SharedCapacity, /) -> None:
-        """Decide a workload from now on with what is left of the shared capacity at this moment."""
+        """Decide a workload from now on with what is left at this moment, of the shared capacity and of what else workloads share."""
         ...
 
-    def limit_queue(self, free: Mapping[str, Capacity], /) -> bool | None:
-        """Give the queue in which the API decides its workloads what clusters have free: True if everything has to be decided again, False
-        if the queue knew, and None if there is none, so that `share_capacity` decides."""
+    def find_coupling(self, outcomes: Mapping[Key, Outcome], /) -> Coupling:
+        """Return which of some outcomes count for others besides capacity, and which have to be decided in turns."""
+        ...
+
+    def begin_turns(self, removed: Iterable[Key], /) -> None:
+        """Begin to count outcomes, with what the last run has left without some removed workloads."""
+        ...
+
+    def count(self, key: Key, outcome: Outcome | None, /) -> None:
+        """Count the outcome of a workload for those whose turns come after it."""
+        ...
+
+    def list_limited(self) -> frozenset[Key]:
+        """Return the workloads that would be placed otherwise if others took less of what they share besides capacity."""
         ...
 
     def follow_shares(self) -> None:

@@ -305,6 +305,7 @@ def decide_input(source: DecisionInput, cache: DecisionCache, progress: Progress
             after = dict.fromkeys(finding for engine in engines for finding in engine.findings)
             findings = [one for one in findings if one in after or one not in before]
             findings += (one for one in after if one not in before)
+        if made.turns:
             engine_records = tuple({**dict(engine_records), **dict(list_engine_records(engines))}.items())
     cluster_facts = collect_cluster_facts(engines)
     if CLUSTER_REPORT in catalog.api_documents:

@@ -105,7 +105,7 @@ def share_simulated(
     if reader is None:
         return dict(outcomes), None
     free = list_free(reader, NO_CAPACITY_USE if fresh else find_use())
-    made = share_capacity(outcomes, templates, engines, snapshot, frozenset(fixed), free=free).outcomes
+    made = share_capacity(outcomes, templates, engines, snapshot, frozenset(fixed), find_free=lambda: free, removed=()).outcomes
     shared = {key: one for key, one in {**outcomes, **made}.items() if one is not None}
-    turns = {key: turn for key, (_, turn) in list_turns(reader, shared, templates, snapshot).items()}
+    turns = {key: turn for key, (_, turn) in list_turns(reader, shared, templates).items()}
     return shared, SimulatedCapacity(reader, free, templates, turns)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from gitsched.apis.capabilities import QueuePosition
+from gitsched.apis.capabilities import Coupling, QueuePosition
 from gitsched.apis.karmada.simulation import (
     describe_remedy,
     evaluates_alike,
@@ -27,6 +27,7 @@ from gitsched.schedule.estimator import Capacity
 if TYPE_CHECKING:
     from gitsched.apis.capabilities import ClusterCapacity
     from gitsched.apis.karmada.dependencies.dependencies_distributor import DependenciesDistributor
+    from gitsched.apis.karmada.queue.coupled_bindings import CoupledBindings
     from gitsched.apis.karmada.state import KarmadaState
     from gitsched.model.template_index import PlacementSummary, TemplateIndex
     from gitsched.schedule.shared_capacity import SharedCapacity
@@ -37,6 +38,7 @@ _FIND_POSITION = Registered(_CAPACITY, "find_queue_position")
 _MEASURE_PODS = Registered(_CAPACITY, "measure_pods")
 _SHARE = Registered(_CAPACITY, "share_capacity")
 _READS = Registered(_CAPACITY, "reads_capacity")
+NO_COUPLING = Coupling()
 
 
 class CapacityEngine(PolicyEngine):
@@ -44,6 +46,8 @@ class CapacityEngine(PolicyEngine):
 
     state: KarmadaState
     dependencies: DependenciesDistributor | None
+    coupled: CoupledBindings | None
+    protects_capacity: bool
 
     @abstractmethod
     def _reconcile_rebalancers(self) -> None:
@@ -68,7 +72,7 @@ class CapacityEngine(PolicyEngine):
         return evaluates_alike(self.state, placement, api, cluster)
 
     def list_capacities(self) -> Mapping[str, ClusterCapacity]:
-        found: Mapping[str, ClusterCapacity] = _LIST_CAPACITIES(self.state) if self.shares_capacity else {}
+        found: Mapping[str, ClusterCapacity] = _LIST_CAPACITIES(self.state) if self.protects_capacity else {}
         return found
 
     def find_queue_position(self, template: Document, /) -> QueuePosition | None:
@@ -80,15 +84,26 @@ class CapacityEngine(PolicyEngine):
         return found
 
     def share_capacity(self, template: Document, shared: SharedCapacity, /) -> None:
-        _SHARE(self.state, self.dependencies, template, shared)
-
-    def limit_queue(self, free: Mapping[str, Capacity], /) -> bool | None:
-        if self.state.queue is None:
-            return None
-        is_new = self.state.queue.limit_capacity(free)
-        if is_new and self.dependencies is not None:
+        if self.protects_capacity:
+            _SHARE(self.state, template, shared)
+        if self.coupled is not None:
+            self.coupled.begin_turn(template.key)
+        if self.dependencies is not None:
             self.dependencies.clear()
-        return is_new
+
+    def find_coupling(self, outcomes: Mapping[Key, Outcome], /) -> Coupling:
+        return self.coupled.find_coupling(outcomes) if self.coupled is not None else NO_COUPLING
+
+    def begin_turns(self, removed: Iterable[Key], /) -> None:
+        if self.coupled is not None:
+            self.coupled.begin_turns(removed)
+
+    def count(self, key: Key, outcome: Outcome | None, /) -> None:
+        if self.coupled is not None:
+            self.coupled.count(key, outcome)
+
+    def list_limited(self) -> frozenset[Key]:
+        return self.coupled.refused if self.coupled is not None else frozenset()
 
     def follow_shares(self) -> None:
         if self.state.reschedule_triggers.pending:

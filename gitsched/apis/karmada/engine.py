@@ -47,9 +47,13 @@ from gitsched.schedule.fleet import ClusterAffinityFilter
 if TYPE_CHECKING:
     from gitsched.apis.karmada.binding.resource_binding import SchedulingPass
     from gitsched.apis.karmada.continuation.state_continuation import ContinuedState
+    from gitsched.apis.karmada.queue.coupled_bindings import CoupledBindings
+    from gitsched.apis.karmada.queue.scheduling_queue import SchedulingQueue
     from gitsched.apis.policy_api import PolicyEngine
     from gitsched.model.source_edits import SourceEdits
 
+_MAKE_CYCLE = Registered("gitsched.apis.karmada.queue.scheduling_queue", "SchedulingQueue")
+_COUPLE = Registered("gitsched.apis.karmada.queue.coupled_bindings", "CoupledBindings")
 _LIST_STATIC_QUOTAS = Registered("gitsched.apis.karmada.static_quotas", "list_static_quotas")
 _FIND_UNOBSERVED = Registered("gitsched.apis.karmada.queue.capacity_positions", "find_unobserved")
 
@@ -84,22 +88,25 @@ class KarmadaEngine(CapacityEngine):
             self.dependencies = (
                 DependenciesDistributor(state, self) if distributor is None else distributor.continue_with(state, self)
             )
-        if any(state.settings.gates) and needs_queue(state):
-            from gitsched.apis.karmada.queue.scheduling_queue import SchedulingQueue  # few settings have gates
-
-            state.queue = SchedulingQueue(state)
-        queue, is_whole = state.queue, snapshot.elsewhere == frozenset()  # a queue of one tenant does not know those of others
-        self.shares_capacity = state.fleet.has_capacity and (
-            protects_capacity(state) if queue is None else queue.shares_capacity and is_whole
-        )
+        self.coupled: CoupledBindings | None = None
+        self._cycle: SchedulingQueue | None = None
+        if any(state.settings.gates) and needs_queue(state):  # few settings have gates
+            if snapshot.single_cycle:
+                state.queue = self._cycle = _MAKE_CYCLE(state)
+            else:
+                earlier = before.coupled if before is not None else None
+                self.coupled = _COUPLE(state) if made is None or earlier is None else earlier.continue_with(state, made.gone)
+                state.queue = self.coupled
+        self.protects_capacity = state.fleet.has_capacity and protects_capacity(state)
+        self.shares_capacity = self.protects_capacity or self.coupled is not None
         if made is None:
             self._reconcile_rebalancers()
 
     def continue_with(self, snapshot: Snapshot, changes: SnapshotChanges, /) -> Continuation | None:
         from gitsched.apis.karmada.continuation.state_continuation import continue_state  # most changes are of templates
 
-        made = continue_state(self.state, snapshot, changes) if self.state.queue is None else None
-        if made is None or made.state.queue is not None:
+        made = continue_state(self.state, snapshot, changes)
+        if made is None:
             return None
         engine, affected = KarmadaEngine(snapshot, (self, made)), made.affected
         if made.state.reschedule_triggers.pending:
@@ -135,14 +142,16 @@ class KarmadaEngine(CapacityEngine):
         self.state.snapshot = snapshot._replace(kept={**snapshot.kept, **kept}, quarantined=snapshot.quarantined | gone)
         self._reconcile_rebalancers()
         required = self.dependencies.list_required(gone) if self.dependencies is not None and gone else frozenset[Key]()
-        others = self.state.queue.restart() - kept.keys() if self.state.queue is not None else frozenset[Key]()
+        others = self.coupled.keep(kept) if self.coupled is not None else frozenset[Key]()
         return self.affected_by(frozenset(kept)) | required | others
 
     def update(self, snapshot: Snapshot, /) -> bool:
-        if self.state.queue is not None:
+        if self._cycle is not None:
             return False
         before = self.state.reschedule_triggers
         self.state.replace_snapshot(snapshot)
+        if self.coupled is not None:
+            self.coupled.restart(frozenset())
         self._reconcile_rebalancers()
         # With a pending rebalance a new engine is needed: this one has not read the references of the changed workloads yet, so it
         # cannot say which workloads have a binding.
@@ -150,24 +159,31 @@ class KarmadaEngine(CapacityEngine):
         return (after.records, after.findings) == (before.records, before.findings) and not after.pending
 
     def repeats(self, template: Document, outcome: Outcome, /) -> bool:
-        if self.dependencies is not None or self.state.queue is not None or not are_bindings_plain(self.state):
+        if self.dependencies is not None or self._cycle is not None or not are_bindings_plain(self.state):
+            return False
+        if self.coupled is not None and self.coupled.depends_on_others(template.key):
             return False
         return is_repeated(self.state, template, outcome)
 
     @property
     def revision(self) -> int:
-        return self.state.autoscalers.revision + (self.dependencies.revision if self.dependencies is not None else 0)
+        revision = self.state.autoscalers.revision + (self.dependencies.revision if self.dependencies is not None else 0)
+        return revision + (self.coupled.revision if self.coupled is not None else 0)
 
     def affected_by(self, dirty: frozenset[Key]) -> frozenset[Key]:
-        found = self.dependencies.affected_by(dirty) if self.dependencies is not None else frozenset()
+        found = self.dependencies.affected_by(dirty) if self.dependencies is not None else frozenset[Key]()
+        if self.coupled is not None:
+            found |= self.coupled.update_groups(dirty | found)
         if self.state.autoscalers is NO_AUTOSCALERS:
             return found - dirty
         return found | self.state.autoscalers.affected_by(dirty | found, self.state.snapshot.templates) - dirty
 
     def decision_inputs(self, template: Document) -> tuple[object, ...]:
         inputs: tuple[object, ...] = self.dependencies.decision_inputs(template) if self.dependencies is not None else ()
-        if self.state.queue is not None:
-            inputs = (self.state.queue,)  # equal to that of no other run
+        if self._cycle is not None:
+            inputs = (self._cycle,)  # equal to that of no other run
+        elif self.coupled is not None:
+            inputs = (*inputs, *self.coupled.list_inputs(template))
         return (*inputs, *self.state.autoscalers.decision_inputs(template.key, self.state.snapshot))
 
     def describe_delivery(self, template: Document, key: Key, /) -> str:
@@ -196,7 +212,7 @@ class KarmadaEngine(CapacityEngine):
                 triggers.add_companions(self.dependencies.list_companions)
             triggers.reconcile(self.state.snapshot, self.decide, self._explain_unmoved)
         missing = self.state.find_missing_clusters() if self.state.other_clusters else ()
-        unobserved: tuple[Finding, ...] = _FIND_UNOBSERVED(self.state) if self.shares_capacity else ()
+        unobserved: tuple[Finding, ...] = _FIND_UNOBSERVED(self.state) if self.protects_capacity else ()
         self._other_findings = (*self.state.inventory.findings, *unobserved), (*missing, *triggers.findings)
         self.__dict__.pop("findings", None)
         if self._find_policy_warnings is None:
@@ -234,10 +250,9 @@ class KarmadaEngine(CapacityEngine):
     def records(self) -> Iterable[tuple[Key, Body]]:
         state = self.state
         found = (*state.inventory.records, *state.taint_policies.records, *state.reschedule_triggers.records)
-        if state.queue is None:
-            return found
-        state.queue.run(self._decide_scaled)
-        return (*found, *state.queue.records)
+        if self._cycle is not None:
+            self._cycle.run(self._decide_scaled)
+        return found if state.queue is None else (*found, *state.queue.records)
 
     def list_health_reports(self, workload: Key, /) -> Mapping[str, HealthReport]:
         reported = self.state.failover.read_health(workload)
@@ -247,8 +262,15 @@ class KarmadaEngine(CapacityEngine):
         return self.state.find_policy(template)[0] is not None
 
     def decide(self, template: Document) -> Outcome | None:
-        queue = self.state.queue
-        return self._decide_scaled(template) if queue is None else queue.decide(template, self._decide_scaled)
+        if self._cycle is not None:
+            return self._cycle.decide(template, self._decide_scaled)
+        coupled = self.coupled
+        if coupled is None or not coupled.takes_turn(template.key):
+            return self._decide_scaled(template)
+        coupled.begin_turn(template.key)
+        outcome = self._decide_scaled(template)
+        coupled.count(template.key, outcome)
+        return outcome
 
     def _decide_scaled(self, template: Document) -> Outcome | None:
         outcome, autoscalers = self._decide_alone(template), self.state.autoscalers

@@ -272,8 +272,12 @@ class KarmadaState:
         if self.snapshot.variants and template.key in self.snapshot.variants:
             found = self.read_variant_requirements(template)
             return found.requirements if found is not None else ReplicaRequirements(None, None, None)
-        if self.queue is not None and template.key in self.queue.refused:
+        if self.queue is not None and self.queue.refuses_update(template):
             return read_bound_requirements(self.find_record(template) or {})
+        return self.read_wanted_requirements(template)
+
+    def read_wanted_requirements(self, template: Document) -> ReplicaRequirements:
+        """Return the replicas and the resource request that a template has, whether or not a quota allows them."""
         if self.settings.gates.components:
             components = read_workload_components(template)
             if components:
@@ -298,12 +302,13 @@ class KarmadaState:
         A claim holds as long as the policy selects the workload. `record` is the previous binding; without it the claim is read from
         the annotations of the workload. (None, claim) is a claim by a quarantined policy.
         """
-        if self.queue is not None and template.key in self.queue.refused:
-            policy, claim = self._find_policy(template, record)
+        if self.queue is not None and self.queue.refuses_update(template):
+            policy, claim = self.find_selecting_policy(template, record)
             return policy and use_bound_fields(policy, self.find_record(template) or {}), claim
-        return self._find_policy(template, record)
+        return self.find_selecting_policy(template, record)
 
-    def _find_policy(self, template: Document, record: Body | None) -> tuple[PropagationPolicy | None, Key | None]:
+    def find_selecting_policy(self, template: Document, record: Body | None) -> tuple[PropagationPolicy | None, Key | None]:
+        """Return the same, with the fields of the policy as they are now, whether or not a quota allows what follows from them."""
         annotations = read_annotations(record or template.body)
         claim = read_claim(annotations) if annotations else None
         if claim is not None:
@@ -374,8 +379,8 @@ class KarmadaState:
         share = self._run[workload].share if workload in self._run else None
         if share is not None:
             return share.read(self.fleet)
-        if self.queue is not None and self.queue.counts_capacity:
-            return self.queue.find_remaining(workload)
+        if self.queue is not None and (remaining := self.queue.find_remaining()) is not None:
+            return remaining
         capacities = (candidate.capacity for candidate in self.fleet.candidates)
         return None if sets is None else CapacityLedger(tuple(capacities), scales=self.snapshot.single_cycle)
 

@@ -106,10 +106,9 @@ def _list_increases(after: Mapping[str, int | None], before: Mapping[str, int | 
 
 
 def find_reader(engines: Iterable[PolicyEngine], is_set: Callable[[Key], bool]) -> CapacityReader | None:
-    """Return the clusters with a known capacity; None if no engine shares their capacity."""
+    """Return the clusters with a known capacity; None if what is placed counts for nothing."""
     found = (CapacityReader(one, is_set, one.name) for one in engines if one.shares_capacity and isinstance(one, CapacitySharing))
-    reader = next(found, None)
-    return reader if reader is not None and reader.clusters else None
+    return next(found, None)
 
 
 def collect_by_cluster(parts: Iterable[PodsByCluster]) -> dict[str, list[EqualPods]]:

@@ -1,14 +1,16 @@
-"""Decide workloads again where all that a run places on a cluster exceeds its capacity.
+"""Decide workloads again where their outcomes do not go together: what a run places on a cluster exceeds its capacity, or the members of an
+affinity group, or the workloads of a quota, take what the others cannot have then.
 
 1. Every workload is decided alone. Where what they start on a cluster fits together, that stands.
 2. The workloads that start pods on the other clusters are decided again, one after the other: those that are placed without regard to
-   capacity by other APIs count first, then the order is that of the API's queue. Each sees what those before it have left.
+   capacity by other APIs count first, then the order is that of the API's queue. Each sees what those before it have left. So are the
+   workloads of groups and quotas that the API names.
 3. That may bring them to other clusters, which may be too small then: their workloads are decided as well, until no cluster is new.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,9 +29,10 @@ from gitsched.decide.engines import list_dependency_trackers
 from gitsched.decide.workload_decision import decide_workload
 from gitsched.model.capacity_use import NO_PLACEMENTS, CapacityUse, EarlierPlacements, add_amounts
 from gitsched.model.document import Key, workload_sort_key
-from gitsched.schedule.shared_capacity import CapacityShare, SharedCapacity, limit_capacity
+from gitsched.schedule.shared_capacity import CapacityShare, SharedCapacity
 
 if TYPE_CHECKING:
+    from gitsched.apis.capabilities import Coupling
     from gitsched.apis.policy_api import PolicyEngine
     from gitsched.apis.snapshot import Snapshot
     from gitsched.model.document import Document
@@ -62,25 +65,27 @@ def share_capacity(
     snapshot: Snapshot,
     fixed: frozenset[Key],
     earlier: EarlierPlacements = NO_PLACEMENTS,
-    free: Mapping[str, Capacity] | None = None,
+    find_free: Callable[[], Mapping[str, Capacity]] | None = None,
+    removed: Collection[Key] | None = None,
 ) -> CapacityDecisions:
-    """Return what is decided otherwise because workloads share capacity. Those that are `fixed` keep their outcome. `free` is what clusters
-    have before anything is placed; None to find it from `outcomes`, which are all that there are then."""
+    """Return what is decided otherwise because workloads share capacity, groups of clusters or quotas. Those that are `fixed` keep their
+    outcome. `find_free` returns what clusters have before anything is placed; None to find it from `outcomes`, which are all that there are
+    then. `removed` are the workloads without an outcome; None for all other templates."""
     reader = find_reader(engines, snapshot.variants.__contains__)
     if reader is None:
         return NOTHING_SHARED
-    return _Sharing(reader, outcomes, templates, engines, snapshot, fixed, earlier, free).decide()
+    gone = [key for key in templates if key not in outcomes] if removed is None else removed
+    return _Sharing(reader, outcomes, templates, engines, snapshot, fixed, earlier, find_free, gone).decide()
 
 
 def list_turns(
-    reader: CapacityReader, keys: Iterable[Key], templates: Mapping[Key, Document], snapshot: Snapshot
+    reader: CapacityReader, keys: Iterable[Key], templates: Mapping[Key, Document]
 ) -> dict[Key, tuple[bool, tuple[object, ...]]]:
-    """Return whether each workload follows capacity, and when it is decided."""
-    read_order = {key: number for number, key in enumerate(snapshot.input_order)}
+    """Return whether each workload follows capacity, and when it is decided. No two have the same turn."""
     found: dict[Key, tuple[bool, tuple[object, ...]]] = {}
     for key in keys:
         position = reader.engine.find_queue_position(templates[key])
-        last = (read_order.get(key, len(read_order)), workload_sort_key(key))
+        last = workload_sort_key(key)
         if position is None:
             found[key] = False, (_FIRST, (), last)
         else:
@@ -100,82 +105,84 @@ class _Sharing:
         snapshot: Snapshot,
         fixed: frozenset[Key],
         earlier: EarlierPlacements,
-        free: Mapping[str, Capacity] | None,
+        find_free: Callable[[], Mapping[str, Capacity]] | None,
+        removed: Collection[Key],
     ) -> None:
-        self._given = free
+        self._find_free = find_free
         self._reader, self._templates, self._engines, self._snapshot = reader, templates, engines, snapshot
         self._alone, self._outcomes, self._fixed, self._earlier = outcomes, dict(outcomes), fixed, earlier
+        self._removed = removed
+        self._positions: dict[Key, tuple[bool, tuple[object, ...]]] = {}
         self._added: dict[Key, PodsByCluster] = {}
         for key, outcome in outcomes.items():
             self._measure(key, outcome)
 
     def decide(self) -> CapacityDecisions:
         """Return what changes."""
-        reads = self._reader.engine.reads_capacity
-        waiting = frozenset(key for key, outcome in self._outcomes.items() if key not in self._fixed and reads(outcome))
-        if not (waiting or any(self._added.values())):
-            return NOTHING_SHARED
-        positions = list_turns(self._reader, self._added, self._templates, self._snapshot)
-        is_new = self._reader.engine.limit_queue(self._limit(positions))
-        if is_new is not None:
-            return self._decide_queue({key: turn for key, (_, turn) in positions.items()}, is_new=is_new)
-        if waiting:
-            positions |= list_turns(self._reader, waiting - positions.keys(), self._templates, self._snapshot)
-        turns = {key: turn for key, (_, turn) in positions.items()}
-        members = self._decide_contested(frozenset(key for key, (follows, _) in positions.items() if follows), waiting, turns)
+        engine = self._reader.engine
+        engine.begin_turns(self._removed)
+        waiting = frozenset(
+            key for key, outcome in self._outcomes.items() if key not in self._fixed and engine.reads_capacity(outcome)
+        )
+        coupling = engine.find_coupling(self._outcomes)
+        if not (waiting or coupling.counted or any(self._added.values())):
+            return CapacityDecisions(limited=engine.list_limited())
+        members = self._decide_contested(waiting, coupling)
+        turns = {key: turn for key, (_, turn) in self._positions.items()}
         if not members:
-            return CapacityDecisions(turns=turns)
+            self._count_all(turns, coupling)
+            return CapacityDecisions(limited=engine.list_limited(), turns=turns)
         limited = (waiting & members) | {key for key in members if self._outcomes[key].targets != self._alone[key].targets}
         changed = {key: self._explain(key) for key in members if self._outcomes[key] != self._alone[key]}
         dependents = self._decide_dependents(frozenset(changed))
         if changed:
-            self._reader.engine.follow_shares()
-        return CapacityDecisions({**dependents, **changed}, frozenset(limited), turns)
+            engine.follow_shares()
+        return CapacityDecisions({**dependents, **changed}, engine.list_limited() | limited, turns)
 
-    def _limit(self, positions: Mapping[Key, tuple[bool, tuple[object, ...]]]) -> dict[str, Capacity]:
-        """Return what is free beside what other APIs start, which come first."""
-        first = (key for key in self._added if key in self._fixed or positions[key][1][0] == _FIRST)
-        taken = sum_by_cluster(self._added[key] for key in first)
-        return {name: limit_capacity(one, None, {}, taken.get(name, {})) for name, one in self._free.items()}
+    def _count_all(self, turns: Mapping[Key, tuple[object, ...]], coupling: Coupling) -> None:
+        """Count the outcomes that stand, in their turns."""
+        for key in sorted(coupling.counted, key=lambda key: turns.get(key, ())):
+            self._reader.engine.count(key, self._outcomes[key])
 
-    def _decide_queue(self, turns: Mapping[Key, tuple[object, ...]], *, is_new: bool) -> CapacityDecisions:
-        """Return what the API of a queue decides otherwise with another capacity."""
-        if not is_new:
-            return CapacityDecisions(turns=turns)
-        changed: dict[Key, Outcome | None] = {}
-        for key, outcome in self._alone.items():
-            if key not in self._fixed and key in self._templates and outcome.api == self._reader.api:
-                found = decide_workload(self._templates[key], self._engines, self._snapshot)
-                if found != outcome:
-                    changed[key] = found
-        if changed:
-            self._reader.engine.follow_shares()
-        limited = frozenset(key for key, one in changed.items() if one is None or one.targets != self._alone[key].targets)
-        return CapacityDecisions(changed, limited, turns)
-
-    def _decide_contested(
-        self, followers: frozenset[Key], waiting: frozenset[Key], turns: Mapping[Key, tuple[object, ...]]
-    ) -> frozenset[Key]:
-        """Decide those that follow capacity on clusters that lack it, and those that wait for it. Return which they are."""
+    def _decide_contested(self, waiting: frozenset[Key], coupling: Coupling) -> frozenset[Key]:
+        """Decide those that follow capacity on clusters that lack it, those that wait for it, and those whose outcomes may not go together.
+        Return which they are."""
         members: frozenset[Key] = frozenset()
         self._shares: dict[Key, CapacityShare] = {}
+        self._list_positions((*self._added, *waiting, *coupling.counted, *coupling.members))
         for number in range(_MAX_ROUNDS + 1):
-            contested = self._find_contested()
-            following = {key for key in followers - self._fixed if not contested.isdisjoint(self._added.get(key, ()))}
-            following |= waiting if number < _MAX_ROUNDS else followers - self._fixed
+            followers = frozenset(key for key in self._added if self._positions[key][0]) - self._fixed
+            contested = self._find_contested(followers)
+            is_last = number == _MAX_ROUNDS
+            following = {key for key in followers if is_last or not contested.isdisjoint(self._added[key])}
+            following |= waiting | (coupling.members - self._fixed)
+            if is_last:
+                following |= coupling.counted - self._fixed
             if members >= following:
                 break
             members |= following
-            self._decide_in_order(members, turns)
+            self._decide_in_order(members, coupling)
+            coupling = self._reader.engine.find_coupling(self._outcomes)
+            self._list_positions((*self._added, *coupling.counted, *coupling.members))
         return members
 
+    def _list_positions(self, keys: Iterable[Key]) -> None:
+        """Find the turns of workloads."""
+        new = [key for key in dict.fromkeys(keys) if key not in self._positions and key in self._templates]
+        self._positions |= list_turns(self._reader, new, self._templates)
+
     def _explain(self, key: Key) -> Outcome:
-        """Return the outcome of a workload that others limit; if it is not placed, its finding says who."""
+        """Return the outcome of a workload that others limit; if it lacks capacity, its finding says who has it."""
         outcome = self._outcomes[key]
         clusters = self._alone[key].clusters - outcome.clusters
         if not clusters or not any(one.code == _UNSCHEDULABLE for one in outcome.findings):
             return outcome
-        why = describe_takers(key, self._shares[key], clusters, self._snapshot.tenancy)
+        share, wanted = self._shares[key], self._reader.measure_added(self._alone[key], self._templates[key])
+        taken = collect_by_cluster({one.candidate: one.pods} for one in share.shared.taken[: share.position])
+        lacking = {name for name in clusters & wanted.keys() if find_lack(self._free[name], (*taken.get(name, ()), *wanted[name]))}
+        if not lacking:
+            return outcome
+        why = describe_takers(key, share, clusters, self._snapshot.tenancy)
         findings = (
             one._replace(message=f"{one.message}; {why}") if one.code == _UNSCHEDULABLE else one for one in outcome.findings
         )
@@ -192,8 +199,8 @@ class _Sharing:
     @cached_property
     def _free(self) -> Mapping[str, Capacity]:
         """What is free on each cluster before this run places anything."""
-        if self._given is not None:
-            return self._given
+        if self._find_free is not None:
+            return self._find_free()
         reader, outcomes = self._reader, self._alone
         staying = sum_by_cluster(
             reader.measure(outcome, self._templates[key], outcome.previous_replicas)
@@ -209,24 +216,29 @@ class _Sharing:
             add_amounts(staying.setdefault(name, {}), more)
         return list_free(reader, CapacityUse(staying, self._earlier.placed))
 
-    def _find_contested(self) -> frozenset[str]:
-        """Return the clusters that lack capacity for what is started there."""
-        started = collect_by_cluster(self._added.values())
-        return frozenset(name for name, groups in started.items() if find_lack(self._free[name], groups))
+    def _find_contested(self, followers: Iterable[Key]) -> frozenset[str]:
+        """Return the clusters of workloads that follow capacity which lack it for what is started there."""
+        wanted = {name for key in followers for name in self._added[key]}
+        started = collect_by_cluster(self._added.values()) if wanted else {}
+        return frozenset(name for name in wanted if find_lack(self._free[name], started[name]))
 
-    def _decide_in_order(self, members: frozenset[Key], turns: Mapping[Key, tuple[object, ...]]) -> None:
-        """Decide workloads one after the other, beside all others that take capacity."""
-        shared = SharedCapacity(self._free)
-        for key in sorted(turns, key=turns.__getitem__):
+    def _decide_in_order(self, members: frozenset[Key], coupling: Coupling) -> None:
+        """Decide workloads one after the other, beside all others that take something."""
+        shared, engine = SharedCapacity(self._free), self._reader.engine
+        engine.begin_turns(self._removed)
+        counted = coupling.counted | coupling.members
+        for key in sorted(self._positions, key=lambda one: self._positions[one][1]):
             if key in members:
                 template = self._templates[key]
                 self._shares[key] = CapacityShare(shared, len(shared.taken))
-                self._reader.engine.share_capacity(template, shared)
+                engine.share_capacity(template, shared)
                 outcome = decide_workload(template, self._engines, self._snapshot)
                 if outcome is not None:
                     self._outcomes[key] = outcome
                     self._measure(key, outcome)
             shared.take(key, self._added.get(key, {}))
+            if key in members or key in counted:
+                engine.count(key, self._outcomes[key])
 
     def _decide_dependents(self, changed: frozenset[Key]) -> dict[Key, Outcome | None]:
         """Return the outcomes of what depends on changed workloads."""

@@ -88,7 +88,7 @@ def decide_affected(
         return None
     changes = IncrementalChanges(totals, rows, diff, snapshot, continued, documents, {}, outcomes, removed, frozenset(unstable))
     shared: IncrementalChanges | None = changes
-    if totals.capacity.requested or any(engine.shares_capacity for engine in continued.engines):
+    if totals.capacity.requested or totals.capacity.limited or any(engine.shares_capacity for engine in continued.engines):
         shared = _SHARE_CHANGES(changes)
     return None if shared is None or _may_be_scaled_by_others(shared) else shared
 

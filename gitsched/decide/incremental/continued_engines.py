@@ -41,6 +41,15 @@ class ContinuedEngines(NamedTuple):
     referenced_before: frozenset[Key] = frozenset()
     referenced: frozenset[Key] = frozenset()
 
+    def read_again(self) -> ContinuedEngines:
+        """Return what the engines say after decisions that count for each other."""
+        findings = tuple(finding for engine in self.engines for finding in engine.findings)
+        records = list_engine_records(self.engines)
+        if (findings, records) == (self.findings, self.records):
+            return self
+        recorded = describe_recorded(records, (one.outcome for one in self.own.values()))
+        return self._replace(findings=findings, records=records, recorded=recorded)
+
 
 def continue_engines(
     totals: Totals, rows: PlanRows, diff: SourceDiff, snapshot: Snapshot, old_kinds: Iterable[tuple[str, str]]

@@ -42,6 +42,7 @@ def find_unstable_changes(incremental: IncrementalPlan) -> frozenset[Key] | None
     if not decided.unstable or not decided.unstable <= decided.outcomes.keys():
         return decided.unstable
     written = {key: read_back(body) for found in decided.outcomes.values() for key, body in found.records}
+    written.update((key, read_back(body)) for key, body in decided.continued.records)
     before = (key for row in decided.removed.values() for key in row.record_keys)
     previous = ChangedRecords(snapshot.previous, {**dict.fromkeys(before), **written})
     snapshot = snapshot._replace(previous=previous)

@@ -17,6 +17,7 @@ from gitsched.apis.capabilities import (
     ClusterCapacity,
     Companions,
     CompanionSelecting,
+    Coupling,
     DependencyDelivering,
     DependencyTracking,
     ExpiredDocument,
@@ -49,7 +50,6 @@ from gitsched.model.explanation import NearSelection
 from gitsched.model.scheduling import EqualPods, Outcome
 from gitsched.model.source_edits import SourceEdits
 from gitsched.model.template_index import TemplateIndex
-from gitsched.schedule.estimator import Capacity
 from gitsched.schedule.shared_capacity import SharedCapacity
 
 
@@ -115,8 +115,30 @@ class _Sharing(TenantEngine):
         if isinstance(engine, CapacitySharing):
             engine.share_capacity(template, shared)
 
-    def limit_queue(self, _free: Mapping[str, Capacity], /) -> bool | None:
-        return None  # an engine of a tenant with a queue does not share capacity
+    def find_coupling(self, outcomes: Mapping[Key, Outcome], /) -> Coupling:
+        by_owner: dict[str, dict[Key, Outcome]] = {}
+        for key, outcome in outcomes.items():
+            by_owner.setdefault(self.tenancy.find_owner(key), {})[key] = outcome
+        found = [engine.find_coupling(by_owner.get(owner, {})) for owner, engine in self._list_sharing()]
+        return Coupling(*(frozenset[Key]().union(*parts) for parts in zip(*found, strict=True))) if found else Coupling()
+
+    def _list_sharing(self) -> list[tuple[str, CapacitySharing]]:
+        return [(owner, engine) for owner, engine in self.engines.items() if isinstance(engine, CapacitySharing)]
+
+    def begin_turns(self, removed: Iterable[Key], /) -> None:
+        gone: dict[str, list[Key]] = {}
+        for key in removed:
+            gone.setdefault(self.tenancy.find_owner(key), []).append(key)
+        for owner, engine in self._list_sharing():
+            engine.begin_turns(gone.get(owner, ()))
+
+    def count(self, key: Key, outcome: Outcome | None, /) -> None:
+        engine = self.find_by_key(key)
+        if isinstance(engine, CapacitySharing):
+            engine.count(key, outcome)
+
+    def list_limited(self) -> frozenset[Key]:
+        return frozenset[Key]().union(*(engine.list_limited() for _, engine in self._list_sharing()))
 
     def follow_shares(self) -> None:
         for engine in self.list_engines():

@@ -85,7 +85,7 @@ def run_pass(
     if annotations:
         result = result._replace(annotations=annotations)
     if state.queue is not None:
-        result = state.queue.limit(template, requirements, record, result)
+        result = state.queue.limit(template, requirements, result)
     body = write_binding(template, policy, requirements, current, result, state.parts)
     if state.queue is not None:
         add_affinity_groups(state.queue, template, body)

@@ -17,21 +17,25 @@ from gitsched.apis.karmada.autoscalers import NO_AUTOSCALERS, AutoscalerIndex
 from gitsched.apis.karmada.binding.resource_binding import binding_key
 from gitsched.apis.karmada.continuation.cluster_changes import find_affected_by_clusters
 from gitsched.apis.karmada.continuation.policy_changes import POLICY_KINDS, find_affected_by_overrides, find_affected_by_policies
+from gitsched.apis.karmada.queue.coupled_decisions import needs_queue
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.replicas import AUTOSCALER_KINDS
 from gitsched.apis.snapshot import Snapshot
 from gitsched.model.document import Key
 
 _REBALANCER = (names.APPS_GROUP, names.REBALANCER)
+_QUOTA = (names.POLICY_GROUP, names.QUOTA)
 _BINDINGS = ((names.WORK_GROUP, names.BINDING), (names.WORK_GROUP, names.CLUSTER_BINDING))
 
 
 class ContinuedState(NamedTuple):
-    """The state for a new snapshot, the workloads that have to be decided again, and what lists the apiVersion of each template."""
+    """The state for a new snapshot, the workloads that have to be decided again, what lists the apiVersion of each template, and the
+    templates that are gone."""
 
     state: KarmadaState
     affected: frozenset[Key]
     api_versions: Callable[[], Mapping[Key, str]]
+    gone: frozenset[Key]
 
 
 def continue_state(before: KarmadaState, snapshot: Snapshot, changes: SnapshotChanges) -> ContinuedState | None:
@@ -55,8 +59,8 @@ def continue_state(before: KarmadaState, snapshot: Snapshot, changes: SnapshotCh
         *find_affected_by_clusters(before, after, changes),
         *_find_bound(changes.template_index, bindings),
     }
-    removed = {key for key, (_, template) in changes.templates.items() if template is None}
-    return ContinuedState(after, frozenset(affected - removed), lambda: _list_api_versions(changes))
+    removed = frozenset(key for key, (_, template) in changes.templates.items() if template is None)
+    return ContinuedState(after, frozenset(affected - removed), lambda: _list_api_versions(changes), removed)
 
 
 def _can_continue(before: KarmadaState, snapshot: Snapshot, changes: SnapshotChanges) -> bool:
@@ -66,12 +70,15 @@ def _can_continue(before: KarmadaState, snapshot: Snapshot, changes: SnapshotCha
         and before.broken_policies is None
         and before.has_settings_of(snapshot.config)
         and not (snapshot.part_kinds and _REBALANCER in snapshot.documents)
+        and not (before.settings.gates.quota and any(key[:2] == _QUOTA for key in changes.api_documents))
         and keeps_followers(snapshot, changes, has_followers=before.has_followers)
     )
 
 
 def _has_same_needs(before: KarmadaState, after: KarmadaState) -> bool:
     """Return whether decisions depend on other objects in the same ways, and both times on the Clusters of Karmada alone."""
+    if any(before.settings.gates) and needs_queue(before) != needs_queue(after):
+        return False
     needs = ((state.has_dependencies, state.brings_dependencies, state.interpreted_kinds) for state in (before, after))
     return len(set(needs)) == 1 and not (before.other_clusters or after.other_clusters)
 

@@ -5,8 +5,10 @@ Source: karmada/pkg/detector/detector.go and pkg/scheduler/framework/plugins (wo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import reduce
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy
+from itertools import chain
 from typing import Final
 
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
@@ -28,35 +30,86 @@ def make_affinity_groups(template: Document, policy: PropagationPolicy) -> dict[
     return {name: f"{key}={labels[key]}" for name, key in keys if key in labels}
 
 
+def list_group_keys(policies: Iterable[PropagationPolicy]) -> frozenset[str]:
+    """Return the keys of the labels by which policies make groups."""
+    terms = (as_object(as_object(policy.spec.get("placement")).get("workloadAffinity")) for policy in policies)
+    return frozenset(get_text(one, side, "groupByLabelKey") for one in terms for side, _ in _SIDES) - {""}
+
+
+class _Group:
+    """The clusters of the members of a group, and how many members each cluster has."""
+
+    __slots__ = ("counts", "members", "placed")
+
+    def __init__(self, members: Mapping[Key, frozenset[str]]) -> None:
+        self.members = dict(members)
+        self.counts = Counter(chain.from_iterable(members.values()))
+        self.placed = sum(map(bool, members.values()))
+
+    def set_clusters(self, member: Key, clusters: frozenset[str]) -> None:
+        before = self.members.get(member, frozenset())
+        self.members[member] = clusters
+        self.counts.update(clusters - before)
+        self.counts.subtract(before - clusters)
+        self.placed += bool(clusters) - bool(before)
+
+    def find_union(self, member: Key) -> frozenset[str]:
+        """Return the clusters that another member has."""
+        own = self.members.get(member, frozenset())
+        return frozenset(name for name, count in self.counts.items() if count > (name in own))
+
+    def find_intersection(self, member: Key) -> frozenset[str] | None:
+        """Return the clusters that all other members have, without those that have none; None if no other has any."""
+        own = self.members.get(member, frozenset())
+        others = self.placed - bool(own)
+        return frozenset(name for name, count in self.counts.items() if count - (name in own) == others) if others else None
+
+
+GroupId = tuple[str, str, str]
+"""The namespace, the side (affinityGroup or antiAffinityGroup) and the text of a group."""
+
+
 class AffinityGroups:
-    """The members of all groups, with the clusters of each."""
+    """The members of groups, with the clusters of each. Groups are read when they are asked for."""
 
-    def __init__(self) -> None:
-        self._groups: dict[Key, dict[str, str]] = {}
-        self._members: dict[tuple[str, str, str], dict[Key, frozenset[str]]] = {}
+    def __init__(self, groups_of: Mapping[Key, Mapping[str, str]], find_clusters: Callable[[Key], Iterable[str]]) -> None:
+        """`groups_of` are the groups of workloads, `find_clusters` returns the clusters that one has at first."""
+        self._groups_of, self._find_clusters = groups_of, find_clusters
+        self._members: dict[GroupId, list[Key]] = {}
+        for key, groups in groups_of.items():
+            for side, text in groups.items():
+                self._members.setdefault((key.namespace, side, text), []).append(key)
+        self._known: dict[GroupId, _Group] = {}
 
-    def add(self, binding: Key, groups: dict[str, str], clusters: Iterable[str]) -> None:
-        """Add a binding to its groups, or set the clusters that it has now."""
-        self._groups[binding] = groups
-        for side, group in groups.items():
-            self._members.setdefault((binding.namespace, side, group), {})[binding] = frozenset(clusters)
+    def copy(self) -> AffinityGroups:
+        """Return groups that may change without these."""
+        other = copy(self)
+        other._known = {group: _Group(one.members) for group, one in self._known.items()}
+        return other
 
-    def find_groups(self, binding: Key) -> dict[str, str]:
-        """Return the groups of a binding, as it has them in spec.workloadAffinityGroups."""
-        return self._groups.get(binding, {})
+    def set_clusters(self, key: Key, clusters: Iterable[str]) -> None:
+        """Set the clusters that a workload has now."""
+        names = frozenset(clusters)
+        for side, text in self._groups_of.get(key, {}).items():
+            self._read((key.namespace, side, text)).set_clusters(key, names)
 
-    def find_peers(self, binding: Key) -> PeerClusters | None:
-        """Return the clusters that follow from the other members of the groups of a binding; None if it has no group."""
-        if not self.find_groups(binding):
+    def find_peers(self, key: Key) -> PeerClusters | None:
+        """Return the clusters that follow from the other members of the groups of a workload; None if it has no group."""
+        groups = self._groups_of.get(key)
+        if not groups:
             return None
-        shared = [names for names in self._list_others(binding, _AFFINITY) if names]
-        taken = self._list_others(binding, _ANTI_AFFINITY)
-        return PeerClusters(reduce(frozenset.__and__, shared) if shared else None, frozenset[str]().union(*taken))
+        shared = self._read((key.namespace, _AFFINITY, groups[_AFFINITY])).find_intersection(key) if _AFFINITY in groups else None
+        taken = (
+            self._read((key.namespace, _ANTI_AFFINITY, groups[_ANTI_AFFINITY])).find_union(key)
+            if _ANTI_AFFINITY in groups
+            else frozenset[str]()
+        )
+        return PeerClusters(shared, taken)
 
-    def _list_others(self, binding: Key, side: str) -> list[frozenset[str]]:
-        group = self.find_groups(binding).get(side, "")
-        members = self._members.get((binding.namespace, side, group), {})
-        return [names for key, names in members.items() if key != binding]
+    def _read(self, group: GroupId) -> _Group:
+        if group not in self._known:
+            self._known[group] = _Group({key: frozenset(self._find_clusters(key)) for key in self._members.get(group, ())})
+        return self._known[group]
 
 
 def read_affinity_groups(record: Body) -> dict[str, str]:

@@ -7,22 +7,16 @@ from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import ClusterCapacity, QueuePosition
 from gitsched.apis.karmada import names
-from gitsched.apis.karmada.binding.resource_binding import binding_key
 from gitsched.apis.karmada.failover.failback import EARLIER_GROUP, FAILBACK_ANNOTATION
 from gitsched.apis.karmada.policy.policy_options import read_schedule_priority
-from gitsched.apis.karmada.queue.assumed_replicas import list_bound_pods
 from gitsched.apis.karmada.simulation import read_resource_request
-from gitsched.apis.snapshot import list_previous_records
-from gitsched.model.capacity_use import add_amounts, add_requests
-from gitsched.model.document import Document, as_object, get_field, list_objects
+from gitsched.model.document import Document, get_field
 from gitsched.model.finding import Finding, format_names, locate_document
 from gitsched.model.scheduling import EqualPods, Outcome
-from gitsched.schedule.capacity_ledger import sum_pods
-from gitsched.schedule.estimator import PODS, Capacity
-from gitsched.schedule.shared_capacity import CapacityShare, SharedCapacity, limit_capacity
+from gitsched.schedule.estimator import PODS
+from gitsched.schedule.shared_capacity import CapacityShare, SharedCapacity
 
 if TYPE_CHECKING:
-    from gitsched.apis.karmada.dependencies.dependencies_distributor import DependenciesDistributor
     from gitsched.apis.karmada.state import KarmadaState
 
 _BY_CAPACITY = ("dynamic", "aggregated")
@@ -59,33 +53,14 @@ def find_unobserved(state: KarmadaState) -> tuple[Finding, ...]:
 
 def find_queue_position(state: KarmadaState, template: Document) -> QueuePosition | None:
     """Return when a workload is decided in Karmada's queue: after those of higher priority; among equals those that have a binding come
-    first, by namespace and name, then new ones by the order of their templates. None if no policy selects it."""
+    first, and each time the order is that of namespace and name. None if no policy selects it."""
     record = state.find_record(template)
     policy, _ = state.find_policy(template, record)
     if policy is None:
         return None
     read = read_schedule_priority(policy, state.snapshot.templates) if template.key.namespace else None
-    binding = binding_key(template.key)
-    place = ("", "") if record is None else (binding.namespace, binding.name)
-    order = (-int((read or {}).get("priority", 0)), record is None, *place)
+    order = (-int((read or {}).get("priority", 0)), record is None)
     return QueuePosition(order, policy.placement.division in _BY_CAPACITY)
-
-
-def reduce_capacities(state: KarmadaState) -> dict[str, Capacity]:
-    """Return what is free on clusters before a run places anything, as the bindings of the last run show it: no more than a cluster has in
-    total without what they have there, and than its facts say without what was placed since."""
-    bound: dict[str, dict[str, int]] = {}
-    for kind in (names.BINDING, names.CLUSTER_BINDING):
-        for _, record in list_previous_records(state.snapshot.previous, names.WORK_GROUP, kind):
-            for cluster in list_objects(get_field(record, "spec", "clusters")):
-                used = sum_pods(list_bound_pods(as_object(record.get("spec")), cluster))
-                add_amounts(bound.setdefault(str(cluster.get("name")), {}), used)
-    observed, placed = state.inventory.observed, state.snapshot.placed
-    since = {name: add_requests(one.requests for one in placed.get(name, ()) if one.at > time) for name, time in observed.items()}
-    return {
-        name: limit_capacity(cluster.free, cluster.total, bound.get(name, {}), since.get(name, {}))
-        for name, cluster in list_capacities(state).items()
-    }
 
 
 def measure_pods(
@@ -120,10 +95,6 @@ def reads_capacity(outcome: Outcome) -> bool:
     return FAILBACK_ANNOTATION in (annotations or ()) or any(one.code == EARLIER_GROUP for one in outcome.findings)
 
 
-def share_capacity(
-    state: KarmadaState, dependencies: DependenciesDistributor | None, template: Document, shared: SharedCapacity
-) -> None:
+def share_capacity(state: KarmadaState, template: Document, shared: SharedCapacity) -> None:
     """Let a workload be decided with what is left now."""
     state.share_capacity(template.key, CapacityShare(shared, len(shared.taken)))
-    if dependencies is not None:
-        dependencies.clear()

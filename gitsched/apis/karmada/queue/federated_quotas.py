@@ -8,13 +8,14 @@ Source: karmada/pkg/webhook/resourcebinding/validating.go and pkg/util/resource.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
+from copy import copy
 from typing import NamedTuple
 
 from gitsched.apis.karmada.interpreter import is_counted_resource, parse_quantities
 from gitsched.apis.karmada.static_quotas import write_assignments
 from gitsched.model.document import Body, Document, Key, get_field, list_objects
 from gitsched.model.finding import locate_document
-from gitsched.model.quantity import Quantity, count_quantity, format_resource_amount
+from gitsched.model.quantity import Quantity, count_quantity, format_resource_amount, get_unit
 
 Usage = Mapping[str, int]
 """Amounts of resources in nanos."""
@@ -59,17 +60,28 @@ class QuotaRefusal(NamedTuple):
 
 
 class FederatedQuotas:
-    """The quotas of all namespaces. What is allowed is added to their usage."""
+    """The quotas of all namespaces with their usage. A change of usage makes other ones."""
 
     def __init__(self, documents: Iterable[Document], *, allows_less: bool = False) -> None:
         """With `allows_less` a quota that is exceeded refuses no change that requests no more of what is exceeded, unlike in Karmada."""
         self._allows_less = allows_less
-        self._quotas: dict[str, list[FederatedQuota]] = {}
+        self._quotas: dict[str, tuple[FederatedQuota, ...]] = {}
         for document in sorted(documents, key=lambda one: one.key):
             overall, used = (
                 _read_amounts(get_field(document.body, *path)) for path in (("spec", "overall"), ("status", "overallUsed"))
             )
-            self._quotas.setdefault(document.key.namespace, []).append(FederatedQuota(document, overall or {}, used))
+            quota = FederatedQuota(document, overall or {}, used)
+            self._quotas[document.key.namespace] = (*self._quotas.get(document.key.namespace, ()), quota)
+        self.namespaces = frozenset(self._quotas)
+
+    def _replace(self, namespace: str, quotas: Iterable[FederatedQuota]) -> FederatedQuotas:
+        other = copy(self)
+        other._quotas = {**self._quotas, namespace: tuple(quotas)}
+        return other
+
+    def list_usage(self, namespace: str) -> tuple[FederatedQuota, ...]:
+        """Return the quotas of a namespace."""
+        return self._quotas.get(namespace, ())
 
     def refuse(self, namespace: str, before: Usage, after: Usage) -> QuotaRefusal | None:
         """Return why the usage of a binding may not change; None if it may."""
@@ -90,27 +102,42 @@ class FederatedQuotas:
                 return QuotaRefusal(message, quota.document, exceeded, amounts[0] - amounts[1])
         return None
 
-    def add(self, namespace: str, before: Usage, after: Usage) -> None:
-        """Add a change of the usage of a binding that was not refused."""
+    def add(self, namespace: str, before: Usage, after: Usage) -> FederatedQuotas:
+        """Return the quotas with a change of the usage of a binding that was not refused."""
         changed = {quota.document.key: usage for quota, usage in self._change(namespace, before, after)}
-        quotas = self._quotas.get(namespace, [])
-        self._quotas[namespace] = [one._replace(used=changed.get(one.document.key, one.used)) for one in quotas]
+        quotas = self.list_usage(namespace)
+        used = (one._replace(used=changed.get(one.document.key, one.used)) for one in quotas)
+        return self._replace(namespace, used) if changed else self
 
-    def recount(self, namespace: str, usages: Iterable[Usage], recorded: Container[Key]) -> None:
-        """Set the usage of the quotas of a namespace that are `recorded`, or have one, to the sum of what its bindings request. Karmada's
-        controller does so."""
+    def recount(self, namespace: str, usages: Iterable[Usage], recorded: Container[Key] | None = None) -> FederatedQuotas:
+        """Return the quotas where the usage of those of a namespace is the sum of what its bindings request, as Karmada's controller counts
+        it. If `recorded` ones are given, only those and the ones that have a usage."""
         total: dict[str, int] = {}
         for usage in usages:
             for name, amount in usage.items():
                 total[name] = total.get(name, 0) + amount
         counts = {name: count_quantity(name, Quantity(amount)) for name, amount in total.items()}
-        quotas = self._quotas.get(namespace, [])
-        self._quotas[namespace] = [
-            one._replace(used={name: count for name, count in counts.items() if name in one.overall})
-            if one.used is not None or one.document.key in recorded
-            else one
-            for one in quotas
-        ]
+        return self._replace(
+            namespace,
+            (
+                one._replace(used={name: count for name, count in counts.items() if name in one.overall})
+                if recorded is None or one.used is not None or one.document.key in recorded
+                else one
+                for one in self.list_usage(namespace)
+            ),
+        )
+
+    def read_recorded(self, records: Mapping[Key, Body]) -> FederatedQuotas:
+        """Return the quotas with the usage that their records have."""
+        other = copy(self)
+        other._quotas = {
+            namespace: tuple(
+                one._replace(used=_read_amounts(get_field(records.get(one.document.key) or {}, "status", "overallUsed")) or {})
+                for one in quotas
+            )
+            for namespace, quotas in self._quotas.items()
+        }
+        return other
 
     def _change(self, namespace: str, before: Usage, after: Usage) -> Iterator[tuple[FederatedQuota, Mapping[str, int]]]:
         delta = {name: after.get(name, 0) - before.get(name, 0) for name in {**before, **after}}
@@ -132,8 +159,9 @@ class FederatedQuotas:
                 yield document.key, {"apiVersion": body["apiVersion"], "kind": body["kind"], "metadata": metadata, "status": status}
 
 
-def measure_usage(spec: Body) -> dict[str, int]:
-    """Return what a binding requests in all of its clusters."""
+def measure_usage(spec: Body, *, whole: bool = False) -> dict[str, int]:
+    """Return what a binding requests in all of its clusters. With `whole`, the request of each pod is rounded up to whole amounts, so that
+    sums of them are what quotas count."""
     clusters, components = list_objects(spec.get("clusters")), list_objects(spec.get("components"))
     if not components:
         components = [{**spec, "replicas": sum(_read_count(cluster) for cluster in clusters)}]
@@ -142,7 +170,8 @@ def measure_usage(spec: Body) -> dict[str, int]:
     for one in components:
         request = parse_quantities(get_field(one, "replicaRequirements", "resourceRequest"))
         for name, quantity in request.items():
-            found[name] = found.get(name, 0) + quantity.nano * pods * _read_count(one)
+            nano = count_quantity(name, quantity) * get_unit(name) if whole else quantity.nano
+            found[name] = found.get(name, 0) + nano * pods * _read_count(one)
     return {name: amount for name, amount in found.items() if amount}
 
 

@@ -1,4 +1,5 @@
-"""Decide bindings one after the other, in the order of Karmada's queue, with what the earlier ones of the run take.
+"""Decide bindings one after the other, in the order of Karmada's queue, with what the earlier ones of the run take: one cycle, as Karmada
+does it. Commands decide by `coupled_bindings`.
 
 1. The detector updates every binding that exists: its requirements, and its affinity groups. A quota may refuse that.
 2. The bindings are decided: those of higher priority first, then those of the last run by namespace and name, then new ones in the order of
@@ -13,26 +14,24 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.apis.karmada.binding.resource_binding import ScheduleResult, binding_key, read_previous, write_clusters
+from gitsched.apis.karmada.binding.resource_binding import ScheduleResult, binding_key, write_clusters
 from gitsched.apis.karmada.binding_queue import Decide
 from gitsched.apis.karmada.interpreter import ReplicaRequirements, write_replicas
 from gitsched.apis.karmada.names import APPLIED_PLACEMENT_ANNOTATION, BINDING, WORK_GROUP
 from gitsched.apis.karmada.policy.policy_options import read_schedule_priority
 from gitsched.apis.karmada.queue.affinity_groups import AffinityGroups, make_affinity_groups, read_affinity_groups
 from gitsched.apis.karmada.queue.assumed_replicas import derive_assumed, list_bound_pods, read_in_flight
-from gitsched.apis.karmada.queue.capacity_positions import reduce_capacities
-from gitsched.apis.karmada.queue.coupled_decisions import list_quotas, protects_capacity
+from gitsched.apis.karmada.queue.coupled_bindings import keep_former, list_clusters
+from gitsched.apis.karmada.queue.coupled_decisions import list_quotas
 from gitsched.apis.karmada.queue.federated_quotas import FederatedQuotas, measure_usage
 from gitsched.apis.snapshot import list_previous_records
 from gitsched.model.document import Body, Document, Key, list_objects, read_annotations
-from gitsched.model.scheduling import CapacityEstimates, EqualPods, Outcome, PeerClusters
+from gitsched.model.scheduling import CapacityEstimates, Outcome, PeerClusters
 from gitsched.schedule.capacity_ledger import CapacityLedger
-from gitsched.schedule.shared_capacity import SharedCapacity
 
 if TYPE_CHECKING:
     from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
     from gitsched.apis.karmada.state import KarmadaState
-    from gitsched.schedule.estimator import Capacity
 
 
 class _QueuedBinding(NamedTuple):
@@ -47,30 +46,20 @@ class _QueuedBinding(NamedTuple):
 
 
 class SchedulingQueue:
-    """See `gitsched.apis.karmada.binding_queue.BindingQueue`."""
+    """See `gitsched.apis.karmada.binding_queue.BindingQueue`. It is for one cycle of Karmada's scheduler, as the pure API asks for it."""
 
     def __init__(self, state: KarmadaState) -> None:
         self._state, self._gates = state, state.settings.gates
-        # The rules of the gate for what earlier runs have placed, unless only the setting of gitsched is on.
-        self.shares_capacity = not self._gates.overcommit_protection and protects_capacity(state)
-        self.counts_capacity = self._gates.overcommit_protection or self.shares_capacity
-        self._known: Mapping[str, Capacity] | None = None
-        self._outcomes: dict[Key, Outcome | None] | None = None
-        self.restart()
-
-    def restart(self) -> frozenset[Key]:
-        state, decided = self._state, frozenset(self._outcomes or ())
-        self._assumed = CapacityLedger([one.capacity for one in state.fleet.candidates], scales=state.snapshot.single_cycle)
-        self._shared = SharedCapacity((self._known or reduce_capacities(state)) if self.shares_capacity else {})
-        self._positions: dict[Key, int] = {}
-        self.refused: frozenset[Key] = frozenset()
+        self._assumed = CapacityLedger([one.capacity for one in state.fleet.candidates], scales=True)
+        self._refused: frozenset[Key] = frozenset()
         self.quota_refusals: dict[Key, str] = {}
-        self._groups, self._quotas = (
-            AffinityGroups(),
-            FederatedQuotas(list_quotas(state) if self._gates.quota else (), allows_less=not state.snapshot.single_cycle),
-        )
-        self._outcomes = None
-        return decided
+        self._groups = AffinityGroups({}, self._find_recorded)
+        self._groups_of: dict[Key, dict[str, str]] = {}
+        self._quotas = FederatedQuotas(list_quotas(state) if self._gates.quota else ())
+        self._outcomes: dict[Key, Outcome | None] | None = None
+
+    def _find_recorded(self, key: Key) -> Iterable[str]:
+        return list_clusters(self._state.snapshot.previous.get(binding_key(key)))
 
     def decide(self, template: Document, decide: Decide) -> Outcome | None:
         """Return the decision about a workload. The first call decides all workloads of the run."""
@@ -88,56 +77,35 @@ class SchedulingQueue:
         self._release_quotas({binding_key(one.template.key) for one in queued})
         self._detect(sorted(queued, key=lambda one: one.order))
         for one in sorted(queued, key=lambda one: one[:3]):
-            self._positions[one.template.key] = len(self._shared.taken)
             outcome = self._outcomes[one.template.key] = decide(one.template)
             if outcome is not None and outcome.records:
                 self._take(one.template, outcome.records[0][1])
 
-    def find_remaining(self, workload: Key) -> CapacityEstimates:
-        if not self.shares_capacity:
-            return self._assumed
-        return self._shared.read(self._state.fleet, self._positions.get(workload, len(self._shared.taken)))
-
-    def limit_capacity(self, free: Mapping[str, Capacity]) -> bool:
-        if all(self._shared.capacities.get(name) == capacity for name, capacity in free.items()):
-            return False
-        self._known = free
-        self.restart()
-        return True
+    def find_remaining(self) -> CapacityEstimates | None:
+        return self._assumed if self._gates.overcommit_protection else None
 
     def find_peers(self, template: Document) -> PeerClusters | None:
-        """Return the clusters that follow from the groups of a workload; None if it has no group."""
-        return self._groups.find_peers(binding_key(template.key))
+        return self._groups.find_peers(template.key)
 
-    def find_groups(self, template: Document) -> dict[str, str]:
-        """Return the groups of a workload, as its binding has them."""
-        return self._groups.find_groups(binding_key(template.key))
+    def find_groups(self, template: Document) -> Mapping[str, str]:
+        return self._groups_of.get(template.key, {})
 
-    def limit(
-        self, template: Document, requirements: ReplicaRequirements, record: Body | None, result: ScheduleResult
-    ) -> ScheduleResult:
-        """Return the result of a pass; where a quota refuses it, with the former clusters."""
+    def refuses_update(self, template: Document) -> bool:
+        return template.key in self._refused
+
+    def limit(self, template: Document, requirements: ReplicaRequirements, result: ScheduleResult) -> ScheduleResult:
         if not self._gates.quota or not template.key.namespace:
             return result
-        spec = write_replicas(requirements)
+        spec, record = write_replicas(requirements), self._state.find_record(template)
         after = measure_usage({**spec, "clusters": write_clusters(result.clusters)})
         refusal = self._quotas.refuse(template.key.namespace, self._measure_bound(spec, record), after)
         if refusal is None:
             return result
         self.quota_refusals[template.key] = str(refusal)
-        previous = read_previous(record)
-        return result._replace(
-            clusters=previous.clusters,
-            components=previous.components,
-            applied_placement=previous.applied_placement,
-            last_scheduled=previous.last_scheduled,
-            reason="QuotaExceeded",
-            message=refusal.message,
-        )
+        return keep_former(result, record, refusal)
 
     @property
     def records(self) -> Iterable[tuple[Key, Body]]:
-        """The quotas with their usage."""
         return self._quotas.records
 
     def _list_bindings(self) -> list[_QueuedBinding]:
@@ -177,27 +145,28 @@ class SchedulingQueue:
         counted = {key.namespace for key, _ in self._quotas.records if key in self._state.snapshot.previous}
         for namespace in sorted(counted.union(key.namespace for key, _ in records if key not in present)):
             left = (record["spec"] for key, record in records if key.namespace == namespace and key in present)
-            self._quotas.recount(namespace, map(measure_usage, left), self._state.snapshot.previous)
+            self._quotas = self._quotas.recount(namespace, map(measure_usage, left), self._state.snapshot.previous)
 
     def _detect(self, queued: Iterable[_QueuedBinding]) -> None:
         """Update the bindings that exist as their templates and policies are now."""
         refused = set()
         for _, _, _, _, template, policy in queued:
-            record, binding = self._state.find_record(template), binding_key(template.key)
+            record = self._state.find_record(template)
             if record is not None and self._gates.quota and template.key.namespace:
                 before = measure_usage(record["spec"])
-                after = self._measure_bound(write_replicas(self._state.read_requirements(template)), record)
+                after = self._measure_bound(write_replicas(self._state.read_wanted_requirements(template)), record)
                 refusal = self._quotas.refuse(template.key.namespace, before, after)
                 if refusal is not None:
                     refused.add(template.key)
                     self.quota_refusals[template.key] = str(refusal)
                 else:
-                    self._quotas.add(template.key.namespace, before, after)
+                    self._quotas = self._quotas.add(template.key.namespace, before, after)
             if self._gates.workload_affinity:
                 is_kept = record is not None and template.key in refused
                 groups = read_affinity_groups(record) if record is not None and is_kept else make_affinity_groups(template, policy)
-                self._groups.add(binding, groups, _list_clusters(record))
-        self.refused = frozenset(refused)
+                self._groups_of[template.key] = groups
+        self._groups = AffinityGroups(self._groups_of, self._find_recorded)
+        self._refused = frozenset(refused)
 
     def _measure_bound(self, spec: Body, record: Body | None) -> dict[str, int]:
         """Return what a binding with the requirements of `spec` requests in the clusters of a record."""
@@ -206,38 +175,18 @@ class SchedulingQueue:
     def _take(self, template: Document, body: Body) -> None:
         """Count what a new binding takes."""
         record, binding = self._state.find_record(template), binding_key(template.key)
-        if self._gates.workload_affinity:
-            self._groups.add(binding, self._groups.find_groups(binding), _list_clusters(body))
+        self._groups.set_clusters(template.key, list_clusters(body))
         if self._gates.quota and binding.namespace:
-            self._quotas.add(binding.namespace, self._measure_bound(body["spec"], record), measure_usage(body["spec"]))
-        if self.shares_capacity:
-            self._start(template.key, record, body)
-        elif self._gates.overcommit_protection and binding.namespace and _is_patched(record, body):
+            before = self._measure_bound(body["spec"], record)
+            self._quotas = self._quotas.add(binding.namespace, before, measure_usage(body["spec"]))
+        if self._gates.overcommit_protection and binding.namespace and _is_patched(record, body):
             owner, clusters = f"{binding.namespace}/{binding.name}", list_objects(body["spec"].get("clusters"))
-            for name in _list_clusters(record):
+            for name in list_clusters(record):
                 if (index := self._state.fleet.index.get(name)) is not None:
                     self._assumed.assume(owner, index, ())
             for cluster in clusters:
                 if (index := self._state.fleet.index.get(str(cluster.get("name")))) is not None:
                     self._assumed.assume(owner, index, list_bound_pods(body["spec"], cluster))
-
-    def _start(self, workload: Key, record: Body | None, body: Body) -> None:
-        """Count the replicas that a binding starts: those that it had are in what is free on its clusters."""
-        before = {} if record is None else {target.name: target.replicas for target in read_previous(record).clusters}
-        started: dict[str, tuple[EqualPods, ...]] = {}
-        for cluster in list_objects(body["spec"].get("clusters")):
-            name, pods = str(cluster.get("name")), list_bound_pods(body["spec"], cluster)
-            if body["spec"].get("components"):
-                pods = () if name in before else pods
-            else:
-                pods = tuple(one._replace(replicas=one.replicas - before.get(name, 0)) for one in pods)
-            if any(one.replicas > 0 for one in pods):
-                started[name] = pods
-        self._shared.take(workload, started)
-
-
-def _list_clusters(record: Body | None) -> list[str]:
-    return [] if record is None else [target.name for target in read_previous(record).clusters]
 
 
 def _is_patched(record: Body | None, body: Body) -> bool:
