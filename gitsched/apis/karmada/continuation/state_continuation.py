@@ -21,7 +21,7 @@ from gitsched.apis.karmada.queue.coupled_decisions import needs_queue
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.replicas import AUTOSCALER_KINDS
 from gitsched.apis.snapshot import Snapshot
-from gitsched.model.document import Key
+from gitsched.model.document import Key, as_object, get_field
 
 _REBALANCER = (names.APPS_GROUP, names.REBALANCER)
 _QUOTA = (names.POLICY_GROUP, names.QUOTA)
@@ -70,9 +70,20 @@ def _can_continue(before: KarmadaState, snapshot: Snapshot, changes: SnapshotCha
         and before.broken_policies is None
         and before.has_settings_of(snapshot.config)
         and not (snapshot.part_kinds and _REBALANCER in snapshot.documents)
-        and not (before.settings.gates.quota and any(key[:2] == _QUOTA for key in changes.api_documents))
+        and not (before.settings.gates.quota and any(map(_limits_more, changes.api_documents.items())))
         and keeps_followers(snapshot, changes, has_followers=before.has_followers)
     )
+
+
+def _limits_more(change: tuple[Key, DocumentPair]) -> bool:
+    """Return whether a quota comes or goes, or limits a resource that it did not limit before: nothing has counted the usage of that."""
+    key, (before, after) = change
+    if key[:2] != _QUOTA:
+        return False
+    if before is None or after is None:
+        return True
+    limited = [as_object(get_field(one.body, "spec", "overall")).keys() for one in (before, after)]
+    return not limited[1] <= limited[0]
 
 
 def _has_same_needs(before: KarmadaState, after: KarmadaState) -> bool:

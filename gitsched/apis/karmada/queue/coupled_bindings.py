@@ -267,8 +267,7 @@ class CoupledBindings:
         return Coupling(frozenset(counted), frozenset(members))
 
     def _couple_quotas(self, bodies: Iterable[tuple[Key, Body | None, Body | None]]) -> Coupling:
-        """Return the workloads with other requests than before or that a quota stops, and all of those in a namespace where a quota may stop
-        one."""
+        """Return the workloads with other requests than before or that a quota stops, and all of them where a quota may stop one."""
         changes = defaultdict[str, list[_Change]](list)
         for key, record, body in bodies:
             if self._has_quota(key):

@@ -131,11 +131,7 @@ class FederatedQuotas:
         """Return the quotas with the usage that their records have."""
         other = copy(self)
         other._quotas = {
-            namespace: tuple(
-                one._replace(used=_read_amounts(get_field(records.get(one.document.key) or {}, "status", "overallUsed")) or {})
-                for one in quotas
-            )
-            for namespace, quotas in self._quotas.items()
+            namespace: tuple(_read_recorded(one, records) for one in quotas) for namespace, quotas in self._quotas.items()
         }
         return other
 
@@ -157,6 +153,11 @@ class FederatedQuotas:
                 status |= {"overallUsed": _write_amounts(used)} if used else {}
                 status |= write_assignments(document)
                 yield document.key, {"apiVersion": body["apiVersion"], "kind": body["kind"], "metadata": metadata, "status": status}
+
+
+def _read_recorded(quota: FederatedQuota, records: Mapping[Key, Body]) -> FederatedQuota:
+    used = _read_amounts(get_field(records.get(quota.document.key) or {}, "status", "overallUsed")) or {}
+    return quota._replace(used={name: amount for name, amount in used.items() if name in quota.overall})
 
 
 def measure_usage(spec: Body, *, whole: bool = False) -> dict[str, int]:
