@@ -66,6 +66,11 @@ from gitsched.cli import LazyCommand, options, scenario_options
 @click.option("--shard", metavar="I/N", help="With --sweep and --out: only the I-th of N parts of the losses.")
 @click.option("--out", metavar="FILE", help="With --shard: write the results to FILE, for `gitsched simulate merge`.")
 @click.option(
+    "--dask",
+    metavar="ADDRESS",
+    help="With --sweep: simulate on the workers of a Dask cluster, tls://HOST:PORT or localhost:PORT; needs gitsched[dask].",
+)
+@click.option(
     "--lost",
     type=click.Choice(["gone", "silent"]),
     default="gone",

@@ -98,6 +98,12 @@ class FactsRepository:
         heads = ((name, self.find(name)) for name in self._limit_branches(found))
         return tuple(FactsBranch(name, head, self.names.find_cluster(name)) for name, head in heads if head is not None)
 
+    def pin(self, name: str, cluster: str, commit: str) -> FactsBranch:
+        """Return a branch with a commit that counts in place of its head. Raise Permanent if it is not available."""
+        if not self._source.fetch_commit(commit):
+            raise Permanent(f"commit {commit} of the facts branch {name} is not available in {self.repository.root}")
+        return FactsBranch(name, self.repository.commit(commit), cluster)
+
     def _limit_branches(self, names: Iterable[str]) -> list[str]:
         """Return the branches that are read, the shared one first, and count the others."""
         ordered = sorted(names, key=lambda name: (self.names.find_cluster(name), name))

@@ -16,7 +16,7 @@ from gitsched.apis.gitsched.output_config import OutputConfig as OutputConfig
 from gitsched.apis.gitsched.source_config import FactsConfig
 from gitsched.decide.commit_metadata import SOURCE_TRAILER
 from gitsched.decide.incremental.plan_state import NO_OUTPUT, PreviousOutput
-from gitsched.git import Repository, is_url, open_output
+from gitsched.git import OutputRepository, Repository, is_url, open_output
 from gitsched.git.notes import NOTES_REF
 from gitsched.git.output import list_state_refs
 from gitsched.git.process import run_git
@@ -141,12 +141,23 @@ def _open_location(context: RunContext, publishes: bool, config: OutputConfig) -
     prefix = f"{path}/" if path else ""
     asks_state = output.remote is not None and settings.state != "off"
     head = output.fetch(list_state_refs(output.branch, prefix) if asks_state else ())
+    if settings.choices.pinned is not None:
+        head = _pin_output(output, settings.choices.pinned.output)
     repository = output.repository
     commit = repository.commit(head) if head else None
     tree = commit.tree if commit is not None else None
     is_edited = commit is not None and (commit.is_rewritten or not any(name == SOURCE_TRAILER for name, _ in commit.trailers))
     record = read_run_record(repository, tree, prefix)
     return OutputLocation(output, head, tree, prefix, record, repository.resolve_ref(NOTES_REF) is not None, is_edited)
+
+
+def _pin_output(output: OutputRepository, commit: str) -> str | None:
+    """Return a commit of the output branch that counts in place of its head; None for "". Raise Permanent if it is not available."""
+    if not commit:
+        return None
+    if not output.repository.has_commit(commit) and not output.fetch_history(commit, 1).has_commit(commit):
+        raise Permanent(f"commit {commit} of the output branch {output.branch} is not available in {output.location}")
+    return commit
 
 
 def read_source_config(context: RunContext) -> Config:

@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     from gitsched.model.progress import Progress
 
 
+class PinnedCommits(NamedTuple):
+    """Commits that count in place of the heads of branches, so that several machines plan the same: that of the output branch, "" for none,
+    and those of the facts branches, each with its name and its cluster."""
+
+    output: str
+    facts: tuple[tuple[str, str, str], ...] = ()
+
+
 class RunChoices(NamedTuple):
     """What the options of one command allow, release or compare with.
 
@@ -24,6 +32,7 @@ class RunChoices(NamedTuple):
     `guard_limits` limits that take precedence over those of gitsched.yaml. With `allow_older`, the source commit may be an older one than
     that of the last run. `reviewed` is the reviewed plan, where the source commit has no trailer with it; with `require_reviewed` no other
     plan is written. With `verify`, a plan that starts from the state of the last run is compared with a complete one.
+    `pinned` are commits that count in place of the heads of the output branch and the facts branches.
     """
 
     allowed: tuple[str, ...] = ()
@@ -33,6 +42,7 @@ class RunChoices(NamedTuple):
     reviewed: ReviewedPlan | None = None
     require_reviewed: bool = False
     verify: bool = False
+    pinned: PinnedCommits | None = None
 
 
 class RunSettings(NamedTuple):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from gitsched.apis.registered import Registered
 from gitsched.cli import exit_codes, output, scenario_options
 from gitsched.cli.failure_rates import read_failure_rates
+from gitsched.model.errors import Permanent
 from gitsched.model.losses import RANDOM, LossRequest
 from gitsched.model.simulation import Resilience
 from gitsched.reconcile.review.loss_runs import Shard, prepare_losses, run_losses
@@ -31,6 +34,9 @@ if TYPE_CHECKING:
     from gitsched.simulate.baseline import Baseline
 
 
+_COMPUTE_SHARD = Registered("gitsched.cli.dask_worker", "compute_shard")
+_CHECK_ADDRESS = Registered("gitsched.reconcile.review.dask_losses", "check_address")
+_SIMULATE_ON_DASK = Registered("gitsched.reconcile.review.dask_losses", "simulate_on_dask")
 _SIZE = 3
 """The number of clusters of a random loss without --size."""
 
@@ -46,12 +52,13 @@ class LossOptions(NamedTuple):
     jobs: int | None
     shard: str | None
     out: str | None
+    dask: str | None
 
 
 def read_request(options: LossOptions, unreachable: bool, against: str | None) -> LossRequest | None:
     """Return the losses that the options ask for; None without --sweep. A combination without meaning is a usage error."""
     random = {"--samples": options.samples, "--rates": options.rates, "--size": options.size, "--seed": options.seed}
-    others = {"--jobs": options.jobs, "--shard": options.shard, "--out": options.out}
+    others = {"--jobs": options.jobs, "--shard": options.shard, "--out": options.out, "--dask": options.dask}
     if options.sweep is None:
         _refuse({**random, **others}, "requires --sweep")
         return None
@@ -60,6 +67,8 @@ def read_request(options: LossOptions, unreachable: bool, against: str | None) -
         raise click.UsageError("use --shard and --out together")
     if against is not None and (kind in scenario_options.MANY_LOSSES.values() or options.shard is not None):
         raise click.UsageError("--against is for single losses: clusters, nodes, zones, regions or providers, without --shard")
+    if options.dask is not None:
+        _refuse({"--jobs": options.jobs, "--shard": options.shard, "--against": against}, "and --dask exclude each other")
     if kind != RANDOM:
         _refuse(random, "requires --sweep random")
         return LossRequest(kind, unreachable)
@@ -91,9 +100,30 @@ def simulate(
         _write_shard(settings, request, options.jobs, parse_shard(options.shard), Path(options.out), faults)
         return False
     with output.show_progress("Simulating", timed=True) as progress:
-        found = simulate_source_losses(settings._replace(progress=progress), request, faults, writer.write, options.jobs)
+        settings = settings._replace(progress=progress)
+        if options.dask is not None:
+            found = _simulate_on_dask(settings, request, options.dask, writer, faults)
+        else:
+            found = simulate_source_losses(settings, request, faults, writer.write, options.jobs)
     writer.show()
     return found.degraded_losses > 0
+
+
+def _simulate_on_dask(
+    settings: RunSettings, request: LossRequest, address: str, writer: ResultWriter[Resilience], faults: list[Finding]
+) -> Resilience:
+    if settings.worktree:
+        raise click.UsageError("--worktree and --dask exclude each other: workers read commits")
+    if find_spec("distributed") is None:
+        raise Permanent("--dask needs the package distributed: pip install 'gitsched[dask]'")
+    _CHECK_ADDRESS(address)
+    compute = _COMPUTE_SHARD.load()
+
+    def answer(baseline: Baseline, fetched: Fetched) -> Resilience:
+        found: Resilience = _SIMULATE_ON_DASK(address, compute, settings, request, baseline, fetched)
+        return found
+
+    return use_source_fleet(settings, answer, faults, writer.write)
 
 
 def _write_shard(

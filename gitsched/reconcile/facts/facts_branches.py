@@ -77,6 +77,9 @@ def fetch_facts(context: RunContext, config: Config, push: str | None) -> Facts:
     if repository is None:
         return Facts()
     branches = repository.fetch()
+    pinned = context.settings.choices.pinned
+    if pinned is not None:
+        branches = tuple(repository.pin(*branch) for branch in pinned.facts)
     shared = config.source.facts.branch
     missing = shared if shared and all(branch.name != shared for branch in branches) else ""
     found = Facts(branches, missing, repository.ignored, repository.repository if allowed else None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from gitsched.model.losses import JointLoss, LossRequest, LossResult
@@ -71,7 +71,7 @@ def run_losses(run: LossRun, processes: int | None, progress: Progress | None) -
 
     The number of `processes` is that of the cores by default.
     """
-    count = count_processes(sys.maxsize) if processes is None else min(processes, count_processes(processes))
+    count = count_processes(sys.maxsize if processes is None else processes)
     _prepare_parts(run, count, progress)
     chunks, size = run.list_chunks(), run.size
     done = 0
@@ -98,15 +98,16 @@ def _prepare_parts(run: LossRun, processes: int, progress: Progress | None) -> N
         run.simulator.parts[names[number],] = pickle.loads(data)  # noqa: S301 - only a copy of this process can have written it
 
 
-def tabulate(lines: Iterator[bytes], request: LossRequest, fleet: FleetSize) -> Resilience:
+def tabulate(results: Iterable[LossResult], request: LossRequest, fleet: FleetSize) -> Resilience:
     """Return the table of losses from their results."""
     table = LossTable(request)
-    for line in lines:
-        table.add(read_record(LossResult, line))
+    for result in results:
+        table.add(result)
     return table.finish(fleet)
 
 
 def simulate_losses(baseline: Baseline, request: LossRequest, processes: int | None, progress: Progress | None) -> Resilience:
     """Simulate all losses of a request on a plan."""
     run = prepare_losses(baseline, request, Shard())
-    return tabulate(run_losses(run, processes, progress), request, run.simulator.measure_fleet())
+    results = (read_record(LossResult, line) for line in run_losses(run, processes, progress))
+    return tabulate(results, request, run.simulator.measure_fleet())

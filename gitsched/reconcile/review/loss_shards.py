@@ -56,6 +56,12 @@ def make_header(run: LossRun, shard: Shard, plan: str) -> ShardHeader:
     return ShardHeader(FORMAT, gitsched.__version__, plan, run.request, shard, run.size, run.total, run.simulator.measure_fleet())
 
 
+def make_shard(run: LossRun, shard: Shard, plan: str) -> tuple[ShardHeader, LossRun]:
+    """Return the part of all losses that is one shard, and what its file says about itself."""
+    part = run._replace(groups=run.groups[shard.number - 1 :: shard.shards])
+    return make_header(part, shard, plan), part
+
+
 def compute_plan_digest(fetched: Fetched, run: LossRun) -> str:
     """Return the digest of the plan that the losses are simulated on: its commits, its time and its decisions."""
     baseline, digest = run.simulator.baseline, hashlib.sha256()
@@ -66,14 +72,20 @@ def compute_plan_digest(fetched: Fetched, run: LossRun) -> str:
     return digest.hexdigest()[:32]
 
 
+def format_shard(header: ShardHeader, lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the lines of the file of a shard."""
+    yield write_record(header) + b"\n"
+    for line in lines:
+        yield line + b"\n"
+
+
 def write_shard(path: Path, header: ShardHeader, lines: Iterable[bytes]) -> ShardSummary:
     """Write the results of a shard as they come; the file has its name once all are there. Raise Permanent if it cannot be written."""
     part = path.with_name(f"{path.name}.part")
     try:
         with part.open("wb") as file:
-            file.write(write_record(header) + b"\n")
-            for line in lines:
-                file.write(line + b"\n")
+            for line in format_shard(header, lines):
+                file.write(line)
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)
@@ -90,35 +102,52 @@ def merge_shards(paths: Sequence[Path]) -> Resilience:
         if other := _find_difference(first, header):
             raise Permanent(f"{path} is no shard of the same losses as {paths[0]}: {other}")
     _check_complete(headers, first.shard.shards)
-    lines = (line for path, header in headers.items() for line in _read_results(path, header))
+    check = ResultCheck(first)
     try:
-        return tabulate(_check_results(lines, first), first.request, first.fleet)
+        results = (check(line) for path, header in headers.items() for line in _read_results(path, header))
+        return tabulate(results, first.request, first.fleet)
     except InvalidRecordError as error:
         raise Permanent(f"a result is not readable: {error}; simulate that shard again") from error
 
 
-def _check_results(lines: Iterable[bytes], header: ShardHeader) -> Iterator[bytes]:
-    """Yield results. Raise InvalidRecordError for one that no loss of the list has: a file may have been edited."""
-    numbers: set[int] = set()
-    samples = 0
-    for line in lines:
-        result = read_record(LossResult, line)
-        if not 0 <= result.number < header.total or result.number in numbers or result.samples < 1:
+class ResultCheck:
+    """Reads results of a list of losses. Raises InvalidRecordError for one that no loss of the list has: a file may have been edited."""
+
+    def __init__(self, header: ShardHeader) -> None:
+        self._header, self._numbers, self._samples = header, set[int](), 0
+
+    def __call__(self, line: bytes) -> LossResult:
+        """Return the result that a line has."""
+        header, result = self._header, read_record(LossResult, line)
+        if not 0 <= result.number < header.total or result.number in self._numbers or result.samples < 1:
             raise InvalidRecordError(f"loss {result.number} of {header.total} with {result.samples} samples")
-        numbers.add(result.number)
-        samples += result.samples
-        if header.request.causes and samples > header.request.samples:
+        self._numbers.add(result.number)
+        self._samples += result.samples
+        if header.request.causes and self._samples > header.request.samples:
             raise InvalidRecordError(f"there are more than {header.request.samples} samples")
         unsafe = next((text for text in _list_names(result) if not text.isprintable()), None)
         if unsafe is not None:
             raise InvalidRecordError(f"{unsafe!r} is no name")
-        yield line
+        return result
 
 
 def _list_names(result: LossResult) -> Iterator[str]:
     simulation = result.simulation
     yield from (simulation.event, *simulation.lost, *simulation.partly_lost, *simulation.unknown_capacity)
     yield from (part for effect in simulation.effects for part in (*effect.key, *effect.before, *effect.after))
+
+
+def read_shard(data: bytes, expected: ShardHeader, check: ResultCheck) -> list[LossResult]:
+    """Return the results of a shard of the expected losses. Raise InvalidRecordError for anything else."""
+    first, *lines = data.splitlines() or [b""]
+    header = read_record(ShardHeader, first)
+    if header != expected:
+        raise InvalidRecordError(
+            _find_difference(expected, header) or f"it is shard {header.shard.number} and not the expected one"
+        )
+    if len(lines) != expected.losses:
+        raise InvalidRecordError(f"it has {len(lines)} of {expected.losses} results")
+    return [check(line) for line in lines]
 
 
 def _find_difference(first: ShardHeader, other: ShardHeader) -> str:
