@@ -83,6 +83,51 @@ def test_two_policies_with_the_same_selector_and_priority_say_which_applies(flee
     assert find(fleet, tmp_path, other=OTHER.replace("NAME", "more").replace("PRIORITY", "1")) == []
 
 
+SELECTING = """\
+apiVersion: policy.karmada.io/v1alpha1
+kind: KIND
+metadata: {name: NAME, SPACE}
+spec:
+  PRIORITY
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, SELECTOR}]
+  placement: {clusterAffinity: {clusterNames: [one]}}
+---
+"""
+LABELLED = WEB.replace("namespace: shop}", "namespace: shop, labels: {app: web, tier: front}}")
+APP, TIER = "labelSelector: {matchLabels: {app: web}}", "labelSelector: {matchLabels: {tier: front}}"
+OVERLAPS = [
+    ("two labels of one object", "PropagationPolicy", APP, TIER, "by labels"),
+    ("two labels of one object", "ClusterPropagationPolicy", APP, TIER, "by labels"),
+    ("other values of a label", "PropagationPolicy", APP, APP.replace("web", "api"), ""),
+    ("labels that no object has", "PropagationPolicy", APP, TIER.replace("front", "back"), ""),
+    ("a name and labels", "PropagationPolicy", "name: web", TIER, ""),
+    ("labels and a kind", "ClusterPropagationPolicy", APP, "namespace: shop", ""),
+    ("all namespaces and one", "ClusterPropagationPolicy", "name: web", "name: web, namespace: shop", "by name"),
+    ("two namespaces", "ClusterPropagationPolicy", "name: web, namespace: office", "name: web, namespace: shop", ""),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "one", "two", "how"), [case[1:] for case in OVERLAPS], ids=[f"{case[1]}: {case[0]}" for case in OVERLAPS]
+)
+def test_two_policies_that_select_an_object_say_which_applies_where_only_their_names_decide(
+    tmp_path: Path, kind: str, one: str, two: str, how: str
+) -> None:
+    fleet = Fleet(tmp_path / "source", tmp_path / "cache")
+    is_cluster_scoped = kind.startswith("Cluster")
+    text = SELECTING.replace("KIND", kind).replace("SPACE", "labels: {}" if is_cluster_scoped else "namespace: shop")
+    first, second = (text.replace("NAME", name).replace("SELECTOR", each) for name, each in (("a", one), ("b", two)))
+    fleet.commit({"fleet.yaml": FLEET.split("---")[0], "web.yaml": LABELLED, "a.yaml": first.replace("PRIORITY", "priority: 0")})
+    fleet.reconcile()
+    found = find(fleet, tmp_path, b=second.replace("PRIORITY", "priority: 0"))
+    prefix = kind if is_cluster_scoped else f"{kind}/shop"
+    expected = (
+        f"{prefix}/b and {prefix}/a both select Deployment/shop/web {how} with priority 0: {prefix}/a applies, because its name"
+    )
+    assert [message.startswith(expected) for _, _, message in found] == ([True] if how else [])
+    assert find(fleet, tmp_path, b=second.replace("PRIORITY", "priority: 1")) == [], "the priority is set"
+
+
 def test_a_service_that_selects_no_pods_is_noted_with_the_workload_that_lacks_its_namespace(fleet: Fleet, tmp_path: Path) -> None:
     start = "Service/shop/web selects pods with app=web, and no workload of namespace shop has such pods; "
     assert find(fleet, tmp_path, web=WEB.replace("app: web", "app: wbe")) == [

@@ -71,12 +71,13 @@ class KarmadaEngine(CapacityEngine):
         kinds = (*snapshot.documents, *((key.group, key.kind) for key in snapshot.quarantined), *snapshot.part_kinds)
         # An engine that continues another one looks for them when its findings are read: a simulation reads none.
         self._find_policy_warnings: Callable[[], tuple[Finding, ...]] | None = lambda: find_policy_warnings(
-            state.policies.policies.values(),
+            state.policies,
             snapshot.documents.get((names.POLICY_GROUP, names.QUOTA), ()),
             state.settings,
             state.fleet.names,
             {key: template.api_version for key, template in snapshot.templates.items()} if made is None else made.api_versions(),
             kinds,
+            snapshot.templates.values if made is None else made.list_templates,
         )
         self._policy_warnings: tuple[Finding, ...] = ()
         if made is None:

@@ -3,7 +3,7 @@ or full)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +11,13 @@ from gitsched.apis.karmada.binding.exceeded_capacity import find_full_clusters, 
 from gitsched.apis.karmada.binding.resource_binding import SchedulingPass
 from gitsched.apis.karmada.binding.scheduling_pass import read_suspension
 from gitsched.apis.karmada.failover.failback import EARLIER_GROUP, SchedulingAttempt, find_earlier_group
-from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, ResourceSelector, parse_resource_selector
+from gitsched.apis.karmada.policy.equal_policies import PolicySelectors, find_equal_policies
+from gitsched.apis.karmada.policy.propagation_policy import (
+    PolicyIndex,
+    PropagationPolicy,
+    ResourceSelector,
+    parse_resource_selector,
+)
 from gitsched.apis.karmada.settings import FeatureGates, KarmadaConfig
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.variant_values import make_lacking_finding
@@ -25,10 +31,6 @@ from gitsched.schedule.rejections import list_rejections
 _JOB = ("batch", "Job")
 _KIND_SIMILARITY = 0.85
 _MAX_NAMESPACES = 3
-_EQUAL_SHOWN = 3
-PolicySelectors = Sequence[tuple[PropagationPolicy, list[ResourceSelector]]]
-"""Policies with their selectors."""
-POLICIES_EQUAL = "karmada-policies-equal"
 
 
 _MAX_LOOKUPS = 100
@@ -36,25 +38,28 @@ _MAX_LOOKUPS = 100
 
 
 def find_policy_warnings(
-    policies: Collection[PropagationPolicy],
+    index: PolicyIndex,
     quotas: Iterable[Document],
     settings: KarmadaConfig,
     cluster_names: Collection[str],
     templates: Mapping[Key, str],
     other_kinds: Iterable[tuple[str, str]],
+    list_templates: Callable[[], Iterable[Document]],
 ) -> tuple[Finding, ...]:
     """Return the findings about policies, and about `quotas`, the FederatedResourceQuotas.
 
     `cluster_names` are those of all Clusters. `templates` has the apiVersion of each
-    template; `other_kinds` are groups and kinds of objects that are not templates or are quarantined.
+    template; `other_kinds` are groups and kinds of objects that are not templates or are quarantined. `list_templates` returns the
+    templates, with no more than selectors read.
     """
+    policies = index.policies.values()
     selectors = [(policy, list(map(parse_resource_selector, policy.spec.get("resourceSelectors") or ()))) for policy in policies]
     return (
         *find_suspended_policies(policies),
         *find_disabled_preemption(policies, settings.preemption),
         *find_disabled_gates(policies, quotas, settings.gates),
         *find_unknown_clusters(policies, cluster_names),
-        *find_equal_selectors(selectors),
+        *find_equal_policies(selectors, index, list_templates),
         *find_unmatched_selectors(selectors, SelectableResources(templates, other_kinds)),
     )
 
@@ -135,39 +140,6 @@ class SelectableResources:
             for namespace in {key.namespace, ""}:
                 names.setdefault((api_version, key.kind, namespace), set()).add(key.name)
         return names
-
-
-def find_equal_selectors(policies: PolicySelectors) -> Iterator[Finding]:
-    """Yield for each policy one note about its selectors that another policy of its kind and namespace has as well, with the same priority
-    and a smaller name."""
-    first: dict[tuple[str, str, int, ResourceSelector], PropagationPolicy] = {}
-    for policy, selectors in sorted(policies, key=lambda entry: entry[0].key):
-        found: dict[str, list[tuple[int, ResourceSelector]]] = {}
-        for position, selector in enumerate(selectors):
-            if selector.invalid:
-                continue
-            winner = first.setdefault((policy.key.kind, policy.key.namespace, policy.priority, selector), policy)
-            if winner.key != policy.key:
-                found.setdefault(winner.key.title, []).append((position, selector))
-        for title, equal in found.items():
-            yield _make_equal_finding(policy, title, equal)
-
-
-def _make_equal_finding(policy: PropagationPolicy, winner: str, equal: list[tuple[int, ResourceSelector]]) -> Finding:
-    names = format_names(list(dict.fromkeys(_describe_selected(selector) for _, selector in equal)), _EQUAL_SHOWN)
-    message = (
-        f"{policy.key.title} and {winner} both select {names} with priority {policy.priority}: {winner} applies, because its name comes "
-        f"first, and {policy.key.title} only keeps what it had before; remove one of the selectors, or set spec.priority"
-    )
-    document = policy.document
-    pointer = ("spec", "resourceSelectors", equal[0][0])
-    field = FieldOrigin(document.origin, pointer) if document.origin is not None else None
-    return Finding("info", POLICIES_EQUAL, message, locate_document(document), policy.key.resource, field=field)
-
-
-def _describe_selected(selector: ResourceSelector) -> str:
-    name = "/".join(filter(None, (selector.namespace, selector.name)))
-    return f"{selector.kind} {name}" if selector.name else f"{selector.kind} objects"
 
 
 def find_unmatched_selectors(policies: PolicySelectors, resources: SelectableResources) -> Iterator[Finding]:

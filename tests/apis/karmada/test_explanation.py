@@ -170,7 +170,8 @@ def test_a_workload_that_no_policy_ever_selected_has_no_explanation(run: Any) ->
 def test_an_invalid_policy_explains_why_the_previous_decision_stays(run: Any) -> None:
     first = run(files(_policy("alpha", "priority: 0")))
     explanation = run(files(_policy("alpha", "priority: high")), after=first).explain("web")
-    assert explanation.claim == "PropagationPolicy/default/alpha claimed it in an earlier run, but its document is invalid now"
+    assert explanation.policy == "PropagationPolicy/default/alpha"
+    assert explanation.policy_reason == "it claimed the workload in an earlier run, but its document is invalid now"
     assert [share.cluster for share in explanation.result] == ["m1", "m3"]
     assert [finding.code for finding in explanation.findings] == ["stale-decision"]
 

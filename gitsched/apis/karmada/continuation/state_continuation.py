@@ -16,12 +16,17 @@ from gitsched.apis.karmada import names
 from gitsched.apis.karmada.autoscalers import NO_AUTOSCALERS, AutoscalerIndex
 from gitsched.apis.karmada.binding.resource_binding import binding_key
 from gitsched.apis.karmada.continuation.cluster_changes import find_affected_by_clusters
-from gitsched.apis.karmada.continuation.policy_changes import POLICY_KINDS, find_affected_by_overrides, find_affected_by_policies
+from gitsched.apis.karmada.continuation.policy_changes import (
+    POLICY_KINDS,
+    find_affected_by_overrides,
+    find_affected_by_policies,
+    make_selectable,
+)
 from gitsched.apis.karmada.queue.coupled_decisions import needs_queue
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.replicas import AUTOSCALER_KINDS
 from gitsched.apis.snapshot import Snapshot
-from gitsched.model.document import Key, as_object, get_field
+from gitsched.model.document import Document, Key, as_object, get_field
 
 _REBALANCER = (names.APPS_GROUP, names.REBALANCER)
 _QUOTA = (names.POLICY_GROUP, names.QUOTA)
@@ -30,11 +35,12 @@ _BINDINGS = ((names.WORK_GROUP, names.BINDING), (names.WORK_GROUP, names.CLUSTER
 
 class ContinuedState(NamedTuple):
     """The state for a new snapshot, the workloads that have to be decided again, what lists the apiVersion of each template, and the
-    templates that are gone."""
+    templates with no more than selectors read, and the templates that are gone."""
 
     state: KarmadaState
     affected: frozenset[Key]
     api_versions: Callable[[], Mapping[Key, str]]
+    list_templates: Callable[[], Iterable[Document]]
     gone: frozenset[Key]
 
 
@@ -60,7 +66,8 @@ def continue_state(before: KarmadaState, snapshot: Snapshot, changes: SnapshotCh
         *_find_bound(changes.template_index, bindings),
     }
     removed = frozenset(key for key, (_, template) in changes.templates.items() if template is None)
-    return ContinuedState(after, frozenset(affected - removed), lambda: _list_api_versions(changes), removed)
+    versions, templates = (lambda: _list_api_versions(changes)), (lambda: _list_templates(changes))
+    return ContinuedState(after, frozenset(affected - removed), versions, templates, removed)
 
 
 def _can_continue(before: KarmadaState, snapshot: Snapshot, changes: SnapshotChanges) -> bool:
@@ -103,6 +110,12 @@ def _list_api_versions(changes: SnapshotChanges) -> Mapping[Key, str]:
         else:
             versions[key] = template.api_version
     return versions
+
+
+def _list_templates(changes: SnapshotChanges) -> Iterator[Document]:
+    """Yield every template of the new snapshot with what selectors read."""
+    yield from (make_selectable(key, entry) for key, entry in changes.template_index.items() if key not in changes.templates)
+    yield from (template for _, template in changes.templates.values() if template is not None)
 
 
 def _add_autoscalers(before: KarmadaState, changes: SnapshotChanges) -> AutoscalerIndex:
