@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import posixpath
 import re
+from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from gitsched.build.commit_files import MAX_FILES, BuildProblem, CommitFiles, find_blob, join_path
+from gitsched.build.commit_files import MAX_FILES, SYMLINK_MODE, BuildProblem, CommitFiles, find_blob, join_path
 from gitsched.manifests.kustomization import parse_plugins
 from gitsched.manifests.kustomize_graph import resolve_path
 from gitsched.model.document import Body, list_objects
@@ -16,6 +17,8 @@ from gitsched.model.document import Body, list_objects
 DEFAULT_KUBE_VERSION = "1.35.0"
 """The version of Kubernetes that charts are rendered for. It is fixed, so that another version of helm does not change it."""
 MAX_SUBCHARTS = 200
+MAX_LINKS = 100
+"""Symbolic links to directories of one chart."""
 _ARCHIVES = (".tgz", ".tar.gz")
 _VALUES = ".gitsched-values.json"
 """The path of inline values in the directory of a run."""
@@ -58,13 +61,20 @@ class ChartFiles(NamedTuple):
     """All files that rendering a chart reads: the path at which helm finds each one, and its blob. Nothing is rendered if there is a
     problem that is an error.
 
-    `names` maps the paths of charts as helm prints them, such as `web/charts/db`, to directories or archives of the commit.
+    `names` maps the paths of charts as helm prints them, such as `web/charts/db`, to directories or archives of the commit. `links` are
+    symbolic links to directories of the chart, whose files count as those of these directories and of the links.
     """
 
     request: ChartRequest
     files: Mapping[str, str]
     names: Mapping[str, str]
     problems: tuple[BuildProblem, ...] = ()
+    links: Mapping[str, str] = {}
+
+    def find_source(self, path: str) -> str:
+        """Return the path in the commit of a file that helm may find by a link to a directory."""
+        link = max((link for link in self.links if path.startswith(f"{link}/")), key=len, default="")
+        return f"{self.links[link]}{path[len(link) :]}" if link else path
 
     def make_arguments(self) -> list[str]:
         """Return the arguments of helm. `{root}` is the directory with the files."""
@@ -99,6 +109,7 @@ class _ChartResolver:
         self._files: dict[str, str] = {}
         self._names: dict[str, str] = {}
         self._problems: dict[BuildProblem, None] = {}
+        self._links: dict[str, str] = {}
 
     def resolve(self) -> ChartFiles:
         request = self._request
@@ -113,7 +124,7 @@ class _ChartResolver:
         else:
             self._read_files(main)
             self._read_dependencies(request.chart, "", "")
-        return ChartFiles(request, self._files, self._names, tuple(self._problems))
+        return ChartFiles(request, self._files, self._names, tuple(self._problems), self._links)
 
     def _add(self, code: str, message: str, path: str, line: int = 1) -> None:
         self._problems[BuildProblem(code, message, path, line)] = None
@@ -124,15 +135,35 @@ class _ChartResolver:
         if len(wanted) > MAX_FILES:
             self._add("helm-build", f"{self._request.chart} has more than {MAX_FILES} files: it is not rendered", main)
             return
-        for path in (*wanted, *self._request.list_files()):
-            blob, found = find_blob(self._commit, path)
+        left = deque((path, path) for path in (*wanted, *self._request.list_files()))
+        while left:
+            path, source = left.popleft()
+            blob, found = find_blob(self._commit, source)
             if blob:
                 self._files[path] = blob
             elif path in self._request.list_files():
                 self._add("helm-missing", f"the values file {path} is not in the commit", main)
+            elif problem := self._find_link_problem(source, found):
+                self._add("helm-missing", f"{path} is {problem}: it is not followed", main)
             else:
-                text = f"{path} is a symbolic link to {found} or a submodule, which is no file of the commit: it is not followed"
-                self._add("helm-missing", text, main)
+                self._links[path] = found
+                below = (entry for entry in wanted if entry.startswith(f"{found}/"))
+                left.extend((f"{path}{entry[len(found) :]}", entry) for entry in below)
+            if len(self._files) + len(left) > MAX_FILES or len(self._links) > MAX_LINKS:
+                text = f"the symbolic links of {self._request.chart} lead to more than {MAX_FILES} files or {MAX_LINKS} directories"
+                self._add("helm-build", f"{text}: it is not rendered", main)
+                return
+
+    def _find_link_problem(self, source: str, found: str) -> str:
+        """Return why helm does not get what an entry that is no file leads to, or "": only links to directories of the chart are followed,
+        which do not contain the link."""
+        if self._commit.entries[source][1] != SYMLINK_MODE or found not in self._commit.directories:
+            return f"a symbolic link to {found} or a submodule, which is no file of the commit"
+        if f"{source}/".startswith(f"{found}/") or found == ".":
+            return f"a symbolic link to {found}, which contains the link"
+        if self._request.chart != "." and not found.startswith(f"{self._request.chart}/"):
+            return f"a symbolic link to {found}, which is outside of the chart"
+        return ""
 
     def _read_dependencies(self, directory: str, parent: str, alias: str) -> None:
         """Follow the charts of a chart. `parent` and `alias` are its path and name as helm prints them."""

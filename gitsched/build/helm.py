@@ -130,7 +130,7 @@ def _find_template(chart: ChartFiles, name: str) -> str:
         found = chart.names.get("/".join(parts[:count]))
         if found is not None:
             path = os.path.normpath("/".join((found, *parts[count:])))
-            return path if path in chart.files else found if found in chart.files else ""
+            return chart.find_source(path) if path in chart.files else found if found in chart.files else ""
     return ""
 
 

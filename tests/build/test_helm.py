@@ -78,6 +78,61 @@ def test_the_objects_are_those_of_helm_template(tmp_path: Path) -> None:
     assert len(render(files, crds=False, hooks=False).objects) == 3
 
 
+LINKED = CHART | {
+    "charts/web/extra/b.yaml": "kind: A\nmetadata: {name: b}\n",
+    "charts/web/extra/inner/c.yaml": "kind: A\nmetadata: {name: c}\n",
+    "charts/web/templates/more": "->../extra",
+    "charts/web/templates/again": "->more/inner",
+    "charts/web/config/v1": "->data",
+    "charts/web/config/data/a.txt": "text",
+    "charts/web/templates/files.yaml": (
+        'kind: B\nmetadata: {name: f}\ndata: {{- range $path, $_ := .Files.Glob "config/v1/*" }}\n  {{ $path | quote }}: x\n{{- end }}\n'
+    ),
+    "charts/web/library/db/Chart.yaml": "apiVersion: v2\nname: db\nversion: 1.0.0\n",
+    "charts/web/library/db/templates/s.yaml": "kind: Service\nmetadata: {name: db}\n",
+    "charts/web/charts/db": "->../library/db",
+}
+
+
+def test_links_to_directories_of_the_chart_are_followed_as_helm_follows_them(tmp_path: Path) -> None:
+    for path, text in LINKED.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        if text.startswith("->"):
+            (tmp_path / path).symlink_to(text[2:])
+        else:
+            (tmp_path / path).write_text(text)
+    command = [str(find_helm({}).executable), "template", "web", "charts/web", "--kube-version=1.35.0"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
+    result = render(LINKED)
+    expected = [part.partition("\n")[2].rstrip() + "\n" for part in done.stdout.decode().split("---\n")[1:]]
+    assert [rendered.text.decode() for rendered in result.objects] == expected
+    assert "config/v1/a.txt" in texts(result)
+    assert sorted({rendered.path.removeprefix("charts/web/") for rendered in result.objects}) == [
+        *("extra/b.yaml", "extra/inner/c.yaml", "library/db/templates/s.yaml", "templates/a.yaml", "templates/files.yaml"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        ("../../../shared", "a symbolic link to shared, which is outside of the chart"),
+        ("../../../../..", "a symbolic link to ../.. or a submodule, which is no file of the commit"),
+        ("/etc", "a symbolic link to /etc or a submodule, which is no file of the commit"),
+        ("..", "a symbolic link to charts/web, which contains the link"),
+        ("loop", "a symbolic link to charts/web/templates/loop or a submodule, which is no file of the commit"),
+    ],
+)
+def test_other_links_of_a_chart_are_an_error(target: str, reason: str) -> None:
+    files = CHART | {"charts/web/templates/loop": f"->{target}", "shared/a.yaml": "kind: A\n"}
+    assert problem(render(files)).message == f"charts/web/templates/loop is {reason}: it is not followed"
+
+
+def test_links_that_lead_to_each_other_are_limited() -> None:
+    links = {f"charts/web/{a}/{b}": f"->../{b}" for a in "xy" for b in "xy" if a != b}
+    files = CHART | links | {f"charts/web/{name}/a.txt": "a" for name in "xy"}
+    assert "lead to more than" in problem(render(files)).message
+
+
 def test_inline_values_overrule_later_files_overrule_earlier_files() -> None:
     files = CHART | {"env/a.yaml": "replicas: 3\nhost: a\n", "env/b.yaml": "host: b\n"}
     found = texts(render(files, values_files=("env/a.yaml", "env/b.yaml")))

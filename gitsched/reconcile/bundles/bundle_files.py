@@ -86,7 +86,8 @@ def list_directory_files(request: DirectoryRequest, commit: CommitTree) -> Direc
             file for file, blob in chart.files.items() if not file.startswith(prefix) and not _has_objects(file, blob, commit)
         }
         inputs = frozenset((*values, *(entry for entry in commit.entries if entry.startswith(prefix))))
-        return DirectoryFiles("helm", chart.files, frozenset(), inputs)
+        links = {link: commit.entries[link][0] for link in chart.links if link in commit.entries}
+        return DirectoryFiles("helm", {**chart.files, **links}, frozenset(), inputs)
     if any(f"{prefix}{name}" in commit.entries for name in KUSTOMIZATION_NAMES):
         (closure,) = resolve_closures([path], commit)
         return DirectoryFiles(
