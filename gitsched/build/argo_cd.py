@@ -41,6 +41,8 @@ _NO_KIND = frozenset(
 """Options that do not make a source one of kustomize without others."""
 _MARKS = (b"apiVersion:", b"kind:", b"metadata:")
 """A file that has all of them and cannot be read is a mistake, not a file about something else."""
+_TYPE_FIELDS = frozenset(("apiVersion", "kind"))
+"""The fields of a kustomization that say nothing about what it builds."""
 _NAMESPACE = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 
 
@@ -93,6 +95,10 @@ def make_argo_recipe(application: Body, source: Body, commit: CommitFiles, find_
             )
         if not kustomization:
             problem = problem or f"{directory} has no kustomization.yaml"
+        if merged.keys() <= _TYPE_FIELDS:
+            problem = (
+                problem or f"{kustomization} is empty, which kustomize refuses: name what it builds, or remove the Application"
+            )
         path = kustomization or join_path(directory, "kustomization.yaml")
         return PathRecipe(directory, path, write_kustomization(merged), changes, None, default, problem)
     path = join_path(directory, "kustomization.yaml")
@@ -100,7 +106,7 @@ def make_argo_recipe(application: Body, source: Body, commit: CommitFiles, find_
     if posixpath.basename(path) in files:
         other = other or f"{path} is an object for Argo CD here, and no cluster has its kind: leave it out with directory.exclude"
     listed = write_kustomization({"resources": files})
-    return PathRecipe(directory, path, listed, (), None, default, problem or other, has_resources=bool(files))
+    return PathRecipe(directory, path, listed, (), None, default, problem or other)
 
 
 def _is_set(kind: str, options: Any) -> bool:

@@ -51,7 +51,12 @@ def make_flux_recipe(body: Body, commit: CommitFiles, is_excluded: Callable[[str
     merged: dict[str, Any] = content or {}
     if not path:
         merged = {"resources": [f"./{name}" for name in list_manifests(directory, commit, is_excluded)]}
-    changes = [*_set_texts(spec, merged), *_add_lists(spec, merged, directory, commit), *_add_common_metadata(spec, merged)]
+    changes = [
+        *_add_build_metadata(path, merged),
+        *_set_texts(spec, merged),
+        *_add_lists(spec, merged, directory, commit),
+        *_add_common_metadata(spec, merged),
+    ]
     remote = [name for name in list_strings(spec.get("components")) if _REMOTE.match(name)]
     substitution = _read_substitution(spec)
     problem = describe_unreadable(path) if content is None else ""
@@ -64,10 +69,17 @@ def make_flux_recipe(body: Body, commit: CommitFiles, is_excluded: Callable[[str
         directory,
         path or join_path(directory, "kustomization.yaml"),
         write_kustomization(merged),
-        (*changes, *(("postBuild",) if substitution else ())),
+        tuple(dict.fromkeys((*changes, *(("postBuild",) if substitution else ())))),
         substitution,
         problem=problem,
     )
+
+
+def _add_build_metadata(path: str, merged: dict[str, Any]) -> Iterator[str]:
+    """Add the option with which Flux builds a kustomization without resources, which kustomize refuses if there is nothing else in it."""
+    if path and not merged.get("resources"):
+        merged["buildMetadata"] = ["originAnnotations"]
+        yield "buildMetadata"
 
 
 def _set_texts(spec: Body, merged: dict[str, Any]) -> Iterator[str]:

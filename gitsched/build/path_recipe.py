@@ -18,6 +18,8 @@ from gitsched.model.document import Body
 
 ToolName = Literal["Flux Kustomization", "Argo CD Application", "kustomization"]
 
+_NO_CONTENT = re.compile(rb"\s*(?:#.*|---\s*)?")
+"""A line of a YAML file without a value."""
 _FIELD = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 
 
@@ -41,8 +43,7 @@ class PathRecipe(NamedTuple):
 
     `kustomization` is the content of the file at `path` with which kustomize builds the directory. `changes` names what the tool changes
     besides the kustomization of the repository, none if nothing. `default_namespace` is that of objects without one. `problem` says why
-    gitsched cannot build this, and what to do; "" if it can. A `chart` is rendered in place of a kustomization. `has_resources` is false
-    for a directory without anything to build.
+    gitsched cannot build this, and what to do; "" if it can. A `chart` is rendered in place of a kustomization.
     """
 
     directory: str
@@ -53,7 +54,6 @@ class PathRecipe(NamedTuple):
     default_namespace: str = ""
     problem: str = ""
     chart: ChartRequest | None = None
-    has_resources: bool = True
 
 
 def find_kustomization(directory: str, commit: CommitFiles) -> str:
@@ -63,8 +63,11 @@ def find_kustomization(directory: str, commit: CommitFiles) -> str:
 
 
 def read_kustomization_body(path: str, commit: CommitFiles) -> dict[str, Any] | None:
-    """Return the content of a kustomization, empty if there is none; None if it is not a mapping."""
-    return parse_mapping(commit.read_blob(commit.entries[path][0])) or None if path else {}
+    """Return the content of a kustomization, empty if there is none or nothing in it; None if it is not a mapping."""
+    data = commit.read_blob(commit.entries[path][0]) if path else b""
+    if all(_NO_CONTENT.fullmatch(line) for line in data.splitlines()):
+        return {}
+    return parse_mapping(data) or None
 
 
 def describe_unreadable(path: str) -> str:

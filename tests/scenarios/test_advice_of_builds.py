@@ -471,6 +471,8 @@ CARRIED_OUT_ELSEWHERE = {
     "give it a time, as with": "tests/build/test_chart_stability.py",
     "set a time in a value": "tests/build/test_chart_stability.py",
     "it evaluates a text that makes up a value": "tests/build/test_chart_stability.py",
+    "Add an object, or remove the document": "tests/scenarios/test_empty_builds.py",
+    "is empty, which kustomize refuses": "tests/scenarios/test_empty_builds.py",
     "which is not installed": "a program has to be installed",
     "divide it into several": "tests/build/test_limits_of_builds.py",
     "does not count as this repository": "tests/scenarios/test_bundle_tools.py",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 
 from gitsched.build.chart_stability import is_error, is_repeatable
 from gitsched.build.helm import ChartResult
 from gitsched.build.kustomize import BuildResult, BuiltObject
 from gitsched.model.errors import Permanent
-from gitsched.model.finding import Finding, Location
+from gitsched.model.finding import Finding, Location, format_names
 from gitsched.reconcile.builds.build_context import BuildContext
 from gitsched.reconcile.builds.charts import compare_helm, load_helm, render_charts
 from gitsched.reconcile.builds.kustomize_roots import add_helm, build_closures, compare_builder, load_builder
@@ -16,6 +18,9 @@ from gitsched.reconcile.builds.printed_objects import NOT_BUILT
 from gitsched.reconcile.builds.reconciled_path import ReconciledPath, locate_problem
 from gitsched.reconcile.source.commit_tree import CommitTree
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
+
+EMPTY_BUILD = "empty-build"
+"""The code of the finding about a directory that builds no object."""
 
 
 def list_path_problems(path: ReconciledPath, result: BuildResult | None, commit: CommitTree) -> list[tuple[str, str, Location]]:
@@ -31,6 +36,17 @@ def list_path_problems(path: ReconciledPath, result: BuildResult | None, commit:
     if result is not None:
         return []
     return [(problem.code, problem.message, locate_problem(path, problem, commit)) for problem in path.closure.problems]
+
+
+def list_empty_findings(paths: Iterable[ReconciledPath], built: Iterable[ReconciledPath]) -> Iterator[Finding]:
+    """Yield a remark for each document of a tool whose directory has nothing to build, or among those that are `built` without objects."""
+    empty = dict.fromkeys([(path.location, path.describe()) for path in paths if path.has_no_objects()])
+    empty |= dict.fromkeys((path.location, path.describe()) for path in built)
+    for location, names in groupby(sorted(empty), key=itemgetter(0)):
+        listed = [name for _, name in names]
+        verb, pronoun = ("has", "it") if len(listed) == 1 else ("have", "them")
+        text = f"{format_names(listed)}, which {verb} no object: nothing is placed for {pronoun}. Add an object, or remove the document"
+        yield Finding("info", EMPTY_BUILD, text, location)
 
 
 class PathBuilder:

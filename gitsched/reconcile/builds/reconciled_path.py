@@ -15,6 +15,7 @@ from gitsched.build.go_templates import hide_marks
 from gitsched.build.path_recipe import PathRecipe, ToolName
 from gitsched.decide.catalog import KindScopes, RawDocument
 from gitsched.git import TreeEntry
+from gitsched.manifests.kustomize import Kustomization
 from gitsched.model.document import is_namespaced
 from gitsched.model.finding import Location
 from gitsched.reconcile.builds.kustomizations import FileReader
@@ -92,6 +93,13 @@ class ReconciledPath(NamedTuple):
                 return True
         return False
 
+    def has_no_objects(self) -> bool:
+        """Return whether there is nothing in the directory of which objects could be built."""
+        if self.recipe.chart is not None or self.problem or self.closure.problems or self.closure.resources:
+            return False
+        found = (self.commit.read_kustomization(blob, path) for path, blob in self.closure.files.items())
+        return not any(one is None or makes_objects(one) for one in found)
+
     def lacks_namespaces(self, read: Callable[[str, str], Iterable[RawDocument]]) -> bool:
         """Return whether the directory may build an object without a namespace. `read` returns the documents of a blob with a path."""
         if self.closure.files.keys() - self.closure.resources - {self.recipe.path} or self.recipe.chart is not None:
@@ -103,6 +111,14 @@ class ReconciledPath(NamedTuple):
         """Describe what builds an object of this directory."""
         changes = f" ({', '.join(self.recipe.changes)})" if self.recipe.changes else ""
         return f"{self.name} builds {self.recipe.directory}{changes}"
+
+
+def makes_objects(kustomization: Kustomization) -> bool:
+    """Return whether a kustomization may have objects that are in no file of resources: of charts, generators or plug-ins."""
+    generated = any(reference.field == "generators" for reference in kustomization.references)
+    return (
+        generated or kustomization.helm or bool(kustomization.charts) or any(one.kind == "mention" for one in kustomization.changes)
+    )
 
 
 class BundledPaths(NamedTuple):

@@ -20,7 +20,7 @@ from gitsched.model.tool_groups import PATH_KINDS, TOOL_GROUPS
 from gitsched.reconcile.builds.build_context import BuildContext
 from gitsched.reconcile.builds.kustomizations import FileReader, is_read_by_api
 from gitsched.reconcile.builds.kustomize_roots import is_expired, is_lasting
-from gitsched.reconcile.builds.path_builder import PathBuilder, list_path_problems
+from gitsched.reconcile.builds.path_builder import PathBuilder, list_empty_findings, list_path_problems
 from gitsched.reconcile.builds.path_selection import PathSelection, list_selectors
 from gitsched.reconcile.builds.printed_objects import NOT_BUILT, PrintedObjects
 from gitsched.reconcile.builds.reconciled_objects import NO_PATHS, NOTHING_RECONCILED, ReconciledPaths
@@ -151,6 +151,7 @@ class _PathBuilds:
         self._kept: dict[str, str] = {}
         self._failures: dict[str, FailedBuild] = {}
         self._has_expired = False
+        self._empty: list[ReconciledPath] = []
         self._read_commit = read_commit
         self._earlier: dict[str, _EarlierCommit | None] = {}
         self.by_name: dict[str, list[RawDocument]] = {}
@@ -203,6 +204,7 @@ class _PathBuilds:
         self._inputs.update(path.location.path for path in (*found, *bundled.paths, *bundled.unknown))
         if not self._selection.is_empty:
             self._findings |= dict.fromkeys(self._paths.findings)
+            self._findings |= dict.fromkeys(list_empty_findings(reached, self._empty))
         return ReconciledPaths(
             tuple(self._documents),
             tuple(self._unplaced),
@@ -262,6 +264,8 @@ class _PathBuilds:
                 self._charts.update(map(path.find_source, path.closure.charts))
                 if path.recipe.chart is not None:
                     self._charts.add(path.recipe.chart.chart)
+                if not result.objects:
+                    self._empty.append(path)
                 objects[id(path)] = PrintedObjects(path, result, self._commit, self._reader, self._scopes)
         values = [document for entry in objects.values() for document in entry.list_value_sources()]
         printed: dict[int, list[RawDocument]] = {}

@@ -274,7 +274,7 @@ class ToolPathReader:
                 path = path._replace(problem=template)
             if path.recipe.default_namespace and not path.lacks_namespaces(self._read_documents):
                 path = path._replace(recipe=path.recipe._replace(default_namespace=""))
-            if path.recipe.has_resources and not self._is_left_out(path):
+            if not self._is_left_out(path):
                 self._report_fields(document, APPLICATION, as_object(document.body.get("spec")), "spec")
                 self._report_fields(document, SOURCE_KIND, source, "its source")
                 yield path

@@ -9,6 +9,7 @@ from gitsched.decide.catalog import RawDocument
 from gitsched.model.document import get_field
 from gitsched.model.finding import FieldOrigin, Finding, Pointer, Severity, format_names, locate_origin
 from gitsched.model.variants import BUNDLE
+from gitsched.reconcile.builds.path_builder import EMPTY_BUILD
 from gitsched.reconcile.builds.printed_objects import NOT_BUILT
 from gitsched.reconcile.bundles.bundle_files import DirectoryFiles, DirectoryRequest
 
@@ -72,6 +73,16 @@ def find_missing(bundle: RawDocument, spec: BundleSpec, files: Mapping[str, Dire
         if reason:
             message = f"{reason}. Clusters that have this variant keep what they have; correct the path"
             yield _make_finding(bundle, "bundle-missing", message, _point_to_path(bundle, rule), "error")
+
+
+def make_empty_finding(bundle: RawDocument, spec: BundleSpec, path: str) -> Finding:
+    """Return the warning about a variant that builds no object."""
+    rule = next(rule for rule in spec.variants if rule.path == path)
+    message = (
+        f"{path} builds no object: clusters that have this variant get nothing of the Bundle, and lose what an earlier one has. Add an "
+        "object, or correct the path"
+    )
+    return _make_finding(bundle, EMPTY_BUILD, message, _point_to_path(bundle, rule))
 
 
 def find_omitted(omitted: Sequence[RawDocument]) -> Iterator[Finding]:

@@ -33,7 +33,13 @@ from gitsched.reconcile.builds.kustomizations import FileReader
 from gitsched.reconcile.builds.reconciled_path import NO_BUNDLED_PATHS, BundledPaths, ReconciledPath
 from gitsched.reconcile.bundles.bundle_directories import BuiltBundles, DirectoryReader, build_bundle_directories
 from gitsched.reconcile.bundles.bundle_files import DirectoryFiles, DirectoryRequest, list_directory_files
-from gitsched.reconcile.bundles.bundle_findings import find_missing, find_omitted, find_unused, make_tool_finding
+from gitsched.reconcile.bundles.bundle_findings import (
+    find_missing,
+    find_omitted,
+    find_unused,
+    make_empty_finding,
+    make_tool_finding,
+)
 from gitsched.reconcile.bundles.bundle_parts import NO_PARTS, BundleParts, list_bundles
 from gitsched.reconcile.bundles.bundle_tools import BundleTools, ToolBuilds, list_tool_files, make_key
 from gitsched.reconcile.source.commit_tree import CommitTree
@@ -314,6 +320,8 @@ class _Assembler:
             if use not in indices:
                 documents = printed[use]
                 objects = self._resolve(use, documents, scopes) if documents is not None else None
+                if not documents and documents is not None and not self._omitted[use]:
+                    self._findings.append(make_empty_finding(choice.bundle, choice.spec, choice.requests[use.digest].path))
                 indices[use] = len(variants) if objects is not None else None
                 if objects is not None:
                     variants.append(self._make_variant(choice, use, objects, commit))
