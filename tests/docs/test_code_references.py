@@ -51,3 +51,13 @@ def test_every_answer_names_a_definition_that_a_search_finds(row: dict[str, str]
 def test_every_code_path_in_the_documentation_exists(page: str) -> None:
     named = set(PATH.findall((ROOT / page).read_text(encoding="utf-8")))
     assert {path for path in named if not (PACKAGE / path).exists() and not (ROOT / path).exists()} - OUTPUT == set()
+
+
+def test_every_annotation_of_the_program_is_documented() -> None:
+    pages = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md"))
+    code = "".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
+    named = set(re.findall(r'"(gitsched\.io/(?!v1)[a-z-]+)"', code)) - {
+        "gitsched.io/edited"
+    }  # of a document that is only explained
+    assert len(named) > 30
+    assert sorted(name for name in named if not re.search(rf"{re.escape(name)}\b(?!-)", pages)) == []
