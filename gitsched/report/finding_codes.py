@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 from gitsched.report.lines import wrap
 
 _SECTION = re.compile(r"^## (.+)\n", re.MULTILINE)
-_CODE = re.compile(r"^### ([a-z0-9-]+)\n\n(.+(?:\n.+)*)\n\n(.+(?:\n.+)*)\n", re.MULTILINE)
+_CODE = re.compile(r"^### ([a-z0-9-]+)\n\n(.+(?:\n.+)*)\n(?:\n(?!#)(.+(?:\n.+)*)\n)?", re.MULTILINE)
+_FIX = "Correct what the message names."
+"""What to do about a code whose section has only a cause."""
 _LINK = re.compile(r"\[([^\]]+)\]\(([^)]+)\)")
 
 
@@ -79,4 +81,4 @@ def _read_sections(page: str) -> Iterator[CodeDescription]:
     _, *parts = _SECTION.split(page + "\n")
     for section, text in zip(parts[::2], parts[1::2], strict=True):
         for code, cause, fix in _CODE.findall(text):
-            yield CodeDescription(code, section, cause.replace("\n", " "), fix.replace("\n", " "))
+            yield CodeDescription(code, section, cause.replace("\n", " "), fix.replace("\n", " ") or _FIX)
