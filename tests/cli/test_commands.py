@@ -79,7 +79,7 @@ def test_a_workload_that_becomes_unplaced_fails_its_review_and_a_deleted_one_doe
     commit(fleet, policy=POLICY.replace("name: web}", "name: wbe}"))
     typo = gitsched("plan", "HEAD~1", "HEAD")
     assert typo.returncode == 1
-    assert "Deployment shop/web stops: it leaves all of its clusters (1 cluster, 2 replicas): " in typo.stdout
+    assert "Deployment shop/web becomes unplaced and stops: it leaves all of its clusters (1 cluster, 2 replicas): " in typo.stdout
     assert "(policy.yaml:8)" in typo.stdout
     assert gitsched("plan", "HEAD~1", "HEAD", "--fail-on", "none").returncode == 0
     assert gitsched("plan").returncode == 0, "only a comparison with a commit says what this change does"

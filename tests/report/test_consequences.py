@@ -63,8 +63,8 @@ def test_each_cause_has_one_sentence_and_the_gravest_comes_first() -> None:
     gone = Move(key("old"), {"a": 1}, {}, "removed from the source", intended=True)
     scaled = Move(key("cart"), {"a": 3}, {"a": 0}, "", (Cause("spec.replicas 3 -> 0", Location("cart.yaml", 8, 1)),))
     assert describe(gone, scaled, Move(key(), {"a": 2, "b": 2}, {}, "", (TYPO,))) == [
-        "Deployment shop/web stops: it leaves all of its clusters (2 clusters, 4 replicas): Deployment/shop/web: metadata.labels.tier "
-        "front -> fornt (web.yaml:6)",
+        "Deployment shop/web becomes unplaced and stops: it leaves all of its clusters (2 clusters, 4 replicas): "
+        "Deployment/shop/web: metadata.labels.tier front -> fornt (web.yaml:6)",
         "Deployment shop/cart stops: it has 0 replicas instead of 3: spec.replicas 3 -> 0 (cart.yaml:8)",
         "Deployment shop/old is removed: it leaves all of its clusters (1 cluster, 1 replica): removed from the source",
     ]
@@ -73,8 +73,8 @@ def test_each_cause_has_one_sentence_and_the_gravest_comes_first() -> None:
 def test_workloads_that_stop_for_the_same_cause_are_one_sentence() -> None:
     found = describe(*(Move(key(f"w{number}"), {"a": 1, "b": 1}, {}, "", (TYPO,)) for number in range(9)))
     assert found == [
-        "Deployment shop/w0, Deployment shop/w1, Deployment shop/w2 and 6 more stop: they leave all of their clusters (2 clusters, "
-        "18 replicas): Deployment/shop/web: metadata.labels.tier front -> fornt (web.yaml:6)"
+        "Deployment shop/w0, Deployment shop/w1, Deployment shop/w2 and 6 more become unplaced and stop: they leave all of their "
+        "clusters (2 clusters, 18 replicas): Deployment/shop/web: metadata.labels.tier front -> fornt (web.yaml:6)"
     ]
 
 

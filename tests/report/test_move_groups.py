@@ -42,8 +42,8 @@ TEXT = """\
 10 of 19 workloads move, 4 scale to fewer replicas, 4 are placed for the first time, 1 becomes unplaced: commit cccccccccc against
 branch placements at bbbbbbbbbb of /fleet.
 
-Deployment shop/w30 stops: it leaves all of its clusters (1 cluster, 1 replica): Cluster/c001: spec.taints added: down
-(c001.yaml:7)
+Deployment shop/w30 becomes unplaced and stops: it leaves all of its clusters (1 cluster, 1 replica): Cluster/c001: spec.taints
+added: down (c001.yaml:7)
 Deployment shop/w20, Deployment shop/w21, Deployment shop/w22, Deployment shop/w23 run on with 16 of 32 replicas:
 Deployment/shop/w20 and 3 more: spec.replicas 8 -> 4 (w20.yaml:8)
 
@@ -80,8 +80,8 @@ Deployment/shop/w20 and 3 more: spec.replicas 8 -> 4 (w20.yaml:8)
 0 workloads: 0 placed.
 No findings.
 
-Deployment shop/w30 stops: it leaves all of its clusters (1 cluster, 1 replica): Cluster/c001: spec.taints added: down
-(c001.yaml:7)
+Deployment shop/w30 becomes unplaced and stops: it leaves all of its clusters (1 cluster, 1 replica): Cluster/c001: spec.taints
+added: down (c001.yaml:7)
 Deployment shop/w20, Deployment shop/w21, Deployment shop/w22, Deployment shop/w23 run on with 16 of 32 replicas:
 Deployment/shop/w20 and 3 more: spec.replicas 8 -> 4 (w20.yaml:8)
 
