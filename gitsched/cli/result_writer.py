@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from gitsched.cli import formats, output
-from gitsched.report.blocks import blocks_to_html, blocks_to_markdown
+from gitsched.report.blocks import blocks_to_markdown
 
 if TYPE_CHECKING:
     from gitsched.report.blocks import Block
@@ -35,7 +35,9 @@ class ResultWriter(Generic[T]):
         elif self._form == "markdown":
             self._written = blocks_to_markdown(self._blocks(value))
         elif self._form == "html":
-            self._written = blocks_to_html(self._title, self._blocks(value))
+            from gitsched.report.page.blocks import write_blocks_page  # needs jinja2
+
+            self._written = write_blocks_page(self._title, self._blocks(value))
         else:
             self._serialized = self._data(value)
 

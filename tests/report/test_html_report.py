@@ -28,7 +28,9 @@ from gitsched.reconcile import Reconciler, RunSettings, reconcile
 from gitsched.reconcile.incremental.planned_clusters import read_planned_clusters
 from gitsched.reconcile.review.explanation import explain_workloads
 from gitsched.reconcile.run import make_review
+from gitsched.report.blocks import HeatMap, ListBlock, Paragraph, TableBlock
 from gitsched.report.page import FleetView, write_page
+from gitsched.report.page.blocks import write_blocks_page
 from gitsched.report.page.history import HistoryPage, write_history_page
 from gitsched.report.review import ComparisonBase, DeliveryChanges, OutputComparison, Review
 from tests.programs import find_program
@@ -219,6 +221,40 @@ def test_the_html_report_has_no_accessibility_violations(
     page.get_by_role("button", name="Deployment shop/cart").first.click()
     found = Axe().run(page)
     assert found.violations_count == 0, found.generate_report()
+    page.close()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
+def test_a_page_of_tables_has_the_style_of_the_plan_and_no_accessibility_violations(
+    browser: Browser, tmp_path: Path, width: int, scheme: str
+) -> None:
+    table = TableBlock(("Lost", "Missing", "Reason"), [(EVIL, "3", EVIL), ("two", "-", "")], frozenset((0,)))
+    heat = HeatMap("Missing replicas", [EVIL, "Deployment shop/web"], [(EVIL, (9, 3)), ("two", (0, 1))])
+    blocks = [
+        Paragraph(f"2 losses {EVIL}"),
+        table,
+        heat,
+        Paragraph("If two is lost", heading=True),
+        table,
+        ListBlock("More", [EVIL]),
+    ]
+    (tmp_path / "page.html").write_text(write_blocks_page("Resilience", blocks))
+    page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900}, bypass_csp=True)  # type: ignore[arg-type]
+    page.goto((tmp_path / "page.html").as_uri())
+    found = Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.evaluate("window.pwned") is None
+    assert page.get_by_role("heading", level=1).inner_text() == f"2 losses {EVIL}"
+    assert page.get_by_role("link", name="If two is lost").get_attribute("href") == "#part-2"
+    assert page.locator("tr.bad").count() == 2
+    assert page.locator(".heat td").evaluate_all("cells => cells.map((cell) => cell.className)") == [
+        "",
+        "load-4",
+        "load-1",
+        "",
+        "load-0",
+    ]
     page.close()
 
 
