@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -54,7 +55,8 @@ def complete_settings(settings: RunSettings, source: SourceRepository) -> RunSet
 def check_operator_file(path: Path, source: SourceRepository) -> None:
     """Raise Permanent for a file in the source repository: whoever can change the source could change it."""
     for directory in _list_directories(source):
-        if path.resolve().is_relative_to(directory.resolve()) or path.absolute().is_relative_to(directory.absolute()):
+        named = Path(os.path.normpath(path.absolute()))  # as written: a link in the source is its own, wherever it leads
+        if path.resolve().is_relative_to(directory.resolve()) or named.is_relative_to(directory.absolute()):
             raise Permanent(
                 f"the operator's settings are in the source repository: {path}; whoever can change the source could change them. Move "
                 f"the file out of {directory}"

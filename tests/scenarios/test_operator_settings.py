@@ -82,6 +82,11 @@ def test_a_file_in_the_source_repository_is_refused(pair: Fleet, tmp_path: Path,
             pair.preview(operator_file=path)
 
 
+def test_a_file_beside_the_source_repository_is_read(pair: Fleet) -> None:
+    write(pair.path.parent / "beside.yaml", "  {}\n")
+    pair.preview(operator_file=pair.path / ".." / "beside.yaml")
+
+
 def test_a_missing_file_is_refused(pair: Fleet, tmp_path: Path) -> None:
     with pytest.raises(Permanent, match="cannot be read"):
         pair.preview(operator_file=tmp_path / "missing.yaml")
