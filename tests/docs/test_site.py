@@ -14,6 +14,7 @@ import yaml
 
 import gitsched
 from tests.cli.finding_codes import find_codes
+from tests.cli.test_help_examples import list_commands
 from tests.tables import each_row
 
 ROOT = Path(__file__).parents[2]
@@ -114,3 +115,25 @@ def test_every_kind_of_a_policy_api_on_a_page_has_a_schema(page: Path) -> None:
     for shown in manifests(page):
         group, _, version = shown["apiVersion"].rpartition("/")
         assert group not in groups or (ROOT / "schemas" / group / version / f"{shown['kind']}.json").is_file(), shown["kind"]
+
+
+def read_other_names() -> dict[str, str]:
+    """Return the table "One name on the pages" of the architecture: what is not written → what is."""
+    text = (ROOT / "docs/development/architecture.md").read_text()
+    section = text.partition("### One name on the pages\n")[2].partition("\n### ")[0]
+    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", section, re.MULTILINE)
+    return {word: name for words, name in rows if words != "not" for word in words.split(", ")}
+
+
+def find_other_names(text: str) -> set[str]:
+    return {word for word in read_other_names() if re.search(rf"\b{word}s?\b", text, re.IGNORECASE)}
+
+
+def test_pages_and_helps_write_one_name_for_one_meaning() -> None:
+    assert find_other_names("It is held back in\nthe working tree.".replace("\n", " ")) == {"held back", "working tree"}
+    users = [ROOT / "README.md", *(page for page in PAGES if page.parent.name == "docs")]
+    texts = {page.name: re.sub(r"(?ms)^```.*?^```", "", page.read_text()) for page in users}
+    for words, command in list_commands():
+        texts[" ".join(words)] = "\n".join([command.help or "", *(getattr(option, "help", "") or "" for option in command.params)])
+    found = {name: find_other_names(" ".join(text.split())) for name, text in texts.items()}
+    assert {name: words for name, words in found.items() if words} == {}, read_other_names()
