@@ -175,6 +175,10 @@ class CapacitySharing(Protocol):
         """Decide a workload from now on with what is left at this moment, of the shared capacity and of what else workloads share."""
         ...
 
+    def join(self, engines: Iterable[PolicyEngine], /) -> None:
+        """Know the engines of the API for all owners of a source with tenants, this one included: what their workloads take counts here."""
+        ...
+
     def find_coupling(self, outcomes: Mapping[Key, Outcome], /) -> Coupling:
         """Return which of some outcomes count for others besides capacity, and which have to be decided in turns."""
         ...

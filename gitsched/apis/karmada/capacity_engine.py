@@ -91,6 +91,11 @@ class CapacityEngine(PolicyEngine):
         if self.dependencies is not None:
             self.dependencies.clear()
 
+    def join(self, engines: Iterable[PolicyEngine], /) -> None:
+        if self.coupled is not None:
+            found = (one.coupled for one in engines if isinstance(one, CapacityEngine))
+            self.coupled.join([one for one in found if one is not None])
+
     def find_coupling(self, outcomes: Mapping[Key, Outcome], /) -> Coupling:
         return self.coupled.find_coupling(outcomes) if self.coupled is not None else NO_COUPLING
 

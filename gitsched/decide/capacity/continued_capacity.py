@@ -50,14 +50,21 @@ def share_changes(changes: IncrementalChanges) -> IncrementalChanges | None:
         return None  # others follow them
     if any(one.bundles or (one.held is not None and one.held.lost) for one in outcomes.values()):
         return None
-    if outcomes and snapshot.tenancy is not None:
-        return None  # what Tenants allow is checked before workloads share capacity
+    if outcomes and snapshot.tenancy is not None and not _are_allowed(changes):
+        return None
     return changes._replace(
         continued=changes.continued.read_again(),
         outcomes={**changes.outcomes, **outcomes},
         unstable=changes.unstable | made.outcomes.keys() | made.limited,
         limited=made.limited,
     )
+
+
+def _are_allowed(changes: IncrementalChanges) -> bool:
+    """Return whether Tenants allow the outcomes of workloads that are decided alone, which a complete plan checks first."""
+    from gitsched.decide.incremental.changed_tenants import measure_changes  # few sources have tenants
+
+    return measure_changes(changes) is not None
 
 
 def _list_free(changes: IncrementalChanges, reader: CapacityReader) -> dict[str, Capacity]:

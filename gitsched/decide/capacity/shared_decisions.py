@@ -127,27 +127,33 @@ class _Sharing:
         coupling = engine.find_coupling(self._outcomes)
         if not (waiting or coupling.counted or any(self._added.values())):
             return CapacityDecisions(limited=engine.list_limited())
-        members = self._decide_contested(waiting, coupling)
+        members, coupled = self._decide_contested(waiting, coupling)
         turns = {key: turn for key, (_, turn) in self._positions.items()}
         if not members:
             self._count_all(turns, coupling)
             return CapacityDecisions(limited=engine.list_limited(), turns=turns)
         limited = (waiting & members) | {key for key in members if self._outcomes[key].targets != self._alone[key].targets}
-        changed = {key: self._explain(key) for key in members if self._outcomes[key] != self._alone[key]}
-        dependents = self._decide_dependents(frozenset(changed))
+        stopped = engine.list_limited()
+        changed = {
+            key: self._outcomes[key] if key in stopped else self._explain(key)
+            for key in members
+            if self._outcomes[key] != self._alone[key]
+        }
+        dependents = self._decide_dependents(frozenset(changed), coupled)
         if changed:
             engine.follow_shares()
-        return CapacityDecisions({**dependents, **changed}, engine.list_limited() | limited, turns)
+        return CapacityDecisions({**dependents, **changed}, stopped | limited, turns)
 
     def _count_all(self, turns: Mapping[Key, tuple[object, ...]], coupling: Coupling) -> None:
         """Count the outcomes that stand, in their turns."""
         for key in sorted(coupling.counted, key=lambda key: turns.get(key, ())):
             self._reader.engine.count(key, self._outcomes[key])
 
-    def _decide_contested(self, waiting: frozenset[Key], coupling: Coupling) -> frozenset[Key]:
+    def _decide_contested(self, waiting: frozenset[Key], coupling: Coupling) -> tuple[frozenset[Key], frozenset[Key]]:
         """Decide those that follow capacity on clusters that lack it, those that wait for it, and those whose outcomes may not go together.
-        Return which they are."""
+        Return which they are, and which of them are the last."""
         members: frozenset[Key] = frozenset()
+        coupled = coupling.members
         self._shares: dict[Key, CapacityShare] = {}
         self._list_positions((*self._added, *waiting, *coupling.counted, *coupling.members))
         for number in range(_MAX_ROUNDS + 1):
@@ -163,8 +169,9 @@ class _Sharing:
             members |= following
             self._decide_in_order(members, coupling)
             coupling = self._reader.engine.find_coupling(self._outcomes)
+            coupled |= coupling.members
             self._list_positions((*self._added, *coupling.counted, *coupling.members))
-        return members
+        return members, coupled
 
     def _list_positions(self, keys: Iterable[Key]) -> None:
         """Find the turns of workloads."""
@@ -240,12 +247,12 @@ class _Sharing:
             if key in members or key in counted:
                 engine.count(key, self._outcomes[key])
 
-    def _decide_dependents(self, changed: frozenset[Key]) -> dict[Key, Outcome | None]:
-        """Return the outcomes of what depends on changed workloads."""
+    def _decide_dependents(self, changed: frozenset[Key], coupled: frozenset[Key]) -> dict[Key, Outcome | None]:
+        """Return the outcomes of what depends on changed workloads, beside those which are `coupled` and have had their turn."""
         trackers: Iterable[frozenset[Key]] = (
             (one.affected_by(changed) for one in list_dependency_trackers(self._engines)) if changed else ()
         )
-        dependents = frozenset[Key]().union(*trackers) - changed - self._fixed
+        dependents = frozenset[Key]().union(*trackers) - changed - coupled - self._fixed
         return {
             key: decide_workload(self._templates[key], self._engines, self._snapshot)
             for key in sorted(dependents, key=workload_sort_key)

@@ -37,7 +37,7 @@ from gitsched.apis.capabilities import (
     SharedDecisions,
     SnapshotChanges,
 )
-from gitsched.apis.gitsched.tenancy import PLATFORM
+from gitsched.apis.gitsched.tenancy import PLATFORM, Tenancy
 from gitsched.apis.policy_api import PolicyAPI, PolicyEngine
 from gitsched.apis.snapshot import Snapshot
 from gitsched.decide.incremental.continued_views import DividedChanges
@@ -115,22 +115,25 @@ class _Sharing(TenantEngine):
         if isinstance(engine, CapacitySharing):
             engine.share_capacity(template, shared)
 
+    def attach(self, tenancy: Tenancy, views: TenantViews) -> None:
+        super().attach(tenancy, views)
+        for engine in self._list_sharing():
+            engine.join(tuple(self.list_engines()))
+
+    def _list_sharing(self) -> list[CapacitySharing]:
+        return [engine for engine in self.list_engines() if isinstance(engine, CapacitySharing)]
+
+    def join(self, engines: Iterable[PolicyEngine], /) -> None:
+        """Nothing: the engines of the owners are joined when they are attached."""
+
     def find_coupling(self, outcomes: Mapping[Key, Outcome], /) -> Coupling:
-        by_owner: dict[str, dict[Key, Outcome]] = {}
-        for key, outcome in outcomes.items():
-            by_owner.setdefault(self.tenancy.find_owner(key), {})[key] = outcome
-        found = [engine.find_coupling(by_owner.get(owner, {})) for owner, engine in self._list_sharing()]
+        found = [engine.find_coupling(outcomes) for engine in self._list_sharing()]
         return Coupling(*(frozenset[Key]().union(*parts) for parts in zip(*found, strict=True))) if found else Coupling()
 
-    def _list_sharing(self) -> list[tuple[str, CapacitySharing]]:
-        return [(owner, engine) for owner, engine in self.engines.items() if isinstance(engine, CapacitySharing)]
-
     def begin_turns(self, removed: Iterable[Key], /) -> None:
-        gone: dict[str, list[Key]] = {}
-        for key in removed:
-            gone.setdefault(self.tenancy.find_owner(key), []).append(key)
-        for owner, engine in self._list_sharing():
-            engine.begin_turns(gone.get(owner, ()))
+        gone = tuple(removed)
+        for engine in self._list_sharing():
+            engine.begin_turns(gone)
 
     def count(self, key: Key, outcome: Outcome | None, /) -> None:
         engine = self.find_by_key(key)
@@ -138,7 +141,7 @@ class _Sharing(TenantEngine):
             engine.count(key, outcome)
 
     def list_limited(self) -> frozenset[Key]:
-        return frozenset[Key]().union(*(engine.list_limited() for _, engine in self._list_sharing()))
+        return frozenset[Key]().union(*(engine.list_limited() for engine in self._list_sharing()))
 
     def follow_shares(self) -> None:
         for engine in self.list_engines():

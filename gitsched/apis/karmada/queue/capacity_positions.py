@@ -71,7 +71,7 @@ def measure_pods(
     if state.snapshot.variants and template.key in state.snapshot.variants:
         sets = {name: 1 if count is None else count for name, count in replicas.items()}
         return {name: _repeat(dict(read_resource_request(state, template, name)), count) for name, count in sets.items()}
-    requirements = state.read_requirements(template)
+    requirements = state.read_wanted_requirements(template)  # clusters get the template, also if a quota refuses the binding
     if requirements.components:
         return dict.fromkeys(replicas, tuple(one.pods for one in requirements.components))
     if not requirements.is_workload:

@@ -59,6 +59,7 @@ class CoupledBindings:
         self._state, self._has_groups, self._has_quotas = state, state.settings.gates.workload_affinity, state.settings.gates.quota
         self.revision = 0
         self._gone: frozenset[Key] | None = None
+        self._others: tuple[CoupledBindings, ...] = ()
         self._groups_of = self._read_groups() if self._has_groups else {}
         self._forget()
 
@@ -66,9 +67,16 @@ class CoupledBindings:
         """Return what another state begins with: the groups of the same templates, which `update_groups` changes, and the quotas as their
         records say. `gone` are the templates that it does not have any more."""
         other = copy(self)
-        other._state = state
+        other._state, other._others = state, ()
         other.restart(gone)
         return other
+
+    def join(self, all_owners: Iterable[CoupledBindings]) -> None:
+        """Count what the workloads of other owners use of the same quotas. Groups are those of one owner."""
+        others = tuple(one for one in all_owners if one is not self)
+        if others != self._others:
+            self._others = others
+            self._forget()
 
     def __getstate__(self) -> dict[str, object]:
         """Return what is stored with an engine: everything else belongs to a snapshot."""
@@ -77,6 +85,7 @@ class CoupledBindings:
 
     def __setstate__(self, stored: dict[str, object]) -> None:
         self.__dict__.update(stored)
+        self._others = ()
         self.restart(frozenset())
 
     def restart(self, gone: frozenset[Key]) -> None:
@@ -165,16 +174,21 @@ class CoupledBindings:
         quotas, previous = FederatedQuotas(list_quotas(self._state), allows_less=True), self._state.snapshot.previous
         if self._gone is not None and all(key in previous for key, _ in quotas.records):
             quotas = quotas.read_recorded(previous)
-            for key in sorted(self._gone):
+            for key in sorted(self._list_gone()):
                 if key.namespace in quotas.namespaces:
                     quotas = quotas.add(key.namespace, self._measure(previous.get(binding_key(key))), {})
             return quotas
         usages = defaultdict[str, list[Usage]](list)
-        for namespace, usage in self._list_usages(quotas.namespaces) if quotas.namespaces else ():
-            usages[namespace].append(usage)
+        for one in (self, *self._others) if quotas.namespaces else ():
+            for namespace, usage in one._list_usages(quotas.namespaces):
+                usages[namespace].append(usage)
         for namespace in quotas.namespaces:
             quotas = quotas.recount(namespace, usages[namespace])
         return quotas
+
+    def _list_gone(self) -> frozenset[Key]:
+        """Return the templates of all owners that are gone."""
+        return frozenset[Key]().union(*(one._gone or () for one in (self, *self._others)))
 
     def _list_usages(self, namespaces: frozenset[str]) -> Iterator[tuple[str, Usage]]:
         snapshot = self._state.snapshot
@@ -256,7 +270,10 @@ class CoupledBindings:
     def _couple_groups(self, bodies: Iterable[tuple[Key, Body | None, Body | None]]) -> Coupling:
         """Return the workloads with other clusters or groups than before, and all members of their groups, unless these are alone."""
         members_of, changed, counted = defaultdict[GroupId, list[Key]](list), set[GroupId](), set[Key]()
+        snapshot = self._state.snapshot
         for key, record, body in bodies if self._has_groups else ():
+            if self._others and key not in snapshot.templates and key not in snapshot.quarantined:
+                continue  # another owner's
             groups, former = self._groups_of.get(key, {}), read_affinity_groups(record) if record is not None else {}
             for side, text in groups.items():
                 members_of[key.namespace, side, text].append(key)
@@ -303,10 +320,10 @@ class CoupledBindings:
         """Begin with what the last run has left, without workloads that have no outcome any more."""
         for key in self._turns:
             self._refused.pop(key, None)
-        self._turns, self._counted, self._pending = {}, dict.fromkeys(self._gone or ()), set()
+        self._turns, self._counted, self._pending = {}, dict.fromkeys(self._list_gone()), set()
         self._running = self._base_groups.copy(), self._base_quotas
         for key in removed:
-            self.count(key, None)
+            self._count(key, None)
 
     def begin_turn(self, key: Key) -> None:
         """Let a workload see from now on what those before it have taken."""
@@ -316,6 +333,10 @@ class CoupledBindings:
 
     def count(self, key: Key, outcome: Outcome | None) -> None:
         """Count what an outcome takes; one that was counted before is replaced."""
+        for one in (self, *self._others):
+            one._count(key, outcome)
+
+    def _count(self, key: Key, outcome: Outcome | None) -> None:
         if outcome is not None and (outcome.api != names.API_NAME or not key.namespace):
             return
         groups, quotas = self._read_running()
@@ -335,7 +356,7 @@ class CoupledBindings:
         namespaces = {key.namespace for key in kept if self._has_quota(key)}
         mates |= {key for key in self._counted if key.namespace in namespaces}
         for key, outcome in kept.items():
-            self.count(key, outcome)
+            self._count(key, outcome)
         self._pending |= mates - kept.keys()
         return mates - kept.keys()
 
