@@ -20,6 +20,7 @@ HOMONYMS = {
     ("page", "gitsched/watch/*"): "the HTML pages of `watch --listen`",
     ("page", "tests/watch/test_live_pages.py"): "the HTML pages of `watch --listen`",
     ("page", "tests/docs/*"): "a page of the documentation",
+    ("page", "tests/cli/test_command_documentation.py"): "a page of the documentation",
     ("page", "gitsched/query/*"): "a page of a database",
     ("page", "tests/query/*"): "a page of a database",
 }

@@ -26,7 +26,7 @@ def test_the_unit_loads_each_credential_that_it_names() -> None:
     assert set(re.findall(r"%d/([\w-]+)", UNIT)) == set(re.findall(r"^LoadCredential=([\w-]+):", UNIT, re.MULTILINE))
 
 
-def test_the_alerts_name_metrics_of_the_page() -> None:
+def test_the_alerts_name_documented_metrics() -> None:
     rules = yaml.safe_load((ROOT / "deploy/prometheus/alerts.yaml").read_text())["groups"][0]["rules"]
     page = (ROOT / "docs/watch.md").read_text()
     assert [
