@@ -88,16 +88,26 @@ class Freeze(NamedTuple):
     since: datetime | None = None
 
 
+class HandEdit(NamedTuple):
+    """A commit of people on the output branch since the last run, and the files of the output that it changed; a run takes these back."""
+
+    commit: str
+    subject: str
+    author: str
+    time: datetime
+    files: tuple[str, ...]
+
+
 class FleetStatus(NamedTuple):
     """The status of a fleet. `head` is the last commit of the output branch, "" without one; `pending` says that the source has
     changes with which a run would change it.
 
-    `unclaimed` are the objects that no policy selects, and `nearest` says of some of them which policy nearly selects them. `rewrite` says
-    how the next run rewrites the output of an earlier version, "" where it does not. `moves_waiting` counts the workloads that wait to move
-    until `next_moves`, because moves that observations cause are limited by period. `unfetched` says why the clone may lack the output
-    branch of its origin, or is "". `held` are the workloads that keep their clusters until they are released, `withheld` the changes that
-    the guard withholds. `errors` are the other findings of severity error, `observed` is when metric values were observed, and `now` the
-    time from which ages count.
+    `unclaimed` are the objects that no policy selects, and `nearest` says of some of them which policy nearly selects them. `rewrite`
+    says how the next run rewrites the output of an earlier version, "" where it does not. `moves_waiting` counts the workloads that
+    wait to move until `next_moves`, because moves that observations cause are limited by period. `unfetched` says why the clone may
+    lack the output branch of its origin, or is "". `held` are the workloads that keep their clusters until they are released,
+    `withheld` the changes that the guard withholds. `edits` are commits of people on the output branch since the last run. `errors` are
+    the other findings of severity error, `observed` is when metric values were observed, and `now` the time from which ages count.
     """
 
     branch: str
@@ -117,6 +127,7 @@ class FleetStatus(NamedTuple):
     held: Mapping[Key, HeldPlacement] = {}
     withheld: WithheldChanges = NOTHING_WITHHELD
     errors: tuple[Finding, ...] = ()
+    edits: tuple[HandEdit, ...] = ()
     observed: datetime | None = None
     now: datetime = EPOCH
 
@@ -131,6 +142,8 @@ class FleetStatus(NamedTuple):
             yield "placements are frozen"
         if self.errors:
             yield format_count(len(self.errors), "error")
+        if self.edits:
+            yield f"{self.branch} was edited by hand"
         if self.withheld.moves:
             yield f"{format_count(len(self.withheld.moves), 'change is', 'changes are')} withheld"
         if self.held:

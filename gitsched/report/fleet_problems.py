@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gitsched.model.finding import format_count
+from gitsched.model.finding import format_count, format_names
 from gitsched.model.fleet_status import Freeze
 from gitsched.model.time import format_age
 from gitsched.report.held import describe_held
-from gitsched.report.lines import escape_unprintable, list_limited
+from gitsched.report.lines import abbreviate_oid, escape_unprintable, list_limited
 from gitsched.report.summary import describe_withheld
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 ERRORS_SHOWN = 3
 HELD_SHOWN = 5
-"""The numbers of errors and of held workloads that are listed; the others are counted."""
+EDITS_SHOWN, FILES_SHOWN = 3, 3
+"""The numbers of errors, of held workloads, of commits by hand and of files of each that are listed; the others are counted."""
 
 
 def describe_problems(status: FleetStatus, paint: Paint | None = None) -> list[str]:
@@ -30,7 +31,7 @@ def describe_problems(status: FleetStatus, paint: Paint | None = None) -> list[s
         line = _describe_sound(status)
         return [paint(line, "added") if paint is not None else line]
     first = f"Needs attention: {', '.join(problems)}."
-    lines = [*_list_freezes(status)]
+    lines = [*_list_freezes(status), *_list_edits(status)]
     lines += describe_withheld(status.withheld) if status.withheld.moves else []
     lines += describe_held(status.held, HELD_SHOWN)
     lines += list_limited(
@@ -52,6 +53,16 @@ def _describe_sound(status: FleetStatus) -> str:
 def _list_freezes(status: FleetStatus) -> Iterator[str]:
     for freeze in status.freezes:
         yield f"Frozen: {describe_freeze(freeze, status.now)}"
+
+
+def _list_edits(status: FleetStatus) -> list[str]:
+    """Return a line for each commit of people on the output branch, of which the next run takes back what it changed."""
+    lines = [
+        f"Edited by hand: {abbreviate_oid(edit.commit)} {edit.subject} ({edit.author}, {format_age(edit.time, status.now)} ago) changed "
+        f"{format_names(edit.files, FILES_SHOWN)}; the next run takes this back"
+        for edit in status.edits
+    ]
+    return list_limited(lines, EDITS_SHOWN, "and {} more commits by hand; gitsched history lists them")
 
 
 def describe_freeze(freeze: Freeze, now: datetime) -> str:

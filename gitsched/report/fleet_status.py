@@ -153,6 +153,16 @@ def serialize_fleet_status(status: FleetStatus) -> dict[str, Any]:
             {"reason": one.reason, "place": one.place, "author": one.author, "since": _format_optional(one.since)}
             for one in status.freezes
         ],
+        "edits": [
+            {
+                "commit": one.commit,
+                "subject": one.subject,
+                "author": one.author,
+                "time": format_time(one.time),
+                "files": list(one.files),
+            }
+            for one in status.edits
+        ],
         "held": serialize_held(status.held),
         "withheld": serialize_withheld(status.withheld),
         "observedAt": _format_optional(status.observed),

@@ -155,6 +155,20 @@ def test_explain_cluster_accepts_a_managed_cluster(gitsched: Run, fleet: Path, c
     assert "1 workload: decided by karmada, which has no such cluster (Deployment shop/web)" in found.stdout
 
 
+def test_explain_of_a_cluster_that_is_gone_leads_to_what_it_still_has(
+    gitsched: Run, fleet: Path, commit: Callable[..., None]
+) -> None:
+    assert gitsched("reconcile").returncode == 0
+    commit(fleet, two=None)
+    assert gitsched("reconcile").returncode == 0
+    found = gitsched("explain", "cluster", "two")
+    assert (found.returncode, found.stderr) == (
+        1,
+        "gitsched: cluster two has no document any more; `gitsched tree two` shows what it still has\n",
+    )
+    assert gitsched("tree", "two").stdout.startswith("cluster two: gone")
+
+
 def test_explain_finds_a_krake_cluster_by_its_directory_name(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
     commit(fleet, krake=KRAKE)
     assert "Running here: 1 workload" in gitsched("explain", "cluster/team.far").stdout

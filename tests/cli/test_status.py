@@ -73,6 +73,29 @@ def test_the_first_lines_say_what_is_wrong_and_what_to_do(fleet: Path, commit: C
     assert gitsched("status", "-n", "shop").returncode == 2
 
 
+def test_a_commit_by_hand_on_the_output_branch_is_named(
+    fleet: Path, commit: Commit, gitsched: Run, git: Callable[..., str]
+) -> None:
+    gitsched("reconcile", "--now", "2026-03-02T09:00:40Z")
+    gitsched("freeze", "network", "--now", "2026-03-02T09:01:00Z")
+    assert "edited" not in read(fleet)[0], "a freeze is not an edit"
+    git("checkout", "-q", "placements", at=fleet)
+    manifest = fleet / "clusters/one/shop/deployment-web.yaml"
+    manifest.write_text(manifest.read_text().replace("replicas: 2", "replicas: 9"))
+    commit(fleet)
+    edited = git("rev-parse", "HEAD", at=fleet)
+    git("checkout", "-q", "main", at=fleet)
+    lines = read(fleet)
+    assert lines[0] == "Needs attention: placements are frozen, placements was edited by hand."
+    assert lines[2].startswith(f"Edited by hand: {edited[:10]} Change (Ada, ")
+    assert lines[2].endswith(" changed clusters/one/shop/deployment-web.yaml; the next run takes this back")
+    (found,) = json.loads(gitsched("status", "-o", "json").stdout)["edits"]
+    assert (found["commit"], found["files"]) == (edited, ["clusters/one/shop/deployment-web.yaml"])
+    gitsched("freeze", "--lift")
+    gitsched("reconcile", "--now", "2026-03-02T09:02:00Z")
+    assert "edited" not in read(fleet)[0]
+
+
 def test_a_freeze_in_the_settings_has_the_author_of_its_commit(fleet: Path, commit: Commit, gitsched: Run) -> None:
     frozen = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec: {guard: {freeze: audit}}\n"
     gitsched("reconcile", "--now", "2026-03-02T09:00:40Z")

@@ -10,6 +10,7 @@ from gitsched.git import Repository
 from gitsched.git.notes import list_noted_commits
 from gitsched.model.commit import Commit
 from gitsched.model.finding import Finding, format_names
+from gitsched.model.fleet_status import HandEdit
 from gitsched.model.time import format_time
 from gitsched.reconcile.run import Fetched
 from gitsched.render.output_files import FREEZE, METADATA_FILES
@@ -55,6 +56,16 @@ def find_undone_edits(fetched: Fetched, tree: str) -> list[Finding]:
         if undone:
             findings.append(_report_edit(commit, format_names(undone, MAX_NAMED_PATHS)))
     return findings
+
+
+def list_hand_edits(fetched: Fetched) -> Iterator[HandEdit]:
+    """Yield the commits of people since the last run that changed files of the output, the newest first. A freeze changes none."""
+    for commit, before, is_complete in islice(_list_edits(fetched), MAX_EDITS):
+        changed = fetched.output.repository.changed_paths(before, commit.tree) if is_complete else []
+        own = (path.removeprefix(fetched.prefix) for path in changed if path.startswith(fetched.prefix))
+        files = tuple(name for name in own if name not in METADATA_FILES and name != FREEZE)
+        if files:
+            yield HandEdit(commit.oid, commit.subject[:MAX_AUTHOR_LENGTH], commit.name[:MAX_AUTHOR_LENGTH], commit.time, files)
 
 
 def _find_head_entry(fetched: Fetched, path: str) -> tuple[str, int] | None:

@@ -66,12 +66,18 @@ def explain_resource(
 
     with gc_paused():
         fetched = fetch(context)
-        known: Explanation | ClusterExplanation | None = try_with_state(
-            partial(_explain_from_state, context, fetched, kind, namespace, name, why_not)
-        )
-        if known is not None:
-            return _locate_cluster(context, fetched, known)
-        planned, found = use_plan(context, fetched, settings.now, explain, withholds=True, written=False)
+        try:
+            known: Explanation | ClusterExplanation | None = try_with_state(
+                partial(_explain_from_state, context, fetched, kind, namespace, name, why_not)
+            )
+            if known is not None:
+                return _locate_cluster(context, fetched, known)
+            planned, found = use_plan(context, fetched, settings.now, explain, withholds=True, written=False)
+        except Permanent as error:
+            if kind.lower() in _CLUSTER_WORDS and fetched.record is not None and name in fetched.record.retiring:
+                message = f"cluster {name} has no document any more; `gitsched tree {name}` shows what it still has"
+                raise Permanent(message) from error
+            raise
         log_ignored_settings(planned.plan)
         return _locate_cluster(context, fetched, found)
 

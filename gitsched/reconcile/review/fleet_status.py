@@ -21,6 +21,7 @@ from gitsched.reconcile.facts.observation_times import read_observation_times
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.incremental.planned_fleet import PlannedFleet, use_fleet
 from gitsched.reconcile.output.output_commit import write
+from gitsched.reconcile.output.output_edits import list_hand_edits
 from gitsched.reconcile.review.freezes import list_freezes
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
 from gitsched.reconcile.rollout_input import list_output_commits
@@ -72,6 +73,7 @@ def make_fleet_status(context: RunContext, fetched: Fetched, fleet: PlannedFleet
         plan.totals.held,
         plan.withheld,
         tuple(each for each in plan.findings if each.severity == "error" and each.code not in GUARD_CODES),
+        tuple(list_hand_edits(fetched)),
         plan.observations.time,
         context.settings.now,
     )
