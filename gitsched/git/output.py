@@ -158,6 +158,12 @@ class OutputRepository:
             self._refresh(lambda repository: self._fetch_remote(repository, others))
         return self.repository.resolve_ref(self._tracking_ref)
 
+    def describe_missing(self) -> str:
+        """Return that there is no branch, and what to do."""
+        if self.unfetched:
+            return f"there is no output branch {self.branch} here: {self.unfetched[0].message}"
+        return f"there is no output branch {self.branch} yet: run gitsched reconcile first"
+
     def _find_unfetched(self) -> tuple[Finding, ...]:
         """Return the warning that the repository may lack the branch of its origin, if it fetches only a part of that."""
         refspec = self._opened.read_config("remote.origin.fetch")

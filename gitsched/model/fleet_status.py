@@ -128,6 +128,7 @@ class FleetStatus(NamedTuple):
     withheld: WithheldChanges = NOTHING_WITHHELD
     errors: tuple[Finding, ...] = ()
     edits: tuple[HandEdit, ...] = ()
+    shortages: tuple[Finding, ...] = ()
     observed: datetime | None = None
     now: datetime = EPOCH
 
@@ -138,6 +139,8 @@ class FleetStatus(NamedTuple):
 
     def list_problems(self) -> Iterator[str]:
         """Yield each kind of thing that is wrong, with its number."""
+        if self.time is None and self.unfetched:
+            yield f"{self.branch} is not in this clone"
         if self.freezes:
             yield "placements are frozen"
         if self.errors:
@@ -152,6 +155,8 @@ class FleetStatus(NamedTuple):
         if unplaced:
             yield f"{format_count(unplaced, 'workload is', 'workloads are')} unplaced"
         yield from self._list_cluster_problems()
+        if self.shortages:
+            yield format_part(len(self.shortages), len(self.clusters), "cluster", "lacks capacity", "lack capacity")
         stopped = sum(one.state == "stopped" for one in self.rollouts)
         if stopped:
             yield f"{format_count(stopped, 'rollout has', 'rollouts have')} stopped"

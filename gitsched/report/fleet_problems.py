@@ -31,12 +31,14 @@ def describe_problems(status: FleetStatus, paint: Paint | None = None) -> list[s
         line = _describe_sound(status)
         return [paint(line, "added") if paint is not None else line]
     first = f"Needs attention: {', '.join(problems)}."
-    lines = [*_list_freezes(status), *_list_edits(status)]
+    lines = [status.unfetched] if status.time is None and status.unfetched else []
+    lines += [*_list_freezes(status), *_list_edits(status)]
     lines += describe_withheld(status.withheld) if status.withheld.moves else []
     lines += describe_held(status.held, HELD_SHOWN)
     lines += list_limited(
         [str(finding) for finding in status.errors], ERRORS_SHOWN, "and {} more errors; gitsched validate lists them"
     )
+    lines += list_limited([str(finding) for finding in status.shortages], ERRORS_SHOWN, "and {} more clusters that lack capacity")
     return [paint(first, "error") if paint is not None else first, *map(escape_unprintable, lines)]
 
 

@@ -96,6 +96,36 @@ def test_a_commit_by_hand_on_the_output_branch_is_named(
     assert "edited" not in read(fleet)[0]
 
 
+def test_a_cluster_that_lacks_capacity_is_named(fleet: Path, commit: Commit, gitsched: Run) -> None:
+    requests = "  template: {spec: {containers: [{name: web, image: web, resources: {requests: {cpu: '2'}}}]}}\n"
+    small = CLUSTER.format(name="one", owner="private") + (
+        "status: {resourceSummary: {allocatable: {cpu: '%s', pods: '9'}, allocated: {cpu: '0', pods: '0'}}}\n"
+    )
+    commit(fleet, web=WORKLOAD + requests, one=small % 8)
+    gitsched("reconcile", "--now", "2026-03-02T09:00:40Z")
+    assert read(fleet)[0].startswith("Nothing is wrong")
+    commit(fleet, one=small % 1)
+    lines = read(fleet)
+    assert lines[0] == "Needs attention: 1 of 2 clusters lacks capacity."
+    assert lines[1].startswith(
+        "one.yaml:1:1: warning: cluster one lacks capacity for what is placed there: 4 cpu requested, 1 allocatable"
+    )
+
+
+def test_a_clone_without_the_output_branch_says_how_to_get_it(
+    fleet: Path, gitsched: Run, git: Callable[..., str], tmp_path: Path
+) -> None:
+    gitsched("reconcile")
+    clone = tmp_path / "clone"
+    git("clone", "-q", "--single-branch", fleet.as_uri(), str(clone), at=tmp_path)
+    lines = read(clone)
+    assert lines[0] == "Needs attention: placements is not in this clone."
+    assert "git fetch origin placements:placements" in lines[1]
+    for command in (("tree", "web"), ("history",)):
+        found = gitsched(*command, at=clone)
+        assert (found.returncode, "git fetch origin placements:placements" in found.stderr) == (1, True)
+
+
 def test_a_freeze_in_the_settings_has_the_author_of_its_commit(fleet: Path, commit: Commit, gitsched: Run) -> None:
     frozen = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec: {guard: {freeze: audit}}\n"
     gitsched("reconcile", "--now", "2026-03-02T09:00:40Z")

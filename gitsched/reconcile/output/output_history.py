@@ -371,7 +371,7 @@ def _find_output(context: RunContext) -> tuple[HistoryBranch, Repository | None]
         head = output.fetch()
         prefix = f"{config.path}/" if config.path else ""
     if head is None:
-        raise Permanent(f"there is no output branch {output.branch} yet: run gitsched reconcile first")
+        raise Permanent(output.describe_missing())
     return HistoryBranch(output.branch, output.repository, head, prefix, output.remote is None), facts
 
 

@@ -7,6 +7,7 @@ from collections.abc import Container, Iterable, Mapping
 from gitsched.decide.cluster_conditions import NO_CONDITION, ClusterCondition, read_cluster_conditions
 from gitsched.decide.garbage_collection import gc_paused
 from gitsched.decide.guard.guard_settings import GUARD_CODES, read_guard_record
+from gitsched.decide.incremental.plan_state import OVERCOMMITTED
 from gitsched.decide.plan_result import Plan
 from gitsched.decide.rollouts.cluster_reports import KnownReports
 from gitsched.git import Repository
@@ -74,6 +75,7 @@ def make_fleet_status(context: RunContext, fetched: Fetched, fleet: PlannedFleet
         plan.withheld,
         tuple(each for each in plan.findings if each.severity == "error" and each.code not in GUARD_CODES),
         tuple(list_hand_edits(fetched)),
+        tuple(each for each in plan.findings if each.code == OVERCOMMITTED),
         plan.observations.time,
         context.settings.now,
     )

@@ -39,6 +39,8 @@ def read_fleet_tree(settings: RunSettings, kind: str, namespace: str | None, nam
     context = open_context(settings)
     with gc_paused():
         fetched = fetch(context)
+        if fetched.output_head is None:
+            raise Permanent(fetched.output.describe_missing())
         fleet, tree = use_fleet(context, fetched, lambda fleet: _read_tree(context, fetched, fleet, kind, namespace, name))
         log_ignored_settings(fleet.plan)
         return tree
