@@ -32,6 +32,10 @@ class Conflict(GitschedError):
     """Another process moved the ref: observe and plan again."""
 
 
+class NeedsCompletePlan(GitschedError):
+    """Only a complete plan can tell what a change means, or what a report has to say. The text is why, without a full stop."""
+
+
 class RejectedInput(Exception):
     """Data that a client sent over the network is invalid. The message is for the client."""
 

@@ -15,7 +15,7 @@ from gitsched.decide.garbage_collection import gc_paused
 from gitsched.model.errors import Conflict
 from gitsched.model.progress import PUBLISHING
 from gitsched.reconcile.fetch import fetch
-from gitsched.reconcile.incremental.source_diff import plan_incrementally
+from gitsched.reconcile.incremental.source_diff import try_incrementally
 from gitsched.reconcile.output.output_commit import NewCommit, prepare_commit, publish, write
 from gitsched.reconcile.run import (
     Fetched,
@@ -49,7 +49,7 @@ def run(
         cached = None if complete else take_plan(context, fetched)
         planned = None
         if cached is not None:
-            planned = plan_incrementally(context, fetched, cached, now, plan_source, reads_trees=True, withholds=not preview)
+            planned = try_incrementally(context, fetched, cached, now, plan_source, withholds=not preview)
         elif reads_record and not complete:
             planned = find_known_plan(context, fetched, now)
 

@@ -16,8 +16,11 @@ from gitsched.decide.scaled_workloads import knows_autoscalers, list_foreign_aut
 from gitsched.decide.workload_decision import decide_workload, is_unchanged
 from gitsched.decide.workload_files import WorkloadFiles
 from gitsched.model.document import workload_sort_key
+from gitsched.model.errors import NeedsCompletePlan
 from gitsched.render.output_files import STUB_MANIFEST_PATH, relative_path
 
+TAKEN_PATH = "two workloads may have the same path"
+_SCOPE = "the first or last workload of a kind has a finding about its scope"
 _SHARE_CHANGES = Registered("gitsched.decide.capacity.continued_capacity", "share_changes")
 
 if TYPE_CHECKING:
@@ -38,15 +41,15 @@ def decide_affected(
     continued: ContinuedEngines,
     limit: int,
     again: Collection[Key] = (),
-) -> IncrementalChanges | None:
-    """Decide the affected workloads; None if one of them concerns others, or if there are more than `limit`. Those to decide `again` are
-    the ones whose changes the guard withholds no longer, or for which a cluster waits."""
+) -> IncrementalChanges:
+    """Decide the affected workloads. Raise NeedsCompletePlan if one of them concerns others, or if there are more than `limit`. Those to
+    decide `again` are the ones whose changes the guard withholds no longer, or for which a cluster waits."""
     if again:
         templates = {key: template for key in again if (template := snapshot.templates.get(key)) is not None}
         diff = diff._replace(documents={**templates, **diff.documents})
     documents = _list_affected_documents(totals, rows, diff, snapshot, continued, limit)
-    if documents is None or concerns_protected((*documents, *diff.came_or_went), totals):
-        return None
+    if concerns_protected((*documents, *diff.came_or_went), totals):
+        raise NeedsCompletePlan("a protected Namespace changes")
     varied = totals.source.with_variants.intersection(documents)
     if varied:
         from gitsched.decide.incremental.varied_workloads import stays_as_it_is  # few sources have Bundles
@@ -55,7 +58,7 @@ def decide_affected(
         if not varied.isdisjoint(again) or not all(
             stays_as_it_is(documents[key], continued.engines, snapshot, rows, same_documents=same) for key in sorted(varied)
         ):
-            return None
+            raise NeedsCompletePlan("clusters may get other variants of a workload")
         documents = {key: document for key, document in documents.items() if key not in varied}
     unstable = set(totals.unstable - varied)
     outcomes: dict[Key, Outcome] = {}
@@ -67,30 +70,34 @@ def decide_affected(
         outcome, row, own = decide_workload(document, continued.engines, snapshot), rows.read_workload(key), continued.own.get(key)
         if own is not None:
             if outcome is not None:
-                return None  # two APIs claim it
+                raise NeedsCompletePlan(f"two policy APIs claim {key}")
             outcome = own.outcome
         if outcome is None:
             if row is not None:
                 removed[key] = row
             continue
         if outcome.bundles or (outcome.manifests is not None and own is None):
-            return None  # another workload may render manifests with the same paths
+            raise NeedsCompletePlan("another workload may deliver the same objects as one that consists of several")
         if outcome.held is not None and outcome.held.lost:
-            return None  # it keeps the directory of a cluster without a document
+            raise NeedsCompletePlan(f"{key} stays in a cluster without a document")
         if row is None and key[:2] in totals.source.guessed_kinds:
-            return None  # the first workload of a kind may have a finding about its scope
+            raise NeedsCompletePlan(_SCOPE)
         outcomes[key] = outcome
         (unstable.discard if own is not None or is_unchanged(outcome, snapshot.previous) else unstable.add)(key)
     if any(key[:2] in totals.source.guessed_kinds for key in removed):
-        return None
+        raise NeedsCompletePlan(_SCOPE)
     unstable -= {*removed, *gone}
     if _have_taken_paths(outcomes, rows):
-        return None
+        raise NeedsCompletePlan(TAKEN_PATH)
     changes = IncrementalChanges(totals, rows, diff, snapshot, continued, documents, {}, outcomes, removed, frozenset(unstable))
     shared: IncrementalChanges | None = changes
     if totals.capacity.requested or totals.capacity.limited or any(engine.shares_capacity for engine in continued.engines):
         shared = _SHARE_CHANGES(changes)
-    return None if shared is None or _may_be_scaled_by_others(shared) else shared
+    if shared is None:
+        raise NeedsCompletePlan("workloads want capacity that others use")
+    if _may_be_scaled_by_others(shared):
+        raise NeedsCompletePlan("an autoscaler may set the replicas of a workload whose policy API does not know it")
+    return shared
 
 
 def _may_be_scaled_by_others(changes: IncrementalChanges) -> bool:
@@ -107,10 +114,11 @@ def _may_be_scaled_by_others(changes: IncrementalChanges) -> bool:
     return False
 
 
-def render_affected(changes: IncrementalChanges, find_blob: BlobLookup, cache: RenderCache) -> IncrementalChanges | None:
-    """Render the decided workloads, those whose changes the guard withholds as they are; None if one leaves data behind."""
+def render_affected(changes: IncrementalChanges, find_blob: BlobLookup, cache: RenderCache) -> IncrementalChanges:
+    """Render the decided workloads, those whose changes the guard withholds as they are. Raise NeedsCompletePlan if one leaves data
+    behind."""
     if _may_leave_data(changes.removed, changes.documents, changes.snapshot):
-        return None
+        raise NeedsCompletePlan("a workload that no policy selects any more leaves data behind")
     withheld = {move.key for move in changes.withheld.moves}
     workloads: dict[Key, WorkloadFiles] = {}
     delivery = changes.totals.config.delivery
@@ -123,9 +131,9 @@ def render_affected(changes: IncrementalChanges, find_blob: BlobLookup, cache: R
 
 def _list_affected_documents(
     totals: Totals, rows: PlanRows, diff: SourceDiff, snapshot: Snapshot, continued: ContinuedEngines, limit: int
-) -> dict[Key, Document] | None:
-    """Return the documents to decide, by (namespace, name): changed ones and those that depend on them. None if one is missing, or if there
-    are too many.
+) -> dict[Key, Document]:
+    """Return the documents to decide, by (namespace, name): changed ones and those that depend on them. Raise NeedsCompletePlan if one is
+    missing, or if there are too many.
 
     Each engine is asked once: its own dependencies are transitive, and none of its decisions depends on a decision of another API.
     """
@@ -139,14 +147,16 @@ def _list_affected_documents(
 
         dirty |= find_changed(continued.own, totals, rows, diff, snapshot)
         gone |= {key for key in totals.engines.own if key not in continued.own and key not in snapshot.templates}
-    if not totals.source.with_variants.isdisjoint((*gone, *diff.templates)) or len(dirty) > limit:
-        return None
+    if not totals.source.with_variants.isdisjoint((*gone, *diff.templates)):
+        raise NeedsCompletePlan("a workload with variants changes")
+    if len(dirty) > limit:
+        raise NeedsCompletePlan(f"{len(dirty)} workloads have to be decided again, more than {limit}")
     found: dict[Key, Document] = {}
     for key in sorted(dirty - gone, key=workload_sort_key):
         own = continued.own.get(key)
         document = diff.documents.get(key) or snapshot.templates.get(key) or (own.document if own is not None else None)
         if document is None:
-            return None
+            raise NeedsCompletePlan(f"{key} depends on a change, and the source does not have it as one document")
         found[key] = document
     return found
 

@@ -18,6 +18,7 @@ from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.model.changes import CopyRetention
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import Key
+from gitsched.model.errors import NeedsCompletePlan
 from gitsched.model.planned_files import ExistingBlob
 from gitsched.model.scheduling import Outcome
 from gitsched.render.output_files import CLUSTER_JSON, cluster_path, relative_path
@@ -36,18 +37,21 @@ _DELIVERED = ExistingBlob("")
 
 def retain_changed_copies(
     changes: IncrementalChanges, moves: ChangedMoves, leaving: Sequence[Outcome], find_blob: BlobLookup
-) -> CopyRetention | None:
-    """Return the retained copies of a plan; None if only a complete plan can tell, also if it preserves other copies than before."""
+) -> CopyRetention:
+    """Return the retained copies of a plan. Raise NeedsCompletePlan if only a complete plan can tell, also if it preserves other copies
+    than before."""
     retained = changes.totals.retained
     involved = {key for copy in retained for key in (copy.workload, copy.follows) if key is not None}
     involved |= {move.key for move in moves.moves if move.before}
     involved |= moves.renames.names.keys() if moves.renames is not None else set()
-    if _waits_for_reports(changes) or not changes.restored.isdisjoint(involved):
-        return None  # also if their documents are gone
+    if _waits_for_reports(changes):
+        raise NeedsCompletePlan("a report of a cluster may say when a preserved copy goes")
+    if not changes.restored.isdisjoint(involved):
+        raise NeedsCompletePlan("the removal of a workload with copies that stay is withheld")
     if any(_is_composed(changes, key) for key in involved if changes.find_outcome(key) is not None):
-        return None
+        raise NeedsCompletePlan("a workload that consists of several objects moves")
     if not changes.totals.undelivered.isdisjoint((*(copy.workload for copy in retained), *_list_losing(moves.moves))):
-        return None  # what was delivered counts, not what was decided
+        raise NeedsCompletePlan("a cluster may have another manifest of a moving workload than was decided")
     retention = retain_copies(
         RetentionInput(
             lambda key: _find_outcome(changes, key),
@@ -69,8 +73,12 @@ def retain_changed_copies(
     )
     copies = (*retained, *retention.copies)
     if any(copy.paths != (cluster_path(copy.cluster, relative_path(copy.workload)),) for copy in copies):
-        return None
-    return None if _share_paths(changes, copies) or _preserves_more(retention, retained) else retention
+        raise NeedsCompletePlan("a copy that stays consists of several files")
+    if _share_paths(changes, copies):
+        raise NeedsCompletePlan("a copy that stays has the path of another object")
+    if _preserves_more(retention, retained):
+        raise NeedsCompletePlan("copies are preserved whose manifests have to be read")
+    return retention
 
 
 def _preserves_more(retention: CopyRetention, before: Iterable[RetainedCopy]) -> bool:
@@ -111,9 +119,9 @@ def _list_losing(moves: Iterable[Move]) -> set[Key]:
 
 def list_copy_paths(
     changes: IncrementalChanges, retention: CopyRetention, retiring: Collection[str], find_blob: BlobLookup
-) -> CopyPaths | None:
-    """Return the paths of retained copies; None if a copy goes where the manifest of a workload that was not decided again takes its
-    place. `retiring` are the clusters without a document."""
+) -> CopyPaths:
+    """Return the paths of retained copies. Raise NeedsCompletePlan if a copy goes where the manifest of a workload that was not decided
+    again takes its place. `retiring` are the clusters without a document."""
     before, placed = changes.totals.retained, {}
     for copy in (*before, *retention.copies):
         if copy.workload not in placed and (outcome := changes.find_outcome(copy.workload)) is not None:
@@ -139,7 +147,7 @@ def list_copy_paths(
         own = placed.get(copy.workload)
         stays = path in kept.get(copy.cluster, ())
         if own is not None and own.manifests.get(copy.cluster, {}).get(path) is _DELIVERED and not stays:
-            return None
+            raise NeedsCompletePlan("a manifest that is not rendered takes the place of a copy")
     occupied, left = {copy.cluster for copy in retention.copies}, {copy.cluster for copy in before}
     known = {name for name in occupied if name in retiring and find_blob(cluster_path(name, CLUSTER_JSON)) is not None}
     return CopyPaths(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.decide.plan_result import list_moves
 from gitsched.model.document import read_annotations
+from gitsched.model.errors import NeedsCompletePlan
 from gitsched.render.output_files import status_path
 
 if TYPE_CHECKING:
@@ -31,9 +32,9 @@ class ChangedMoves(NamedTuple):
     renames: RenameRequests | None = None
 
 
-def list_changed_moves(changes: IncrementalChanges) -> ChangedMoves | None:
-    """Return the moves of an incremental plan; None if a record cannot be read, if a tenant names a workload that one of its
-    continues, or if a removed workload stays in its clusters."""
+def list_changed_moves(changes: IncrementalChanges) -> ChangedMoves:
+    """Return the moves of an incremental plan. Raise NeedsCompletePlan if a record cannot be read, if a tenant names a workload that one of
+    its continues, or if a removed workload stays in its clusters."""
     moves = tuple(list_moves(changes.outcomes.values(), changes.had_workloads))
     if not changes.removed:
         return ChangedMoves(moves, {})
@@ -44,11 +45,13 @@ def list_changed_moves(changes: IncrementalChanges) -> ChangedMoves | None:
     gone += [key for row in changes.removed.values() for key in row.record_keys]
     records = [body for key in sorted(gone, key=status_path) if (body := snapshot.previous.get(key)) is not None]
     renames = list_renames(changes)
-    if len(records) < len(gone) or (renames.names and snapshot.tenancy is not None):
-        return None
+    if len(records) < len(gone):
+        raise NeedsCompletePlan("the record of a removed workload cannot be read")
+    if renames.names and snapshot.tenancy is not None:
+        raise NeedsCompletePlan("a workload of a tenant continues another one")
     removed = read_removed_placements(records)
     if any(entry.workload.preservation is not None for entry in removed.values()):
-        return None
+        raise NeedsCompletePlan("a removed workload stays in its clusters")
     return ChangedMoves((*moves, *list_removal_moves(removed.values(), snapshot.templates, {})), removed, renames)
 
 

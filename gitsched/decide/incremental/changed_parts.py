@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gitsched.decide.variants.kustomized_parts import make_part_finding
+from gitsched.model.errors import NeedsCompletePlan
 
 if TYPE_CHECKING:
     from gitsched.decide.incremental.incremental_changes import IncrementalChanges
     from gitsched.model.finding import Finding
 
 
-def find_changed_parts(changes: IncrementalChanges) -> tuple[Finding, ...] | None:
-    """Return what the source tree has found, and a finding for each checked object that a policy selects; None if a workload became one."""
+def find_changed_parts(changes: IncrementalChanges) -> tuple[Finding, ...]:
+    """Return what the source tree has found, and a finding for each checked object that a policy selects. Raise NeedsCompletePlan if a
+    workload became one."""
     parts, engines = changes.diff.parts, changes.continued.engines
     if any(key in changes.removed for key in parts.changed):
-        return None
+        raise NeedsCompletePlan("a workload becomes a part of a kustomization")
     selected = (one for one in parts.checked if any(engine.selects(one[0]) for engine in engines))
     return (*parts.found, *(make_part_finding(document, part) for document, part in selected))

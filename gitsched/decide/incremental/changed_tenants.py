@@ -19,6 +19,7 @@ from gitsched.decide.tenants.tenant_outcomes import obeys_rules
 from gitsched.decide.tenants.tenant_views import TenantClusters
 from gitsched.kinds.table import is_namespaced as is_namespaced_by_table
 from gitsched.model.document import Document, Key, is_namespaced, parse_api_group, read_annotations
+from gitsched.model.errors import NeedsCompletePlan
 from gitsched.model.tenants import TENANT_CHANGED, TENANT_KIND
 from gitsched.render.output_files import escape_segment, relative_path
 
@@ -220,14 +221,15 @@ def _list_former(diff: SourceDiff, snapshot: Snapshot, kinds: frozenset[GroupKin
     return former
 
 
-def measure_changes(changes: IncrementalChanges) -> Mapping[Key, Amounts] | None:
-    """Return what the decided workloads of tenants with limits have in their clusters; None if a Tenant may not allow something."""
+def measure_changes(changes: IncrementalChanges) -> Mapping[Key, Amounts]:
+    """Return what the decided workloads of tenants with limits have in their clusters. Raise NeedsCompletePlan if a Tenant may not allow
+    something."""
     snapshot, tenancy = changes.snapshot, changes.snapshot.tenancy
     assert tenancy is not None, "the source has tenants"
     changed = changes.diff.tenants.owners if changes.diff.tenants is not None else frozenset[str]()
     named = bool(changes.diff.api_documents or changed)
     if changes.own or not obeys_rules(changes.outcomes, changes.documents, snapshot, named=named):
-        return None
+        raise NeedsCompletePlan("a Tenant may not allow what is decided")
     found: dict[Key, Amounts] = {}
     touched = changed.union(tenancy.find_owner(key) for key in (*changes.outcomes, *changes.removed))
     for owner in sorted(touched):
@@ -241,7 +243,7 @@ def measure_changes(changes: IncrementalChanges) -> Mapping[Key, Amounts] | None
         }
         found |= own
         if exceeds_limits((*own.values(), *_list_amounts(changes, tenancy, owner)), rules):
-            return None
+            raise NeedsCompletePlan(f"the tenant {owner} exceeds a limit")
     return found
 
 

@@ -20,6 +20,7 @@ from gitsched.decide.rollouts.waves import roll_out
 from gitsched.decide.rollouts.workload_policies import WorkloadPolicies
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import Key
+from gitsched.model.errors import NeedsCompletePlan
 from gitsched.model.rollouts import ROLLOUT_KIND, RolloutResult
 
 if TYPE_CHECKING:
@@ -47,25 +48,27 @@ class ContinuedRollouts(NamedTuple):
         return *(finding for finding in findings if finding.code not in STEP_CODES), *self.result.findings
 
 
-def list_waiting(given: RolloutInput, totals: Totals, diff: SourceDiff, snapshot: Snapshot) -> list[Key] | None:
-    """Return the workloads that rollouts have recorded, because a cluster waits for them or was lost with them, which are decided again;
-    None if one of them is no template."""
+def list_waiting(given: RolloutInput, totals: Totals, diff: SourceDiff, snapshot: Snapshot) -> list[Key]:
+    """Return the workloads that rollouts have recorded, because a cluster waits for them or was lost with them, which are decided again.
+    Raise NeedsCompletePlan if one of them is no template."""
     waiting = sorted({key for record in given.records for key in record.workloads})
     known = [key for key in waiting if key not in diff.templates or diff.templates[key][1] is not None]
-    return known if all(key in snapshot.templates and key not in totals.engines.own for key in known) else None
+    if not all(key in snapshot.templates and key not in totals.engines.own for key in known):
+        raise NeedsCompletePlan("a cluster waits for a workload that the source does not have as one document")
+    return known
 
 
-def add_changed_rollouts(facts: FactChanges, changes: IncrementalChanges) -> FactChanges | None:
-    """Return facts with what Rollouts select now, and what they read of changed workloads; None if what they read of the others is not
-    known, because the last plan had no Rollout, or if one is broken."""
+def add_changed_rollouts(facts: FactChanges, changes: IncrementalChanges) -> FactChanges:
+    """Return facts with what Rollouts select now, and what they read of changed workloads. Raise NeedsCompletePlan if what they read of the
+    others is not known, because the last plan had no Rollout, or if one is broken."""
     snapshot, database = changes.snapshot, changes.rows.relations.database
     if any(key[:2] == ROLLOUT_KIND for key in changes.totals.source.unused):
-        return None
+        raise NeedsCompletePlan("a Rollout is broken")
     rules, known = make_rules(_list_rollouts(snapshot), snapshot.documents, snapshot.tenancy), database.list_inputs(ROLLOUTS)
     if not rules:
         return facts._replace(placed={Key(*key): None for key in database.list_inputs(PLACED)})
     if not known:
-        return None
+        raise NeedsCompletePlan("the last plan had no Rollout")
     placed: dict[Key, PlacedFacts | None] = dict.fromkeys(changes.removed)
     for key, outcome in changes.outcomes.items():
         placed[key] = read_placed_facts(outcome, changes.documents[key], snapshot.tenancy)
@@ -83,12 +86,12 @@ def continue_rollouts(
     retention: CopyRetention,
     find_blob: BlobLookup,
     relations: PlanRelations,
-) -> ContinuedRollouts | None:
-    """Take the steps of all rollouts; None if only a complete plan can tell what happens to other workloads."""
+) -> ContinuedRollouts:
+    """Take the steps of all rollouts. Raise NeedsCompletePlan if only a complete plan can tell what happens to other workloads."""
     totals, diff, snapshot = changes.totals, changes.diff, changes.snapshot
     recorded = {key for record in given.records for key in record.workloads}
     if any(copy.start is None and copy.workload in recorded for copy in totals.retained):
-        return None  # what a copy waits for may wait for a wave
+        raise NeedsCompletePlan("what replaces a copy that stays may wait for a wave")
     specs, database = _list_rollouts(snapshot), relations.database
     has_news = any(key[:2] in (CLUSTER_REPORT, ROLLOUT_KIND) for key in diff.api_documents)
     has_files = any(database.read(ROLLOUT, tuple(key)) for key in changes.workloads)
@@ -110,9 +113,11 @@ def continue_rollouts(
     files = dict(changes.workloads)
     result = roll_out(source, specs, database, files, snapshot.tenancy)
     if (given.records or result.records or result.statuses) and (changes.withheld.moves or totals.adopted):
-        return None  # what is withheld keeps its files, too
-    if result.waiting or result.concerns_autoscalers:
-        return None  # copies elsewhere stay until then, or workloads that were not decided again have other replicas
+        raise NeedsCompletePlan("changes are withheld during a rollout")
+    if result.waiting:
+        raise NeedsCompletePlan("copies stay elsewhere until a cluster has had its turn in a rollout")
+    if result.concerns_autoscalers:
+        raise NeedsCompletePlan("a rollout of an autoscaler changes the replicas of other workloads")
     return ContinuedRollouts(files, result)
 
 

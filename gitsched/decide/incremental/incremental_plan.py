@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gitsched.apis.registered import Registered
 from gitsched.decide.engines import collect_cluster_facts
 from gitsched.decide.foreign_documents import changes_notes, list_foreign_kinds
-from gitsched.decide.incremental.affected_workloads import decide_affected, render_affected
+from gitsched.decide.incremental.affected_workloads import TAKEN_PATH, decide_affected, render_affected
 from gitsched.decide.incremental.changed_clusters import update_cluster_rows
 from gitsched.decide.incremental.changed_documents import NO_PARTS
 from gitsched.decide.incremental.changed_namespaces import list_rows_with_objects, update_namespace_manifests
@@ -38,6 +38,7 @@ from gitsched.decide.plan_totals import UPDATED_CODES, list_unclaimed, update_to
 from gitsched.decide.rendered_tree import BlobLookup, RenderCache
 from gitsched.decide.workload_decision import is_unchanged
 from gitsched.model.changes import NOTHING_RETAINED, CopyRetention
+from gitsched.model.errors import NeedsCompletePlan
 from gitsched.model.rollouts import NOTHING_ROLLED_OUT, ROLLOUT_KIND
 from gitsched.render.output_files import escape_segment
 
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from gitsched.model.scheduling import Outcome
     from gitsched.model.template_index import TemplateEntry
 
+_ABOUT_CHANGES = "a finding about something that was not decided again is about a changed file"
 _ADD_CHANGED_ROLLOUTS = Registered("gitsched.decide.incremental.continued_rollouts", "add_changed_rollouts")
 _CONTINUE_ROLLOUTS = Registered("gitsched.decide.incremental.continued_rollouts", "continue_rollouts")
 
@@ -88,43 +90,35 @@ class IncrementalPlan(NamedTuple):
 
 def make_incremental_plan(
     state: PlanState, diff: SourceDiff, snapshot: Snapshot, find_blob: BlobLookup, cache: RenderCache, limit: int
-) -> IncrementalPlan | None:
-    """Make the next plan from the state of the last one; None if a complete plan is needed, also to decide more than `limit` workloads."""
+) -> IncrementalPlan:
+    """Make the next plan from the state of the last one. Raise NeedsCompletePlan if a complete plan is needed, also to decide more than
+    `limit` workloads."""
     totals, rows = state.totals, state.rows
-    if not _may_continue(totals, diff, snapshot):
-        return None
+    _check_findings(totals, diff, snapshot)
     in_progress = state.rollouts is not None and bool(state.rollouts.records)
     is_idle = not in_progress and _is_idle(totals, diff, snapshot)
     idle = _make_idle_changes(state, diff, snapshot) if is_idle else None
     decide = _prepare(state, diff, snapshot, find_blob, limit) if idle is None else lambda _: idle
-    guarded = check_guard(decide, state.guard) if decide is not None else None
-    if guarded is None:
-        return None
+    guarded = check_guard(decide, state.guard)
     moves, changes = guarded.moves, render_affected(guarded.changes, find_blob, cache)
-    if changes is None or _keeps_findings_about_changes(changes) or has_record_conflict(changes, find_blob):
-        return None
+    if _keeps_findings_about_changes(changes):
+        raise NeedsCompletePlan(_ABOUT_CHANGES)
+    if has_record_conflict(changes, find_blob):
+        raise NeedsCompletePlan("two workloads write the same record")
     part_findings = find_changed_parts(changes) if diff.parts != NO_PARTS else ()
-    if part_findings is None:
-        return None
     if not is_idle and (changes.own or totals.engines.own):
         from gitsched.decide.incremental.own_objects import have_taken_paths  # few sources have such workloads
 
         if have_taken_paths(changes):
-            return None
+            raise NeedsCompletePlan(TAKEN_PATH)
     relations = _update_relations(changes, state.rollouts, is_idle=is_idle)
-    if relations is None:
-        return None
     retention = _keep_copies(totals) if is_idle else _retain_copies(changes, moves, find_blob)
-    retiring = _list_retiring(changes, retention) if retention is not None else None
-    if retention is None or retiring is None:
-        return None
+    retiring = _list_retiring(changes, retention)
     rollouts, continued, all_moves = NOTHING_ROLLED_OUT, None, moves.moves
     if state.rollouts is not None:
         from gitsched.decide.rollouts.waiting_replicas import count_step  # few sources have Rollouts
 
         continued = _CONTINUE_ROLLOUTS(changes, state.rollouts, moves.moves, retention, find_blob, relations.relations)
-        if continued is None:
-            return None
         rollouts = continued.result
         counted = {**changes.outcomes, **rollouts.counted}
         all_moves = count_step(all_moves, rollouts, counted, changes.had_workloads)
@@ -133,18 +127,12 @@ def make_incremental_plan(
     if not is_idle and (totals.retained or retention.copies):
         from gitsched.decide.incremental.changed_copies import list_copy_paths  # few plans retain copies
 
-        copy_paths = list_copy_paths(changes, retention, retiring, find_blob)
-        if copy_paths is None:
-            return None
-        copies = copy_paths
+        copies = list_copy_paths(changes, retention, retiring, find_blob)
     amounts: Mapping[Key, Amounts] = {}
     if totals.owners and not is_idle:
         from gitsched.decide.incremental.changed_tenants import measure_changes  # few sources have tenants
 
-        measured = measure_changes(changes)
-        if measured is None:
-            return None
-        amounts = measured
+        amounts = measure_changes(changes)
     workload_rows = _list_workload_rows(changes, amounts)
     decided_rows = {key: workload_rows[key] for key in (*changes.outcomes, *changes.removed)}
     cluster_rows = update_cluster_rows(rows, decided_rows, changes.continued.clusters, copies)
@@ -170,10 +158,7 @@ def make_incremental_plan(
     if totals.adopted:
         from gitsched.decide.incremental.changed_adoption import update_adopted_holds  # only after a partial adoption
 
-        held = update_adopted_holds(changes, moves.moves, new.other_findings)
-        if held is None:
-            return None
-        new = new._replace(other_findings=held)
+        new = new._replace(other_findings=update_adopted_holds(changes, moves.moves, new.other_findings))
     changed: dict[Key, Outcome | None] = {**dict.fromkeys(changes.removed), **changes.outcomes}
     with_namespaces = dict[str, ClusterRow]()
     namespaces: Collection[Key] = diff.templates.keys()
@@ -214,8 +199,8 @@ class _Relations(NamedTuple):
     findings: tuple[LocatedFinding, ...]
 
 
-def _update_relations(changes: IncrementalChanges, rollouts: RolloutInput | None, *, is_idle: bool) -> _Relations | None:
-    """Return where related objects go now, and what Rollouts select; None if only a complete plan can tell what these select."""
+def _update_relations(changes: IncrementalChanges, rollouts: RolloutInput | None, *, is_idle: bool) -> _Relations:
+    """Return where related objects go now, and what Rollouts select."""
     before, findings = changes.rows.relations, changes.totals.relation_findings
     if is_idle and changes.diff.settings is None:
         return _Relations(before, None, findings)
@@ -223,25 +208,25 @@ def _update_relations(changes: IncrementalChanges, rollouts: RolloutInput | None
 
     facts, relations = list_changed_facts(changes), before.fork()
     if rollouts is not None:
-        selected: FactChanges | None = _ADD_CHANGED_ROLLOUTS(facts, changes)
-        if selected is None:
-            return None
-        facts = selected
+        facts = _ADD_CHANGED_ROLLOUTS(facts, changes)
     relations.assign(facts, changes.totals.config)
     return _Relations(relations, facts, continue_findings(relations, facts, findings, changes))
 
 
-def _may_continue(totals: Totals, diff: SourceDiff, snapshot: Snapshot) -> bool:
-    """Return whether the changed files and the time leave everything in force that an incremental plan keeps."""
-    if any(held.lost for held in totals.held.values()) or snapshot.at < totals.source_time:
-        return False
+def _check_findings(totals: Totals, diff: SourceDiff, snapshot: Snapshot) -> None:
+    """Raise NeedsCompletePlan unless the changed files and the time leave everything in force that an incremental plan keeps."""
+    if any(held.lost for held in totals.held.values()):
+        raise NeedsCompletePlan("a workload stays in a cluster without a document")
+    if snapshot.at < totals.source_time:
+        raise NeedsCompletePlan("the commit is older than the one of the last plan")
     updated: Container[str] = UPDATED_CODES
     if any(key[:2] == ROLLOUT_KIND for key in diff.api_documents):
         from gitsched.decide.rollouts.rollout_findings import STEP_CODES  # few commits change Rollouts
 
         updated = STEP_CODES.union(UPDATED_CODES)
     other = (finding for finding in totals.other_findings if finding.code not in updated and finding not in diff.parts.reported)
-    return not any(_is_about(finding, diff.findings) for finding in other)
+    if any(_is_about(finding, diff.findings) for finding in other):
+        raise NeedsCompletePlan(_ABOUT_CHANGES)
 
 
 def _is_idle(totals: Totals, diff: SourceDiff, snapshot: Snapshot) -> bool:
@@ -269,17 +254,18 @@ def _make_idle_changes(state: PlanState, diff: SourceDiff, snapshot: Snapshot) -
 
 def _prepare(
     state: PlanState, diff: SourceDiff, snapshot: Snapshot, find_blob: BlobLookup, limit: int
-) -> Callable[[frozenset[Key]], IncrementalChanges | None] | None:
-    """Continue the engines, and return what decides the workloads that the changes affect, and others; None if only a complete plan can
-    tell."""
+) -> Callable[[frozenset[Key]], IncrementalChanges]:
+    """Continue the engines, and return what decides the workloads that the changes affect, and others."""
     if state.totals.owners:
         from gitsched.decide.incremental.changed_tenants import may_continue_tenants  # few sources have tenants
 
         if not may_continue_tenants(state.totals, state.rows, diff, snapshot):
-            return None
+            raise NeedsCompletePlan("a change may concern other tenants, or the rules of one")
     continued = continue_engines(state.totals, state.rows, diff, snapshot, state.kinds)
-    if continued is None or (not continued.is_new and any(_is_about(one, diff.findings) for one in continued.findings)):
-        return None
+    if continued is None:
+        raise NeedsCompletePlan("an engine cannot tell what the changed documents affect")
+    if not continued.is_new and any(_is_about(one, diff.findings) for one in continued.findings):
+        raise NeedsCompletePlan(_ABOUT_CHANGES)
     withheld = state.totals.withheld
     again = [move.key for move in withheld.moves] if state.guard.allows(withheld) else []
     if diff.tenants is not None and snapshot.tenancy is not None:
@@ -289,15 +275,12 @@ def _prepare(
     if state.rollouts is not None and state.rollouts.records:
         from gitsched.decide.incremental.continued_rollouts import list_waiting  # few rollouts are in progress
 
-        waiting = list_waiting(state.rollouts, state.totals, diff, snapshot)
-        if waiting is None:
-            return None
-        again += waiting
+        again += list_waiting(state.rollouts, state.totals, diff, snapshot)
 
-    def decide(others: frozenset[Key]) -> IncrementalChanges | None:
+    def decide(others: frozenset[Key]) -> IncrementalChanges:
         changes = decide_affected(state.totals, state.rows, diff, snapshot, continued, limit, (*again, *sorted(others)))
-        if changes is None or (changes.totals.source.kind_scopes and _changes_foreign_notes(changes)):
-            return None
+        if changes.totals.source.kind_scopes and _changes_foreign_notes(changes):
+            raise NeedsCompletePlan("notes about documents of other tools change")
         if snapshot.tenancy is None:
             return changes
         from gitsched.decide.tenants.left_clusters import drop_left_clusters  # few sources have tenants
@@ -336,29 +319,29 @@ def _keep_copies(totals: Totals) -> CopyRetention:
     return CopyRetention(totals.retained, is_settled=True)
 
 
-def _retain_copies(changes: IncrementalChanges, moves: ChangedMoves, find_blob: BlobLookup) -> CopyRetention | None:
-    """Return the copies that stay for an overlap; None if only a complete plan can tell."""
+def _retain_copies(changes: IncrementalChanges, moves: ChangedMoves, find_blob: BlobLookup) -> CopyRetention:
+    """Return the copies that stay for an overlap. Raise NeedsCompletePlan if only a complete plan can tell."""
     from gitsched.decide.incremental.changed_copies import may_lack_replicas, retain_changed_copies  # few changes move anything
     from gitsched.decide.overlap.retention_input import list_leaving  # as above
 
     totals = changes.totals
     if may_lack_replicas(changes, moves.moves):
-        return None
+        raise NeedsCompletePlan("a cluster may keep a manifest with fewer replicas than were decided")
     leaving, moving = list_leaving(changes.outcomes.values()), any(move.before for move in moves.moves)
     if not (totals.retained or leaving or (moving and totals.config.output.overlap.duration)):
         return NOTHING_RETAINED
     own = changes.own | totals.engines.own
     if not own.isdisjoint((*(move.key for move in moves.moves), *(copy.workload for copy in totals.retained))):
-        return None  # copies of objects that no template is
+        raise NeedsCompletePlan("a workload that a policy API decides itself moves")
     return retain_changed_copies(changes, moves, leaving, find_blob)
 
 
-def _list_retiring(changes: IncrementalChanges, retention: CopyRetention) -> Mapping[str, datetime] | None:
-    """Return the clusters that retire, and since when; None if one of them returns, or if the directory of one is removed."""
+def _list_retiring(changes: IncrementalChanges, retention: CopyRetention) -> Mapping[str, datetime]:
+    """Return the clusters that retire, and since when."""
     totals, clusters, snapshot = changes.totals, changes.continued.clusters, changes.snapshot
     gone = [name for name, facts in clusters.items() if facts is None]
     if any(name in totals.retiring for name in clusters) or any(escape_segment(name) != name for name in gone):
-        return None
+        raise NeedsCompletePlan("a cluster that retires changes")
     if not gone and not totals.retiring:
         return totals.retiring
     from gitsched.decide.overlap.retiring_clusters import list_retiring_clusters  # few clusters lose their document
@@ -366,7 +349,9 @@ def _list_retiring(changes: IncrementalChanges, retention: CopyRetention) -> Map
     previous = NO_OUTPUT._replace(retiring=totals.retiring, retained=totals.retained)
     times = PlanTimes(snapshot.at, snapshot.now)
     retiring, ended = list_retiring_clusters({*totals.retiring, *gone}, previous, retention.copies, times, totals.config.output)
-    return None if ended else retiring
+    if ended:
+        raise NeedsCompletePlan("the directory of a cluster is removed")
+    return retiring
 
 
 def _list_workload_rows(changes: IncrementalChanges, amounts: Mapping[Key, Amounts]) -> dict[Key, WorkloadRow | None]:

@@ -14,6 +14,7 @@ from gitsched.decide.plan_result import list_moves
 from gitsched.decide.renames import RENAMED_FROM, continue_moves, find_successors
 from gitsched.model.changes import NOTHING_WITHHELD
 from gitsched.model.document import Document, read_annotations, workload_sort_key
+from gitsched.model.errors import NeedsCompletePlan
 from gitsched.model.source_edits import NO_EDITS
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class GuardRules(NamedTuple):
 
 
 NO_RULES = GuardRules()
+_CONTINUES = "a workload may continue another one whose removal is withheld"
+_COMPOSED = "a workload that keeps its placement consists of several objects, or is not in the source as one document"
 
 
 class GuardedChanges(NamedTuple):
@@ -74,39 +77,41 @@ def _is_plain(kept: Outcome, clusters: Collection[str]) -> bool:
     return not composed and all(target.cluster in clusters for target in kept.targets)
 
 
-def check_guard(decide: Callable[[frozenset[Key]], IncrementalChanges | None], rules: GuardRules) -> GuardedChanges | None:
-    """Return the changes of a plan without those that exceed a limit of the guard; None if only a complete plan can tell which ones do.
+def check_guard(decide: Callable[[frozenset[Key]], IncrementalChanges], rules: GuardRules) -> GuardedChanges:
+    """Return the changes of a plan without those that exceed a limit of the guard. Raise NeedsCompletePlan if only a complete plan can tell
+    which ones do.
 
     `decide` decides the changes, and some workloads again: those whose changes an earlier run has withheld and that are within the limits.
     """
     passing: frozenset[Key] = frozenset()
     while True:
         changes = decide(passing)
-        moves = list_changed_moves(changes) if changes is not None else None
-        found = _find_guarded(changes, moves, rules) if changes is not None and moves is not None else None
+        found = _find_guarded(changes, list_changed_moves(changes), rules)
         if not isinstance(found, frozenset):
             return found
         passing |= found  # fewer are pending each time
 
 
-def _find_guarded(changes: IncrementalChanges, moves: ChangedMoves, rules: GuardRules) -> GuardedChanges | frozenset[Key] | None:
-    """Return the changes without those that exceed a limit, or the workloads to decide again; None if only a complete plan can tell."""
+def _find_guarded(changes: IncrementalChanges, moves: ChangedMoves, rules: GuardRules) -> GuardedChanges | frozenset[Key]:
+    """Return the changes without those that exceed a limit, or the workloads to decide again."""
     totals, own = changes.totals, changes.totals.config.guard
     if _may_wait(changes, moves.moves, rules):
-        return None
+        raise NeedsCompletePlan("a move may have to wait for a later period")
     decided = changes.documents.keys() | changes.removed.keys()
     pending = tuple(move for move in totals.withheld.moves if move.key not in decided)
     if pending and any(RENAMED_FROM in read_annotations(one.body) for one in changes.documents.values()):
-        return None  # it may continue a workload whose removal is withheld
+        raise NeedsCompletePlan(_CONTINUES)
     successors = find_successors(moves.renames, moves.removed) if moves.renames is not None else {}
     counted = continue_moves(moves.moves, successors)
     withheld = NOTHING_WITHHELD
     if pending or may_exceed_limits(changes, counted, rules.given.choose_settings(own)):
-        if not rules.withholds or totals.owners or any(isinstance(one, SharedDecisions) for one in changes.continued.engines):
-            return None
+        if not rules.withholds:
+            raise NeedsCompletePlan("changes over the limits of the guard are reported")
+        if totals.owners or any(isinstance(one, SharedDecisions) for one in changes.continued.engines):
+            raise NeedsCompletePlan("changes over the limits of the guard concern tenants, or decisions that workloads share")
         withheld = _find_withheld(changes, moves, (*counted, *pending), successors, rules)
         if withheld.moves and moves.renames is not None and moves.renames.names:
-            return None  # a workload may continue one whose removal is withheld
+            raise NeedsCompletePlan(_CONTINUES)
     allowed = rules.list_allowed() if withheld.moves else ()
     findings = tuple(rules.given.list_findings(own, withheld.digest, allowed))
     if withheld.digest in allowed:
@@ -119,14 +124,10 @@ def _find_guarded(changes: IncrementalChanges, moves: ChangedMoves, rules: Guard
         return GuardedChanges(changes._replace(withheld=withheld, withheld_wakeups={}), moves, findings)
     from gitsched.decide.guard.withheld_changes import make_withheld_finding  # few changes exceed a limit
 
-    kept = _withhold(changes, moves, withheld, keys & decided)
-    if kept is None:
-        return None
-    removals = (move for move in moves.moves if move.key in kept[1])
-    changed_moves = (*list_moves(kept[0].outcomes.values(), kept[0].had_workloads), *removals)
-    return GuardedChanges(
-        kept[0], moves._replace(moves=changed_moves, removed=kept[1]), (*findings, make_withheld_finding(withheld))
-    )
+    kept, removed = _withhold(changes, moves, withheld, keys & decided)
+    removals = (move for move in moves.moves if move.key in removed)
+    changed_moves = (*list_moves(kept.outcomes.values(), kept.had_workloads), *removals)
+    return GuardedChanges(kept, moves._replace(moves=changed_moves, removed=removed), (*findings, make_withheld_finding(withheld)))
 
 
 def _may_wait(changes: IncrementalChanges, moves: Iterable[Move], rules: GuardRules) -> bool:
@@ -174,14 +175,14 @@ def _find_withheld(
 
 def _withhold(
     changes: IncrementalChanges, moves: ChangedMoves, withheld: WithheldChanges, keys: Collection[Key]
-) -> tuple[IncrementalChanges, Mapping[Key, RemovedPlacement]] | None:
-    """Return the changes in which workloads with these keys keep their placement, and the workloads that are still removed; None if only
-    a complete plan can keep one."""
+) -> tuple[IncrementalChanges, Mapping[Key, RemovedPlacement]]:
+    """Return the changes in which workloads with these keys keep their placement, and the workloads that are still removed. Raise
+    NeedsCompletePlan if only a complete plan can keep one."""
     from gitsched.decide.guard.withheld_changes import keep_placement, restore_placement
 
     totals, snapshot = changes.totals, changes.snapshot
     if totals.adopted or totals.source.with_variants or snapshot.part_kinds or not changes.own.isdisjoint(keys):
-        return None
+        raise NeedsCompletePlan(_COMPOSED)
     outcomes, documents = dict(changes.outcomes), dict(changes.documents)
     removed, placements = dict(changes.removed), dict(moves.removed)
     pending = {move.key for move in withheld.moves}.difference(keys)
@@ -195,14 +196,16 @@ def _withhold(
             documents[key] = documents.get(key) or Document(key, "", {}, None)
             del removed[key]
         else:
-            return None
+            raise NeedsCompletePlan("the record of a workload that keeps its placement cannot be read")
     kept = [outcomes[key] for key in keys]
     others = {key: found for key in sorted(pending) if (found := changes.find_outcome(key)) is not None}
     if not _stand_alone(changes, {**others, **{one.key: one for one in kept}}):
-        return None
+        raise NeedsCompletePlan("others depend on a workload that keeps its placement")
     known = {target.cluster for one in kept for target in one.targets if changes.is_cluster(target.cluster)}
-    if not all(_is_plain(one, known) for one in kept) or _lose_clusters(changes, pending):
-        return None
+    if not all(_is_plain(one, known) for one in kept):
+        raise NeedsCompletePlan(_COMPOSED)
+    if _lose_clusters(changes, pending):
+        raise NeedsCompletePlan("a workload that keeps its placement loses its cluster")
     changed = changes._replace(
         documents={key: documents[key] for key in sorted(documents, key=workload_sort_key)},
         outcomes={key: outcomes[key] for key in sorted(outcomes, key=workload_sort_key)},

@@ -23,6 +23,7 @@ from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.manifests.parsed_file import MANY_FILES
 from gitsched.manifests.sourceignore import IGNORE_FILE
 from gitsched.model.document import Document, Key, parse_api_group
+from gitsched.model.errors import NeedsCompletePlan
 from gitsched.model.tenants import TENANT_KIND
 from gitsched.reconcile.cache.plan_cache import PlanCache
 from gitsched.reconcile.source.file_selection import FileSelection
@@ -42,6 +43,12 @@ MAX_CHANGED_FILES = 100
 thirds of them again costs about as much as a complete plan."""
 _PLAIN_PATH = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9._-]*/)*[A-Za-z0-9_][A-Za-z0-9._-]*")
 _SPECIAL_NAMES = (*KUSTOMIZATION_NAMES, CHART_FILE, IGNORE_FILE)
+MISSING_TREE = "the source tree of the last plan is missing"
+MANY_CHANGES = "many files or workloads change"
+SEVERAL_DOCUMENTS = "an object has several documents, or a broken one"
+SELECTS_BROKEN = "a changed document may select an object that is broken or has several documents"
+CONCERNS_ALL = "a changed document of gitsched may concern all workloads"
+_CONCERNS_OTHERS = "{} may concern other files"
 Version = tuple[str, int] | None
 """Blob and mode of a file in a tree; None where the tree does not have it."""
 
@@ -73,47 +80,47 @@ def read_source_diff(
     reader: SourceReader,
     finder: TemplateFinder,
     due: frozenset[Key],
-) -> SourceDiff | None:
-    """Return the documents that changed since the last plan with some `totals`, and those that are `due`; None if anything else changed."""
+) -> SourceDiff:
+    """Return the documents that changed since the last plan with some `totals`, and those that are `due`. Raise NeedsCompletePlan if
+    anything else changed."""
     last_tree = cache.header.source_tree
     if not repository.has(last_tree):
-        return None
+        raise NeedsCompletePlan(MISSING_TREE)
     changed = repository.changed_paths(last_tree, tree)
     if len(changed) + len(due) > find_limit(totals.workload_count):
-        return None
+        raise NeedsCompletePlan(MANY_CHANGES)
     files = _read_changed_files(repository, tree, changed, cache, reader)
-    if files is None:
-        return None
     settings = None
     if any(file.path == FILE for file in files):
         from gitsched.reconcile.incremental.changed_settings import read_changed_settings  # few commits change settings
 
         own = next(file for file in files if file.path == FILE)
-        settings = read_changed_settings(own.before, own.after, totals) if own.before and own.after else None
-        if settings is None:
-            return None
-    pairs = _pair_files([file for file in files if file.path != FILE], cache)
-    if pairs is None:
-        return None
-    templates, api_documents = pairs
+        if own.before is None or own.after is None:
+            raise NeedsCompletePlan("the settings come or go")
+        settings = read_changed_settings(own.before, own.after, totals)
+    templates, api_documents = _pair_files([file for file in files if file.path != FILE], cache)
     if _hides_policies(api_documents, cache):
-        return None
+        raise NeedsCompletePlan("no document of a policy API is left")
     documents = {key: after for key, (_, after) in templates.items() if after is not None}
     for key in sorted(due - templates.keys()):
-        document = finder.find(key)
-        if document is None:
-            return None
-        documents[key] = document
+        documents[key] = require_document(key, finder.find(key))
     findings = {file.path: file.after.findings if file.after is not None else () for file in files}
     added = frozenset(file.path for file in files if file.before is None)
     removed = frozenset(file.path for file in files if file.after is None)
     return SourceDiff(documents, findings, templates, api_documents, added, removed, settings)
 
 
+def require_document(key: Key, document: Document | None) -> Document:
+    """Return the document of a workload that has to be decided again. Raise NeedsCompletePlan if there is none."""
+    if document is None:
+        raise NeedsCompletePlan(f"{key} has to be decided again, and the source does not have it as one document")
+    return document
+
+
 def _read_changed_files(
     repository: Repository, tree: str, changed: list[str], cache: PlanCache, reader: SourceReader
-) -> list[_FileChange] | None:
-    """Return the changed files that can contain documents; None if one of them concerns other files."""
+) -> list[_FileChange]:
+    """Return the changed files that can contain documents. Raise NeedsCompletePlan if one of them concerns other files."""
     header, versions = cache.header, list[tuple[str, Version, Version]]()
     rules, ignored = header.reading_rules, header.totals.config.source.ignore
     selection = FileSelection(rules, repository, ignored, header.source_tree, tree) if rules is not None else None
@@ -122,32 +129,32 @@ def _read_changed_files(
         if before is not None and after is not None and before[1] == after[1] == SUBMODULE_MODE:
             continue  # it is not read
         if path in header.settled or path.endswith(_SPECIAL_NAMES) or not _are_regular(before, after):
-            return None
+            raise NeedsCompletePlan(_CONCERNS_OTHERS.format(path))
         is_known = before is not None and cache.has_source_file(path)
         if selection is None:
             if not is_known or after is None:
-                return None
+                raise NeedsCompletePlan(_CONCERNS_OTHERS.format(path))
         else:
             if (before is None or after is None) and not selection.may_come_or_go(path):
-                return None
+                raise NeedsCompletePlan(_CONCERNS_OTHERS.format(path))
             if not is_known and path != FILE and not selection.includes(path):
                 if not (selection.may_change(path) and selection.may_hide(path, is_new=before is None)):
-                    return None
+                    raise NeedsCompletePlan(_CONCERNS_OTHERS.format(path))
                 continue
             if not is_known and (before is not None or _PLAIN_PATH.fullmatch(path) is None):
-                return None
+                raise NeedsCompletePlan(_CONCERNS_OTHERS.format(path))
         versions.append((path, before, after))
     reader.prefetch(TreeEntry(path, *one) for path, *both in versions for one in both if one is not None)
     files = []
     for path, before, after in versions:
         read = [read_source_file(path, one[0], reader) if one is not None else None for one in (before, after)]
         if any(file is not None and not file.independent for file in read):
-            return None
+            raise NeedsCompletePlan(f"{path} is broken, or depends on other files")
         if list_release_charts(read[0]) != list_release_charts(read[1]):
-            return None
+            raise NeedsCompletePlan(f"{path} names other charts")
         files.append(_FileChange(path, *read))
     if rules is not None and rules.definitions and not _keep_resource_findings(files, rules, repository, tree, reader):
-        return None
+        raise NeedsCompletePlan("a custom resource does not follow its definition")
     return files
 
 
@@ -197,8 +204,9 @@ def _hides_policies(changed: Mapping[Key, DocumentPair], cache: PlanCache) -> bo
     return all(document.key in gone for kind in kinds for document in cache.api_documents[kind])
 
 
-def _pair_files(files: list[_FileChange], cache: PlanCache) -> tuple[dict[Key, DocumentPair], dict[Key, DocumentPair]] | None:
-    """Return the changed templates and documents of policy APIs; None if only a complete plan can tell what a change means."""
+def _pair_files(files: list[_FileChange], cache: PlanCache) -> tuple[dict[Key, DocumentPair], dict[Key, DocumentPair]]:
+    """Return the changed templates and documents of policy APIs. Raise NeedsCompletePlan if only a complete plan can tell what a change
+    means."""
     rules, totals = cache.header.reading_rules, cache.header.totals
     scopes = totals.source.kind_scopes
     before, after = FileDocuments(), FileDocuments()
@@ -206,28 +214,28 @@ def _pair_files(files: list[_FileChange], cache: PlanCache) -> tuple[dict[Key, D
         pair = None if file.before is None or file.after is None else (file.before, file.after)
         same = pair is not None and [one[3:] for one in pair[0].documents] == [one[3:] for one in pair[1].documents]
         if not same and not (rules is not None and (pair is None or all(map(_is_plain, pair)))):
-            return None
+            raise NeedsCompletePlan(f"{file.path} has other objects, or content that is not documents")
         for read, found in ((file.before, before), (file.after, after)):
             declared = None if rules is None or same else _list_declared(rules, totals)
             if read is not None and not identify_documents(read.documents, scopes, found, declared):
-                return None
+                raise NeedsCompletePlan(f"{file.path} has a document that concerns others")
     several = totals.source.repeated | totals.source.unused
     if any(not several.isdisjoint(found) for side in (before, after) for found in (side.templates, side.api)):
-        return None
+        raise NeedsCompletePlan(SEVERAL_DOCUMENTS)
     templates, api_documents = pair_documents(before.templates, after.templates), pair_documents(before.api, after.api)
     if may_select(api_documents.values(), totals.source.unused):
-        return None
+        raise NeedsCompletePlan(SELECTS_BROKEN)
     if api_documents and rules is None:
-        return None  # other policies may need other builds
+        raise NeedsCompletePlan("other policies may need other builds")
     if concern_everything(key for key in api_documents if not (totals.owners and key[:2] == TENANT_KIND)):
-        return None
+        raise NeedsCompletePlan(CONCERNS_ALL)
     index, known = cache.template_index, cache.api_documents
     if any(old is None and key in index for key, (old, _) in templates.items()):
-        return None  # it is defined more than once
+        raise NeedsCompletePlan(SEVERAL_DOCUMENTS)
     kinds = {key[:2] for key, (old, _) in api_documents.items() if old is None}
     taken = {document.key for kind in kinds if kind in known for document in known[kind]}
     if any(old is None and key in taken for key, (old, _) in api_documents.items()):
-        return None
+        raise NeedsCompletePlan(SEVERAL_DOCUMENTS)
     return templates, api_documents
 
 

@@ -9,6 +9,7 @@ from gitsched.apis.gitsched.tenancy import TenantPaths
 from gitsched.decide.catalog import RawDocument
 from gitsched.decide.incremental.changed_documents import ChangedTenants
 from gitsched.model.document import get_field
+from gitsched.model.errors import NeedsCompletePlan
 from gitsched.model.tenants import TENANT_CHANGED, TENANT_KIND
 from gitsched.reconcile.tenants.source_tenants import FoundTenants, read_tenants, read_trusted_tenants
 from gitsched.reconcile.tenants.tenant_rules import RulePositions, make_rule_locator, read_positions
@@ -28,8 +29,9 @@ def read_changed_rules(
     totals: Totals,
     diff: SourceDiff,
     documents: Mapping[tuple[str, str], tuple[Document, ...]],
-) -> tuple[TenantPaths, ChangedTenants | None] | None:
-    """Return the Tenants that count, and what changed about them since the last plan; None if only a complete plan can tell.
+) -> tuple[TenantPaths, ChangedTenants | None]:
+    """Return the Tenants that count, and what changed about them since the last plan. Raise NeedsCompletePlan if only a complete plan can
+    tell.
 
     `records` are the Tenants of the last run, as gitsched.json has them, and `documents` those of policy APIs.
     """
@@ -43,9 +45,9 @@ def read_changed_rules(
         found = _read_tenants(repository, records, documents.get(TENANT_KIND, ()), changed)
     tenants = (*before.trusted, *before.own, *found.paths.trusted, *found.paths.own)
     if any(finding.code != TENANT_CHANGED for finding in found.findings) or any(tenant.closed for tenant in tenants):
-        return None
+        raise NeedsCompletePlan("something is found about a changed Tenant, or one is closed")
     if not before.has_owners_of(found.paths):
-        return None
+        raise NeedsCompletePlan("paths get another owner")
     owners = before.list_changed_owners(found.paths)
     return found.paths, ChangedTenants(before, owners, found.findings, found.records)
 

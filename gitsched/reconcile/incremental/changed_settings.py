@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gitsched.apis.gitsched.config import GROUP, KIND, parse_config
 from gitsched.decide.incremental.changed_documents import ChangedSettings, FileDocuments, identify_documents
 from gitsched.model.document import parse_api_group
+from gitsched.model.errors import NeedsCompletePlan
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config
@@ -15,23 +16,24 @@ if TYPE_CHECKING:
     from gitsched.reconcile.cache.caches import SourceFile
 
 
-def read_changed_settings(before: SourceFile, after: SourceFile, totals: Totals) -> ChangedSettings | None:
-    """Return the settings after a change; None if only a complete plan can tell what it concerns, or if something is wrong with a file."""
+def read_changed_settings(before: SourceFile, after: SourceFile, totals: Totals) -> ChangedSettings:
+    """Return the settings after a change. Raise NeedsCompletePlan if only a complete plan can tell what it concerns, or if something is
+    wrong with a file."""
     old_document, new_document = _find_document(before, totals), _find_document(after, totals)
     if old_document is None or new_document is None:
-        return None
+        raise NeedsCompletePlan("something is wrong with the settings")
     old, new = (parse_config(document.body.get("spec") or {}) for document in (old_document, new_document))
     if old == new:
         return ChangedSettings(totals.config, old_document, new_document)
     changed = {name for name in old._fields if getattr(old, name) != getattr(new, name)}
     if not changed <= {"assumed", "guard", "kinds", "output", "reserve"} or totals.held:
-        return None
+        raise NeedsCompletePlan("the settings may concern all workloads")
     if new.guard.hold_stateful != old.guard.hold_stateful:
-        return None
+        raise NeedsCompletePlan("guard.holdStateful changes")
     if "kinds" in changed and not _keeps_scopes(old, new, totals):
-        return None
+        raise NeedsCompletePlan("the scope of a kind changes")
     if "output" in changed and not _keeps_output(old, new, totals):
-        return None
+        raise NeedsCompletePlan("settings of the output branch change")
     config = totals.config._replace(**{name: getattr(new, name) for name in changed})
     return ChangedSettings(config, old_document, new_document)
 

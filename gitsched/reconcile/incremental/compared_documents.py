@@ -13,9 +13,9 @@ from gitsched.decide.incremental.changed_documents import FileDocuments, identif
 from gitsched.decide.registry import reserved_groups
 from gitsched.model.cluster_facts import NO_FACTS
 from gitsched.model.document import Document, Key
+from gitsched.model.errors import NeedsCompletePlan
 from gitsched.reconcile.incremental.changed_files import TemplateFinder, find_limit, read_file_at
 from gitsched.reconcile.incremental.source_diff import read_templates
-from gitsched.reconcile.incremental.state_plan import NeedsCompletePlan
 from gitsched.reconcile.run import Facts
 from gitsched.reconcile.source.file_selection import FileSelection
 from gitsched.reconcile.source.loaded_source import read_tree

@@ -15,7 +15,7 @@ from gitsched.git.state_refs import fetch_output_tree, fetch_source_tree
 from gitsched.model.errors import GitschedError
 from gitsched.reconcile.fetch import read_config_or_defaults, read_run_record
 from gitsched.reconcile.incremental.fallback import attempt
-from gitsched.reconcile.incremental.source_diff import plan_incrementally
+from gitsched.reconcile.incremental.source_diff import try_incrementally
 from gitsched.reconcile.output.output_commit import make_plan_cache, write
 from gitsched.reconcile.run import Fetched, RunContext, TrustedConfig
 from gitsched.render.output_files import METADATA_FILES
@@ -57,7 +57,7 @@ def _continue(
     earlier, now = _find_earlier(context, fetched, record, cache.header), max(cache.header.totals.now, record.time)
     if earlier is None:
         return None
-    planned = plan_incrementally(context, earlier, cache, now, plan_source, reads_trees=True, withholds=True)
+    planned = try_incrementally(context, earlier, cache, now, plan_source, withholds=True)
     if planned is None or not leads_to(fetched, record, planned, write(context, earlier, planned)):
         return None
     assert fetched.output_tree is not None, "the output has a record"

@@ -29,6 +29,7 @@ from gitsched.diff.plans import make_removal_move
 from gitsched.diff.policy_names import PolicyNames
 from gitsched.model.changes import Move, RetainedWorkload, UnplacedObject
 from gitsched.model.document import Body, Document, Key, workload_sort_key
+from gitsched.model.errors import NeedsCompletePlan
 from gitsched.model.observation import Observations, read_observations
 from gitsched.reconcile.facts.facts_branches import find_recorded_facts
 from gitsched.reconcile.incremental.compared_documents import (
@@ -40,7 +41,7 @@ from gitsched.reconcile.incremental.compared_documents import (
 )
 from gitsched.reconcile.incremental.planned_records import list_planned_records
 from gitsched.reconcile.incremental.source_diff import LazyTemplates, find_owners, merge_documents, read_templates
-from gitsched.reconcile.incremental.state_plan import NeedsCompletePlan, continue_planned_engines, open_state, plan_from_state
+from gitsched.reconcile.incremental.state_plan import continue_planned_engines, open_state, plan_from_state
 from gitsched.reconcile.output.output_records import open_records
 from gitsched.reconcile.review.compared_plans import ComparedInputs, PlannedCommit, plan_commit
 from gitsched.reconcile.review.unplaced_objects import list_unplaced, list_unselected, may_be_unselected

@@ -11,11 +11,12 @@ from gitsched.decide.cluster_metadata import list_cluster_metadata
 from gitsched.decide.engines import collect_cluster_facts, collect_unavailable_clusters
 from gitsched.decide.workload_explanation import describe_near_selections, list_near_selections
 from gitsched.model.document import workload_sort_key
+from gitsched.model.errors import NeedsCompletePlan
 from gitsched.model.rollouts import ROLLOUT_KIND
 from gitsched.reconcile.facts.observations import observe_all_statuses
 from gitsched.reconcile.incremental.planned_clusters import list_cluster_facts, make_catalog
 from gitsched.reconcile.incremental.source_diff import awaits_reports
-from gitsched.reconcile.incremental.state_plan import NeedsCompletePlan, continue_planned_engines, plan_from_state, try_with_state
+from gitsched.reconcile.incremental.state_plan import continue_planned_engines, plan_from_state, try_with_state
 from gitsched.reconcile.source_plan import use_plan
 
 if TYPE_CHECKING:

@@ -21,9 +21,10 @@ from gitsched.decide.rendered_tree import RenderCache, RenderedTree, render_work
 from gitsched.decide.workload_decision import decide_workload
 from gitsched.kinds.persistent_data import is_claim
 from gitsched.model.document import Document, workload_sort_key
+from gitsched.model.errors import NeedsCompletePlan
 from gitsched.reconcile.fetch import find_output_blob
 from gitsched.reconcile.incremental.planned_records import list_planned_records
-from gitsched.reconcile.incremental.state_plan import NeedsCompletePlan, continue_planned_engines, open_state
+from gitsched.reconcile.incremental.state_plan import continue_planned_engines, open_state
 from gitsched.reconcile.output.output_records import open_records
 from gitsched.simulate.baseline import (
     Baseline,

@@ -21,10 +21,10 @@ from gitsched.decide.workload_decision import TWO_CLAIMS, decide_workload
 from gitsched.diff.retained import find_remedies, is_retained, stays
 from gitsched.kinds.persistent_data import is_claim
 from gitsched.model.document import Document, Key, workload_sort_key
+from gitsched.model.errors import NeedsCompletePlan
 from gitsched.reconcile.cache.plan_cache import LazyDocuments
 from gitsched.reconcile.incremental.planned_records import list_planned_records
 from gitsched.reconcile.incremental.source_diff import find_owners, merge_documents
-from gitsched.reconcile.incremental.state_plan import NeedsCompletePlan
 from gitsched.reconcile.output.output_records import open_records
 from gitsched.reconcile.review.compared_plans import ComparedInputs
 from gitsched.simulate.baseline import Baseline

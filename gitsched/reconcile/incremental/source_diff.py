@@ -18,6 +18,7 @@ from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.model.cluster_facts import NO_FACTS, AppliedFacts
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import Body, Document, Key
+from gitsched.model.errors import NeedsCompletePlan
 from gitsched.model.rollouts import ROLLOUT_KIND
 from gitsched.model.scheduling import Outcome
 from gitsched.reconcile.cache.plan_cache import LazyDocuments, PlanCache
@@ -57,30 +58,32 @@ def plan_incrementally(
     *,
     reads_trees: bool = False,
     withholds: bool = False,
-) -> Planned | None:
-    """Plan only what changed since the plan in the cache; None if a complete plan is needed, which `plan_source` makes.
+) -> Planned:
+    """Plan only what changed since the plan in the cache. Raise NeedsCompletePlan if a complete plan is needed, which `plan_source` makes.
 
     With `reads_trees`, all files are read where the changed ones concern others. With `withholds`, changes over the limits of the guard are
     left out; otherwise only a complete plan reports them.
     """
     header, record = cache.header, fetched.record
     if not _has_known_tenants(context, fetched, header.totals):
-        return None
+        raise NeedsCompletePlan("the Tenants that count may be others")
     if not _has_known_guard(context, fetched, header.totals, withholds=withholds):
-        return None
+        raise NeedsCompletePlan("what the guard withholds or holds may be something else")
     if record is not None and header.totals.source.with_variants:
         repository = context.source.repository
         if not (repository.is_shallow or repository.has_ancestor(fetched.source.oid, record.source)):
-            return None  # the history was rewritten, so that commits of bundles may be gone
-    if header.output_tree != fetched.output_tree or now < header.totals.now:
-        return None
+            raise NeedsCompletePlan("the history was rewritten, so that commits of Bundles may be gone")
+    if header.output_tree != fetched.output_tree:
+        raise NeedsCompletePlan("the output branch is not that of the last plan")
+    if now < header.totals.now:
+        raise NeedsCompletePlan("the last plan was made for a later time")
     if read_releases(context, fetched) is not None:
-        return None  # a release may concern any workload
+        raise NeedsCompletePlan("a release may concern any workload")
     # After a bug, the complete plan finds the document on which it shows.
     planning = partial(_plan_from_cache, context, fetched, now, cache, reads_trees=reads_trees, withholds=withholds)
     found = attempt(planning, CorruptCacheError)
     if found is None:
-        return None
+        raise NeedsCompletePlan("the state of the last plan is damaged, or a bug shows on a document")
     made, facts, tree_diff = found
     outcomes = RecoverableOutcomes(made.plan.outcomes, lambda: plan_source(context, fetched, now).plan.outcomes)
     plan, config = made.plan._replace(outcomes=outcomes), made.totals.config
@@ -95,7 +98,7 @@ def plan_incrementally(
 
         reported = report_settings(context, fetched, config, refuses=False)
         if reported.findings or fetched.trusted.is_base:
-            return None
+            raise NeedsCompletePlan("changed settings are reported")
         setting_changes = reported.changes
     if plan.has_rule_findings:
         locations = RuleLocations(context.source.repository, header.rule_locations)
@@ -110,6 +113,23 @@ def plan_incrementally(
     tenants = changed.records if changed is not None else record.tenants if record is not None else ()
     state = StateUpdate(cache, made, reading_rules, trees)
     return Planned(plan, config, state, builds, kept_files, setting_changes, tenants=tenants, facts=facts)
+
+
+def try_incrementally(
+    context: RunContext,
+    fetched: Fetched,
+    cache: PlanCache,
+    now: datetime,
+    plan_source: Callable[[RunContext, Fetched, datetime], Planned],
+    *,
+    withholds: bool,
+) -> Planned | None:
+    """Plan only what changed since the plan in the cache; None, which is reported with the reason, if a complete plan is needed."""
+    try:
+        return plan_incrementally(context, fetched, cache, now, plan_source, reads_trees=True, withholds=withholds)
+    except NeedsCompletePlan as needed:
+        context.report_step(f"planning everything, because {needed}")
+        return None
 
 
 def _has_known_guard(context: RunContext, fetched: Fetched, totals: Totals, *, withholds: bool) -> bool:
@@ -141,37 +161,40 @@ def _has_known_tenants(context: RunContext, fetched: Fetched, totals: Totals) ->
 
 def _plan_from_cache(
     context: RunContext, fetched: Fetched, now: datetime, cache: PlanCache, *, reads_trees: bool, withholds: bool
-) -> tuple[IncrementalPlan, AppliedFacts, TreeDiff | None] | None:
+) -> tuple[IncrementalPlan, AppliedFacts, TreeDiff | None]:
     totals, repository, tree = cache.header.totals, context.source.repository, fetched.source.tree
     if fetched.record is not None:
         # The state leaves these to the record.
         totals = totals._replace(retained=fetched.record.retained, adopted=fetched.record.adopted)
     settled = cache.header.settled
     if settled and fetched.facts != Facts():
-        return None
+        raise NeedsCompletePlan("files are broken, and facts branches complete documents")
     reader = SourceReader(repository, context.caches.files, totals.config, strict=totals.config.source.strict)
     finder = TemplateFinder(repository, tree, cache, reader, partial(read_templates, context, fetched))
     due, limit = list_due(totals, now), find_limit(totals.workload_count)
     find: Callable[[Key], Document | None] = finder.find
-    diff, trees = None, None
-    if stays_in_force(context, fetched, cache, due):
+    trees = None
+    try:
+        if not stays_in_force(context, fetched, cache, due):
+            raise NeedsCompletePlan("something else is used in place of broken files or failed builds")
         diff = read_source_diff(repository, tree, cache, totals, reader, finder, due)
-    if diff is None and reads_trees and not totals.owners:
+    except NeedsCompletePlan:
+        if not reads_trees or totals.owners:
+            raise
         from gitsched.reconcile.incremental.tree_diff import read_tree_diff  # most files concern no others
 
         trees = read_tree_diff(context, fetched, cache, due, limit)
-        if trees is not None:
-            diff, find = trees.changes, trees.find
-            totals, settled = totals._replace(source=totals.source._replace(hidden_codes=trees.hidden_codes)), trees.settled
-    if diff is None or (diff.api_documents and _are_observed(diff)):
-        return None  # whom documents name to be queried is reported
+        diff, find = trees.changes, trees.find
+        totals, settled = totals._replace(source=totals.source._replace(hidden_codes=trees.hidden_codes)), trees.settled
+    if diff.api_documents and _are_observed(diff):
+        raise NeedsCompletePlan("a changed document names whom to query for metrics, which is reported")
     facts = cache.header.facts
     if facts != NO_FACTS or fetched.facts != Facts():
         from gitsched.reconcile.facts.changed_facts import read_changed_facts  # few sources have facts branches
 
         changed = read_changed_facts(context, fetched, cache, totals, diff, now)
         if changed is None:
-            return None
+            raise NeedsCompletePlan("facts branches may complete other documents")
         diff, totals, facts = changed
     source_time = max(fetched.time, facts.stale_since)
     times = compute_plan_times(source_time, fetched.record.time if fetched.record else None, now)
@@ -185,10 +208,10 @@ def _plan_from_cache(
         holds = make_holds_loader(templates, adopted=totals.adopted, holds_data=holds_data)
     documents = merge_documents(cache.api_documents, diff.stored_documents)
     if any(key[:2] == CLUSTER_REPORT for key in diff.api_documents) and awaits_reports(documents):
-        return None
+        raise NeedsCompletePlan("policies wait for reports of clusters")
     observed = observe_metrics_again(context, fetched, documents, totals.config, now)
     if observed is None:
-        return None
+        raise NeedsCompletePlan("something is found while metrics are queried")
     part_kinds = totals.source.part_kinds if trees is None else trees.part_kinds
     tenancy = None
     if totals.owners and fetched.record is not None:
@@ -196,12 +219,10 @@ def _plan_from_cache(
         from gitsched.reconcile.tenants.source_tenants import make_tenancy
 
         rules = read_changed_rules(repository, fetched.record.tenants, totals, diff, documents)
-        if rules is None:
-            return None
         if rules[1] is not None and (
             context.settings.operator.required_tenants or (rules[1].findings and fetched.base_tenants == ())
         ):
-            return None  # some may be missing, or the base of a comparison is not what the last run planned
+            raise NeedsCompletePlan("required Tenants may be missing, or the base of the comparison has other ones")
         diff = diff._replace(tenants=rules[1])
         tenancy = make_tenancy(rules[0], cache.template_index, documents, {**diff.templates, **diff.api_documents})
     variants: TemplateVariants = {}
@@ -230,16 +251,14 @@ def _plan_from_cache(
 
         rollouts = read_rollout_input(context, fetched)
     elif any(key[:2] == ROLLOUT_KIND for key in diff.api_documents):
-        return None  # the first Rollout
+        raise NeedsCompletePlan("the first Rollout comes")
     state = PlanState(totals, cache, cache.header.kinds, guard, rollouts)
     find_blob = partial(find_output_blob, fetched)
     made = make_incremental_plan(state, diff, snapshot, find_blob, context.caches.decisions.rendered, limit)
-    if made is None:
-        return None
     if settled and not keeps_versions(made, settled):
-        return None
+        raise NeedsCompletePlan("what is used in place of a broken file concerns others")
     if (settled or cache.header.settled) and (made.plan.rollouts or (rollouts is not None and rollouts.records)):
-        return None  # workloads of broken files keep what they have
+        raise NeedsCompletePlan("files are broken during a rollout")
     wakeups = [time for time in (made.plan.next_wakeup, facts.wakeup) if time is not None]
     made = made._replace(plan=made.plan._replace(next_wakeup=min(wakeups, default=None), observations=observed))
     if trees is not None and trees.kept_files:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from gitsched.decide.incremental.continued_engines import continue_engines
-from gitsched.model.errors import GitschedError
+from gitsched.model.errors import NeedsCompletePlan
 from gitsched.reconcile.incremental.fallback import attempt
 from gitsched.reconcile.incremental.source_diff import plan_incrementally
 from gitsched.reconcile.run import NO_SETTING_REPORT, StateUpdate
@@ -18,10 +18,6 @@ if TYPE_CHECKING:
     from gitsched.reconcile.run import Fetched, Planned, RunContext
 
 T = TypeVar("T")
-
-
-class NeedsCompletePlan(GitschedError):
-    """Only a complete plan can tell what a report has to say."""
 
 
 def try_with_state(answer: Callable[[], T]) -> T | None:
@@ -62,8 +58,7 @@ def plan_from_state(context: RunContext, fetched: Fetched) -> StatePlan:
         if report_settings(context, fetched, totals.config, refuses=False) != NO_SETTING_REPORT:
             raise NeedsCompletePlan("settings are reported")
     planned = plan_incrementally(context, fetched, cache, context.settings.now, plan_source, reads_trees=True)
-    if planned is None or not isinstance(planned.state, StateUpdate):
-        raise NeedsCompletePlan("the change is too large for an incremental plan, or a bug shows on a document")
+    assert isinstance(planned.state, StateUpdate), "the plan is incremental"
     return StatePlan(planned, planned.state)
 
 

@@ -25,8 +25,17 @@ from gitsched.decide.variants.kustomized_parts import PART_CODES, describe_part
 from gitsched.kinds.table import is_namespaced
 from gitsched.model.cluster_facts import NO_FACTS
 from gitsched.model.document import Document, Key, is_known_group, parse_api_group
+from gitsched.model.errors import NeedsCompletePlan
 from gitsched.model.planned_files import ExistingBlob
 from gitsched.model.variants import ARGOCD_DESTINATION
+from gitsched.reconcile.incremental.changed_files import (
+    CONCERNS_ALL,
+    MANY_CHANGES,
+    MISSING_TREE,
+    SELECTS_BROKEN,
+    SEVERAL_DOCUMENTS,
+    require_document,
+)
 from gitsched.reconcile.run import Facts
 from gitsched.reconcile.source.loaded_source import read_tree
 from gitsched.reconcile.source.settled_files import list_commits
@@ -74,26 +83,28 @@ class TreeDiff(NamedTuple):
         return list_absence_codes() if self.trees[1].source_tree.incomplete else frozenset()
 
 
-def read_tree_diff(context: RunContext, fetched: Fetched, cache: PlanCache, due: Iterable[Key], limit: int) -> TreeDiff | None:
-    """Return the documents that changed since the last plan, and those of `due` workloads; None if only a complete plan can tell what a
-    change means, or if there are more than `limit`."""
+def read_tree_diff(context: RunContext, fetched: Fetched, cache: PlanCache, due: Iterable[Key], limit: int) -> TreeDiff:
+    """Return the documents that changed since the last plan, and those of `due` workloads. Raise NeedsCompletePlan if only a complete plan
+    can tell what a change means, or if there are more than `limit`."""
     header, repository, tree = cache.header, context.source.repository, fetched.source.tree
     totals, record = header.totals, fetched.record
     if record is None or header.facts != NO_FACTS or fetched.facts != Facts():
-        return None
+        raise NeedsCompletePlan("facts branches complete documents, and files depend on each other")
     if not repository.has(header.source_tree):
-        return None
+        raise NeedsCompletePlan(MISSING_TREE)
     changed = repository.changed_paths(header.source_tree, tree)
-    if len(changed) > limit or FILE in changed:
-        return None
+    if len(changed) > limit:
+        raise NeedsCompletePlan(MANY_CHANGES)
+    if FILE in changed:
+        raise NeedsCompletePlan("settings change, and files depend on each other")
     caches = context.caches
     # The last tree comes first, because caches keep what was read last.
     before = caches.tree = read_tree(context, fetched, header.source_tree, caches.tree, is_planned=True)
     if not (_is_plain(before) and _is_planned(before, header)):
-        return None
+        raise NeedsCompletePlan("the last plan used other versions of broken files or failed builds")
     after = caches.tree = read_tree(context, fetched, tree, before)
     if not (_is_plain(after) and _are_alike(before, after, totals)):
-        return None
+        raise NeedsCompletePlan("variants for clusters change, or what is used in place of broken files and failed builds")
     return _compare(before, after, changed, cache, due, limit)
 
 
@@ -145,41 +156,42 @@ def _keep_destinations(before: SourceTree, after: SourceTree) -> bool:
 
 def _compare(
     before: TreeCache, after: TreeCache, changed: Iterable[str], cache: PlanCache, due: Iterable[Key], limit: int
-) -> TreeDiff | None:
+) -> TreeDiff:
     totals = cache.header.totals
     scopes = totals.source.kind_scopes
     sides, new = list_differing(before, after), _index(after.source_tree.documents)
-    if max(map(len, sides)) > limit or not _keep_scopes(sides[0], sides[1], new, totals.config.kinds):
-        return None
+    if max(map(len, sides)) > limit:
+        raise NeedsCompletePlan(MANY_CHANGES)
+    if not _keep_scopes(sides[0], sides[1], new, totals.config.kinds):
+        raise NeedsCompletePlan("the scope of a kind may change")
     found = FileDocuments(), FileDocuments()
     for side, into in zip(sides, found, strict=True):
         if any(raw.broken or may_contain_bundle(raw) for raw in side) or not identify_documents(side, scopes, into):
-            return None
+            raise NeedsCompletePlan("a document is broken, a Bundle, or concerns others")
     several = totals.source.repeated | totals.source.unused
     if any(not several.isdisjoint(keys) for one in found for keys in (one.templates, one.api)):
-        return None
+        raise NeedsCompletePlan(SEVERAL_DOCUMENTS)
     templates = pair_documents(found[0].templates, found[1].templates)
     api_documents = pair_documents(found[0].api, found[1].api)
-    if may_select(api_documents.values(), totals.source.unused) or concern_everything(api_documents):
-        return None
+    if may_select(api_documents.values(), totals.source.unused):
+        raise NeedsCompletePlan(SELECTS_BROKEN)
+    if concern_everything(api_documents):
+        raise NeedsCompletePlan(CONCERNS_ALL)
 
     find = _make_finder(new, scopes)
     documents = {key: document for key, (_, document) in templates.items() if document is not None}
     for key in sorted(set(due) - templates.keys()):
-        document = find(key)
-        if document is None:
-            return None
-        documents[key] = document
+        documents[key] = require_document(key, find(key))
     find_old = make_finder(before, scopes)
     parts = _compare_parts(before, after, totals, (find_old, find), rules_changed=bool(api_documents))
     if totals.source.with_variants and (parts.changed or any(None in pair for pair in templates.values())):
-        return None  # what is built for clusters may be a part of them
+        raise NeedsCompletePlan("what is built for clusters may be a part of a workload that comes, goes or changes")
     if totals.source.with_variants and api_documents and not _keep_destinations(before.source_tree, after.source_tree):
-        return None  # what is built has the names of clusters
+        raise NeedsCompletePlan("what is built for clusters has their names, and clusters change")
     gone = {key for key, (_, document) in templates.items() if document is None}
     replaced = (*after.source_tree.kustomized, *after.source_tree.replaced)
     if gone and not gone.isdisjoint(_resolve(part.document, scopes) for part in replaced):
-        return None  # what builds the object now says why it goes
+        raise NeedsCompletePlan("an object becomes a part of a kustomization")
     paths = {one.origin.path for pair in (*templates.values(), *api_documents.values()) for one in pair if one and one.origin}
     findings, known = after.source_tree.file_findings, totals.findings_by_file
     paths |= {*changed, *(path for path in {**known, **findings} if known.get(path, ()) != findings.get(path, ()))}
@@ -196,20 +208,18 @@ def _compare(
     keys = {_resolve(part.document, scopes) for part in after.source_tree.kustomized}
     part_kinds = frozenset(key[:2] for key in keys if find(key) is None)
     kept_files = _list_kept_files(before, after)
-    if kept_files is None:
-        return None
     return TreeDiff((before, after), diff, find, after.reading_rules, after.source_tree.builds, part_kinds, kept_files)
 
 
-def _list_kept_files(before: TreeCache, after: TreeCache) -> dict[str, ExistingBlob | None] | None:
-    """Return the kept bytes that differ; None if what is kept depends on where objects are placed."""
+def _list_kept_files(before: TreeCache, after: TreeCache) -> dict[str, ExistingBlob | None]:
+    """Return the kept bytes that differ. Raise NeedsCompletePlan if what is kept depends on where objects are placed."""
     old, new = (tree.source_tree.last_valid for tree in (before, after))
     found: dict[str, ExistingBlob | None] = {kept_path(path): None for path in old if path not in new}
     for path, file in new.items():
         if path not in old or old[path] != file:
             rendered = render_last_valid(file, {})
             if not isinstance(rendered, ExistingBlob):
-                return None
+                raise NeedsCompletePlan("what is kept of a broken file depends on where its objects are placed")
             found[kept_path(path)] = rendered
     return found
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gitsched.model.errors import NeedsCompletePlan
 from gitsched.reconcile.incremental.planned_clusters import list_cluster_facts
 from gitsched.reconcile.incremental.planned_workloads import PlannedWorkloads
-from gitsched.reconcile.incremental.state_plan import NeedsCompletePlan
 from gitsched.reconcile.review.explanation import explain_workloads
 from gitsched.report.page import FleetView, choose_explained
 from gitsched.simulate.fleet_topology import TopologyInput, read_topology
