@@ -77,11 +77,11 @@ def request_rescheduling(settings: RunSettings, chosen: WorkloadSelection, *, wi
         return str(error)
 
 
-def show(settings: RunSettings, *words: str) -> object:
+def show(settings: RunSettings, name: str) -> object:
     """Return the status of the fleet and the tree of a cluster or workload, or its error."""
     found = serialize_fleet_status(read_fleet_status(settings))
     try:
-        return found, serialize_fleet_tree(read_fleet_tree(settings, words))
+        return found, serialize_fleet_tree(read_fleet_tree(settings, "", None, name))
     except Permanent as error:
         return found, str(error)
 
