@@ -74,7 +74,9 @@ def test_the_first_rollout_is_a_complete_plan(fleet: Fleet) -> None:
     fleet.commit({"one.yaml": cluster("one"), "policy.yaml": policy(""), "web.yaml": deployment("web")})
     fleet.reconcile()
     fleet.commit({"waves.yaml": WAVES}, hour=1)
-    assert fleet.reconcile(1).plan.complete
+    steps: list[str] = []
+    assert fleet.reconcile(1, progress=lambda step, _done, _total: steps.append(step)).plan.complete
+    assert "planning everything, because the first Rollout comes" in steps
 
 
 NAMES = ("api", "job", "web")
