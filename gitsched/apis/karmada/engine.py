@@ -110,6 +110,8 @@ class KarmadaEngine(CapacityEngine):
         if made is None:
             return None
         engine, affected = KarmadaEngine(snapshot, (self, made)), made.affected
+        if engine.coupled is not None:
+            engine.coupled.update_groups(affected.union(changes.templates))  # findings are about them
         if made.state.reschedule_triggers.pending:
             # What a rebalancer names is decided at once, which needs the references of changed templates.
             affected |= engine.affected_by(affected.union(changes.templates))
@@ -174,10 +176,19 @@ class KarmadaEngine(CapacityEngine):
     def affected_by(self, dirty: frozenset[Key]) -> frozenset[Key]:
         found = self.dependencies.affected_by(dirty) if self.dependencies is not None else frozenset[Key]()
         if self.coupled is not None:
-            found |= self.coupled.update_groups(dirty | found)
+            found |= self._update_groups(self.coupled, dirty | found)
         if self.state.autoscalers is NO_AUTOSCALERS:
             return found - dirty
         return found | self.state.autoscalers.affected_by(dirty | found, self.state.snapshot.templates) - dirty
+
+    def _update_groups(self, coupled: CoupledBindings, dirty: frozenset[Key]) -> frozenset[Key]:
+        """Return the others of the groups of some workloads. The findings follow the groups."""
+        revision, found = coupled.revision, coupled.update_groups(dirty)
+        if coupled.revision != revision:
+            self.__dict__.pop("findings", None)
+            if self._find_policy_warnings is None:
+                self.findings = self._join_findings()
+        return found
 
     def decision_inputs(self, template: Document) -> tuple[object, ...]:
         inputs: tuple[object, ...] = self.dependencies.decision_inputs(template) if self.dependencies is not None else ()
@@ -235,7 +246,8 @@ class KarmadaEngine(CapacityEngine):
 
     def _join_findings(self) -> tuple[Finding, ...]:
         first, last = self._other_findings
-        return (*first, *self._policy_warnings, *last)
+        coupled = self.coupled.find_warnings() if self.coupled is not None else ()
+        return (*first, *self._policy_warnings, *coupled, *last)
 
     def expired_documents(self) -> Iterable[ExpiredDocument]:
         return self.state.reschedule_triggers.expired

@@ -30,10 +30,15 @@ def make_affinity_groups(template: Document, policy: PropagationPolicy) -> dict[
     return {name: f"{key}={labels[key]}" for name, key in keys if key in labels}
 
 
+def list_terms(policy: PropagationPolicy) -> list[tuple[str, str]]:
+    """Return the sides of workloadAffinity that a policy sets, each with the key of the label by which it makes groups."""
+    terms = as_object(as_object(policy.spec.get("placement")).get("workloadAffinity"))
+    return [(side, key) for side, _ in _SIDES if (key := get_text(terms, side, "groupByLabelKey"))]
+
+
 def list_group_keys(policies: Iterable[PropagationPolicy]) -> frozenset[str]:
     """Return the keys of the labels by which policies make groups."""
-    terms = (as_object(as_object(policy.spec.get("placement")).get("workloadAffinity")) for policy in policies)
-    return frozenset(get_text(one, side, "groupByLabelKey") for one in terms for side, _ in _SIDES) - {""}
+    return frozenset(key for policy in policies for _, key in list_terms(policy))
 
 
 class _Group:

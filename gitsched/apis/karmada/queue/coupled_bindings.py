@@ -25,12 +25,14 @@ from gitsched.apis.karmada.queue.affinity_groups import (
     read_affinity_groups,
 )
 from gitsched.apis.karmada.queue.coupled_decisions import list_quotas
+from gitsched.apis.karmada.queue.coupling_warnings import find_quota_warnings, find_unused_terms
 from gitsched.apis.karmada.queue.federated_quotas import FederatedQuotas, QuotaRefusal, Usage, measure_usage
 from gitsched.apis.snapshot import list_previous_records
 from gitsched.model.document import Body, Document, Key, read_labels
 
 if TYPE_CHECKING:
     from gitsched.apis.karmada.state import KarmadaState
+    from gitsched.model.finding import Finding
     from gitsched.model.scheduling import Outcome, PeerClusters
 
 Groups = Mapping[str, str]
@@ -141,6 +143,15 @@ class CoupledBindings:
         if self._groups_of is not known:
             self._forget()
         return self._list_members(touched) - dirty
+
+    def find_warnings(self) -> Iterator[Finding]:
+        """Yield the warnings about quotas and groups that limit nothing."""
+        if self._has_quotas:
+            yield from find_quota_warnings(list_quotas(self._state))
+        if self._has_groups:
+            texts = ((key.namespace, text) for key, groups in self._groups_of.items() for text in groups.values())
+            used = {(namespace, text.partition("=")[0]) for namespace, text in texts}
+            yield from find_unused_terms(self._state.policies.policies.values(), used)
 
     def find_groups(self, template: Document) -> Groups:
         return self._groups_of.get(template.key, {})

@@ -42,7 +42,8 @@ def _validate_amounts(amounts: Body, *at: str | int) -> Iterator[Issue]:
     for resource, text in amounts.items():
         amount = parse_quantity(text)
         if amount is None:
-            yield make_error("karmada-quota-amount", f"{text!r} is not a quantity", *at, resource)
+            hint = "; write k for 1000, or Ki for 1024" if str(text).endswith("K") else ""
+            yield make_error("karmada-quota-amount", f"{text!r} is not a quantity{hint}", *at, resource)
         elif amount.nano < 0:
             yield make_error("karmada-quota-amount", "the amount must be 0 or more", *at, resource)
         elif amount.nano > MAX_AMOUNT * NANO:
