@@ -7,6 +7,8 @@ from textwrap import dedent, indent
 
 import pytest
 
+from gitsched.reconcile.run import RunResult
+
 from .conftest import Fleet
 
 ALONE = """\
@@ -78,6 +80,19 @@ apiVersion: policy.karmada.io/v1alpha1
 kind: FederatedResourceQuota
 metadata: {name: shop, namespace: shop}
 spec: {overall: {cpu: "8"}}
+"""
+
+
+UNUSED = "karmada-workload-affinity-unused"
+RAY = """\
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata: {name: ray, namespace: shop}
+spec:
+  headGroupSpec: {rayStartParams: {}, template: {spec: {containers: [{name: ray, image: ray}]}}}
+  workerGroupSpecs:
+    - {groupName: small, replicas: 1, rayStartParams: {}, template: {spec: {containers: [{name: ray, image: ray}]}}}
+    - {groupName: small, replicas: 1, rayStartParams: {}, template: {spec: {containers: [{name: ray, image: ray}]}}}
 """
 
 
@@ -203,6 +218,114 @@ def test_capacity_is_shared_beside_another_gate(fleet: Fleet) -> None:
     )
     fleet.reconcile(1)
     assert list_bound(fleet, "auth", "mail", "more", "rest") == {"auth": {"b": 8}, "mail": {}, "more": {"b": 2}, "rest": {}}
+
+
+TENANT = """\
+---
+apiVersion: gitsched.io/v1alpha1
+kind: Tenant
+metadata: {name: %s}
+spec: {paths: [%s], namespaces: [%s], priorityClasses: [%s]}
+"""
+URGENT = "  schedulePriority: {priorityClassSource: KubePriorityClass, priorityClassName: urgent}\n  placement:"
+CLASSES = "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: urgent}\nvalue: 100\n"
+
+
+@pytest.mark.parametrize(("classes", "placed"), [("urgent", "second"), ("", "first")])
+def test_all_tenants_have_one_queue_in_which_a_tenant_has_the_priorities_that_it_may_use(
+    fleet: Fleet, classes: str, placed: str
+) -> None:
+    files = {
+        "gitsched.yaml": ALONE.replace("overcommitProtection: false", "quotaEnforcement: true"),
+        "clusters.yaml": cluster("b", 10),
+        "classes.yaml": CLASSES,
+        "tenants.yaml": TENANT % ("first", "first", "first", "") + TENANT % ("second", "second", "second", classes),
+    }
+    for team in ("first", "second"):
+        own = {"policy": policy(AGGREGATED), "auth": deployment("auth", 8), "quota": QUOTA}
+        files |= {f"{team}/{name}.yaml": text.replace("namespace: shop", f"namespace: {team}") for name, text in own.items()}
+    files["second/policy.yaml"] = files["second/policy.yaml"].replace("  placement:", URGENT)
+    fleet.commit(files)
+    run = fleet.reconcile()
+    assert [key.namespace for key, outcome in run.plan.outcomes.items() if outcome.targets] == [placed]
+    assert any(one.code == "tenant-priority" for one in run.plan.findings) == (not classes)
+
+
+def test_a_quota_counts_the_workloads_of_all_owners_of_its_namespace(fleet: Fleet, tmp_path: Path) -> None:
+    files = {
+        "gitsched.yaml": ALONE.replace("overcommitProtection: false", "quotaEnforcement: true"),
+        "clusters.yaml": cluster("b", 100),
+        "tenants.yaml": TENANT % ("first", "first", "shop", ""),
+        "quota.yaml": QUOTA,
+        "policy.yaml": policy(AGGREGATED),
+        "auth.yaml": deployment("auth", 5),
+        "first/mail.yaml": deployment("mail", 5),
+    }
+    fleet.commit(files)
+    fleet.reconcile()
+    assert list_bound(fleet, "auth", "mail") == {"auth": {"b": 5}, "mail": {}}
+    for number, (replicas, placed, used) in enumerate([(3, {"b": 5}, "8"), (4, {"b": 5}, "8"), (2, {"b": 5}, "7")], start=1):
+        fleet.commit({"auth.yaml": deployment("auth", replicas)}, hour=number)
+        empty = fleet.preview(number, cache=tmp_path / str(number))
+        assert fleet.reconcile(number).tree == empty.tree
+        assert list_bound(fleet, "mail") == {"mail": placed}
+        quota = fleet.load("status/policy.karmada.io/federatedresourcequota/shop/shop.yaml")
+        assert quota["status"]["overallUsed"] == {"cpu": used}
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "code", "line"),
+    [
+        ("quota.yaml", QUOTA.replace("cpu", "cpus"), "karmada-quota-resource", 4),
+        ("more.yaml", QUOTA.replace("name: shop", "name: more").replace("8", "9"), "karmada-quota-unused", 4),
+        (
+            "policy.yaml",
+            policy(AGGREGATED + "workloadAffinity: {affinity: {groupByLabelKey: nobody}}\n"),
+            UNUSED,
+            8,
+        ),
+        ("ray.yaml", RAY, "karmada-component-names", 1),
+    ],
+)
+def test_what_limits_nothing_is_a_finding_with_its_place(fleet: Fleet, path: str, text: str, code: str, line: int) -> None:
+    gates = "quotaEnforcement: true, featureGates: {WorkloadAffinity: true, MultiplePodTemplatesScheduling: true}"
+    selecting = policy(AGGREGATED + "workloadAffinity: {affinity: {groupByLabelKey: team}}\n")
+    fleet.commit(
+        {
+            "gitsched.yaml": ALONE.replace("overcommitProtection: false", gates),
+            "clusters.yaml": cluster("b", 10),
+            "policy.yaml": selecting.replace("[{", "[{apiVersion: ray.io/v1, kind: RayCluster}, {", 1),
+            "quota.yaml": QUOTA,
+            "auth.yaml": deployment("auth", 1, labels="{team: a}"),
+        }
+    )
+    assert not _list_places(fleet.reconcile(), code)
+    fleet.commit({path: text}, hour=1)
+    empty = fleet.preview(1, cache=fleet.path.parent / "empty")
+    run = fleet.reconcile(1)
+    assert _list_places(run, code) == _list_places(empty, code) == [(path, line)]
+
+
+def test_the_last_label_of_a_group_that_goes_is_a_finding(fleet: Fleet) -> None:
+    fleet.commit(
+        {
+            "gitsched.yaml": GATES % "WorkloadAffinity",
+            "clusters.yaml": cluster("b", 10),
+            "policy.yaml": policy(AGGREGATED + "workloadAffinity: {affinity: {groupByLabelKey: team}}\n"),
+            "auth.yaml": deployment("auth", 1, labels="{team: a}"),
+        }
+    )
+    assert not _list_places(fleet.reconcile(), UNUSED)
+    fleet.commit({"auth.yaml": deployment("auth", 1, labels="{other: a}")}, hour=1)
+    empty = fleet.preview(1, cache=fleet.path.parent / "empty")
+    run = fleet.reconcile(1)
+    assert not run.plan.complete
+    assert _list_places(run, UNUSED) == _list_places(empty, UNUSED) == [("policy.yaml", 8)]
+
+
+def _list_places(run: RunResult, code: str) -> list[tuple[str, int]]:
+    """Return the files and lines of the findings with a code."""
+    return [(one.location.path, one.location.line) for one in run.plan.findings if one.code == code and one.location]
 
 
 def test_a_workload_that_is_held_for_its_data_keeps_its_affinity_groups(fleet: Fleet) -> None:
