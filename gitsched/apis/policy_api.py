@@ -259,8 +259,8 @@ class BundleStarter(NamedTuple):
 class StarterFiles(NamedTuple):
     """What `gitsched init` writes: a small fleet that works. `settings` are appended to gitsched.yaml, `workloads` are files by path.
 
-    `fleet_hint` says how clusters are described, and `docs_page` is the page of the documentation. `policy_kinds` are the kinds that say
-    where workloads go; a repository that has one keeps its own. `bundles` is None for an API that does not place bundles.
+    `docs_page` is the page of the documentation. `policy_kinds` are the kinds that say where workloads go; a repository that has one keeps
+    its own. `bundles` is None for an API that does not place bundles.
     """
 
     settings: str
@@ -269,7 +269,6 @@ class StarterFiles(NamedTuple):
     """"" for an API whose workloads say themselves where they go."""
     workloads: Mapping[str, str]
     policy_kinds: frozenset[GroupKind]
-    fleet_hint: str
     docs_page: str
     bundles: BundleStarter | None = None
     write_policies: Callable[[Collection[tuple[str, str]], Sequence[str]], str] | None = None

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -196,3 +196,20 @@ def watcher(environment: dict[str, str], tmp_path: Path) -> Iterator[Callable[..
         if entry.process.poll() is None:
             entry.process.kill()
         entry.process.wait()
+
+
+@pytest.fixture
+def make(tmp_path: Path, git: Callable[..., str]) -> Callable[[Mapping[str, str]], Path]:
+    """Return a function that commits files to a new repository and returns its directory."""
+
+    def create(files: Mapping[str, str]) -> Path:
+        place = tmp_path / "shop"
+        for name, text in files.items():
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            (place / name).write_text(text)
+        git("init", "-q", "-b", "main", ".", at=place)
+        git("add", "-A", at=place)
+        git("commit", "-qm", "The shop", at=place)
+        return place
+
+    return create

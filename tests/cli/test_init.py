@@ -20,21 +20,6 @@ OVERLAYS = {
 }
 
 
-@pytest.fixture
-def make(tmp_path: Path, git: Callable[..., str]) -> Callable[[Mapping[str, str]], Path]:
-    def create(files: Mapping[str, str]) -> Path:
-        place = tmp_path / "shop"
-        for name, text in files.items():
-            (place / name).parent.mkdir(parents=True, exist_ok=True)
-            (place / name).write_text(text)
-        git("init", "-q", "-b", "main", ".", at=place)
-        git("add", "-A", at=place)
-        git("commit", "-qm", "The shop", at=place)
-        return place
-
-    return create
-
-
 def test_init_recognizes_overlays_and_writes_files_without_errors(
     gitsched: Run, make: Callable[[Mapping[str, str]], Path], git: Callable[..., str]
 ) -> None:

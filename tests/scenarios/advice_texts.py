@@ -15,8 +15,8 @@ _ADVISES = re.compile(
 
 
 def list_advice(directory: Path) -> Iterator[tuple[str, str]]:
-    """Yield the texts with an advice in the modules of a directory, and their places; placeholders are `{}`."""
-    for path in sorted(directory.rglob("*.py")):
+    """Yield the texts with an advice in the modules of a directory, or in one module, and their places; placeholders are `{}`."""
+    for path in sorted(directory.rglob("*.py")) or [directory]:
         tree = ast.parse(path.read_text())
         ignored = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
         for node in ast.walk(tree):

@@ -145,7 +145,6 @@ STARTER: Final = StarterFiles(
     policies=_POLICY + _GROUPS,
     workloads={"apps/web.yaml": _WORKLOAD},
     policy_kinds=frozenset({("policy.karmada.io", "PropagationPolicy"), ("policy.karmada.io", "ClusterPropagationPolicy")}),
-    fleet_hint="kind: Cluster, apiVersion: cluster.karmada.io/v1alpha1, with labels that policies choose by",
     docs_page="docs/karmada.md",
     bundles=BundleStarter(_write_clusters, _BUNDLE_POLICY),
     write_policies=_write_policies,

@@ -81,6 +81,5 @@ STARTER: Final = StarterFiles(
     policies="",
     workloads={"apps/adapter.yaml": _STATEFUL_SET, "apps/orders.yaml": _SOURCE},
     policy_kinds=frozenset({("sources.knative.dev", "KafkaSource")}),
-    fleet_hint="the StatefulSet, its Pods and their Nodes, as `kubectl get -o yaml` prints them",
     docs_page="docs/knative.md",
 )

@@ -73,6 +73,5 @@ STARTER: Final = StarterFiles(
     policies="",
     workloads={"apps/web.yaml": _APPLICATION},
     policy_kinds=frozenset({("kubernetes", "Application")}),
-    fleet_hint="kind: Cluster, api: kubernetes, in the namespace of its applications, with labels and status.state: ONLINE",
     docs_page="docs/krake.md",
 )

@@ -150,7 +150,6 @@ STARTER: Final = StarterFiles(
     policies=_PLACEMENT + _CLUSTER_SET.format(namespace="shop"),
     workloads={"apps/web.yaml": _WORKLOAD},
     policy_kinds=frozenset({("cluster.open-cluster-management.io", "Placement")}),
-    fleet_hint="kind: ManagedCluster, apiVersion: cluster.open-cluster-management.io/v1, with labels that Placements choose by",
     docs_page="docs/ocm.md",
     bundles=BundleStarter(
         _write_clusters,

@@ -141,7 +141,7 @@ def _write(
     if commits and has_repository and commit_files(directory.resolve(), list(files), COMMIT_MESSAGE):
         formats.show_text("committed these files\n")
     *others, last = (name for name in list_starters() if name != api)
-    steps = _list_steps(starter, found, files, has_repository=has_repository, committed=commits)
+    steps = _list_steps(found, has_repository=has_repository, committed=commits)
     width = max(len(step) for step, _ in steps)
     shown = _STEPS.format(
         steps="\n".join(f"  {step:<{width}}  {text}" for step, text in steps),
@@ -163,15 +163,11 @@ def _copy_worktree(root: Path | None, copy: Path) -> None:
     copy_files(root, copy)
 
 
-def _list_steps(
-    starter: StarterFiles, found: RecognizedLayout | None, files: Mapping[str, str], *, has_repository: bool, committed: bool
-) -> list[tuple[str, str]]:
+def _list_steps(found: RecognizedLayout | None, *, has_repository: bool, committed: bool) -> list[tuple[str, str]]:
     """Return the commands that come next, each with what it does."""
     steps: list[tuple[str, str]] = []
     if found is not None and not found.described:
-        described = CLUSTERS in files
-        action = f"edit {CLUSTERS}" if described else "describe the fleet"
-        steps.append((action, "name your clusters, and keep the labels that policies select" if described else starter.fleet_hint))
+        steps.append((f"edit {CLUSTERS}", "name your clusters, and keep the labels that policies select"))
     if not has_repository:
         steps.append(("git init", "gitsched reads the commits of a repository"))
     if not committed:

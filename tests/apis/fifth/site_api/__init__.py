@@ -144,7 +144,6 @@ API = PolicyAPI(
             policies="",
             workloads={"sites/example.yaml": EXAMPLE},
             policy_kinds=frozenset(),
-            fleet_hint="kind: Site",
             docs_page="docs/sites.md",
         ),
     ),
