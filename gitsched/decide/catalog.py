@@ -230,16 +230,6 @@ def make_added_namespace_finding(document: RawDocument, namespace: str, tool: st
     return Finding("warning", "scope-guessed", message, location, (document.kind, "", document.name))
 
 
-def make_left_out_namespace_finding(document: Document, namespace: str) -> Finding:
-    """Return the warning that an object of a chart gets no namespace, because nothing declares that its kind is namespaced."""
-    key = document.key
-    message = (
-        f"{key.kind} of {key.group or 'the core'} is assumed to be cluster-scoped, and does not get the namespace {namespace} of the "
-        f"release, which Helm sets where the API server of the cluster says that the kind is namespaced: {_SCOPE_CURE}"
-    )
-    return Finding("warning", "scope-guessed", message, locate_document(document), key.resource)
-
-
 def locate_finding_resources(findings: Iterable[Finding], documents: Iterable[RawDocument]) -> tuple[Finding, ...]:
     """Return the findings with the location of the document of their resource, where it is among the given ones."""
     findings = tuple(findings)
@@ -291,6 +281,11 @@ class KindScopes:
         if guessed:
             self.guessed.setdefault((group, kind), document)
         return document
+
+    def assume_namespaced(self, group: str, kind: str) -> None:
+        """Take a kind of which nothing says so as namespaced."""
+        self._used.add((group, kind))
+        self.resolved.pop((group, kind), None)
 
     def find_scope(self, group: str, kind: str) -> bool | None:
         """Return whether a kind is namespaced; None if nothing says so."""

@@ -185,6 +185,7 @@ _NAMESPACED = {
     "source.extensions.fluxcd.io": "ArtifactGenerator",
     "sriovnetwork.openshift.io": "SriovIBNetwork SriovNetwork SriovNetworkNodePolicy SriovNetworkNodeState SriovOperatorConfig",
     "ssp.kubevirt.io": "SSP",
+    "talos.dev": "ServiceAccount",
     "tekton.dev": "CustomRun Pipeline PipelineRun StepAction Task TaskRun VerificationPolicy",
     "traefik.io": (
         "IngressRoute IngressRouteTCP IngressRouteUDP Middleware MiddlewareTCP ServersTransport "

@@ -139,11 +139,15 @@ class ObjectSchema:
         return SchemaPruner(self._schema, frozenset(), self._described)
 
 
+_SELECTING_KINDS = frozenset(("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"))
+"""Kinds of workloads that no API server accepts without a selector."""
+
+
 def is_whole_object(body: Body) -> bool:
     """Return whether an object is no patch of one.
 
-    The containers of a pod template have images, or a selector is beside it; a Service has more than a selector, and a claim more than
-    its size.
+    The containers of a pod template have images, or a selector is beside it, which workloads need; a Service has more than a selector, and
+    a claim more than its size.
     """
     spec: Any = body.get("spec")
     if not isinstance(spec, dict):
@@ -154,6 +158,8 @@ def is_whole_object(body: Body) -> bool:
         return "resources" in spec and len(spec) > 1
     if "selector" in spec and "template" in spec:
         return True
+    if body.get("kind") in _SELECTING_KINDS:
+        return False
     pod = get_field(spec, "jobTemplate", "spec", "template", "spec") or get_field(spec, "template", "spec") or spec
     containers = pod.get("containers") if isinstance(pod, dict) else None
     if body.get("kind") == "Pod" and isinstance(containers, list):

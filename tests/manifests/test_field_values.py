@@ -416,6 +416,8 @@ def test_a_placeholder_stands_where_kustomize_looks_for_no_names(old: str, new: 
 def test_a_patch_need_not_have_what_the_whole_object_has() -> None:
     patch = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  template:\n    spec:\n      containers: [%s]\n"
     assert find(patch % "{name: web, volumeMounts: [{name: a, mountPath: /a}], livenessProbe: {periodSeconds: 3}}") == []
+    mounting = "{name: web, image: a, volumeMounts: [{name: a, mountPath: /a}]}"
+    assert find(patch % f"{mounting}]\n      volumes: [{{name: b, emptyDir: {{}}}}") == []
     assert len(find(patch % "{name: web, resources: {limits: {memory: 1GB}}}")) == 1
 
 

@@ -130,7 +130,7 @@ def test_an_object_of_a_chart_without_a_namespace_is_reported(fleet: Fleet) -> N
     )
     ((path, _, _, message),) = guesses(fleet)
     assert path == "charts/widget/templates/a.yaml"
-    assert message.startswith(
-        "Widget of example.com is assumed to be cluster-scoped, and does not get the namespace shop of the release"
-    )
-    assert [path.split("/")[2] for path in delivered(fleet)] == ["_"]
+    assert message == ASSUMED.replace("Argo CD Application argocd/web", "the Helm release of charts/widget")
+    assert [path.split("/")[2] for path in delivered(fleet)] == ["shop"]
+    fleet.commit({"crds/widget.yaml": DEFINITION % "Cluster"}, hour=1)
+    assert (guesses(fleet), [path.split("/")[2] for path in delivered(fleet)]) == ([], ["_"])

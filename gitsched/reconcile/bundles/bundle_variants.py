@@ -19,8 +19,8 @@ from gitsched.build import flux
 from gitsched.decide.catalog import (
     KindScopes,
     RawDocument,
+    make_added_namespace_finding,
     make_duplicate_finding,
-    make_left_out_namespace_finding,
     read_declared_scopes,
 )
 from gitsched.decide.cluster_metadata import read_cluster_metadata
@@ -319,9 +319,10 @@ class _Assembler:
         for cluster, use in choice.uses.items():
             if use not in indices:
                 documents = printed[use]
-                objects = self._resolve(use, documents, scopes) if documents is not None else None
+                path = choice.requests[use.digest].path
+                objects = self._resolve(use, path, documents, scopes) if documents is not None else None
                 if not documents and documents is not None and not self._omitted[use]:
-                    self._findings.append(make_empty_finding(choice.bundle, choice.spec, choice.requests[use.digest].path))
+                    self._findings.append(make_empty_finding(choice.bundle, choice.spec, path))
                 indices[use] = len(variants) if objects is not None else None
                 if objects is not None:
                     variants.append(self._make_variant(choice, use, objects, commit))
@@ -337,16 +338,17 @@ class _Assembler:
         source = files.make_source(self._commit, request.helm, self._omitted.get(use, ()))
         return Variant(request.path, objects, files.digest, use.values, commit, source, choice.details.get(use.digest, ""))
 
-    def _resolve(self, use: _Use, documents: Iterable[RawDocument], scopes: KindScopes) -> tuple[Document, ...] | None:
+    def _resolve(self, use: _Use, path: str, documents: Iterable[RawDocument], scopes: KindScopes) -> tuple[Document, ...] | None:
         """Return documents with their identities; None with a finding if one is defined more than once with different content."""
         directory = self._built.directories[use.digest]
         found: dict[Key, Document] = {}
         for raw in documents:
+            if directory.namespace and not raw.namespace and scopes.find_scope(raw.group, raw.kind) is None:
+                scopes.assume_namespaced(raw.group, raw.kind)
+                self._findings.append(make_added_namespace_finding(raw, directory.namespace, f"the Helm release of {path}"))
             document = scopes.resolve(raw)
             if directory.namespace and document.key.namespace and not raw.namespace:
                 document = scopes.resolve(self._reader.add_namespace(raw, directory.namespace))
-            elif directory.namespace and not raw.namespace and scopes.guessed.get(document.key[:2]) is document:
-                self._findings.append(make_left_out_namespace_finding(document, directory.namespace))
             if directory.namespace or (raw.origin is not None and raw.origin.root):
                 document = _keep_text(document)
             known = found.setdefault(document.key, document)
