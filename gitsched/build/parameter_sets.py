@@ -133,9 +133,9 @@ class ParameterGenerator:
             yield Parameters({}, True)
             return
         for value in parse_values(text.encode())[:1] or [False]:
-            if value is not None and not (isinstance(value, list) and all(isinstance(entry, dict) for entry in value)):
+            if value is not None and not (isinstance(value, list) and all(isinstance(entry, dict | None) for entry in value)):
                 raise TemplateError("elementsYaml is not a list of mappings")
-            yield from map(Parameters, value or ())
+            yield from (Parameters(entry or {}) for entry in value or ())
 
     def _read_git(self, body: Body) -> Iterator[Parameters]:
         source = self._source

@@ -51,6 +51,7 @@ from gitsched.build.template_values import (
     change_map,
     chunk_list,
     compare_values,
+    convert_value,
     count_numbers,
     dig_value,
     divide,
@@ -74,8 +75,8 @@ from gitsched.build.template_values import (
     wrap_integer,
     write_json,
     write_sequence,
-    write_yaml,
 )
+from gitsched.build.template_yaml import write_yaml
 
 
 def call_function(name: str, arguments: list[Any]) -> Any:
@@ -227,7 +228,7 @@ FUNCTIONS: Final[Mapping[str, tuple[str, Callable[..., Any]]]] = {
     "dig": ("AAA*", dig_value),
     "fromJson": ("S", read_json),
     "mustFromJson": ("S", read_json_or_fail),
-    "toYaml": ("A", write_yaml),
+    "toYaml": ("A", lambda value: write_yaml(convert_value(value))),
     "fromYaml": ("S", lambda text: read_yaml(text, dict)),
     "fromYamlArray": ("S", lambda text: read_yaml(text, list)),
     "base": ("S", get_base_name),

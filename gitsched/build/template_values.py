@@ -14,12 +14,6 @@ MAX_ENTRIES: Final = 10_000
 """Entries of a list that a function makes."""
 
 
-_PLAIN = re.compile(r"[A-Za-z_/][-A-Za-z0-9_./]*")
-
-
-_WORDS: Final = frozenset(("true", "false", "null", "yes", "no", "on", "off", "y", "n"))
-
-
 def index_value(value: Any, *keys: Any) -> Any:
     for key in keys:
         if isinstance(value, list) and isinstance(key, Integer):
@@ -212,12 +206,12 @@ def measure_length(value: Any) -> Integer:
     return Integer(len(value))
 
 
-def _convert(value: Any) -> Any:
+def convert_value(value: Any) -> Any:
     """Return a value as JSON of Go writes its numbers."""
     if isinstance(value, dict):
-        return {str(name): _convert(value[name]) for name in sorted(value, key=lambda name: str(name).encode())}
+        return {str(name): convert_value(value[name]) for name in sorted(value, key=lambda name: str(name).encode())}
     if isinstance(value, list):
-        return [_convert(each) for each in value]
+        return [convert_value(each) for each in value]
     if is_number(value) and not isinstance(value, Integer):
         if value and not 1e-6 <= abs(value) < 1e21:
             raise NotEvaluatedError(f"the number {value}")
@@ -226,7 +220,7 @@ def _convert(value: Any) -> Any:
 
 
 def write_json(value: Any, *, escape: bool = True, indent: int | None = None) -> str:
-    text = json.dumps(_convert(value), ensure_ascii=False, indent=indent, separators=(",", ":" if indent is None else ": "))
+    text = json.dumps(convert_value(value), ensure_ascii=False, indent=indent, separators=(",", ":" if indent is None else ": "))
     for character in "<>&" if escape else "":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
@@ -248,30 +242,6 @@ def read_json_or_fail(text: str) -> Any:
     if found is None and text.strip() != "null":
         raise ValueError
     return found
-
-
-def write_yaml(value: Any, depth: int = 0) -> str:
-    """Return a value as YAML with the lines of Go's, and texts in quotes unless they are plain words."""
-    start = "  " * depth
-    if isinstance(value, dict) and value:
-        lines = [
-            f"{start}{_write_scalar(name)}:{_write_member(value[name], depth + (not isinstance(value[name], list)))}"
-            for name in sorted(map(str, value))
-        ]
-        return "\n".join(lines)
-    if isinstance(value, list) and value:
-        return "\n".join(f"{start}- {write_yaml(each, depth + 1).lstrip(' ')}" for each in value)
-    return start + _write_scalar(value)
-
-
-def _write_member(value: Any, depth: int) -> str:
-    return f"\n{write_yaml(value, depth)}" if isinstance(value, (dict, list)) and value else f" {_write_scalar(value)}"
-
-
-def _write_scalar(value: Any) -> str:
-    if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
-        return value
-    return json.dumps(_convert(value), ensure_ascii=False)
 
 
 def read_yaml(text: str, kind: type[Any]) -> Any:

@@ -109,6 +109,7 @@ MERGE = "mergeKeys: [k], "
         (elements("{values: {a: x}}"), "{{values.a}}{{ other }}", False, ["x{{ other }}"]),
         (elements("{a: 3, b: 1.10, c: 1234567}"), "{{.a}}-{{.b}}-{{.c}}-{{.d}}", True, ["3-1.1-1.234567e+06-<no value>"]),
         ("list: {elementsYaml: '[{a: one}, {a: two}]'}", "{{.a}}", True, ["one", "two"]),
+        ("list: {elementsYaml: '[{a: one}, null]'}", '{{hasKey . "a"}}', True, ["true", '{{hasKey . "a"}}']),
         ("list: {elementsYaml: 'a: x'}", "{{.a}}", True, "not a list of mappings"),
         (WEB, "{{.size}}-{{.path.basename}}-{{.path.filename}}", True, ["1.23456789012e+11-web-config.json"]),
         (
