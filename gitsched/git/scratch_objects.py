@@ -34,6 +34,15 @@ class ScratchObjects:
         """Write the trees of an index that a merge has returned, and return the id of the root."""
         return str(index.write_tree(self._repository))
 
+    def replace_entry(self, tree: str, name: str, entry: tuple[str, int] | None) -> str:
+        """Write a tree in which a name at the root has another object id and mode, or is gone, and return the id of the tree."""
+        builder = self._repository.TreeBuilder(tree)
+        if entry is not None:
+            builder.insert(name, *entry)
+        else:
+            builder.remove(name)
+        return str(builder.write())
+
     def write_commit(self, tree: str, parents: Sequence[str]) -> str:
         """Write a commit without an author or a date, and return its id. It is the same for the same tree and parents."""
         nobody = pygit2.Signature("gitsched", "gitsched@localhost", 0, 0)

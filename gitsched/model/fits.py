@@ -41,10 +41,12 @@ class SetVerdict(NamedTuple):
 
 class FitReport(NamedTuple):
     """Which changes fit together on top of a base commit. `changes` are the names of the changes with the ids of their commits, `verdicts`
-    those of the sets that were tried, and `plans` is how many plans were made for that."""
+    those of the sets that were tried, and `plans` is how many plans were made for that. `with_settings` are the changes that change
+    settings, which were not applied."""
 
     base: tuple[str, str]
     changes: tuple[tuple[str, str], ...]
     found: FittingSets
     verdicts: Mapping[ChangeSet, SetVerdict]
     plans: int
+    with_settings: ChangeSet = frozenset()

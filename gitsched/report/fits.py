@@ -28,6 +28,11 @@ def write_fits(report: FitReport, width: int) -> str:
     for change in range(len(names)):
         for text, verdict in _describe_change(report, change):
             lines += ["", *wrap(text, width), *_list_reasons(verdict, width)]
+    if report.with_settings:
+        subject = format_names([names[change] for change in sorted(report.with_settings)])
+        verb = "change" if len(report.with_settings) > 1 else "changes"
+        text = f"{subject} {verb} gitsched.yaml. These settings were not applied: those of {report.base[0]} count for each set."
+        lines += ["", *wrap(text, width)]
     lines += [] if found.is_complete else ["", *wrap(_NOT_ALL, width)]
     return "\n".join(lines) + "\n"
 
@@ -74,6 +79,7 @@ def serialize_fits(report: FitReport) -> dict[str, Any]:
                 "name": name,
                 "commit": oid,
                 "inSequence": change in sequence,
+                "changesSettings": change in report.with_settings,
                 "alone": _serialize_verdict(report.verdicts.get(frozenset((change,)))),
                 "onlyWithout": [_list_names(report, others) for others in found.list_conflicts_of(change)],
                 "onlyAfter": [_list_names(report, others) for others in found.list_requirements_of(change)],

@@ -149,6 +149,20 @@ def test_the_guard_of_the_base_counts(fleet: Fleet, branches: str, fits: Fits) -
     assert "changes-withheld" in conflict["reasons"][0]
 
 
+def test_the_settings_of_the_base_count(fleet: Fleet, branches: str, fits: Fits) -> None:
+    """A change of settings that hides the second definition of an object does not make another change fit, nor does a broken file."""
+    branch(fleet, "hides", {"gitsched.yaml": GUARDED + "  source: {ignore: [second.yaml]}\n"})
+    branch(fleet, "broken", {"gitsched.yaml": "a: ["})
+    found = fits("hides", "second-pay", "more-web", "-o", "json")[1]
+    assert found["sequence"] == ["hides", "more-web"]
+    assert [change["changesSettings"] for change in found["changes"]] == [True, False, False]
+    assert [change["alone"]["fits"] for change in found["changes"]] == [True, False, True]
+    assert found["changes"][1]["onlyAfter"] == []
+    text = fits("hides", "broken", "no-pay")[1]
+    assert "hides, broken change gitsched.yaml. These settings were not applied: those of main count for each set." in text
+    assert "broken fits only if hides is not merged first:\n  conflicts in gitsched.yaml" in text
+
+
 def test_the_tenants_of_the_base_count(fleet: Fleet, fits: Fits) -> None:
     tenant = (
         "apiVersion: gitsched.io/v1alpha1\nkind: Tenant\nmetadata: {name: shop}\nspec:\n  paths: [apps, policies]\n"

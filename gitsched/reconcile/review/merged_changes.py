@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from gitsched.apis.gitsched.config import FILE
 from gitsched.apis.gitsched.reserve_config import requires_reserve
 from gitsched.apis.registered import Registered
 from gitsched.decide.garbage_collection import gc_paused
@@ -46,7 +47,8 @@ _NOT_RELATED = "there is no common ancestor with {}, or the clone is too shallow
 def find_fits(settings: RunSettings, base: str | None, names: Sequence[str], is_over: Callable[[], bool]) -> FitReport:
     """Return which branches, tags or commits fit together on top of a base, by default the head of the source branch.
 
-    A set fits if it merges without conflicts, and if `gitsched plan BASE` of the merge does not fail. Nothing is written to the repository.
+    A set fits if it merges without conflicts, and if `gitsched plan BASE` of the merge, with the settings of the base, does not fail.
+    Nothing is written to the repository.
     No more sets are tried when `is_over` returns true, or after MAX_PLANS plans.
     """
     if len(names) > MAX_BRANCHES:
@@ -63,7 +65,9 @@ def find_fits(settings: RunSettings, base: str | None, names: Sequence[str], is_
         found = find_fitting_sets(len(changes), merged.check)
     context.caches.save()
     listed = tuple((name, change.oid) for name, change in zip(names, changes, strict=True))
-    return FitReport((base or fetched.branch or "HEAD", commit.oid), listed, found, merged.verdicts, merged.plans)
+    return FitReport(
+        (base or fetched.branch or "HEAD", commit.oid), listed, found, merged.verdicts, merged.plans, merged.list_with_settings()
+    )
 
 
 def _find_change(context: RunContext, name: str) -> Commit:
@@ -99,7 +103,7 @@ class _MergedChanges:
         if isinstance(merged, SetVerdict):
             self.verdicts[wanted] = merged
             return False
-        tree = self._repository.commit(merged).tree
+        tree = self._keep_settings(self._repository.commit(merged).tree)
         if tree not in self._by_tree:
             if self.plans >= MAX_PLANS or self._is_over():
                 return None
@@ -110,6 +114,22 @@ class _MergedChanges:
             self._by_tree[tree] = self._plan(self._base._replace(source=source))
         self.verdicts[wanted] = self._by_tree[tree]
         return self.verdicts[wanted].fits
+
+    def list_with_settings(self) -> ChangeSet:
+        """Return the changes that change settings."""
+        trees = {
+            number: self._repository.commit(merged).tree
+            for number in range(len(self._changes))
+            if isinstance(merged := self._merge(frozenset((number,))), str)
+        }
+        return frozenset(number for number, tree in trees.items() if self._keep_settings(tree) != tree)
+
+    def _keep_settings(self, tree: str) -> str:
+        """Return a merged tree with the settings of the base: those of a change must not decide about others."""
+        entry = self._repository.find_entry(self._base.source.tree, FILE)
+        if self._repository.find_entry(tree, FILE) == entry:
+            return tree
+        return self._repository.scratch.replace_entry(tree, FILE, entry)
 
     def _merge(self, wanted: ChangeSet) -> str | SetVerdict:
         """Return the commit that merges changes in their order, or what keeps them from being merged."""
