@@ -20,14 +20,16 @@ from gitsched.model.taints import ClusterTaint, parse_taint
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.incremental.planned_workloads import PlannedWorkloads
 from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_state
+from gitsched.reconcile.plan_baseline import make_plan_baseline
 from gitsched.reconcile.run import Fetched, Planned, RunContext, open_context
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_taints, make_blob_finder
 from gitsched.reconcile.source.source_reader import SourceReader
 from gitsched.reconcile.source_plan import use_plan
 from gitsched.reconcile.worktree_file import replace_file, resolve_worktree_file
-from gitsched.simulate.baseline import Baseline, make_baseline
+from gitsched.simulate.baseline import Baseline
 from gitsched.simulate.continued_plan import NeedsNewEngines
-from gitsched.simulate.scenario import ClusterIndex, Scenario, index_clusters
+from gitsched.simulate.failure_domains import ClusterIndex, index_clusters
+from gitsched.simulate.scenario import Scenario
 from gitsched.simulate.simulation import simulate
 
 if TYPE_CHECKING:
@@ -51,9 +53,7 @@ def plan_maintenance(settings: RunSettings, action: Action, names: Sequence[str]
     context = open_context(settings._replace(worktree=True, observations="recorded"))
 
     def answer(planned: Planned) -> Maintenance:
-        plan = planned.plan
-        time = max(settings.now, plan.time)
-        baseline = make_baseline(plan.decisions, planned.config, time, plan.observations, plan.retained)
+        baseline = make_plan_baseline(settings, planned.plan, planned.config)
         return _plan(context, fetched, baseline, action, names, labels)
 
     with gc_paused():

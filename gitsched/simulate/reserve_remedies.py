@@ -19,10 +19,11 @@ from gitsched.model.reserve import NO_SHORTAGE, AddedCapacity, Loss, ReserveMove
 from gitsched.model.scheduling import Outcome
 from gitsched.simulate.added_variants import add_variants
 from gitsched.simulate.baseline import Baseline, list_capacity_reporters, make_baseline
+from gitsched.simulate.failure_domains import ClusterIndex, index_clusters
 from gitsched.simulate.reschedule_request import list_rescheduling_engines
 from gitsched.simulate.reserve import LossSimulator, ReserveRules
 from gitsched.simulate.restored_placements import annotate
-from gitsched.simulate.scenario import ClusterIndex, Scenario, apply_scenario, edit_catalog, index_clusters
+from gitsched.simulate.scenario import Scenario, apply_scenario, edit_catalog
 
 MIN_DECISIONS, DECISIONS_PER_WORKLOAD = 20_000, 10
 """How many decisions a search may make: a minimum, and some for each workload of the plan."""
@@ -216,7 +217,7 @@ class RemedySearch:
         decided = decide_input(self._input._replace(catalog=catalog, variants=variants), DecisionCache())
         if any(_lacks_more(decided.outcomes.get(key), outcome) for key, outcome in self._head.decisions.outcomes.items()):
             return None
-        return make_baseline(decided, self._head.config, self._head.time, self._head.observations)
+        return make_baseline(decided, self._head.config, self._head.time, self._head.observations, retained=())
 
     def _ends_shortages(self, made: Baseline) -> bool:
         """Return whether no shortage is larger than before the change, first after the losses where one was."""

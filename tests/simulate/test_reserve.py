@@ -14,7 +14,7 @@ from gitsched.cli import main
 from gitsched.model.preferred_clusters import PREFERRED_CLUSTERS
 from gitsched.reconcile.review import reserve_check
 from gitsched.simulate import reserve, reserve_remedies
-from tests.simulate.conftest import Fleet, at_hour, cluster, deployment, divide
+from tests.simulate.conftest import Fleet, Simulate, at_hour, cluster, deployment, divide
 
 Plan = Callable[..., Any]
 SETTINGS = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {{name: gitsched}}\nspec: {}\n"
@@ -53,6 +53,34 @@ def zones(fleet: Fleet) -> str:
     fleet.commit(ZONES)
     fleet.reconcile()
     return fleet.git("rev-parse", "HEAD")
+
+
+def test_a_copy_that_stays_for_an_overlap_does_not_count(fleet: Fleet, plan: Plan, simulate: Simulate) -> None:
+    """The first change moves `web` from a to c. Until its copy in a ends, a has no room for `pay`; it has for the reserve."""
+    fleet.commit(
+        {
+            "gitsched.yaml": SETTINGS.format("{reserve: {lose: cluster}, output: {overlap: 1h}}"),
+            **{f"clusters/{name}.yaml": cluster(name, pods=5) for name in "abc"},
+            **{f"apps/{name}.yaml": deployment(name, 4) for name in ("pay", "web")},
+            "policies/web.yaml": divide("web", "clusterNames: [a]"),
+            "policies/pay.yaml": divide("pay", "clusterNames: [b, c]"),
+        }
+    )
+    fleet.reconcile()
+
+    def list_short() -> set[str]:
+        found = plan("HEAD~1", "-o", "json")[1]["reserve"]["shortages"]
+        return {entry["workload"]["name"] for entry in found if entry["lost"] == ["b"]}
+
+    change(
+        fleet, {"policies/web.yaml": divide("web", "clusterNames: [c]"), "policies/pay.yaml": divide("pay", "clusterNames: [a, b]")}
+    )
+    assert list_short() == set()
+    assert simulate("--lose", "b", "-o", "json")["short"] == 4
+    fleet.reconcile(hour=1.5)
+    change(fleet, {"apps/pay.yaml": deployment("pay", 5)})
+    assert list_short() == set()
+    assert simulate("--lose", "b", "-o", "json")["short"] == 5
 
 
 def change(fleet: Fleet, files: dict[str, str | None]) -> None:

@@ -26,6 +26,7 @@ from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.incremental.planned_workloads import PlannedWorkloads
 from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_state
 from gitsched.reconcile.output.patched_manifests import describe_refusal
+from gitsched.reconcile.plan_baseline import make_plan_baseline
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
 from gitsched.reconcile.review.resource_names import complete_name, describe_missing, find_key, matches_name
 from gitsched.reconcile.run import Fetched, Planned, RunContext, StateUpdate, open_context
@@ -34,11 +35,11 @@ from gitsched.reconcile.source.source_locations import RuleLocations, locate_exp
 from gitsched.reconcile.source_plan import use_plan
 from gitsched.report.held import add_hold, add_waiting, add_withheld, describe_state
 from gitsched.report.retained_copies import describe_retained_copies
-from gitsched.simulate.baseline import Baseline, make_baseline
+from gitsched.simulate.baseline import Baseline
 from gitsched.simulate.cluster_description import describe_cluster
 from gitsched.simulate.continued_plan import NeedsNewEngines
 from gitsched.simulate.counterfactuals import find_counterfactuals
-from gitsched.simulate.scenario import index_clusters
+from gitsched.simulate.failure_domains import index_clusters
 
 MAX_NAMES = 5
 """Locations or names in one message."""
@@ -190,7 +191,7 @@ def _explain(
     known |= dict.fromkeys(sorted(decisions.kustomized))
     owners = PartOwners(decisions, planned.config)
     known |= dict.fromkeys(key for key in owners.list_keys() if key not in known)
-    baseline = make_baseline(decisions, planned.config, max(settings.now, plan.time), plan.observations, plan.retained)
+    baseline = make_plan_baseline(settings, plan, planned.config)
     kind, namespace, name = complete_name(known, kind, namespace, name)
     key = find_key(known, kind, namespace, name)
     if key is None:

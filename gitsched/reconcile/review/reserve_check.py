@@ -41,7 +41,8 @@ def check_plan(
     if not rules:
         return None, ()
     base = None if earlier is None else _make_baseline(earlier, context)
-    check = check_reserves(base, _make_baseline(later, context), rules, context.settings.progress, MAX_LOSSES, searches=searches)
+    head = _make_baseline(later, context)
+    check = check_reserves(base, head, rules, context.settings.progress, MAX_LOSSES, searches=searches)
     return check, locate_finding_rules(_list_findings(context, later, check), RuleLocations(context.source.repository))
 
 
@@ -59,8 +60,10 @@ def _plan_recorded(context: RunContext, later: PlannedCommit) -> PlannedCommit |
 
 
 def _make_baseline(planned: PlannedCommit, context: RunContext) -> Baseline:
+    """Return the baseline of losses. Copies that stay for an overlap, after this plan or an earlier one, end by themselves: they are left
+    out, or every move would break a reserve for some minutes."""
     plan = planned.run.plan
-    return make_baseline(planned.decisions, planned.config, max(context.settings.now, plan.time), plan.observations)
+    return make_baseline(planned.decisions, planned.config, max(context.settings.now, plan.time), plan.observations, retained=())
 
 
 def _list_findings(context: RunContext, later: PlannedCommit, check: ReserveCheck) -> Iterator[Finding]:

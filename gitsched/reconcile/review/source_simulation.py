@@ -14,7 +14,7 @@ from gitsched.model.losses import LossRequest
 from gitsched.model.simulation import ImpactChange, Resilience, ResilienceChange, Simulation
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_state
-from gitsched.reconcile.review.compared_plans import PlannedCommit
+from gitsched.reconcile.plan_baseline import make_plan_baseline
 from gitsched.reconcile.review.comparison import PlanComparison
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
 from gitsched.reconcile.review.loss_runs import simulate_losses
@@ -23,7 +23,7 @@ from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_causes
 from gitsched.reconcile.source_plan import use_plan
 from gitsched.report.causes import list_cause_texts
-from gitsched.simulate.baseline import Baseline, make_baseline
+from gitsched.simulate.baseline import Baseline
 from gitsched.simulate.continued_plan import NeedsNewEngines
 from gitsched.simulate.loss_simulation import simulate_all_losses
 from gitsched.simulate.scenario import Scenario, apply_scenario
@@ -146,23 +146,19 @@ def compare_source_resilience(
 
 def assess_resilience(compared: PlanComparison, by: str) -> Resilience | ResilienceChange:
     """Simulate losses on the plan under review, and compare with the plan of the base where that is a commit."""
-    head = _make_commit_baseline(compared.later, compared.context.settings)
+    settings = compared.context.settings
+    head = make_plan_baseline(settings, compared.later.run.plan, compared.later.config)
     if compared.earlier is None:
         return simulate_all_losses(head, by, progress=compared.context.settings.progress)
     return _locate_change_causes(
         compare_resilience(
-            _make_commit_baseline(compared.earlier, compared.context.settings),
+            make_plan_baseline(settings, compared.earlier.run.plan, compared.earlier.config),
             head,
             by,
             progress=compared.context.settings.progress,
         ),
         compared.context.source.repository,
     )
-
-
-def _make_commit_baseline(planned: PlannedCommit, settings: RunSettings) -> Baseline:
-    plan = planned.run.plan
-    return make_baseline(planned.decisions, planned.config, max(settings.now, plan.time), plan.observations, plan.retained)
 
 
 def _run_on_source(
@@ -177,9 +173,7 @@ def _run_on_source(
     context = open_context(settings._replace(observations="recorded"))
 
     def use_answer(planned: Planned) -> T:
-        plan = planned.plan
-        baseline = make_baseline(plan.decisions, planned.config, max(settings.now, plan.time), plan.observations, plan.retained)
-        answered = answer(baseline, fetched, context.source.repository)
+        answered = answer(make_plan_baseline(settings, planned.plan, planned.config), fetched, context.source.repository)
         use(answered)
         return answered
 
