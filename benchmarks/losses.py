@@ -25,7 +25,8 @@ from gitsched.reconcile.review.loss_runs import simulate_losses
 from gitsched.reconcile.review.source_simulation import use_source_fleet
 from gitsched.reconcile.run import Fetched
 from gitsched.simulate.baseline import Baseline
-from gitsched.simulate.scenario import Scenario, list_failure_domains
+from gitsched.simulate.failure_domains import list_failure_domains
+from gitsched.simulate.scenario import Scenario
 from gitsched.simulate.simulation import simulate
 
 _ALONE = 20

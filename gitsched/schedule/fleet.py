@@ -17,29 +17,70 @@ from gitsched.model.labels import Requirement, Selector
 from gitsched.model.scheduling import Affinity, AffinityGroup, CandidateVariant, Request
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, TolerationIndex
 from gitsched.schedule.candidate import Candidate as Candidate
-from gitsched.schedule.estimator import UNLIMITED, Estimator, ResourceRequest
+from gitsched.schedule.estimator import UNLIMITED, Capacity, Estimator, ResourceRequest
 
+K = TypeVar("K")
 T = TypeVar("T")
 _Estimate = Callable[[ResourceRequest | None], Sequence[int]]
 _SMALL_SET = 8
+_SHARED_RESULTS = 2_000
+"""Results about capacities that fleets share; a fleet after one with more computes its own."""
 _BOOL_TO_DIGIT = bytes(ord("1") if byte else ord("0") for byte in range(256))
 _DIGIT_TO_BOOL = bytes(byte == ord("1") for byte in range(256))
 
 
+class FleetCapacities:
+    """What depends on the names and capacities of candidates alone, computed on demand: fleets that have these in common share it."""
+
+    __slots__ = ("_estimates", "_estimator", "_known", "_unlimited", "capacities", "has_capacity")
+
+    def __init__(self, capacities: tuple[Capacity | None, ...]) -> None:
+        self.capacities = capacities
+        self.has_capacity = any(capacity is not None for capacity in capacities)
+        self._unlimited = None if self.has_capacity else (UNLIMITED,) * len(capacities)
+        self._estimator: Estimator | None = None
+        self._estimates: dict[ResourceRequest | None, Sequence[int]] = {}
+        self._known: dict[Any, tuple[object, Any]] = {}
+
+    @property
+    def size(self) -> int:
+        """The number of results that are kept."""
+        return len(self._estimates) + len(self._known)
+
+    def estimate_replicas(self, resource_request: ResourceRequest | None) -> Sequence[int]:
+        """Return how many replicas with a resource request fit on each candidate; estimated once for equal requests."""
+        if self._unlimited is not None:
+            return self._unlimited
+        estimates = self._estimates.get(resource_request)
+        if estimates is None:
+            self._estimator = self._estimator or Estimator(self.capacities)
+            estimates = self._estimates[resource_request] = self._estimator.estimate_replicas(resource_request)
+        return estimates
+
+    def get_or_compute(self, key: Any, given: object, compute: Callable[[], T]) -> T:
+        """Return the cached value of a hashable key, computed for the same `given` object."""
+        known = self._known.get(key)
+        if known is None or known[0] is not given:
+            known = self._known[key] = given, compute()
+        found: T = known[1]
+        return found
+
+
 class Fleet:
-    """Candidates sorted by name, indexed by label, field, taint and API."""
+    """Candidates sorted by name, indexed by label, field, taint and API.
+
+    It takes over what it has in common with an `earlier` fleet, if that has the same names.
+    """
 
     __slots__ = (
         "_cache",
         "_enabled_apis",
-        "_estimates",
-        "_estimator",
         "_fields",
         "_labels",
         "_taints",
-        "_unlimited",
         "all",
         "candidates",
+        "capacities",
         "deleting",
         "frozen",
         "has_capacity",
@@ -47,9 +88,14 @@ class Fleet:
         "names",
     )
 
-    def __init__(self, candidates: Iterable[Candidate]) -> None:
+    def __init__(self, candidates: Iterable[Candidate], earlier: Fleet | None = None) -> None:
         self.candidates: tuple[Candidate, ...] = tuple(sorted(candidates))
         self.names = tuple(candidate.name for candidate in self.candidates)
+        self._cache: dict[Any, Any] = {}
+        pairs = earlier.pair_changed(self) if earlier is not None else None
+        if earlier is not None and pairs is not None:
+            self._take_over(earlier, pairs)
+            return
         self.index = {name: i for i, name in enumerate(self.names)}
         self.all = (1 << len(self.names)) - 1
         self.deleting = self._mask_where(lambda candidate: candidate.deleting)
@@ -58,34 +104,51 @@ class Fleet:
         self._fields: dict[str, dict[str, int]] = {}
         self._taints: dict[Taint, int] = {}
         self._enabled_apis: dict[frozenset[tuple[str, str]] | None, int] = {}
-        self._cache: dict[Any, Any] = {}
-        self.has_capacity = any(candidate.capacity is not None for candidate in self.candidates)
-        self._unlimited = None if self.has_capacity else (UNLIMITED,) * len(self.candidates)
-        self._estimator: Estimator | None = None
-        self._estimates: dict[ResourceRequest | None, Sequence[int]] = {}
+        self.capacities = FleetCapacities(tuple(candidate.capacity for candidate in self.candidates))
+        self.has_capacity = self.capacities.has_capacity
         for i, candidate in enumerate(self.candidates):
             bit = 1 << i
             for key, texts in candidate.fields.items():
                 for text in texts:
                     _add_to_index(self._fields, key, text, bit)
-            for taint in candidate.taints:
-                if taint.effect in (NO_SCHEDULE, NO_EXECUTE):
-                    plain = taint._replace(since=None)
-                    self._taints[plain] = self._taints.get(plain, 0) | bit
+            for taint in _list_filtering(candidate):
+                self._taints[taint] = self._taints.get(taint, 0) | bit
             self._enabled_apis[candidate.enabled_apis] = self._enabled_apis.get(candidate.enabled_apis, 0) | bit
+
+    def pair_changed(self, later: Fleet) -> list[tuple[int, Candidate, Candidate]] | None:
+        """Return the candidates that a later fleet has with the same name and another content, by index; None if the names differ, or
+        more is different than a copy of the indices is worth."""
+        if self.names != later.names:
+            return None
+        pairs = enumerate(zip(self.candidates, later.candidates, strict=True))
+        found = [(index, former, present) for index, (former, present) in pairs if former is not present]
+        is_alike = all(one.fields == two.fields and one.labels == two.labels for _, one, two in found)
+        return found if is_alike and len(found) <= _SMALL_SET else None
+
+    def _take_over(self, earlier: Fleet, pairs: Iterable[tuple[int, Candidate, Candidate]]) -> None:
+        """Copy the indices of a fleet in which some candidates have the same labels and fields, and other taints, APIs or capacities."""
+        self.names, self.index, self.all = earlier.names, earlier.index, earlier.all
+        self._labels, self._fields = earlier._labels, earlier._fields
+        self.deleting, self.frozen = earlier.deleting, earlier.frozen
+        self._taints, self._enabled_apis = dict(earlier._taints), dict(earlier._enabled_apis)
+        has_same = earlier.capacities.size < _SHARED_RESULTS
+        for index, former, present in pairs:
+            bit = 1 << index
+            self.deleting = self.deleting | bit if present.deleting else self.deleting & ~bit
+            self.frozen = self.frozen | bit if present.frozen else self.frozen & ~bit
+            _move_bit(self._taints, _list_filtering(former), _list_filtering(present), bit)
+            _move_bit(self._enabled_apis, (former.enabled_apis,), (present.enabled_apis,), bit)
+            has_same = has_same and former.capacity == present.capacity
+        shared = earlier.capacities
+        self.capacities = shared if has_same else FleetCapacities(tuple(candidate.capacity for candidate in self.candidates))
+        self.has_capacity = self.capacities.has_capacity
 
     def __len__(self) -> int:
         return len(self.names)
 
     def estimate_replicas(self, resource_request: ResourceRequest | None) -> Sequence[int]:
         """Return how many replicas with a resource request fit on each candidate; estimated once for equal requests."""
-        if self._unlimited is not None:
-            return self._unlimited
-        estimates = self._estimates.get(resource_request)
-        if estimates is None:
-            self._estimator = self._estimator or Estimator([candidate.capacity for candidate in self.candidates])
-            estimates = self._estimates[resource_request] = self._estimator.estimate_replicas(resource_request)
-        return estimates
+        return self.capacities.estimate_replicas(resource_request)
 
     def estimate_for(self, request: Request) -> Sequence[int]:
         """Return how many replicas of a workload fit on each candidate, where it may have a variant of its own."""
@@ -201,6 +264,23 @@ class Fleet:
 def pack_mask(flags: Iterable[bool]) -> int:
     """Return the bit mask of the indices whose flag is true."""
     return int(b"0" + bytes(flags)[::-1].translate(_BOOL_TO_DIGIT), 2)
+
+
+def _list_filtering(candidate: Candidate) -> list[Taint]:
+    """Return the taints of a candidate that a filter reads, without their times."""
+    taints = (taint._replace(since=None) for taint in candidate.taints if taint.effect in (NO_SCHEDULE, NO_EXECUTE))
+    return list(dict.fromkeys(taints))
+
+
+def _move_bit(index: dict[K, int], former: Iterable[K], present: Iterable[K], bit: int) -> None:
+    """Change for which values of an index a candidate counts. A value that no candidate has any more is not in the index."""
+    for value in former:
+        index[value] &= ~bit
+    for value in present:
+        index[value] = index.get(value, 0) | bit
+    for value in former:
+        if not index[value]:
+            del index[value]
 
 
 def _add_to_index(index: dict[str, dict[str, int]], key: str, text: str, bit: int) -> None:

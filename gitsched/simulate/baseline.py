@@ -14,13 +14,14 @@ from gitsched.decide.catalog import Catalog
 from gitsched.decide.decisions import DecisionSet, make_holds_loader
 from gitsched.decide.engines import create_engines
 from gitsched.decide.workload_decision import adapt_outcome, adapt_own_outcome
+from gitsched.model.capacity_use import NO_CAPACITY_USE
 from gitsched.model.document import Body, Document, Key, workload_sort_key
 from gitsched.model.scheduling import Outcome
 from gitsched.model.simulation import count_copies
 from gitsched.model.time import add_duration
 from gitsched.simulate.added_variants import add_variants
 from gitsched.simulate.continued_plan import ContinuedPlan, continue_plan
-from gitsched.simulate.simulated_capacity import FindUse, SimulatedCapacity, find_planned_use, share_simulated, use_nothing
+from gitsched.simulate.simulated_capacity import PlannedUse, SimulatedCapacity, find_planned_use, share_simulated
 
 if TYPE_CHECKING:
     from gitsched.model.changes import RetainedCopy
@@ -118,7 +119,7 @@ class Baseline(NamedTuple):
     others: int = 0
     continued: ContinuedPlan | None = None
     adopted: Mapping[str, str] = {}
-    find_use: FindUse = use_nothing
+    find_use: PlannedUse = PlannedUse(lambda: NO_CAPACITY_USE)
 
     @property
     def has_inner_placements(self) -> bool:

@@ -17,7 +17,7 @@ from gitsched.model.template_index import PlacementSummary, TemplateIndex
 from gitsched.schedule.estimator import Capacity
 from gitsched.simulate.baseline import Baseline, list_capacity_reporters
 from gitsched.simulate.capacity_check import count_fitting_replicas
-from gitsched.simulate.scenario import index_clusters
+from gitsched.simulate.failure_domains import index_clusters
 from gitsched.simulate.simulated_capacity import list_planned
 
 MAX_EXAMPLES = 3

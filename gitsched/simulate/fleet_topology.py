@@ -18,7 +18,7 @@ from gitsched.model.scheduling import Outcome
 from gitsched.model.simulation import count_copies
 from gitsched.model.time import EPOCH
 from gitsched.simulate.baseline import count_units, list_capacity_reporters
-from gitsched.simulate.scenario import index_clusters
+from gitsched.simulate.failure_domains import index_clusters
 
 RESOURCES = ("cpu", "memory", "pods")
 """The resources that a topology shows, if a cluster reports them."""

@@ -13,45 +13,12 @@ from gitsched.model.document import read_labels
 from gitsched.model.errors import Permanent
 from gitsched.model.losses import PAIRS, RANDOM, CommonCause, JointLoss, LossRequest
 from gitsched.model.similar_names import suggest_names
-from gitsched.model.simulation import FAILURE_DOMAIN_KINDS, FailureDomain
-from gitsched.simulate.scenario import ClusterIndex, list_failure_domains
+from gitsched.model.simulation import FailureDomain
+from gitsched.simulate.failure_domains import ClusterIndex, DomainIndex, list_failure_domains
 
 MAX_LOSSES = 2_000_000
 """The number of losses of one list: more would not end within a day."""
 _RANGE = 1 << 64
-
-
-class DomainIndex:
-    """Which clusters, or nodes, are gone when failure domains are lost: those of which all domains of a kind are lost."""
-
-    def __init__(self, clusters: ClusterIndex) -> None:
-        self.clusters = clusters
-        self._members: dict[FailureDomain, list[str]] = {}
-        self._domains: dict[tuple[str, str], frozenset[str]] = {}
-        for name, entries in clusters.items():
-            for kind in FAILURE_DOMAIN_KINDS:
-                names = frozenset(value for _, _, location in entries for value in location.domains(kind))
-                self._domains[kind, name] = names
-                for value in names:
-                    self._members.setdefault(FailureDomain(kind, value), []).append(name)
-
-    def find_lost(self, domains: Sequence[FailureDomain]) -> tuple[str, ...]:
-        """Return the sorted names of the clusters that are gone."""
-        return tuple(sorted(self._select(domains)[0]))
-
-    def find_partly_lost(self, domains: Sequence[FailureDomain]) -> tuple[str, ...]:
-        """Return the sorted names of the clusters that are also in other failure domains, so that they remain."""
-        lost, touched = self._select(domains)
-        return tuple(sorted(touched - lost))
-
-    def _select(self, domains: Sequence[FailureDomain]) -> tuple[set[str], set[str]]:
-        """Return the clusters that are in failure domains alone, and those that are in any of them."""
-        names: dict[str, set[str]] = {}
-        for domain in domains:
-            names.setdefault(domain.kind, set()).add(domain.name)
-        members = [(domain.kind, member) for domain in domains for member in self._members[domain]]
-        lost = {member for kind, member in members if self._domains[kind, member] <= names[kind]}
-        return lost, {member for _, member in members}
 
 
 class LossList(NamedTuple):

@@ -11,9 +11,10 @@ from gitsched.model.losses import JointLoss, LossRequest, LossResult
 from gitsched.model.progress import Progress, follow
 from gitsched.model.simulation import FailureDomain, OverloadedCluster, Resilience, Simulation
 from gitsched.simulate.baseline import Baseline, list_capacity_reporters
-from gitsched.simulate.loss_list import DomainIndex, list_losses
+from gitsched.simulate.failure_domains import DomainIndex, index_clusters, index_clusters_and_nodes
+from gitsched.simulate.loss_list import list_losses
 from gitsched.simulate.loss_table import FleetSize, LossTable
-from gitsched.simulate.scenario import Scenario, describe_scenario, index_clusters, index_clusters_and_nodes
+from gitsched.simulate.scenario import Scenario, describe_scenario
 from gitsched.simulate.simulation import decide_event, describe_event, list_inner_placement_reporters
 
 PARTS_KEPT = 4_000
@@ -73,7 +74,7 @@ class ResilienceSimulator:
         """Simulate the loss of failure domains, given the result of an `equal` loss if there is one."""
         scenario = Scenario(lose=tuple(domains), unreachable=self._request.unreachable)
         if equal is None:
-            found = describe_event(self.baseline, scenario, decide_event(self.baseline, scenario, self.index.clusters))
+            found = describe_event(self.baseline, scenario, decide_event(self.baseline, scenario, self.index))
             return found._replace(held={})  # no table has them
         domain = domains[0] if len(domains) == 1 else None
         return equal._replace(event=describe_scenario(scenario), domain=domain, partly_lost=self.index.find_partly_lost(domains))
@@ -114,7 +115,7 @@ class ResilienceSimulator:
     def _make_part(self, lost: tuple[str, ...]) -> LossPart | None:
         baseline = self.baseline
         scenario = Scenario(lose=tuple(FailureDomain("cluster", name) for name in lost), unreachable=self._request.unreachable)
-        decided = decide_event(baseline, scenario, self.index.clusters)
+        decided = decide_event(baseline, scenario, self.index)
         after, known = decided.after, baseline.decisions.outcomes
         relevant = [baseline.relevant_clusters[key] if key in known else None for key in after.outcomes]
         simulation = describe_event(baseline, scenario, decided)

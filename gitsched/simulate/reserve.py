@@ -14,7 +14,8 @@ from gitsched.model.document import Key
 from gitsched.model.reserve import ANY_TWO, RESERVE_LOSSES, Amounts, Loss, Shortage
 from gitsched.model.simulation import FailureDomain, WorkloadEffect, count_copies
 from gitsched.simulate.baseline import Baseline, list_capacity_reporters
-from gitsched.simulate.scenario import ClusterIndex, Scenario, index_clusters_and_nodes
+from gitsched.simulate.failure_domains import DomainIndex, index_clusters_and_nodes
+from gitsched.simulate.scenario import Scenario
 from gitsched.simulate.simulation import list_inner_placement_reporters, simulate
 
 MAX_LOSSES = 1000
@@ -89,19 +90,8 @@ class LossSimulator:
         return tuple(kind for kind in RESERVE_LOSSES if kind in used)
 
     @cached_property
-    def _index(self) -> ClusterIndex:
-        return index_clusters_and_nodes(self.baseline.decisions.catalog, self.baseline.has_inner_placements)
-
-    @cached_property
-    def _members(self) -> Mapping[str, Mapping[str, frozenset[str]]]:
-        """What the loss of each failure domain takes, by kind and name. Clusters and nodes in several zones survive the loss of one."""
-        domains: dict[str, dict[str, set[str]]] = {kind: {} for kind in RESERVE_LOSSES if kind != ANY_TWO}
-        for name, entries in self._index.items():
-            for kind, by_name in domains.items():
-                values = {value for _, _, location in entries for value in location.domains(kind)}
-                for value in values:
-                    by_name.setdefault(value, set()).update({name} if len(values) == 1 else ())
-        return {kind: {name: frozenset(found) for name, found in by_name.items()} for kind, by_name in domains.items()}
+    def _index(self) -> DomainIndex:
+        return DomainIndex(index_clusters_and_nodes(self.baseline.decisions.catalog, self.baseline.has_inner_placements))
 
     @cached_property
     def _relevant(self) -> frozenset[str] | None:
@@ -117,7 +107,7 @@ class LossSimulator:
 
     def count_domains(self, kind: str) -> int:
         """Return the number of clusters, zones or regions of the fleet."""
-        return len(self._members[CLUSTER if kind == ANY_TWO else kind])
+        return len(self._index.list_names(CLUSTER if kind == ANY_TWO else kind))
 
     def list_losses(self) -> ListedLosses:
         """Return the losses that workloads have to survive, of each kind those first that stop the most replicas."""
@@ -130,8 +120,9 @@ class LossSimulator:
         losses: list[Loss] = []
         unlisted = 0
         for kind in self.kinds:
-            members = self._members[CLUSTER if kind == ANY_TWO else kind]
-            weighed = {name: sum(weights.get(cluster, 0) for cluster in clusters) for name, clusters in members.items()}
+            by, index = CLUSTER if kind == ANY_TWO else kind, self._index
+            lost = {name: index.find_lost((FailureDomain(by, name),)) for name in index.list_names(by)}
+            weighed = {name: sum(weights.get(cluster, 0) for cluster in clusters) for name, clusters in lost.items()}
             names = sorted(weighed, key=lambda name: (-weighed[name], name))
             if kind == ANY_TWO:
                 pairs = [tuple(sorted(pair)) for pair in combinations(names[:_MAX_PAIRED], 2)]
@@ -154,7 +145,7 @@ class LossSimulator:
         region; where there is none of this name, of the same clusters, as far as they exist."""
         lost = self._find_clusters(loss)
         if lost is None:
-            lost = (later._find_clusters(loss) or frozenset[str]()).intersection(self._index)
+            lost = (later._find_clusters(loss) or frozenset[str]()).intersection(self._index.clusters)
         return self._measure(self._omit_irrelevant(lost))
 
     def _measure(self, lost: frozenset[str]) -> Mapping[Key, Shortage]:
@@ -165,8 +156,9 @@ class LossSimulator:
 
     def _find_clusters(self, loss: Loss) -> frozenset[str] | None:
         """Return the clusters and nodes that a loss takes; None if there is no such cluster, zone or region."""
-        members = self._members[CLUSTER if loss.kind == ANY_TWO else loss.kind]
-        return frozenset[str]().union(*(members[name] for name in loss.names)) if members.keys() >= set(loss.names) else None
+        by = CLUSTER if loss.kind == ANY_TWO else loss.kind
+        domains = [FailureDomain(by, name) for name in loss.names]
+        return frozenset(self._index.find_lost(domains)) if all(domain in self._index for domain in domains) else None
 
     def _omit_irrelevant(self, lost: frozenset[str]) -> frozenset[str]:
         """Return those of some clusters that make a difference."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.replicas import find_replica_paths, list_declared_paths
-from gitsched.apis.topology import CLUSTER, NODE, ClusterLocation, Topology
+from gitsched.apis.topology import Topology
 from gitsched.decide.catalog import Catalog, is_template
 from gitsched.decide.named_templates import change_templates
 from gitsched.decide.registry import policy_apis, reserved_groups
@@ -20,10 +20,7 @@ from gitsched.model.errors import Permanent
 from gitsched.model.labels import Selector
 from gitsched.model.similar_names import ask_for_similar, suggest_names
 from gitsched.model.simulation import FAILURE_DOMAIN_KINDS, FailureDomain
-
-
-def _list_topologies() -> dict[tuple[str, str], Topology]:
-    return {(api.topology.group, api.topology.kind): api.topology for api in policy_apis.values() if api.topology is not None}
+from gitsched.simulate.failure_domains import ClusterIndex, DomainIndex, index_clusters_and_nodes, list_topologies
 
 
 class Scaling(NamedTuple):
@@ -95,46 +92,15 @@ class ChangedCatalog(NamedTuple):
     scaled: int
 
 
-ClusterIndex = Mapping[str, list[tuple[Topology, Document, ClusterLocation]]]
-"""The documents of each cluster or node, by its name; several APIs may have a document of the same cluster."""
-
-
-def index_clusters(catalog: Catalog, unit: str = CLUSTER) -> ClusterIndex:
-    """Return all clusters, or all nodes, by name, including those with broken documents."""
-    found: dict[str, list[tuple[Topology, Document, ClusterLocation]]] = {}
-    for kind, topology in _list_topologies().items():
-        if topology.level != unit:
-            continue
-        valid = catalog.api_documents.get(kind, ()) if kind[0] in reserved_groups else _list_kind(catalog.templates, kind)
-        for document in (*valid, *_list_kind(catalog.broken, kind)):
-            location = topology.read_location(document)
-            found.setdefault(location.name, []).append((topology, document, location))
-    return dict(sorted(found.items()))
-
-
-def _list_kind(documents: Mapping[Key, Document], kind: tuple[str, str]) -> list[Document]:
-    return [document for key, document in sorted(documents.items()) if (key.group, key.kind) == kind]
-
-
-def index_clusters_and_nodes(catalog: Catalog, nodes: bool) -> ClusterIndex:
-    """Return all clusters, and all nodes if `nodes` is true, because pods inside a cluster have placements."""
-    return {**index_clusters(catalog), **(index_clusters(catalog, NODE) if nodes else {})}
-
-
-def list_failure_domains(catalog: Catalog, by: str, nodes: bool = False) -> list[str]:
-    """Return the sorted names of all clusters, nodes, zones, regions or providers."""
-    entries = (entry for entries in index_clusters_and_nodes(catalog, nodes).values() for entry in entries)
-    return sorted({value for _, _, location in entries for value in location.domains(by)})
-
-
 def apply_scenario(
-    catalog: Catalog, scenario: Scenario, config: Config, time: datetime, nodes: bool = False, clusters: ClusterIndex | None = None
+    catalog: Catalog, scenario: Scenario, config: Config, time: datetime, nodes: bool = False, index: DomainIndex | None = None
 ) -> ChangedCatalog:
-    """Apply a scenario to a catalog. Raises Permanent if it refers to a missing cluster or adds an existing one. `clusters` are those of
-    the catalog, if the caller has them."""
-    clusters = clusters if clusters is not None else index_clusters_and_nodes(catalog, nodes)
-    lost, partial = _resolve_scopes(clusters, scenario.lose)
-    drained = [name for name in _resolve_scopes(clusters, scenario.drain)[0] if name not in lost]
+    """Apply a scenario to a catalog. Raise Permanent if it refers to a missing cluster or adds an existing one. `index` has the clusters of
+    the catalog, if the caller has one."""
+    index = index or DomainIndex(index_clusters_and_nodes(catalog, nodes))
+    clusters = index.clusters
+    lost, partial = _resolve_scopes(index, scenario.lose)
+    drained = [name for name in _resolve_scopes(index, scenario.drain)[0] if name not in lost]
     changes: dict[Key, Document | None] = {}
     for name in lost:
         for kind, document, _ in clusters[name]:
@@ -149,30 +115,22 @@ def apply_scenario(
     templates, scaled = _scale_workloads(catalog.templates, scenario.scale, config)
     return ChangedCatalog(
         edit_catalog(catalog._replace(templates=templates), changes, [document for _, document in new]),
-        tuple(lost),
+        lost,
         tuple(drained),
         tuple(name for name, _ in new),
-        tuple(partial),
+        partial,
         scaled,
     )
 
 
-def _resolve_scopes(clusters: ClusterIndex, scopes: Iterable[FailureDomain]) -> tuple[list[str], list[str]]:
+def _resolve_scopes(index: DomainIndex, scopes: Iterable[FailureDomain]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the clusters that are entirely within the failure domains, and those that are partly within them."""
     wanted = list(scopes)
-    complete: dict[str, None] = {}
-    partial: dict[str, None] = {}
     for by in FAILURE_DOMAIN_KINDS:
-        names = {scope.name for scope in wanted if scope.kind == by}
-        existing: set[str] = set()
-        for name, entries in clusters.items() if names else ():
-            values = {value for _, _, location in entries for value in location.domains(by)}
-            existing |= values
-            if values & names:
-                (complete if values <= names else partial).setdefault(name)
-        for unknown in sorted(names - existing):
-            raise Permanent(f"there is no {by} {unknown!r}{suggest_names(unknown, existing)}")
-    return sorted(complete), sorted(partial.keys() - complete.keys())
+        for scope in sorted(scope for scope in wanted if scope.kind == by and scope not in index):
+            names = index.list_names(by)
+            raise Permanent(f"there is no {by} {scope.name!r}{suggest_names(scope.name, names)}")
+    return index.find_lost(wanted), index.find_partly_lost(wanted)
 
 
 def _copy_clusters(clusters: ClusterIndex, copies: Iterable[tuple[str, str]]) -> Iterable[tuple[str, Document]]:
@@ -188,7 +146,7 @@ def _copy_clusters(clusters: ClusterIndex, copies: Iterable[tuple[str, str]]) ->
 def _add_clusters(clusters: ClusterIndex, bodies: Iterable[Body]) -> Iterable[tuple[str, Document]]:
     for body in bodies:
         api_version = str(body.get("apiVersion") or body.get("api") or "")
-        kind = _list_topologies().get((parse_api_group(api_version), str(body.get("kind"))))
+        kind = list_topologies().get((parse_api_group(api_version), str(body.get("kind"))))
         if kind is None:
             raise Permanent(f"a {body.get('kind')} of {api_version or 'no API'} is not a cluster, so it cannot be added")
         verdict = validate_document(body)

@@ -7,12 +7,20 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.decide.capacity.capacity_totals import measure_capacity
-from gitsched.decide.capacity.requested_capacity import CapacityReader, PodsByCluster, find_reader, list_free, measure_retained
+from gitsched.decide.capacity.requested_capacity import (
+    CapacityReader,
+    PodsByCluster,
+    find_reader,
+    list_free,
+    measure_retained,
+    reduce_capacity,
+)
 from gitsched.decide.capacity.shared_decisions import list_turns, share_capacity
 from gitsched.model.capacity_use import NO_CAPACITY_USE, CapacityUse, add_requests
 from gitsched.model.document import Document, Key, workload_sort_key
 
 if TYPE_CHECKING:
+    from gitsched.apis.capabilities import ClusterCapacity
     from gitsched.apis.policy_api import PolicyEngine
     from gitsched.apis.snapshot import Snapshot
     from gitsched.decide.decisions import DecisionSet
@@ -20,8 +28,25 @@ if TYPE_CHECKING:
     from gitsched.model.scheduling import Outcome
     from gitsched.schedule.estimator import Capacity
 
-FindUse = Callable[[], CapacityUse]
-"""What workloads use of clusters, found out on demand."""
+
+class PlannedUse:
+    """What workloads use of clusters after a plan, found out on demand, and what that leaves of clusters."""
+
+    def __init__(self, find: Callable[[], CapacityUse]) -> None:
+        self._find = cache(find)
+        self._known: dict[str, tuple[ClusterCapacity, Capacity]] = {}
+
+    def __call__(self) -> CapacityUse:
+        """Return what workloads use."""
+        return self._find()
+
+    def list_free(self, reader: CapacityReader) -> dict[str, Capacity]:
+        """Return what each cluster has free. It is computed again for clusters that are not as in the last call: most events change few."""
+        use, known = self(), self._known
+        for name, cluster in reader.clusters.items():
+            if name not in known or known[name][0] != cluster:
+                known[name] = cluster, reduce_capacity(cluster, use.requested.get(name, {}), use.placed.get(name, ()))
+        return {name: known[name][1] for name in reader.clusters}
 
 
 class SimulatedCapacity(NamedTuple):
@@ -45,16 +70,10 @@ class SimulatedCapacity(NamedTuple):
         return sorted(keys, key=lambda key: (key not in self.turns, self.turns.get(key, ()), workload_sort_key(key)))
 
 
-def use_nothing() -> CapacityUse:
-    """Return the use of a plan that is not known."""
-    return NO_CAPACITY_USE
-
-
-def find_planned_use(decided: DecisionSet, retained: Iterable[RetainedCopy] | None = None) -> FindUse:
+def find_planned_use(decided: DecisionSet, retained: Iterable[RetainedCopy] | None = None) -> PlannedUse:
     """Return what finds the use of a complete plan. `retained` are the copies that stay for an overlap after it; None for those that were
     there before it."""
 
-    @cache
     def find() -> CapacityUse:
         if decided.input is None or not any(engine.shares_capacity for engine in decided.engines):
             return NO_CAPACITY_USE
@@ -62,7 +81,7 @@ def find_planned_use(decided: DecisionSet, retained: Iterable[RetainedCopy] | No
         copies = decided.input.earlier.retained if retained is None else retained
         return add_copies(use, decided, copies)
 
-    return find
+    return PlannedUse(find)
 
 
 def add_copies(use: CapacityUse, decided: DecisionSet, copies: Iterable[RetainedCopy]) -> CapacityUse:
@@ -83,14 +102,14 @@ def add_copies(use: CapacityUse, decided: DecisionSet, copies: Iterable[Retained
     return use._replace(requested=requested)
 
 
-def list_planned(decided: DecisionSet, find_use: FindUse) -> Mapping[str, Capacity]:
+def list_planned(decided: DecisionSet, find_use: PlannedUse) -> Mapping[str, Capacity]:
     """Return what clusters have free after a plan; nothing if workloads do not share capacity."""
     reader = find_reader(decided.engines, decided.variants.__contains__)
-    return list_free(reader, find_use()) if reader is not None else {}
+    return find_use.list_free(reader) if reader is not None else {}
 
 
 def share_simulated(
-    find_use: FindUse,
+    find_use: PlannedUse,
     outcomes: Mapping[Key, Outcome],
     templates: Mapping[Key, Document],
     engines: tuple[PolicyEngine, ...],
@@ -104,7 +123,7 @@ def share_simulated(
     reader = find_reader(engines, snapshot.variants.__contains__)
     if reader is None:
         return dict(outcomes), None
-    free = list_free(reader, NO_CAPACITY_USE if fresh else find_use())
+    free = list_free(reader, NO_CAPACITY_USE) if fresh else find_use.list_free(reader)
     made = share_capacity(outcomes, templates, engines, snapshot, frozenset(fixed), find_free=lambda: free, removed=()).outcomes
     shared = {key: one for key, one in {**outcomes, **made}.items() if one is not None}
     turns = {key: turn for key, (_, turn) in list_turns(reader, shared, templates).items()}

@@ -19,21 +19,16 @@ from gitsched.model.simulation import Simulation, WorkloadEffect
 from gitsched.report.held import describe_hold
 from gitsched.simulate.baseline import Baseline, ClusterEvent, SimulationResult, decide_changed_catalog
 from gitsched.simulate.capacity_check import check_capacity
-from gitsched.simulate.scenario import (
-    ChangedCatalog,
-    ClusterIndex,
-    Scenario,
-    apply_scenario,
-    describe_scenario,
-)
+from gitsched.simulate.failure_domains import DomainIndex
+from gitsched.simulate.scenario import ChangedCatalog, Scenario, apply_scenario, describe_scenario
 
 ReplicasByWorkload = dict[Key, dict[str, int | None]]
 
 
-def simulate(baseline: Baseline, scenario: Scenario, clusters: ClusterIndex | None = None) -> Simulation:
-    """Simulate a scenario on a plan. Raises Permanent if it refers to a missing cluster. `clusters` are those of the plan, if the caller
-    has them."""
-    return describe_event(baseline, scenario, decide_event(baseline, scenario, clusters))
+def simulate(baseline: Baseline, scenario: Scenario, index: DomainIndex | None = None) -> Simulation:
+    """Simulate a scenario on a plan. Raise Permanent if it refers to a missing cluster. `index` has the clusters of the plan, if the caller
+    has one."""
+    return describe_event(baseline, scenario, decide_event(baseline, scenario, index))
 
 
 class DecidedEvent(NamedTuple):
@@ -44,10 +39,10 @@ class DecidedEvent(NamedTuple):
     placements: ReplicasByWorkload
 
 
-def decide_event(baseline: Baseline, scenario: Scenario, clusters: ClusterIndex | None = None) -> DecidedEvent:
+def decide_event(baseline: Baseline, scenario: Scenario, index: DomainIndex | None = None) -> DecidedEvent:
     """Decide what an event can affect."""
     catalog, nodes = baseline.decisions.catalog, baseline.has_inner_placements
-    changed = apply_scenario(catalog, scenario, baseline.config, baseline.time, nodes, clusters)
+    changed = apply_scenario(catalog, scenario, baseline.config, baseline.time, nodes, index)
     is_other = bool(scenario.scale) or scenario.fresh
     event = ClusterEvent(frozenset((*changed.lost, *changed.drained)), bool(changed.added))
     after = decide_changed_catalog(baseline, changed.catalog, fresh=scenario.fresh, event=None if is_other else event)

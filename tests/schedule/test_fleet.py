@@ -12,6 +12,7 @@ from gitsched.model.labels import Requirement, Selector
 from gitsched.model.scheduling import Affinity
 from gitsched.model.taints import Taint, Toleration
 from gitsched.model.time import EPOCH
+from gitsched.schedule.estimator import Capacity
 from gitsched.schedule.fleet import Candidate, Fleet
 
 NAMES = [f"m{i}" for i in range(6)]
@@ -101,6 +102,51 @@ def test_the_members_of_a_set_are_the_candidates_that_meet_its_condition(
     assert fleet.names == other.names == tuple(names(lambda _: True))
     assert (fleet.deleting, fleet.frozen, fleet.all) == (other.deleting, other.frozen, other.all)
     assert fleet.matching(affinity) == other.matching(affinity)
+
+
+@given(
+    candidates,
+    st.builds(
+        Candidate,
+        st.just(""),
+        st.just({}),
+        st.just({}),
+        st.lists(taints, max_size=2).map(tuple),
+        features,
+        st.booleans(),
+        st.booleans(),
+        st.none() | st.builds(Capacity, st.fixed_dictionaries({"pods": st.integers(0, 3)})),
+    ),
+    affinities,
+    st.lists(tolerations, max_size=2).map(tuple),
+    st.data(),
+)
+def test_a_fleet_that_takes_over_from_an_earlier_one_is_a_new_one(
+    found: list[Candidate], other: Candidate, affinity: Affinity, tolerated: tuple[Toleration, ...], data: st.DataObject
+) -> None:
+    earlier = Fleet(found)
+    earlier.matching(affinity)
+    earlier.estimate_replicas(None)
+    later = [
+        other._replace(name=one.name, labels=one.labels, fields=one.fields) if data.draw(st.booleans()) else one for one in found
+    ]
+    continued, new = Fleet(later, earlier), Fleet(later)
+    assert (continued.names, continued.index, continued.all, continued.candidates) == (
+        new.names,
+        new.index,
+        new.all,
+        new.candidates,
+    )
+    assert (continued.deleting, continued.frozen, continued.has_capacity) == (new.deleting, new.frozen, new.has_capacity)
+    assert continued.matching(affinity) == new.matching(affinity)
+    assert continued.untolerated(tolerated) == new.untolerated(tolerated)
+    for group in "xyz":
+        assert continued.serving((group, "x")) == new.serving((group, "x"))
+    for field in ("region", "zone"):
+        assert continued.field_values(field) == new.field_values(field)
+    assert list(continued.estimate_replicas(None)) == list(new.estimate_replicas(None))
+    has_same = [one.capacity for one in later] == [one.capacity for one in found]
+    assert (continued.capacities is earlier.capacities) == has_same
 
 
 @given(st.integers(0, 2**70))

@@ -26,10 +26,11 @@ from gitsched.reconcile.review.loss_runs import Shard, prepare_losses, run_losse
 from gitsched.reconcile.review.loss_shards import make_header, merge_shards, write_shard
 from gitsched.simulate import loss_simulation
 from gitsched.simulate.baseline import Baseline, make_baseline
-from gitsched.simulate.loss_list import DomainIndex, list_losses
+from gitsched.simulate.failure_domains import DomainIndex, index_clusters
+from gitsched.simulate.loss_list import list_losses
 from gitsched.simulate.loss_simulation import ResilienceSimulator
 from gitsched.simulate.loss_table import FleetSize, LossTable
-from gitsched.simulate.scenario import Scenario, index_clusters
+from gitsched.simulate.scenario import Scenario
 from gitsched.simulate.simulation import DecidedEvent, decide_event, simulate
 from tests.scenarios.conftest import deployment
 from tests.search_depth import count_examples

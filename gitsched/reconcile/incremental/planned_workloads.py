@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import InnerPlacementReporting, InputListing
@@ -37,7 +37,7 @@ from gitsched.simulate.baseline import (
 )
 from gitsched.simulate.cluster_description import KnownPlacements
 from gitsched.simulate.continued_plan import ContinuedPlan
-from gitsched.simulate.simulated_capacity import add_copies
+from gitsched.simulate.simulated_capacity import PlannedUse, add_copies
 
 if TYPE_CHECKING:
     from gitsched.decide.plan_result import Plan
@@ -184,7 +184,7 @@ class PlannedWorkloads:
             others=others,
             continued=continued,
             adopted=self._totals.adopted,
-            find_use=cache(partial(self._find_use, decisions)),
+            find_use=PlannedUse(partial(self._find_use, decisions)),
         )
 
     def _continue_plan(self, catalog: Catalog, outcomes: Mapping[Key, Outcome], *, is_partial: bool) -> ContinuedPlan:
@@ -234,7 +234,7 @@ class PlannedWorkloads:
             list_started(changed, running),
             continued=self._continue_plan(catalog, outcomes, is_partial=True),
             adopted=self._totals.adopted,
-            find_use=cache(partial(self._find_use, decisions)),
+            find_use=PlannedUse(partial(self._find_use, decisions)),
         )
 
     def list_placed(self) -> PlacedWorkloads:

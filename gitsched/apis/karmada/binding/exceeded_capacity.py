@@ -189,7 +189,7 @@ def _list_certain_fits(fleet: Fleet, request: Request, allocatable: Mapping[str,
         fits = zip(fleet.names, estimates, strict=True)
         return dict(fits) if len(pooled) == len(fleet) else {name: count for name, count in fits if name in pooled}
 
-    return fleet.get_or_compute(("certain fits", request.resource_request, request.variants), list_fits)
+    return fleet.capacities.get_or_compute(("certain fits", request.resource_request, request.variants), allocatable, list_fits)
 
 
 def _find_pooled(fleet: Fleet, allocatable: Mapping[str, Capacity]) -> Mapping[str, int]:
@@ -205,7 +205,7 @@ def _find_pooled(fleet: Fleet, allocatable: Mapping[str, Capacity]) -> Mapping[s
     def find_pooled() -> dict[str, int]:
         return {name: index for name, index in fleet.index.items() if is_pooled(name, fleet.candidates[index].capacity)}
 
-    return fleet.get_or_compute("pooled capacity", find_pooled)
+    return fleet.capacities.get_or_compute("pooled capacity", allocatable, find_pooled)
 
 
 def _make_estimate_lookup(fleet: Fleet, request: Request, allocatable: Mapping[str, Capacity]) -> Callable[[str], _Estimate | None]:

@@ -74,9 +74,11 @@ class ClusterReading(NamedTuple):
 class ClusterReadings:
     """The Clusters that a process has read last. It is stored without them."""
 
-    __slots__ = ("_assume_facts", "_known", "_shared")
+    __slots__ = ("_allocatable", "_assume_facts", "_fleet", "_known", "_shared")
 
     def __init__(self) -> None:
+        self._fleet: Fleet | None = None
+        self._allocatable: Mapping[str, Capacity] = {}
         self._known: dict[str, ClusterReading] = {}
         self._shared, self._assume_facts = _SharedApis(), True
 
@@ -97,6 +99,14 @@ class ClusterReadings:
             found.append(reading)
         self._known, self._assume_facts = {reading.document.key.name: reading for reading in found}, assume_facts
         return found
+
+    def make_fleet(
+        self, candidates: Iterable[Candidate], allocatable: Mapping[str, Capacity]
+    ) -> tuple[Fleet, Mapping[str, Capacity]]:
+        """Return the fleet of candidates and what they have in total. Both take over what they have in common with the last ones."""
+        self._fleet = Fleet(candidates, self._fleet)
+        self._allocatable = self._allocatable if self._allocatable == allocatable else allocatable
+        return self._fleet, self._allocatable
 
 
 def _read_cluster(document: Document, assume_facts: bool, shared: _SharedApis) -> ClusterReading:
@@ -315,9 +325,10 @@ def read_clusters(
     findings = (*findings, *_report_tainted_clusters([one.document for one in clusters], tainted, policies))
     added_taints = {name: change.added for name, change in tainted.items() if change.added}
     unready = tuple(one.document for one in clusters if one.unready)
-    allocatable = {one.document.key.name: one.total for one in clusters if one.total is not None}
+    totals = {one.document.key.name: one.total for one in clusters if one.total is not None}
+    fleet, allocatable = readings.make_fleet(candidates, totals)
     observed = _list_observation_times(clusters)
-    return ClusterInventory(Fleet(candidates), facts, findings, tuple(records), added_taints, unready, allocatable, observed)
+    return ClusterInventory(fleet, facts, findings, tuple(records), added_taints, unready, allocatable, observed)
 
 
 def _list_observation_times(clusters: Iterable[ClusterReading]) -> dict[str, datetime]:

@@ -53,8 +53,8 @@ class FleetComparison:
 
     def __init__(self, before: KarmadaState, after: KarmadaState) -> None:
         self._after = after
-        sides = [_read_clusters(state) for state in (before, after)]
-        pairs = ((name, (sides[0].get(name), sides[1].get(name))) for name in sorted({**sides[0], **sides[1]}))
+        sides = [_ReadClusters(state) for state in (before, after)]
+        pairs = ((name, (sides[0].read(name), sides[1].read(name))) for name in _list_possibly_changed(before, after))
         self.changed: dict[str, FactsPair] = {name: pair for name, pair in pairs if pair[0] != pair[1]}
         """The Clusters of which a decision can read something else than before."""
         self._fleets = FleetChanges(before.fleet, after.fleet, self.changed)
@@ -127,9 +127,25 @@ class FleetComparison:
         return self._evicting[title]
 
 
-def _read_clusters(state: KarmadaState) -> dict[str, DecisiveFacts]:
-    allocatable, unready = state.inventory.allocatable, state.unready_clusters
-    return {
-        candidate.name: DecisiveFacts(candidate, allocatable.get(candidate.name), unready.get(candidate.name))
-        for candidate in state.fleet.candidates
-    }
+def _list_possibly_changed(before: KarmadaState, after: KarmadaState) -> list[str]:
+    """Return the names of the Clusters that may have changed: few, if most of them are the same objects as before."""
+    names = before.fleet.names
+    has_same = names == after.fleet.names and before.inventory.allocatable == after.inventory.allocatable
+    if not has_same or before.unready_clusters or after.unready_clusters:
+        return sorted({*names, *after.fleet.names})
+    pairs = zip(before.fleet.candidates, after.fleet.candidates, strict=True)
+    return [present.name for former, present in pairs if former is not present]
+
+
+class _ReadClusters:
+    """What decisions read of the Clusters of a state."""
+
+    def __init__(self, state: KarmadaState) -> None:
+        self._fleet, self._allocatable, self._unready = state.fleet, state.inventory.allocatable, state.unready_clusters
+
+    def read(self, name: str) -> DecisiveFacts | None:
+        """Return what decisions read of a Cluster; None if there is none."""
+        index = self._fleet.index.get(name)
+        if index is None:
+            return None
+        return DecisiveFacts(self._fleet.candidates[index], self._allocatable.get(name), self._unready.get(name))
