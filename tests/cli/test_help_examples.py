@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
 import pytest
 
 from gitsched.cli import COMMANDS, cli
-from tests.cli.conftest import Run
+from tests.cli.conftest import CLUSTER, WORKLOAD, Run
 
 
 def list_commands(group: click.Group = cli, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -39,6 +39,35 @@ def test_a_help_has_examples_whose_options_exist(
         arguments = shlex.split(line)
         assert tuple(arguments[: len(words)]) == words
         command.make_context("gitsched", arguments[len(words) :])
+
+
+_RUN = (
+    *("validate", "plan", "reconcile", "explain", "simulate", "status", "tree", "history"),
+    *("drain", "cordon", "uncordon", "freeze", "rebalance"),
+)
+"""The commands whose examples are run; those of others need clusters, a forge, a remote or files."""
+REFUSED = {
+    "validate policies/web.yaml": "there is no file",
+    "plan main feature": "has no branch, tag or commit 'feature'",
+    "reconcile --push": "has no remote 'origin'",
+    "reconcile --push --sign ssh:/keys/gitsched": "has no remote 'origin'",
+}
+"""Examples that need what the fleet of the test does not have, with what they say."""
+
+
+@pytest.mark.long
+def test_the_examples_of_a_help_work(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
+    cloud = CLUSTER.format(name="cloud-1", owner="cloud").replace("ownership: cloud", "ownership: cloud, site: fra")
+    commit(fleet, cloud=f"{cloud}  region: eu\n")
+    for number in range(3):  # HEAD~2 has placements, too
+        commit(fleet, web=WORKLOAD.replace("replicas: 2", f"replicas: {number + 2}"))
+        assert gitsched("reconcile").returncode == 0
+    helps = [command.get_help(click.Context(command)) for words, command in list_commands() if words[0] in _RUN]
+    lines = [line for text in helps for line in re.findall(r"^ +# .+\n +gitsched (.+)$", text, re.MULTILINE)]
+    assert len(lines) > 2 * len(_RUN)
+    for line in lines:
+        done, refusal = gitsched(*shlex.split(line)), REFUSED.get(line, "")
+        assert (done.returncode != 0, refusal in done.stderr) == (bool(refusal), True), (line, done.stdout, done.stderr)
 
 
 def read_location(*arguments: str) -> object:

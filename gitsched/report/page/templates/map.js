@@ -4,8 +4,11 @@ const makeMap = ({ make, box, legend, tools, state, showCluster, plural }) => {
   const NAMED = 60; // clusters up to which tiles have names
   const LARGE = 300; // and up to which they have space for a mark
   const MOST = 5_000; // tiles that are drawn
-  const STEPS = [[90, "load-4", "90 % and more"], [75, "load-3", "75 to 90 %"], [50, "load-2", "50 to 75 %"], [25, "load-1", "25 to 50 %"], [0, "load-0", "less"]];
   const measured = state.clusters.some((cluster) => (cluster.resources || []).some(([, used]) => used !== null));
+  // Without a known capacity, the cluster with the most replicas is not full: it has no colour of a warning.
+  const STEPS = measured
+    ? [[90, "load-4", "90 % and more"], [75, "load-3", "75 to 90 %"], [50, "load-2", "50 to 75 %"], [25, "load-1", "25 to 50 %"], [0, "load-0", "less"]]
+    : [[67, "load-2", "67 % and more"], [33, "load-1", "33 to 67 %"], [0, "load-0", "less"]];
   let shown = { columns: [], totals: new Map() };
 
   const loadsOf = (cluster, total, most) => {
