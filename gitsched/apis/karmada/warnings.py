@@ -203,7 +203,7 @@ def _list_selected(selectors: list[ResourceSelector], namespaced: bool) -> str:
 
 def find_unknown_clusters(policies: Collection[PropagationPolicy], cluster_names: Collection[str]) -> Iterator[Finding]:
     """Report policies that name clusters without a Cluster document; nothing when there is no Cluster at all."""
-    known, words = frozenset(cluster_names), NameSuggestions(cluster_names, 0.6)
+    known = frozenset(cluster_names)
     for policy in policies if known else ():
         places = {
             name: (*pointer, "clusterNames", index)
@@ -214,7 +214,7 @@ def find_unknown_clusters(policies: Collection[PropagationPolicy], cluster_names
         if not unknown:
             continue
         field = FieldOrigin(policy.document.origin, places[unknown[0]]) if policy.document.origin is not None else None
-        near = words.suggest(unknown[0]) if len(unknown) == 1 else ""
+        near = find_near(unknown[0], known) if len(unknown) == 1 else ""  # fra-1 is not meant by fra-2, which may have been removed
         hint = f"; did you mean {near}?" if near else ""
         message = f"{policy.key.title} names clusters without a Cluster document: {format_names(unknown)}{hint}"
         yield Finding("warning", "karmada-cluster-unknown", message, locate_document(policy.document), policy.key.resource, field)

@@ -38,7 +38,8 @@ def list_messages(*documents: Body, code: str = "karmada-cluster-unknown") -> li
     [
         ({"clusterAffinity": {"clusterNames": ["fra-1"]}}, []),
         ({"clusterAffinity": {"exclude": ["fra-2"]}}, []),
-        ({"clusterAffinity": {"clusterNames": ["fra-1", "fra-2"]}}, ["fra-2; did you mean fra-1?"]),
+        ({"clusterAffinity": {"clusterNames": ["fra-1", "fra-2"]}}, ["fra-2"]),  # it may have been removed
+        ({"clusterAffinity": {"clusterNames": ["fraa-1"]}}, ["fraa-1; did you mean fra-1?"]),
         ({"clusterAffinities": [{"affinityName": "a", "clusterNames": ["x", "y", "z", "w"]}]}, ["w, x, y, z"]),
         ({}, []),
     ],
