@@ -76,6 +76,17 @@ def test_objects_without_a_namespace_go_to_that_of_the_destination(fleet: Fleet)
     assert "namespace" not in fleet.read("clusters/one/_/clusterrole.rbac.authorization.k8s.io-web.yaml")
 
 
+def test_what_only_a_generator_makes_goes_to_the_namespace_of_the_destination(fleet: Fleet) -> None:
+    generator = "configMapGenerator: [{name: x, literals: [a=b], options: {disableNameSuffixHash: true}}]\n"
+    policies = POLICY.replace("apps/v1", "v1").replace("Deployment", "ConfigMap")
+    files = {name: text for name, text in LAYOUT.items() if name != "apps/web/deployment.yaml"}
+    fleet.commit({**files, "fleet/policy.yaml": policies, "apps/web/kustomization.yaml": generator})
+    assert findings(fleet.reconcile()) == []
+    assert {"clusters/one/shop/configmap-x.yaml", "clusters/one/default/configmap-x.yaml"} & set(fleet.files()) == {
+        "clusters/one/shop/configmap-x.yaml"
+    }
+
+
 def test_files_are_delivered_as_they_are_where_argo_cd_changes_nothing(fleet: Fleet) -> None:
     text = "# The web server\n" + DEPLOYMENT.replace("name: web\n", "name: web\n  namespace: shop\n", 1)
     fleet.commit({**LAYOUT, "apps/web/deployment.yaml": text})

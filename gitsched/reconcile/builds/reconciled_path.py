@@ -85,13 +85,12 @@ class ReconciledPath(NamedTuple):
         """Return whether a build can differ from what the files have."""
         if self.recipe.changes or self.recipe.default_namespace or self.problem or self.closure.problems:
             return True
-        for path, blob in self.closure.files.items():
-            kustomization = self.commit.read_kustomization(blob, path) if path not in self.closure.resources else None
-            if path not in self.closure.resources and kustomization is None:
-                return True
-            if kustomization and (kustomization.changes or kustomization.helm or kustomization.build_metadata):
-                return True
-        return False
+        return any(self._is_changing(path) for path in self.closure.files.keys() - self.closure.resources)
+
+    def _is_changing(self, path: str) -> bool:
+        """Return whether a file that is no resource makes or changes objects: all but a kustomization that only lists resources."""
+        kustomization = self.commit.read_kustomization(self.closure.files[path], path)
+        return kustomization is None or bool(kustomization.changes or kustomization.helm or kustomization.build_metadata)
 
     def has_no_objects(self) -> bool:
         """Return whether there is nothing in the directory of which objects could be built."""
@@ -102,7 +101,8 @@ class ReconciledPath(NamedTuple):
 
     def lacks_namespaces(self, read: Callable[[str, str], Iterable[RawDocument]]) -> bool:
         """Return whether the directory may build an object without a namespace. `read` returns the documents of a blob with a path."""
-        if self.closure.files.keys() - self.closure.resources - {self.recipe.path} or self.recipe.chart is not None:
+        others = self.closure.files.keys() - self.closure.resources
+        if others - {self.recipe.path} or self.recipe.chart is not None or any(map(self._is_changing, others)):
             return True
         documents = (document for path in self.closure.resources for document in read(self.closure.files[path], path))
         return any(not document.namespace and is_namespaced(document.group, document.kind) is not False for document in documents)
