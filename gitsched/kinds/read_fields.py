@@ -1,4 +1,8 @@
-"""The fields that are read of kinds of other projects, besides those that follow from the table of kinds, by their type."""
+"""The fields that are read of kinds of other projects, besides those that follow from the table of kinds, by their type.
+
+Of the documents that say how delivery tools build directories, all plain fields of the spec are here: one of another type, and the API
+server accepts nothing of the document, so that the tool builds nothing.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +25,25 @@ def _list_sources(spec: str) -> Mapping[str, str]:
     """Return the fields of an Application at the path of its spec."""
     sources = (f"{spec}.source", f"{spec}.sources[]")
     return {
-        "text": " ".join((f"{spec}.project", *(f"{source}.{field}" for source in sources for field in _SOURCE_TEXTS.split()))),
-        "flag": " ".join(f"{source}.{field}" for source in sources for field in _SOURCE_FLAGS.split()),
-        "object": " ".join(f"{source}.{field}" for source in sources for field in ("plugin", "helm.valuesObject")),
+        "number": f"{spec}.revisionHistoryLimit",
+        "text": " ".join(
+            (
+                f"{spec}.project {spec}.syncPolicy.syncOptions[]",
+                *(f"{source}.{field}" for source in sources for field in _SOURCE_TEXTS.split()),
+            )
+        ),
+        "flag": " ".join(
+            (
+                *(f"{spec}.syncPolicy.automated.{field}" for field in ("enabled", "prune", "selfHeal", "allowEmpty")),
+                *(f"{source}.{field}" for source in sources for field in _SOURCE_FLAGS.split()),
+            )
+        ),
+        "object": " ".join(
+            (
+                f"{spec}.ignoreDifferences[] {spec}.info[]",
+                *(f"{source}.{field}" for source in sources for field in ("plugin", "helm.valuesObject")),
+            )
+        ),
         "amount": " ".join(f"{source}.kustomize.replicas[].count" for source in sources),
     }
 
@@ -56,7 +76,8 @@ READ_FIELDS: Final[Mapping[tuple[str, str], Mapping[str, str]]] = {
             "spec.chart.spec.chart spec.chart.spec.version spec.chart.spec.sourceRef.kind spec.chart.spec.sourceRef.name "
             "spec.chart.spec.sourceRef.namespace spec.chart.spec.valuesFiles[] spec.chartRef.kind spec.chartRef.name "
             "spec.chartRef.namespace spec.releaseName spec.targetNamespace spec.storageNamespace spec.dependsOn[].name "
-            f"spec.valuesFrom[].kind spec.valuesFrom[].name {_PATCHES.format('spec.postRenderers[].kustomize')}"
+            f"spec.valuesFrom[].kind spec.valuesFrom[].name {_PATCHES.format('spec.postRenderers[].kustomize')} spec.interval "
+            "spec.timeout"
         ),
         "object": "spec.values",
         "flag": "spec.suspend",
@@ -68,16 +89,21 @@ READ_FIELDS: Final[Mapping[tuple[str, str], Mapping[str, str]]] = {
             "spec.sourceRef.name spec.sourceRef.namespace spec.dependsOn[].name spec.dependsOn[].namespace spec.images[].name "
             "spec.images[].newName spec.images[].newTag spec.images[].digest spec.commonMetadata.labels.* "
             "spec.commonMetadata.annotations.* spec.postBuild.substitute.* spec.postBuild.substituteFrom[].kind "
-            f"spec.postBuild.substituteFrom[].name spec.postBuild.substituteStrategy {_PATCHES.format('spec')}"
+            f"spec.postBuild.substituteFrom[].name spec.postBuild.substituteStrategy {_PATCHES.format('spec')} spec.interval "
+            "spec.retryInterval spec.timeout spec.deletionPolicy spec.validation"
         ),
-        "flag": "spec.ignoreMissingComponents spec.suspend spec.postBuild.substituteFrom[].optional",
-        "object": "spec.patchesStrategicMerge[] spec.patchesJson6902[]",
+        "flag": "spec.ignoreMissingComponents spec.suspend spec.postBuild.substituteFrom[].optional spec.force spec.prune spec.wait",
+        "object": "spec.patchesStrategicMerge[] spec.patchesJson6902[] spec.dependsOn[] spec.healthChecks[] spec.healthCheckExprs[]",
     },
     ("sources.knative.dev", "KafkaSource"): {"number": "spec.consumers"},
     ("sources.knative.dev", "RedisStreamSource"): {"number": "spec.consumers"},
     **{
         ("source.toolkit.fluxcd.io", kind): {
-            "text": "spec.url spec.ref.branch spec.ref.name spec.ref.semver spec.ref.tag spec.ref.commit spec.ref.digest spec.ignore"
+            "text": (
+                "spec.url spec.ref.branch spec.ref.name spec.ref.semver spec.ref.tag spec.ref.commit spec.ref.digest spec.ignore "
+                "spec.interval spec.timeout"
+            ),
+            "flag": "spec.suspend",
         }
         for kind in ("Bucket", "GitRepository", "HelmRepository", "OCIRepository")
     },

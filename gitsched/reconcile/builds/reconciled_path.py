@@ -8,6 +8,7 @@ from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
+from gitsched.apis.built_in_schemas import find_wrong_types
 from gitsched.build.chart_files import ChartRequest, resolve_chart
 from gitsched.build.closure import Closure
 from gitsched.build.commit_files import BuildProblem, join_path
@@ -16,6 +17,7 @@ from gitsched.build.path_recipe import PathRecipe, ToolName
 from gitsched.decide.catalog import KindScopes, RawDocument
 from gitsched.git import TreeEntry
 from gitsched.manifests.kustomize import Kustomization
+from gitsched.manifests.schema import get_schema_key
 from gitsched.model.document import is_namespaced
 from gitsched.model.finding import Location
 from gitsched.reconcile.builds.kustomizations import FileReader
@@ -26,7 +28,7 @@ class ReconciledPath(NamedTuple):
     """A directory and the document of the tool that reconciles it.
 
     `commit` has the files as the tool sees them, with its own kustomization. `origins` maps their paths to those in the commit where these
-    differ. `problem` says why the directory cannot be built and what to do, or is "".
+    differ. `problem` says why the directory cannot be built and what to do, or is ""; one that `is_missing` is not in the commit.
     """
 
     tool: ToolName
@@ -36,6 +38,7 @@ class ReconciledPath(NamedTuple):
     closure: Closure
     origins: Mapping[str, str]
     problem: str = ""
+    is_missing: bool = False
 
     @property
     def name(self) -> str:
@@ -147,7 +150,7 @@ def open_path(
     """Return the path that a document of a tool reconciles, in a commit or in an artifact whose files `origins` maps to the commit."""
     recipe = make_recipe(base)
     if document.broken:
-        recipe = recipe._replace(problem="it has an error, so that no API server accepts it: correct it")
+        recipe = recipe._replace(problem=_describe_error(document))
     if recipe.chart is not None:
         return _open_chart(tool, document, base, origins, recipe, recipe.chart)
     blob = base.repository.keep_blob(recipe.kustomization)
@@ -157,6 +160,13 @@ def open_path(
     )
     (closure,) = resolve_closures([recipe.directory], commit)
     return ReconciledPath(tool, document, recipe, commit, closure, origins, recipe.problem)
+
+
+def _describe_error(document: RawDocument) -> str:
+    """Return why a document with an error builds nothing. Its own build may have its file, whose findings are those of what is built."""
+    issues = find_wrong_types(get_schema_key(document.body), document.body)
+    cause = next((issue.message for issue in issues if issue.severity == "error"), "correct it")
+    return f"it has an error, so that no API server accepts it: {cause}"
 
 
 def _open_chart(

@@ -47,6 +47,9 @@ def resolve_variables(substitution: Substitution, namespace: str, path: str, fin
         if document is None:
             incomplete = True
             missing.append(f"{name} is {'defined more than once' if found else 'not in this repository'}")
+        elif document.broken:
+            incomplete = True
+            missing.append(f"{name} has an error")
         elif is_encrypted(document.body):
             names = {name for field in ("data", "stringData") for name in as_object(document.body.get(field))}
             unknown |= names
