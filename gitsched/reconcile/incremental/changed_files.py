@@ -27,7 +27,13 @@ from gitsched.model.errors import NeedsCompletePlan
 from gitsched.model.tenants import TENANT_KIND
 from gitsched.reconcile.cache.plan_cache import PlanCache
 from gitsched.reconcile.source.file_selection import FileSelection
-from gitsched.reconcile.source.source_reader import SourceReader, is_manifest_path, list_release_charts, read_source_file
+from gitsched.reconcile.source.source_reader import (
+    SourceReader,
+    is_manifest_path,
+    list_release_charts,
+    names_paths,
+    read_source_file,
+)
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES, SUBMODULE_MODE
 
 if TYPE_CHECKING:
@@ -150,6 +156,8 @@ def _read_changed_files(
         read = [read_source_file(path, one[0], reader) if one is not None else None for one in (before, after)]
         if any(file is not None and not file.independent for file in read):
             raise NeedsCompletePlan(f"{path} is broken, or depends on other files")
+        if any(file is not None and names_paths(file) for file in read):
+            raise NeedsCompletePlan(f"{path} says what delivery tools build")
         if list_release_charts(read[0]) != list_release_charts(read[1]):
             raise NeedsCompletePlan(f"{path} names other charts")
         files.append(_FileChange(path, *read))

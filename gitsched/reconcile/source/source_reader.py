@@ -29,7 +29,7 @@ from gitsched.model.errors import Permanent
 from gitsched.model.fault import describe_fault
 from gitsched.model.finding import INTERNAL_ERROR, Finding, Location
 from gitsched.model.system_errors import is_bug
-from gitsched.model.tool_groups import TOOL_GROUPS
+from gitsched.model.tool_groups import ARGO_GROUP, PATH_KINDS, TOOL_GROUPS
 from gitsched.model.variants import BUNDLE_KIND
 from gitsched.reconcile.cache.caches import ParseCache, SourceFile
 from gitsched.reconcile.source.ignore_files import parse_ignore_files
@@ -276,6 +276,12 @@ def has_tool_documents(files: Iterable[SourceFile]) -> bool:
     )
 
 
+def names_paths(file: SourceFile) -> bool:
+    """Return whether a file has documents that say which directories delivery tools build, or of which source."""
+    documents = (document for document in file.documents if document.group in TOOL_GROUPS)
+    return any(document.group != ARGO_GROUP or (ARGO_GROUP, document.kind) in PATH_KINDS for document in documents)
+
+
 def list_release_charts(file: SourceFile | None) -> frozenset[str]:
     """Return the directories of the charts that Flux takes from files of a source for the releases in a file; None has none."""
     documents = file.documents if file is not None else ()
@@ -315,5 +321,6 @@ def has_builds(
         or bool(config.source.kustomize.build)
         or any(entry.path.endswith(_ROOT_NAMES) for entry in entries)
         or has_unread
+        or any(document.group in TOOL_GROUPS for document in documents)
         or has_tool_documents(files.values())
     )
