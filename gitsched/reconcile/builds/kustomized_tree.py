@@ -4,7 +4,7 @@ parts from its objects."""
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.decide.catalog import RawDocument
@@ -46,11 +46,12 @@ def read_kustomized_tree(
     regular = [entry for entry in entries if entry.mode & 0o170000 == _REGULAR and not entry.unsafe]
     if builds is not None:
         context = builds()
-        commit = open_commit_tree(context, entries, reader)
+        restored = list(_restore_unreadable(entries, files, documents))
+        commit = open_commit_tree(context, restored, reader)
         patterns += [rule.path for rule in config.source.variants if rule.path not in patterns and commit.list_roots(rule.path)]
         reconciled = build_reconciled_paths(commit, files, reader, config, context, documents)
         if patterns:
-            built = build_roots(entries, reader, patterns, context, reconciled.directories)
+            built = build_roots(restored, reader, patterns, context, reconciled.directories)
         has_tools = reconciled != NO_PATHS
         if reconciled not in (NO_PATHS, NOTHING_RECONCILED):
             built = reconciled.add_to(built, frozenset(root for pattern in patterns for root in commit.list_roots(pattern)))
@@ -63,6 +64,18 @@ def read_kustomized_tree(
     if builds is None or not config.source.variants:
         return tree
     return separate_variants(tree, config, documents)
+
+
+def _restore_unreadable(
+    entries: Iterable[TreeEntry], files: Mapping[str, SourceFile], documents: Iterable[RawDocument]
+) -> Iterator[TreeEntry]:
+    """Yield the entries; a file in which no document can be read, and which had some, has its last valid content for what builds it."""
+    last = {
+        document.origin.path: document.origin.blob
+        for document in documents
+        if document.origin is not None and (file := files.get(document.origin.path)) is not None and not file.file.documents
+    }
+    return (entry._replace(blob=last[entry.path]) if entry.path in last else entry for entry in entries)
 
 
 def _list_release_charts(files: Iterable[SourceFile], paths: Collection[str]) -> frozenset[str]:

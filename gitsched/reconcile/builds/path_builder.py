@@ -21,12 +21,14 @@ from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
 
 EMPTY_BUILD = "empty-build"
 """The code of the finding about a directory that builds no object."""
+MISSING_PATH = "missing-path"
+"""The code of the finding about a directory that is not in the source of its document."""
 
 
 def list_path_problems(path: ReconciledPath, result: BuildResult | None, commit: CommitTree) -> list[tuple[str, str, Location]]:
     """Return why a path cannot be built: codes, messages and positions in the commit; none if it is built."""
     if path.problem:
-        return [(NOT_BUILT, path.problem, path.location)]
+        return [(MISSING_PATH if path.is_missing else NOT_BUILT, path.problem, path.location)]
     if result is not None and result.failed:
         errors = [problem for problem in result.problems if is_error(problem)]
         if errors:

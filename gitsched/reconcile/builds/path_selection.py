@@ -77,8 +77,7 @@ class PathSelection:
             if any(text in data for text in (*self._annotations, *_RENAMING)):
                 return True
             if path in closure.resources:
-                documents = list_file_documents(self._reader.read(blob, path))
-                if any(self._matches(document.group, document.kind, document.name, variables) for document in documents):
+                if self._may_select_of(self._reader.read(blob, path), variables):
                     return True
                 continue
             kustomization = commit.read_kustomization(blob, path)
@@ -90,6 +89,12 @@ class PathSelection:
             if any(self._matches("", kind, name, variables) for name in generated for kind in _GENERATED_KINDS):
                 return True
         return False
+
+    def _may_select_of(self, file: ParsedFile, variables: Mapping[str, str]) -> bool:
+        """Return whether an object of a file may be selected, or it is not known what the file has."""
+        if file.unreadable or not file.documents or any(parsed.broken for parsed in file.documents):
+            return True
+        return any(self._matches(one.group, one.kind, one.name, variables) for one in list_file_documents(file))
 
     def _matches(self, group: str, kind: str, name: str, variables: Mapping[str, str]) -> bool:
         """Return whether an object may be selected, given its name before prefixes, suffixes and substitution."""

@@ -65,7 +65,7 @@ def build_reconciled_paths(
     found = paths.read_all()
     if not (found or paths.bundled or paths.findings):
         return NOTHING_RECONCILED
-    selection = PathSelection(list_selectors(index.list_read_documents()), reader)
+    selection = PathSelection(list_selectors((*index.list_read_documents(), *index.list_restored())), reader)
     if not found and not paths.bundled:
         return NOTHING_RECONCILED if selection.is_empty else NO_PATHS._replace(findings=tuple(dict.fromkeys(paths.findings)))
     read_commit = partial(_EarlierCommit, reader, config, context)

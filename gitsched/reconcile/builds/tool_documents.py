@@ -64,11 +64,14 @@ class DocumentIndex:
         """Yield the documents from which the scopes of kinds are read: those that are read anyway; without any, all definitions."""
         yield from self.list_read_documents() if self._files else self.list_groups(DEFINITION_GROUPS)
 
-    def _list_restored(self) -> Iterator[RawDocument]:
-        """Yield what counts of the broken documents of the files that are read anyway."""
-        broken = {path: set(map(_identify, file.documents)) for path, file in self._files.items() if file.broken}
-        for document in self._documents if broken else ():
-            if document.origin is not None and _identify(document) not in broken.get(document.origin.path, {_identify(document)}):
+    def list_restored(self) -> Iterator[RawDocument]:
+        """Yield what counts of the broken documents of the files that are read anyway, and what such files have lost."""
+        read = {id(document) for document in self.list_read_documents()}
+        for document in self._documents:
+            if id(document) in read or document.origin is None:
+                continue
+            file = self._files.get(document.origin.path)
+            if file is not None and _identify(document) not in map(_identify, file.documents):
                 yield document
 
     def list_groups(self, groups: Iterable[str]) -> list[RawDocument]:
@@ -77,7 +80,7 @@ class DocumentIndex:
         marks = [group.encode() for group in wanted]
         return [
             document
-            for documents in (self.list_read_documents(), self._list_restored(), self._search(marks))
+            for documents in (self.list_read_documents(), self.list_restored(), self._search(marks))
             for document in documents
             if document.group in wanted
         ]
@@ -87,7 +90,7 @@ class DocumentIndex:
         if (kind, name) not in self._named:
             self._named[kind, name] = [
                 document
-                for documents in (self.list_read_documents(), self._search([name.encode()]))
+                for documents in (self.list_read_documents(), self.list_restored(), self._search([name.encode()]))
                 for document in documents
                 if (document.group, document.kind, document.name) == ("", kind, name)
             ]

@@ -21,7 +21,7 @@ from gitsched.build.argo_cd import APPLICATION
 from gitsched.build.commit_files import CommitFiles
 from gitsched.build.go_templates import find_unknown, hide_marks, split_unknown
 from gitsched.build.parameter_sets import GeneratorInput
-from gitsched.build.path_recipe import PathRecipe, find_kustomization
+from gitsched.build.path_recipe import PathRecipe, ToolName, find_kustomization
 from gitsched.build.tool_fields import SOURCE_KIND, list_unread_fields
 from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.git import TreeEntry
@@ -64,8 +64,6 @@ FOREIGN_SOURCE = "foreign-source"
 """The code of the finding about options of a document that reads another repository or branch."""
 UNKNOWN_PATH = "unknown-path"
 """The code of the finding about directories that only Argo CD knows."""
-MISSING_PATH = "missing-path"
-"""The code of the finding about a directory that is not in the source of its document."""
 
 
 class ToolPathReader:
@@ -204,7 +202,8 @@ class ToolPathReader:
             origins = {path[len(prefix) :]: path for path in self._commit.entries if path.startswith(prefix)}
             tree = read_artifact_tree(self._commit, origins, self._reader)
         if directory not in tree.directories:
-            self._report_missing(document, directory, "the artifact does not have" if origins else "the commit does not have")
+            holder = "artifact" if origins else "commit"
+            yield from self._read_missing("Flux Kustomization", document, directory, f"the {holder} does not have")
             return
         path = open_path("Flux Kustomization", document, tree, origins, partial(self._make_flux_recipe, document, bool(origins)))
         if not self._is_left_out(path):
@@ -232,7 +231,7 @@ class ToolPathReader:
             path for path in sorted(self._commit.directories) if path.endswith(wanted)
         ]
         if directory == "." or not found:
-            self._report_missing(document, directory, f"is in an artifact, and {problem}")
+            yield from self._read_missing("Flux Kustomization", document, directory, f"is in an artifact, and {problem}")
         for path in found[:_MAX_CANDIDATES] if directory != "." else ():
             body = {**document.body, "spec": {**as_object(document.body.get("spec")), "path": path}}
             held = document._replace(body=body)
@@ -263,7 +262,7 @@ class ToolPathReader:
                     self._report_foreign(document, recipe, url)
                 continue
             if directory not in self._commit.directories:
-                self._report_missing(document, directory, "the commit does not have")
+                yield from self._read_missing("Argo CD Application", document, directory, "the commit does not have")
                 continue
             find_reference = partial(self._find_reference, sources)
             make_recipe = partial(argo_cd.make_argo_recipe, document.body, source, find_reference=find_reference)
@@ -391,9 +390,12 @@ class ToolPathReader:
             Finding("warning", "applications-limit", text, locate_origin(document.origin) if document.origin else None)
         )
 
-    def _report_missing(self, document: RawDocument, directory: str, problem: str) -> None:
+    def _read_missing(self, tool: ToolName, document: RawDocument, directory: str, problem: str) -> Iterator[ReconciledPath]:
+        """Yield a directory that does not exist: nothing is built, and its tool prunes nothing either."""
         if self._is_changed(document):
             return  # a build may give it another path
-        name = f"{document.namespace}/{document.name}" if document.namespace else document.name
-        text = f"{document.kind} {name} names the path {directory}, which {problem}: nothing is built for it"
-        self.findings.append(Finding("warning", MISSING_PATH, text, locate_origin(document.origin) if document.origin else None))
+        recipe = PathRecipe(directory, posixpath.join(directory, "kustomization.yaml"), b"")
+        path = open_path(tool, document, self._commit, {}, lambda _: recipe)
+        path = path._replace(problem=f"{path.name} names the path {directory}, which {problem}", is_missing=True)
+        if not self._is_left_out(path):
+            yield path

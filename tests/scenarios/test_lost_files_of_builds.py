@@ -1,0 +1,76 @@
+"""Files that builds read and that cannot be read any more: what was built of them stays where it is, and the finding names the file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from .conftest import Fleet, cluster, policy
+from .test_argo_paths import application
+from .test_flux_paths import findings, kustomization
+
+MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: shop}\ndata: {a: b}\n"
+POLICY = policy("one").replace("kind: PropagationPolicy", "kind: ClusterPropagationPolicy").replace(", namespace: default}", "}")
+POLICY = POLICY.replace("apps/v1", "v1").replace("Deployment", "ConfigMap")
+BUNDLE = "apiVersion: gitsched.io/v1alpha1\nkind: Bundle\nmetadata: {name: web, namespace: default}\nspec: {path: apps/web}\n"
+BUNDLES = policy("one").replace("apps/v1", "gitsched.io/v1alpha1").replace("Deployment", "Bundle")
+VALUES = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: vars, namespace: flux-system}\ndata: {HOST: %s}\n"
+SUBSTITUTED = "postBuild: {substituteFrom: [{kind: ConfigMap, name: vars}]}"
+COMMON = {"fleet/one.yaml": cluster("one"), "fleet/policy.yaml": POLICY, "apps/web/map.yaml": MAP % "web"}
+FLUX = {**COMMON, "tool.yaml": kustomization("targetNamespace: shop", path="./apps/web")}
+BUILT = {**COMMON, "apps/web/kustomization.yaml": "resources: [map.yaml]\nnamePrefix: my-\n"}
+ARGO = {**BUILT, "tool.yaml": application("")}
+PLAIN_BUNDLE = {**COMMON, "tool.yaml": f"{BUNDLE}---\n{BUNDLES}"}
+VARIABLES = {
+    **COMMON,
+    "tool.yaml": kustomization(SUBSTITUTED, path="./apps/web"),
+    "vars.yaml": VALUES % "v",
+    "apps/web/map.yaml": MAP.replace("a: b", 'a: "${HOST}"') % "web",
+}
+NO_YAML, NO_OBJECT, ENCRYPTED = "a: b: c\n", "- a\n", "\0GITCRYPT\0"
+
+
+@pytest.mark.parametrize(
+    ("layout", "changes"),
+    [
+        (FLUX, [{"apps/web/map.yaml": NO_YAML}]),
+        (FLUX, [{"apps/web/map.yaml": NO_OBJECT}, {"other.yaml": MAP % "other"}]),
+        (FLUX, [{"tool.yaml": NO_YAML}]),
+        (FLUX, [{"fleet/policy.yaml": NO_YAML}]),
+        (FLUX, [{"tool.yaml": kustomization("targetNamespace: shop", path="./apps/wbe")}]),
+        (ARGO, [{"apps/web/map.yaml": NO_OBJECT}]),
+        (ARGO, [{"tool.yaml": NO_YAML, "fleet/policy.yaml": POLICY.replace("[one]", "one"), "apps/web/map.yaml": NO_YAML}]),
+        (ARGO, [{"apps/web/kustomization.yaml": "resources: [map.yaml\n"}]),
+        (PLAIN_BUNDLE, [{"apps/web/map.yaml": NO_YAML}]),
+        (PLAIN_BUNDLE, [{"apps/web/map.yaml": ENCRYPTED}]),
+        (VARIABLES, [{"vars.yaml": VALUES % "12"}, {"apps/web/map.yaml": NO_YAML}]),
+    ],
+)  # fmt: skip
+def test_what_was_built_stays_when_a_file_cannot_be_read(
+    fleet: Fleet, layout: Mapping[str, str], changes: list[Mapping[str, str]]
+) -> None:
+    fleet.commit(layout)
+    fleet.reconcile()
+    before = {path: fleet.read(path) for path in fleet.files() if path.startswith("clusters/one/shop/")}
+    assert len(before) == 1
+    for hour, files in enumerate(changes, 1):
+        fleet.commit(files, hour=hour)
+        run = fleet.reconcile(hour=hour)
+        assert "error" in [finding.severity for finding in findings(run)]
+        assert {path: fleet.read(path) for path in fleet.files() if path in before} == before
+    assert not fleet.reconcile(hour=len(changes)).changed
+
+
+def test_a_changed_application_takes_effect_where_none_was_built_before(fleet: Fleet) -> None:
+    fleet.commit({**ARGO, "tool.yaml": application("", path="gone")})
+    fleet.reconcile()
+    fleet.commit({"tool.yaml": ARGO["tool.yaml"]}, hour=1)
+    fleet.reconcile(hour=1)
+    assert "clusters/one/shop/configmap-my-web.yaml" in fleet.files()
+
+
+def test_values_in_a_document_with_an_error_are_not_called_missing(fleet: Fleet) -> None:
+    fleet.commit({**VARIABLES, "vars.yaml": VALUES % "12"})
+    messages = [finding.message for finding in findings(fleet.reconcile())]
+    assert any("ConfigMap flux-system/vars has an error" in message for message in messages)
