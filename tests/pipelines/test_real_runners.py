@@ -17,7 +17,7 @@ import pytest
 
 from tests.forge.fake_forge import OURS, FakeForge
 
-from .conftest import TOKEN, Hub
+from .conftest import TOKEN, Hub, git
 from .runner import ROOT
 from .test_github_action import LOST
 from .test_lint import BLOCKS, SEARCHED
@@ -36,16 +36,36 @@ runs:
         rm -rf .git .github && git init --quiet . && git remote add origin "$FORGE"
         git fetch --quiet --no-tags --depth=1 origin "$GITHUB_REF" && git checkout --quiet --detach --force FETCH_HEAD
 """
+_UPLOAD = """\
+name: upload
+description: what actions/upload-artifact does, into a directory
+inputs: {path: {required: true}, name: {required: true}, if-no-files-found: {required: false}}
+runs: {using: composite, steps: [{run: 'cp "${{ inputs.path }}" "$ARTIFACTS"', shell: bash}]}
+"""
+_DOWNLOAD = """\
+name: download
+description: what actions/download-artifact does with merge-multiple, from a directory
+inputs: {pattern: {required: true}, merge-multiple: {required: true}}
+runs: {using: composite, steps: [{run: 'cp "$ARTIFACTS"/${{ inputs.pattern }} .', shell: bash}]}
+"""
 _INCLUDE = "include: [{local: gitsched.yml}]\n"
 _TOOLS = Path(os.environ.get("GITSCHED_RUNNERS", ROOT / ".venv" / "node_modules" / ".bin")).resolve()
 
 
 def run_act(hub: Hub, workflow: str, ref: str, event: str, payload: dict[str, Any], api: str = "http://127.0.0.1:9") -> str:
     """Run the first workflow of this name in docs/ci.md for an event, and return the log."""
+    return run_workflow(hub, workflow, next(text for title, text in BLOCKS if title == workflow), ref, event, payload, api)
+
+
+def run_workflow(
+    hub: Hub, workflow: str, text: str, ref: str, event: str, payload: dict[str, Any], api: str = "http://127.0.0.1:9"
+) -> str:
+    """Run a workflow for an event, and return the log. What its jobs upload is in the directory `artifacts`."""
     base, job = hub.base / "act", hub.base / "act" / "job"
-    text = next(text for title, text in BLOCKS if title == workflow)
-    actions = {"gitsched": ROOT, "checkout": base / "checkout", "other": base / "other"}
+    actions = {"gitsched": ROOT, **{name: base / name for name in ("checkout", "upload-artifact", "download-artifact", "other")}}
     written = {"checkout": _CHECKOUT, **dict.fromkeys(("other", "other/upload-sarif", "other/restore", "other/save"), _STAND_IN)}
+    written |= {"upload-artifact": _UPLOAD, "download-artifact": _DOWNLOAD}
+    (base / "artifacts").mkdir(parents=True)
     for path, action in written.items():
         (base / path).mkdir(parents=True, exist_ok=True)
         (base / path / "action.yml").write_text(action)
@@ -63,6 +83,8 @@ def run_act(hub: Hub, workflow: str, ref: str, event: str, payload: dict[str, An
         f"GITHUB_REF={ref}",
         "--env",
         f"FORGE=file://{hub.bare}",
+        "--env",
+        f"ARTIFACTS={base / 'artifacts'}",
     ]
     options += [f"--local-repository={use}={path}" for use, path in sorted(local.items())]
     environment = {"HOME": str(base), "XDG_CACHE_HOME": str(base / "cache")}
@@ -127,3 +149,40 @@ def test_gitlab_ci_local_runs_the_jobs_of_the_template(hub: Hub, talk: FakeForge
     run_gitlab(hub.clone("refs/heads/topic", depth=None), "gitsched:plan", environment, **request)
     (comment,) = talk.texts
     assert "1 of 1 workload moves" in comment
+
+
+def list_losses(hub: Hub, form: str = "text") -> str:
+    """Return the result of one process."""
+    now = git("log", "-1", "--format=%cI", at=hub.work)
+    command = ["gitsched", "simulate", "--sweep", "pairs", "--fetch", "origin", "--now", now, "-o", form]
+    return execute(command, hub.work, {"XDG_CACHE_HOME": str(hub.base / "other-cache"), "COLUMNS": "200"})
+
+
+def test_act_simulates_losses_in_shards(hub: Hub) -> None:
+    """The container is left out: its image is this machine."""
+    text = re.sub(r"\n *container: .*", "", (ROOT / "ci" / "losses-github.yml").read_text())
+    log = run_workflow(hub, ".github/workflows/losses.yml", text, "refs/heads/main", "workflow_dispatch", {})
+    shards = re.findall(r"Shard (\d) of 4: \d of 1 losses simulated", log)
+    assert sorted(shards) == ["1", "2", "3", "4"], log
+    artifacts = hub.base / "act" / "artifacts"
+    assert {path.name for path in artifacts.iterdir()} == {"losses.html", *(f"losses-{number}.jsonl" for number in range(1, 5))}
+    assert (artifacts / "losses.html").read_text() == list_losses(hub, "html")
+
+
+def test_gitlab_ci_local_simulates_losses_in_shards(hub: Hub, environment: dict[str, str]) -> None:
+    files = {name: (ROOT / "ci" / name).read_text() for name in ("gitlab.yml", "losses-gitlab.yml")}
+    include = "include: [{local: gitlab.yml}, {local: losses-gitlab.yml}]\n"
+    hub.commit({".gitlab-ci.yml": include, **files})
+    hub.push("main")
+    schedule = {
+        "CI_PIPELINE_SOURCE": "schedule",
+        "GITSCHED_LOSSES": "true",
+        "CI_COMMIT_SHA": git("rev-parse", "HEAD", at=hub.work),
+        "CI_COMMIT_TIMESTAMP": git("log", "-1", "--format=%cI", at=hub.work),
+        "COLUMNS": "200",
+    }
+    job = hub.clone("refs/heads/main", depth=None)
+    log = run_gitlab(job, "gitsched:losses", environment, **schedule)
+    assert log.count("exported artifacts") == 4, log
+    merged = run_gitlab(job, "gitsched:losses:merge", environment, **schedule)
+    assert list_losses(hub).splitlines()[0] in merged
