@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gitsched.apis.gitsched.config import AssumedObject, Config
 from gitsched.decide.relations.object_facts import FactReader, ObjectFacts
-from gitsched.decide.relations.relation_database import PlanRelations
+from gitsched.decide.relations.relation_database import FactChanges, PlanRelations
 from gitsched.decide.relations.schema import MISSING, PLACEMENT, REPORTED_COUNT, SEPARATED_COUNT, TARGETS, UNSELECTED_COUNT
 from gitsched.model.document import Document, Key, parse_api_group
 from gitsched.model.scheduling import Outcome, TargetCluster
@@ -116,10 +116,10 @@ def test_relations_that_are_updated_equal_new_ones(history: list[tuple[list[tupl
         config = Config(assumed=tuple(assumed))
         present |= changes
         relations = relations.fork() if then == "fork" and not relations.database.is_new else relations
-        relations.assign(changes, config)
+        relations.assign(FactChanges(dict(changes)), config)
         relations.update()
         new = PlanRelations()
-        new.assign(present.items(), config)
+        new.assign(FactChanges(present), config)
         new.update()
         assert list_results(relations) == list_results(new)
         relations.database.check((name, key) for name in RESULTS for key in relations.database.list_keys(name))

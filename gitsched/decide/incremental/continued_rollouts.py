@@ -13,8 +13,8 @@ from gitsched.apis.gitsched.rollout import parse_rollout
 from gitsched.decide.incremental.plan_state import NO_OUTPUT, PlanTimes
 from gitsched.decide.relations.schema import PLACED, ROLLOUT, ROLLOUTS
 from gitsched.decide.rollouts.lost_clusters import read_cluster_states
-from gitsched.decide.rollouts.rollout_findings import OVERLAP, STEP_CODES
-from gitsched.decide.rollouts.rollout_members import PlacedFacts, find_overlaps, list_clusters, make_rules, read_placed_facts
+from gitsched.decide.rollouts.rollout_findings import OVERLAP, STEP_CODES, find_overlaps
+from gitsched.decide.rollouts.rollout_members import PlacedFacts, list_clusters, make_rules, read_placed_facts
 from gitsched.decide.rollouts.rollout_source import RolloutSource
 from gitsched.decide.rollouts.waves import roll_out
 from gitsched.decide.rollouts.workload_policies import WorkloadPolicies

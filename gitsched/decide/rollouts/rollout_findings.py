@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from gitsched.apis.gitsched.rollout import ACCEPT_ANNOTATION, RolloutSpec
+from gitsched.decide.relations.schema import ROLLOUT_OVERLAPS
 from gitsched.decide.rollouts.rollout_progress import BLOCKED, RolloutStep
 from gitsched.model.document import Document, Key
 from gitsched.model.finding import Finding, Severity, format_count, format_names, locate_document
 from gitsched.model.rollouts import RolloutCluster
 from gitsched.model.scheduling import Outcome
+
+if TYPE_CHECKING:
+    from gitsched.decide.relations.object_queries import RelationReader
 
 NO_REPORTS = "rollout-without-reports"
 SELECTS_NOTHING = "rollout-selects-nothing"
@@ -63,7 +68,16 @@ def list_rollout_findings(
             yield _report_rollout(spec, "info", UNUSED_ACCEPTANCE, message)
 
 
-def make_overlap_finding(other: RolloutSpec, first: str, keys: Sequence[Key]) -> Finding:
+def find_overlaps(database: RelationReader, specs: Iterable[RolloutSpec]) -> list[Finding]:
+    """Return the warnings that two Rollouts select the same workloads."""
+    shared: dict[tuple[str, str], list[Key]] = {}
+    for first, other, *key in database.rows_of(ROLLOUT_OVERLAPS, ("",)):
+        shared.setdefault((first, other), []).append(Key(*key))
+    by_name = {spec.name: spec for spec in specs}
+    return [_make_overlap_finding(by_name[other], first, keys) for (first, other), keys in sorted(shared.items())]
+
+
+def _make_overlap_finding(other: RolloutSpec, first: str, keys: Sequence[Key]) -> Finding:
     """Return the warning that two rollouts select the same workloads."""
     names = format_names([str(key) for key in sorted(keys)])
     message = f"the Rollouts {first} and {other.name} both select {names}: {first} rolls them out; select them in one of the Rollouts alone"

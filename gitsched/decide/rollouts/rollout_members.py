@@ -22,8 +22,7 @@ from gitsched.decide.relations.schema import (
     ROLLOUT_RULES,
     ROLLOUTS,
 )
-from gitsched.decide.rollouts.rollout_findings import make_overlap_finding
-from gitsched.model.document import Key, read_labels, workload_sort_key
+from gitsched.model.document import Key, read_labels
 from gitsched.model.labels import Requirement, Selector
 
 if TYPE_CHECKING:
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from gitsched.decide.relations.object_queries import RelationReader
     from gitsched.decide.workload_files import WorkloadFiles
     from gitsched.model.document import Document
-    from gitsched.model.finding import Finding
     from gitsched.model.scheduling import Outcome
     from gitsched.query.canonical import Key as QueryKey
     from gitsched.query.reader import Reader
@@ -165,18 +163,6 @@ def list_members(
         own.setdefault(database.read(ROLLOUT, tuple(key)) or "", []).append(one)
     clusters = {spec.name: list_clusters(database, spec.name) for spec in specs}
     return {name: RolloutMembers(own.get(name, ()), found - {_ANY}, bool(found)) for name, found in clusters.items()}
-
-
-def find_overlaps(database: RelationReader, specs: Iterable[RolloutSpec]) -> list[Finding]:
-    """Return the warnings that two Rollouts select the same workloads."""
-    shared: dict[tuple[str, str], list[Key]] = {}
-    for first, other, *key in database.rows_of(ROLLOUT_OVERLAPS, ("",)):
-        shared.setdefault((first, other), []).append(Key(*key))
-    by_name = {spec.name: spec for spec in specs}
-    return [
-        make_overlap_finding(by_name[other], first, sorted(keys, key=workload_sort_key))
-        for (first, other), keys in sorted(shared.items())
-    ]
 
 
 def _flatten(selector: ObjectSelector) -> tuple[Any, ...]:

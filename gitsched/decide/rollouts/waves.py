@@ -13,7 +13,8 @@ from gitsched.apis.gitsched.rollout import RolloutSpec, parse_rollout
 from gitsched.apis.gitsched.tenancy import PLATFORM
 from gitsched.decide.rollouts.broken_rollouts import list_broken_rollouts, make_broken_finding
 from gitsched.decide.rollouts.lost_clusters import read_cluster_states
-from gitsched.decide.rollouts.rollout_members import PlacedFacts, find_overlaps, list_members, make_rules, read_placed_facts
+from gitsched.decide.rollouts.rollout_findings import find_overlaps
+from gitsched.decide.rollouts.rollout_members import PlacedFacts, list_members, make_rules, read_placed_facts
 from gitsched.decide.rollouts.rollout_source import RolloutSource
 from gitsched.decide.rollouts.rollout_steps import RolloutSteps
 from gitsched.decide.rollouts.workload_policies import WorkloadPolicies
