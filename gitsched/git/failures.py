@@ -8,8 +8,6 @@ cannot help. They are listed here and nowhere else, and tests get them from ever
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gitsched.git.urls import redact
@@ -70,12 +68,6 @@ def recognize_damage(failure: GitschedError, repository: Repository) -> Gitsched
     if private is None or not private.find_damage():
         return failure
     return CorruptRepository(f"{failure}; the private clone {repository.path} is damaged and will be made anew")
-
-
-def describe_locks(refs: str, locks: Sequence[Path]) -> str:
-    """Return the reason that refs were not moved when these lock files exist, and what to do: git leaves them behind when it is killed."""
-    files, these = " and ".join(map(str, locks)), "that file" if len(locks) == 1 else "those files"
-    return f"{refs} is locked by {files}; remove {these} if no other Git process is running"
 
 
 def summarize_output(output: str) -> str:

@@ -8,10 +8,10 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from gitsched.git.failures import describe_locks
 from gitsched.git.notes import list_noted_commits
 from gitsched.git.objects import LostObject
 from gitsched.git.process import run_git
+from gitsched.git.ref_locks import describe_locks
 from gitsched.git.refs import update_ref
 from gitsched.git.repository import Repository
 from gitsched.git.torn_files import is_torn_ref, list_torn_objects, move_torn_objects, replace_torn_ref

@@ -6,8 +6,8 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Protocol
 
-from gitsched.git.failures import describe_locks
 from gitsched.git.loaded_pygit2 import pygit2
+from gitsched.git.ref_locks import describe_locks
 from gitsched.model.errors import Temporary
 
 

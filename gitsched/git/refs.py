@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.git.client_hooks import explain_refusal
-from gitsched.git.failures import describe_locks, is_aborted_by_hook, recognize_damage, summarize_output
+from gitsched.git.failures import is_aborted_by_hook, recognize_damage, summarize_output
 from gitsched.git.process import GitResult, run_git
+from gitsched.git.ref_locks import describe_locks
 from gitsched.model.errors import Conflict, GitschedError, Permanent, Temporary
 
 if TYPE_CHECKING:
