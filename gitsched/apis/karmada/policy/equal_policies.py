@@ -86,7 +86,7 @@ def _rank(rule: SelectorRule) -> tuple[bool, int, int]:
 
 
 def _list_contested_ranks(policies: PolicySelectors) -> Iterator[_Rank]:
-    """Yield the ranks at which the selectors of several policies may select the same object."""
+    """Yield the ranks at which different selectors of several policies may select the same object."""
     ranks: dict[_Rank, list[tuple[Key, ResourceSelector]]] = {}
     for policy, selectors in policies:
         key = policy.key
@@ -98,7 +98,8 @@ def _list_contested_ranks(policies: PolicySelectors) -> Iterator[_Rank]:
         everywhere = {key for key, selector in entries if not selector.namespace}
         namespaces = {(key, selector.namespace) for key, selector in entries}
         counts = Counter(namespace for _, namespace in namespaces)
-        may_meet = len({key for key, _ in entries}) > 1 and (everywhere or max(counts.values()) > 1)
+        is_contested = len({key for key, _ in entries}) > 1 and len({selector for _, selector in entries}) > 1
+        may_meet = is_contested and (everywhere or max(counts.values()) > 1)
         if may_meet and (rank[3] != BY_LABELS or not _are_disjoint([selector for _, selector in entries])):
             yield rank
 
