@@ -7,6 +7,7 @@ from textwrap import dedent, indent
 
 import pytest
 
+from gitsched.cli import main
 from gitsched.reconcile.run import RunResult
 
 from .conftest import Fleet
@@ -188,6 +189,30 @@ def test_a_quota_that_stops_a_workload_is_a_finding_and_has_its_usage(fleet: Fle
     assert quota["status"] == {"overall": {"cpu": "8"}, "overallUsed": {"cpu": "5"}}
 
 
+def test_explain_says_what_a_quota_or_a_group_would_have_to_allow(fleet: Fleet, capsys: pytest.CaptureFixture[str]) -> None:
+    gates = "quotaEnforcement: true, featureGates: {WorkloadAffinity: true}"
+    fleet.commit(
+        {
+            "gitsched.yaml": ALONE.replace("overcommitProtection: false", gates),
+            "clusters.yaml": cluster("b", 20),
+            "policy.yaml": policy(AGGREGATED + "workloadAffinity: {antiAffinity: {groupByLabelKey: team}}\n"),
+            "quota.yaml": QUOTA,
+            "auth.yaml": deployment("auth", 5, labels="{team: a}"),
+            "mail.yaml": deployment("mail", 5, labels="{team: b}"),
+            "news.yaml": deployment("news", 1, labels="{team: a}"),
+        }
+    )
+    fleet.reconcile()
+    expected = {
+        "mail": "b: FederatedResourceQuota/shop/shop allowed 2 cpu more (quota.yaml:4); it would get 5 replicas",
+        "news": "b: at least no other workload of its anti-affinity group were there",
+    }
+    for name, text in expected.items():
+        assert main(["-C", str(fleet.path), "explain", "-n", "shop", f"deployment/{name}"]) == 0
+        printed = capsys.readouterr().out
+        assert text in printed, printed
+
+
 def test_the_setting_enforces_quotas_as_the_gate_does(fleet: Fleet) -> None:
     settings = ALONE.replace("overcommitProtection: false", "quotaEnforcement: true")
     apps = {"auth.yaml": deployment("auth", 5), "mail.yaml": deployment("mail", 5)}
@@ -304,6 +329,26 @@ def test_what_limits_nothing_is_a_finding_with_its_place(fleet: Fleet, path: str
     empty = fleet.preview(1, cache=fleet.path.parent / "empty")
     run = fleet.reconcile(1)
     assert _list_places(run, code) == _list_places(empty, code) == [(path, line)]
+
+
+@pytest.mark.parametrize("change", [None, deployment("auth", 1, labels="{team: b}")], ids=["removed", "in another group"])
+def test_a_member_that_leaves_a_group_makes_room_for_another_in_the_same_run(fleet: Fleet, change: str | None) -> None:
+    fleet.commit(
+        {
+            "gitsched.yaml": GATES % "WorkloadAffinity",
+            "clusters.yaml": cluster("b", 10),
+            "policy.yaml": policy(AGGREGATED + "workloadAffinity: {antiAffinity: {groupByLabelKey: team}}\n"),
+            "auth.yaml": deployment("auth", 1, labels="{team: a}"),
+            "mail.yaml": deployment("mail", 1, labels="{team: a}"),
+        }
+    )
+    fleet.reconcile()
+    assert list_bound(fleet, "auth", "mail") == {"auth": {"b": 1}, "mail": {}}
+    fleet.commit({"auth.yaml": change}, hour=1)
+    empty = fleet.preview(1, cache=fleet.path.parent / "empty")
+    run = fleet.reconcile(1)
+    assert (run.plan.complete, run.tree) == (False, empty.tree)
+    assert list_bound(fleet, "mail") == {"mail": {"b": 1}}
 
 
 def test_the_last_label_of_a_group_that_goes_is_a_finding(fleet: Fleet) -> None:

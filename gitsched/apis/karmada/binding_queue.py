@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from gitsched.apis.karmada.binding.resource_binding import ScheduleResult
     from gitsched.apis.karmada.interpreter import ReplicaRequirements
+    from gitsched.apis.karmada.queue.federated_quotas import QuotaRefusal
     from gitsched.model.document import Body, Document, Key
     from gitsched.model.scheduling import CapacityEstimates, Outcome, PeerClusters
 
@@ -17,7 +18,7 @@ Decide = Callable[["Document"], "Outcome | None"]
 class BindingQueue(Protocol):
     """What a binding may take, given what others have taken. `quota_refusals` say by workload which quota stops it, and by how much."""
 
-    quota_refusals: dict[Key, str]
+    quota_refusals: dict[Key, QuotaRefusal]
 
     def find_peers(self, template: Document) -> PeerClusters | None:
         """Return the clusters that follow from the groups of a workload; None if it has no group."""

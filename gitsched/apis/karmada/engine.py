@@ -111,7 +111,7 @@ class KarmadaEngine(CapacityEngine):
             return None
         engine, affected = KarmadaEngine(snapshot, (self, made)), made.affected
         if engine.coupled is not None:
-            engine.coupled.update_groups(affected.union(changes.templates))  # findings are about them
+            affected |= engine.coupled.update_groups(affected.union(changes.templates))  # findings are about the groups, too
         if made.state.reschedule_triggers.pending:
             # What a rebalancer names is decided at once, which needs the references of changed templates.
             affected |= engine.affected_by(affected.union(changes.templates))

@@ -59,10 +59,12 @@ class _Dependencies(TenantEngine):
         return sum(engine.revision for engine in self.list_engines() if isinstance(engine, DependencyTracking))
 
     def affected_by(self, dirty: frozenset[Key]) -> frozenset[Key]:
-        found = frozenset[Key]()
+        found, before = frozenset[Key](), [engine.findings for engine in self.list_engines()]
         for owner, engine in self.engines.items():
             own = frozenset(key for key in dirty if self.views.is_own(owner, key))
             found |= engine.affected_by(own) if isinstance(engine, DependencyTracking) else frozenset()
+        if before != [engine.findings for engine in self.list_engines()]:
+            self.attach(self.tenancy, self.views)
         return found - dirty
 
     def decision_inputs(self, template: Document) -> tuple[object, ...]:

@@ -82,6 +82,8 @@ class _ChangeFinder:
                 return self._set_spread_field()
             case "ClusterEviction":
                 return self._end_exclusion(group, document)
+            case "WorkloadAffinity":
+                return self._describe_change(self._describe_peers())
         if rejected_by:
             return self._describe_change(f"the filter {rejected_by} let it pass")
         if group != used and self.request.groups.index(group) > self.request.groups.index(used):
@@ -90,7 +92,24 @@ class _ChangeFinder:
             return self._propose_rebalancer()
         if self.scheduling_pass.decision is None and self.policy.placement.is_divided:
             return self._propose_rebalancer()
+        return self._raise_quota() or self._raise_limits(group)
+
+    def _raise_quota(self) -> ChangeProposal | None:
+        """Raise the quota that stops the workload."""
+        refusal = self.state.queue.quota_refusals.get(self.template.key) if self.state.queue is not None else None
+        if refusal is None:
+            return None
+        text, place = f"{refusal.quota.key.title} allowed {refusal.amount} more", ("spec", "overall", refusal.resource)
+        return ChangeProposal(describe_change(text, refusal.quota, place), refusal.raise_quota())
+
+    def _raise_limits(self, group: AffinityGroup) -> ChangeProposal | None:
         return self._raise_static_weight(group) or self._raise_max_groups(group) or self._raise_capacity(group)
+
+    def _describe_peers(self) -> str:
+        """Say where the other workloads of the groups would have to be."""
+        if self.request.peers is not None and self.cluster in self.request.peers.taken:
+            return "no other workload of its anti-affinity group were there"
+        return "all other workloads of its affinity group were there"
 
     def _used_group(self) -> AffinityGroup:
         """Return the affinity group that was used, else the first that was tried."""

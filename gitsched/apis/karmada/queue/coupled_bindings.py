@@ -103,7 +103,7 @@ class CoupledBindings:
         self._pending: set[Key] = set()
         self._counted: dict[Key, Body | None] = {}
         self._refused: dict[Key, bool] = {}
-        self.quota_refusals: dict[Key, str] = {}
+        self.quota_refusals: dict[Key, QuotaRefusal] = {}
 
     # Groups
 
@@ -243,7 +243,7 @@ class CoupledBindings:
         if refusal is None:
             self.quota_refusals.pop(key, None)
         else:
-            self.quota_refusals[key] = str(refusal)
+            self.quota_refusals[key] = refusal
 
     def limit(self, template: Document, requirements: ReplicaRequirements, result: ScheduleResult) -> ScheduleResult:
         """Return the result of a pass; where a quota refuses it, with the former clusters."""

@@ -23,7 +23,7 @@ from gitsched.apis.karmada.queue.affinity_groups import AffinityGroups, make_aff
 from gitsched.apis.karmada.queue.assumed_replicas import derive_assumed, list_bound_pods, read_in_flight
 from gitsched.apis.karmada.queue.coupled_bindings import keep_former, list_clusters
 from gitsched.apis.karmada.queue.coupled_decisions import list_quotas
-from gitsched.apis.karmada.queue.federated_quotas import FederatedQuotas, measure_usage
+from gitsched.apis.karmada.queue.federated_quotas import FederatedQuotas, QuotaRefusal, measure_usage
 from gitsched.apis.snapshot import list_previous_records
 from gitsched.model.document import Body, Document, Key, list_objects, read_annotations
 from gitsched.model.scheduling import CapacityEstimates, Outcome, PeerClusters
@@ -52,7 +52,7 @@ class SchedulingQueue:
         self._state, self._gates = state, state.settings.gates
         self._assumed = CapacityLedger([one.capacity for one in state.fleet.candidates], scales=True)
         self._refused: frozenset[Key] = frozenset()
-        self.quota_refusals: dict[Key, str] = {}
+        self.quota_refusals: dict[Key, QuotaRefusal] = {}
         self._groups = AffinityGroups({}, self._find_recorded)
         self._groups_of: dict[Key, dict[str, str]] = {}
         self._quotas = FederatedQuotas(list_quotas(state) if self._gates.quota else ())
@@ -101,7 +101,7 @@ class SchedulingQueue:
         refusal = self._quotas.refuse(template.key.namespace, self._measure_bound(spec, record), after)
         if refusal is None:
             return result
-        self.quota_refusals[template.key] = str(refusal)
+        self.quota_refusals[template.key] = refusal
         return keep_former(result, record, refusal)
 
     @property
@@ -158,7 +158,7 @@ class SchedulingQueue:
                 refusal = self._quotas.refuse(template.key.namespace, before, after)
                 if refusal is not None:
                     refused.add(template.key)
-                    self.quota_refusals[template.key] = str(refusal)
+                    self.quota_refusals[template.key] = refusal
                 else:
                     self._quotas = self._quotas.add(template.key.namespace, before, after)
             if self._gates.workload_affinity:
