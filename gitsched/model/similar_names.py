@@ -18,7 +18,7 @@ def list_similar(name: str, known: Iterable[str], most: int = 3) -> list[str]:
     return [by_lower[match] for match in get_close_matches(name[:253].lower(), by_lower, n=most)]
 
 
-def ask_for_similar(name: str, known: Iterable[str], most: int = 3) -> str:
+def describe_similar(name: str, known: Iterable[str], most: int = 3) -> str:
     """Return the end of a message that a name does not exist: the similar ones, "" without any."""
     similar = list_similar(name, known, most)
     return f"; did you mean {' or '.join(similar)}?" if similar else ""
@@ -27,4 +27,4 @@ def ask_for_similar(name: str, known: Iterable[str], most: int = 3) -> str:
 def suggest_names(name: str, known: Collection[str]) -> str:
     """Return the end of a message that a name does not exist: the similar ones, else those that there are."""
     others = f"; there are: {format_names(sorted(known), _MAX_LISTED)}" if known else "; there is none"
-    return ask_for_similar(name, known) or others
+    return describe_similar(name, known) or others

@@ -18,7 +18,7 @@ from gitsched.decide.validation import validate_document
 from gitsched.model.document import Body, Document, Key, get_field, is_namespaced, parse_api_group, read_labels
 from gitsched.model.errors import Permanent
 from gitsched.model.labels import Selector
-from gitsched.model.similar_names import ask_for_similar, suggest_names
+from gitsched.model.similar_names import describe_similar, suggest_names
 from gitsched.model.simulation import FAILURE_DOMAIN_KINDS, FailureDomain
 from gitsched.simulate.failure_domains import ClusterIndex, DomainIndex, index_clusters_and_nodes, list_topologies
 
@@ -206,7 +206,7 @@ def _scale_workloads(
         if not selected:
             is_qualified = scaling.namespace != "*"
             name = f"{scaling.namespace}/{scaling.name}" if is_qualified else scaling.name
-            hint = ask_for_similar(name, {f"{key.namespace}/{key.name}" if is_qualified else key.name for key in templates})
+            hint = describe_similar(name, {f"{key.namespace}/{key.name}" if is_qualified else key.name for key in templates})
             raise Permanent(f"no workload with replicas is selected by {scaling.pattern!r}{hint}")
     return change_templates(templates, {key: _clear_blob_id(document) for key, document in changed.items()}), len(changed)
 

@@ -225,9 +225,7 @@ def test_the_html_report_has_no_accessibility_violations(
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
-def test_a_page_of_tables_has_the_style_of_the_plan_and_no_accessibility_violations(
-    browser: Browser, tmp_path: Path, width: int, scheme: str
-) -> None:
+def test_tables_in_html_have_no_accessibility_violations(browser: Browser, tmp_path: Path, width: int, scheme: str) -> None:
     table = TableBlock(("Lost", "Missing", "Reason"), [(EVIL, "3", EVIL), ("two", "-", "")], frozenset((0,)))
     heat = HeatMap("Missing replicas", [EVIL, "Deployment shop/web"], [(EVIL, (9, 3)), ("two", (0, 1))])
     blocks = [

@@ -128,6 +128,18 @@ def test_two_policies_that_select_an_object_say_which_applies_where_only_their_n
     assert find(fleet, tmp_path, b=second.replace("PRIORITY", "priority: 1")) == [], "the priority is set"
 
 
+def test_only_the_first_of_many_policies_of_an_object_are_named(fleet: Fleet, tmp_path: Path) -> None:
+    text = SELECTING.replace("KIND", "PropagationPolicy").replace("SPACE", "namespace: shop").replace("PRIORITY", "priority: 1")
+    texts = [
+        text.replace("NAME", f"p{number:02}").replace("SELECTOR", f"labelSelector: {{matchLabels: {{l{number}: x}}}}")
+        for number in range(12)
+    ]
+    labels = ", ".join(f"l{number}: x" for number in range(12))
+    web = WEB.replace("namespace: shop}", f"namespace: shop, labels: {{{labels}}}}}")
+    found = find(fleet, tmp_path, web=web, many="".join(texts))
+    assert [message.split()[0].rpartition("/")[2] for _, _, message in found] == [f"p{number:02}" for number in range(1, 8)]
+
+
 def test_a_service_that_selects_no_pods_is_noted_with_the_workload_that_lacks_its_namespace(fleet: Fleet, tmp_path: Path) -> None:
     start = "Service/shop/web selects pods with app=web, and no workload of namespace shop has such pods; "
     assert find(fleet, tmp_path, web=WEB.replace("app: web", "app: wbe")) == [

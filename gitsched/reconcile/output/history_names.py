@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 
 from gitsched.model.commit import Commit
 from gitsched.model.history import HistoryFilter
-from gitsched.model.similar_names import ask_for_similar, suggest_names
+from gitsched.model.similar_names import describe_similar, suggest_names
 from gitsched.reconcile.output.history_records import CommitRecords, HistoryBranch
 from gitsched.render.output_files import CLUSTERS
 from gitsched.render.placement_records import read_placement_key, unescape_segment
@@ -22,5 +22,5 @@ def describe_unknown_names(output: HistoryBranch, records: CommitRecords, commit
     if not chosen.workload or any(map(chosen.selects_key, keys)):
         return ""
     qualified = "/" in chosen.workload
-    similar = ask_for_similar(chosen.workload, {f"{key.namespace}/{key.name}" if qualified else key.name for key in keys})
+    similar = describe_similar(chosen.workload, {f"{key.namespace}/{key.name}" if qualified else key.name for key in keys})
     return f"; there is no workload {chosen.workload!r} now{similar}"

@@ -8,7 +8,7 @@ from gitsched.kinds.requirements import POD_SPECS
 from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import format_names
-from gitsched.model.similar_names import ask_for_similar
+from gitsched.model.similar_names import describe_similar
 
 MAX_NAMES = 5
 """Names in one message."""
@@ -81,10 +81,10 @@ def describe_missing(known: Iterable[Key], kind: str, namespace: str, name: str,
     if elsewhere:
         return f"{missing}; there is one of that name in: {', '.join(elsewhere)}"
     if not similar:
-        near = ask_for_similar(kind, kinds, 1)
-        near = near or ask_for_similar(f"{kind}/{name}", {f"{key.namespace}/{key.name}" for key in keys}, 1)
+        near = describe_similar(kind, kinds, 1)
+        near = near or describe_similar(f"{kind}/{name}", {f"{key.namespace}/{key.name}" for key in keys}, 1)
         return f"{missing}, and nothing else of that kind{near}"
-    return missing + ask_for_similar(name, {key.name for key in similar})
+    return missing + describe_similar(name, {key.name for key in similar})
 
 
 def _describe_missing_name(keys: Collection[Key], namespace: str, name: str, clusters: Collection[str]) -> str:
@@ -93,7 +93,7 @@ def _describe_missing_name(keys: Collection[Key], namespace: str, name: str, clu
     if elsewhere:
         return f"{missing}; there is one of that name in: {', '.join(elsewhere)}"
     names = {*(key.name for key in keys if namespace in ("", key.namespace)), *(clusters if not namespace else ())}
-    return missing + (ask_for_similar(name, names) or "; `gitsched status --workloads` lists the workloads")
+    return missing + (describe_similar(name, names) or "; `gitsched status --workloads` lists the workloads")
 
 
 def matches_name(key: Key, kind: str, name: str) -> bool:

@@ -20,6 +20,8 @@ PolicySelectors = Sequence[tuple[PropagationPolicy, list[ResourceSelector]]]
 """Policies with their selectors."""
 POLICIES_EQUAL = "karmada-policies-equal"
 _EQUAL_SHOWN = 3
+_MAX_COMPARED = 8
+"""Rules that select an object that are compared with the first one."""
 _RANKS = {1: "by kind", 2: "by labels", 3: "by name"}
 
 _Rank = tuple[str, str, int, int, str, str, str]
@@ -65,7 +67,7 @@ def _find_overlaps(
     for template in list_templates():
         if (template.api_version, template.key.kind) not in kinds or is_skipped(template.key):
             continue
-        rules = index.list_matching_rules(template)
+        rules = index.list_matching_rules(template, _MAX_COMPARED)
         rivals = {rule.policy.key: rule for rule in reversed(rules[1:]) if _rank(rule) == _rank(rules[0])}
         for key, rule in rivals.items():
             pair = key, rules[0].policy.key

@@ -6,7 +6,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
+from heapq import merge
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitsched.apis.karmada.defaulting import apply_defaults
@@ -384,10 +385,10 @@ class PolicyIndex:
         rules = (rule for rule in self.list_matching_rules(template) if rule.implicit_priority == BY_NAME)
         return list({rule.policy.key: rule.policy for rule in rules}.values())
 
-    def list_matching_rules(self, template: Document) -> list[SelectorRule]:
-        """Return every rule that selects a workload, in order of precedence."""
-        scopes = self._match_scopes(template)
-        return [self._rules[position] for found in scopes for position in sorted(chain.from_iterable(found))]
+    def list_matching_rules(self, template: Document, most: int | None = None) -> list[SelectorRule]:
+        """Return every rule that selects a workload, or the first ones, in order of precedence."""
+        positions = chain.from_iterable(merge(*found) for found in self._match_scopes(template))
+        return [self._rules[position] for position in islice(positions, most)]
 
     def _match_scopes(self, template: Document) -> Iterator[list[Positions]]:
         """Yield the positions of the rules that select a workload: those of its namespace, then those of all namespaces."""
