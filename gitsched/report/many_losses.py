@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 WORST = 10
 WORKLOADS_SHOWN = 20
 """The number of workloads that are listed; the others are counted, and JSON contains all."""
+_MAP_ROWS, _MAP_COLUMNS = 20, 20
+"""Cells of the map of all losses."""
 _HEAT_ROWS, _HEAT_COLUMNS = 40, 30
 _NAMES = 3
 _AFFECTED_HEADER = ("WORKLOAD", "LOSSES", "MOST MISSING", "UNPLACED")
@@ -155,6 +157,27 @@ def list_heat_maps(value: Resilience) -> list[HeatMap]:
         for row, found in zip(rows, lost, strict=True)
     ]
     return [HeatMap("Missing replicas by loss and workload", [format_key(key) for key in keys], cells)]
+
+
+def list_overview(value: Resilience) -> list[HeatMap]:
+    """Return how many replicas are missing after the loss of each cluster, zone or region, in the order of their names. Where there are
+    more than a map can show, a cell has the worst of several neighbours."""
+    counts = ((row.domain, sum(max(effect.lost_replicas, 1) for effect in row.degraded)) for row in value.rows)
+    missing = sorted((domain.name, count) for domain, count in counts if domain is not None)
+    if len(missing) < 2 or not any(number for _, number in missing):
+        return []
+    each = -(-len(missing) // (_MAP_ROWS * _MAP_COLUMNS))
+    cells = [missing[start : start + each] for start in range(0, len(missing), each)]
+    rows = [cells[start : start + _MAP_COLUMNS] for start in range(0, len(cells), _MAP_COLUMNS)]
+    named = [(_name_range(row[0][0][0], row[-1][-1][0]), tuple(max(number for _, number in cell) for cell in row)) for row in rows]
+    columns = [str(number) for number in range(1, len(rows[0]) + 1)]
+    several = f", each number the worst of {each}" if each > 1 else ""
+    caption = f"Missing replicas after the loss of each of {len(missing):,} {value.domain_kind}s{several}"
+    return [HeatMap(caption, columns, [(name, (*numbers, *(0,) * (len(columns) - len(numbers)))) for name, numbers in named])]
+
+
+def _name_range(first: str, last: str) -> str:
+    return first if first == last else f"{first} to {last}"
 
 
 def serialize_many_losses(value: Resilience) -> dict[str, Any]:

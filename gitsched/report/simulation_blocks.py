@@ -9,7 +9,7 @@ from gitsched.model.simulation import Resilience, ResilienceChange, Simulation
 from gitsched.report.blocks import Block, Paragraph, TableBlock
 from gitsched.report.effect_rows import EffectRows
 from gitsched.report.lines import count_omitted
-from gitsched.report.many_losses import describe_many_losses, is_many, list_heat_maps, list_many_loss_blocks
+from gitsched.report.many_losses import describe_many_losses, is_many, list_heat_maps, list_many_loss_blocks, list_overview
 from gitsched.report.simulation import (
     EFFECT_HEADER,
     RECORD_HEADER,
@@ -69,6 +69,7 @@ def list_resilience_blocks(value: Resilience) -> list[Block]:
         Paragraph(describe_resilience(value)),
         *_limit_rows(TableBlock(head, [format_loss_row(row) for row in losses], highlighted), len(value.rows) - len(losses)),
         *(Paragraph(note) for note in list_resilience_notes(value)),
+        *list_overview(value),
         *list_heat_maps(value),
     ]
     for row in (row for row in losses if row.degraded):

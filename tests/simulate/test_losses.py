@@ -24,6 +24,7 @@ from gitsched.model.simulation import FailureDomain, Simulation, WorkloadEffect
 from gitsched.reconcile.result_stream import stream_results
 from gitsched.reconcile.review.loss_runs import Shard, prepare_losses, run_losses, simulate_losses
 from gitsched.reconcile.review.loss_shards import make_header, merge_shards, write_shard
+from gitsched.report.many_losses import list_overview
 from gitsched.simulate import loss_simulation
 from gitsched.simulate.baseline import Baseline, make_baseline
 from gitsched.simulate.failure_domains import DomainIndex, index_clusters
@@ -247,3 +248,23 @@ def test_an_exception_of_a_process_is_raised() -> None:
 
     with pytest.raises(Permanent, match="no result for"):
         list(stream_results(fail, 5, 2))
+
+
+@pytest.mark.parametrize(
+    ("clusters", "rows", "columns", "each"), [(2, 1, 2, 1), (30, 2, 20, 1), (400, 20, 20, 1), (1000, 17, 20, 3)]
+)
+def test_a_map_has_every_loss_in_a_bounded_number_of_cells(clusters: int, rows: int, columns: int, each: int) -> None:
+    """Only the loss of c0001 leaves replicas missing; its cell is the first one."""
+    table = LossTable(LossRequest("cluster"))
+    for number in range(clusters):
+        name = f"c{number + 1:04}"
+        effects = (WorkloadEffect(KEY, {name: 2}, {}, 2, shortfall=2),) if number == 0 else ()
+        table.add(LossResult(number, 1, Simulation("", FailureDomain("cluster", name), (name,), (), (), (), 1, effects, (), ())))
+    found = table.finish(FleetSize(clusters, 1, ()))
+    [overview] = list_overview(found)
+    assert (len(overview.rows), len(overview.columns)) == (rows, columns)
+    assert overview.caption.startswith(f"Missing replicas after the loss of each of {clusters:,} clusters")
+    assert overview.caption.endswith(f"the worst of {each}") == (each > 1)
+    assert overview.rows[0][1][0] == sum(number for _, numbers in overview.rows for number in numbers) == 2
+    assert overview.rows[0][0].startswith("c0001 to ")
+    assert overview.rows[-1][0].endswith(f"c{clusters:04}")
