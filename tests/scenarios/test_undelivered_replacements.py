@@ -61,6 +61,13 @@ def test_replicas_stay_until_the_cluster_that_gets_them_takes_them(fleet: Fleet,
     assert read_replicas(fleet) == {"bru": 6}
 
 
+def test_where_no_new_cluster_takes_its_manifest_the_finding_says_so(fleet: Fleet) -> None:
+    start(fleet, "ash")
+    fleet.commit(suspend(), hour=1)
+    (finding,) = [finding for finding in fleet.reconcile(1).plan.findings if finding.code == "copy-retained"]
+    assert "the manifest does not change in bru (0 of 6 replicas): resume dispatching there" in finding.message
+
+
 def test_a_part_that_is_delivered_elsewhere_does_not_end_the_copy(fleet: Fleet) -> None:
     start(fleet)
     fleet.commit({"policy.yaml": policy("bru,cph", scheduling="Divided", more=SUSPENDED), "web.yaml": deployment("web", 9)}, hour=1)

@@ -163,6 +163,8 @@ class _Retention:
         if not unplaced and not (followers and not placement.after):
             return
         template = self._given.templates[outcome.key]
+        if not placement.after:  # it may have clusters all the same, none of which gets its manifest
+            lacking = dict.fromkeys(placement.wanted, 0)
         if unplaced and lacking:
             waits = self._is_waiting(outcome)
             self._findings.append(make_lacking_finding(outcome.key, template, unplaced, lacking, placement.wanted, waits=waits))
