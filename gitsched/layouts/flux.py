@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from gitsched.layouts.cluster_directories import ONLY_CLUSTER, separate_clusters
 from gitsched.layouts.layout import UNUSED, DeployedPath, DocumentRule, Findings, LeftOut, Recognition, Target, choose_rules
 from gitsched.layouts.overlay_names import is_base, is_unused, names_cluster, split_path
-from gitsched.layouts.repository_files import DeliveryDocument, RepositoryFiles, normalize_path
+from gitsched.layouts.repository_files import DeliveryDocument, RepositoryFiles, list_parents, normalize_path
 from gitsched.model.document import as_object, get_field, list_objects
 from gitsched.model.finding import format_count
 
@@ -193,13 +193,9 @@ def _find_own_paths(kustomizations: list[DeliveryDocument], files: RepositoryFil
     """Return the paths of Kustomizations below them, unless that of a directory above applies these."""
     found = [(document.path, _read_path(document)) for document in kustomizations]
     beneath = [(file, path) for file, path in found if f"{file}/".startswith(f"{path}/") and not is_base(path)]
-    above = {parent for _, parent in found if any(_is_below(path, parent) for _, path in beneath)}
-    built = {parent: files.list_reached(parent)[1] for parent in sorted(above)}
-    return {path for file, path in beneath if not any(_is_below(path, parent) and file in built[parent] for parent in above)}
-
-
-def _is_below(path: str, parent: str) -> bool:
-    return path != parent and (parent == "." or path.startswith(f"{parent}/"))
+    named = {path for _, path in found}
+    above = {path: [parent for parent in (".", *list_parents(path)) if parent in named and parent != path] for _, path in beneath}
+    return {path for file, path in beneath if not any(file in files.list_reached(parent)[1] for parent in above[path])}
 
 
 def _name_cluster(path: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from functools import cached_property
 from typing import NamedTuple
 
@@ -57,11 +57,12 @@ class RepositoryFiles:
     def __init__(self, files: Mapping[str, bytes], clusters: Mapping[str, str] | None = None) -> None:
         self.clusters = clusters or {}
         self._visits = MAX_VISITS
+        self._reached: dict[str, tuple[set[str], set[str]]] = {}
         self.notes: dict[str, None] = {}
         if len(files) > MAX_FILES:
             self.notes[f"the repository has {len(files):,} manifests: only the first {MAX_FILES:,} by path are considered"] = None
         self.files = {path: files[path] for path in sorted(files)[:MAX_FILES] if "/." not in f"/{path}"}
-        self.directories = {"."} | {parent for path in self.files for parent in _list_parents(path)}
+        self.directories = {"."} | {parent for path in self.files for parent in list_parents(path)}
         self.kustomizations: dict[str, tuple[str, Kustomization]] = {}
         for path in self.files:
             if posixpath.basename(path) in KUSTOMIZATION_NAMES:
@@ -91,7 +92,7 @@ class RepositoryFiles:
     def charts(self) -> tuple[str, ...]:
         """The directories of the charts that are not dependencies of another chart."""
         found = {posixpath.dirname(path) or "." for path in self.files if posixpath.basename(path) == CHART}
-        inner = {directory for directory in found if any(parent in found for parent in _list_parents(directory))}
+        inner = {directory for directory in found if any(parent in found for parent in list_parents(directory))}
         return tuple(sorted(found - inner))
 
     @cached_property
@@ -147,7 +148,7 @@ class RepositoryFiles:
     def _with_manifests(self) -> frozenset[str]:
         """The directories with YAML or JSON files in them or below."""
         manifests = [path for path in self.files if path.endswith(MANIFEST_SUFFIXES)]
-        return frozenset((".", *(parent for path in manifests for parent in _list_parents(path))))
+        return frozenset((".", *(parent for path in manifests for parent in list_parents(path))))
 
     def list_files(self, directory: str) -> list[str]:
         """Return the files in a directory, without those in directories below it."""
@@ -167,9 +168,14 @@ class RepositoryFiles:
             found.setdefault(posixpath.dirname(directory) or ".", []).append(directory)
         return found
 
-    def list_reached(self, start: str) -> tuple[set[str], set[str]]:
+    def list_reached(self, start: str) -> tuple[Set[str], Set[str]]:
         """Return the directories and files that a directory builds: through its kustomizations, or, where it has none, all files below it
         as Flux does."""
+        if start not in self._reached:
+            self._reached[start] = self._follow(start)
+        return self._reached[start]
+
+    def _follow(self, start: str) -> tuple[set[str], set[str]]:
         directories, files, rest = {start}, set[str](), [start]
         while rest and self._visits > 0:
             directory = rest.pop()
@@ -198,6 +204,7 @@ def normalize_path(path: str) -> str:
     return posixpath.normpath(path.lstrip("/") or ".")
 
 
-def _list_parents(path: str) -> list[str]:
+def list_parents(path: str) -> list[str]:
+    """Return the directories above a path but for the root, the outermost first."""
     parts = path.split("/")
     return ["/".join(parts[:count]) for count in range(1, len(parts))]
