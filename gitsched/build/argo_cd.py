@@ -200,5 +200,4 @@ def _list_matches(pattern: str, path: str) -> Iterator[bool]:
         for choice in pattern[start + 1 : end].split(",")[:100]:
             yield from _list_matches(pattern[:start] + choice + pattern[end + 1 :], path)
         return
-    tokens = parse_glob(pattern.replace("[!", "[^"))
-    yield tokens is not None and matches_glob(tokens, path)
+    yield matches_glob(parse_glob(pattern.replace("[!", "[^")), path)

@@ -171,6 +171,4 @@ def _list_directories(commit: CommitFiles) -> list[str]:
 
 def _matches_parts(patterns: list[Any], path: str) -> bool:
     parts = path.split("/")
-    return len(parts) == len(patterns) and all(
-        tokens is not None and matches_glob(tokens, part) for tokens, part in zip(patterns, parts, strict=True)
-    )
+    return len(parts) == len(patterns) and all(matches_glob(tokens, part) for tokens, part in zip(patterns, parts, strict=True))

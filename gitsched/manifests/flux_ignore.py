@@ -40,7 +40,7 @@ class _Rule(NamedTuple):
 
     def _matches_name(self, names: list[str]) -> bool:
         """Match a pattern without slashes: the first name of the path that it matches counts."""
-        found = next((index for index, name in enumerate(names) if _matches(self.parts[0][1], name)), None)
+        found = next((index for index, name in enumerate(names) if matches_glob(self.parts[0][1], name)), None)
         return found is not None and not (self.directories_only and found == len(names) - 1)
 
     def _matches_path(self, names: list[str]) -> bool:
@@ -56,7 +56,7 @@ class _Rule(NamedTuple):
             if _ANY_DIRECTORIES in part or position == len(names):
                 return False
             rest = range(position, len(names)) if skips else range(position, position + 1)
-            found = next((place for place in rest if _matches(tokens, names[place])), None)
+            found = next((place for place in rest if matches_glob(tokens, names[place])), None)
             if found is None and not skips:
                 return False
             matched, skips = found is not None, False
@@ -92,7 +92,3 @@ def _parse(text: str, directory: str) -> Iterator[_Rule]:
         parts = tuple((part, parse_glob(part)) for part in pattern.removesuffix("/").split("/"))
         domain = tuple(directory.split("/")) if directory else ()
         yield _Rule(domain, parts, not written.startswith("!"), pattern.endswith("/"))
-
-
-def _matches(tokens: list[GlobToken] | None, name: str) -> bool:
-    return tokens is not None and matches_glob(tokens, name)

@@ -70,8 +70,10 @@ def _parse_class(pattern: str, position: int) -> tuple[int, GlobToken] | None:
     return position + 1, GlobToken(ranges=tuple(ranges), negated=negated)
 
 
-def matches_glob(tokens: list[GlobToken], text: str) -> bool:
-    """Return whether a pattern matches the whole text."""
+def matches_glob(tokens: list[GlobToken] | None, text: str) -> bool:
+    """Return whether a pattern matches the whole text; None, of an invalid pattern, matches nothing."""
+    if tokens is None:
+        return False
     index = position = 0
     star, resumed = -1, 0
     while position < len(text):

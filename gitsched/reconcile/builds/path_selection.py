@@ -37,7 +37,7 @@ def find_matching_directory(directories: Collection[str], paths: Iterable[str]) 
     for name in names:
         parts = name.split("/")
         for pattern in patterns.get(len(parts), ()):
-            if all(tokens is not None and matches_glob(tokens, part) for tokens, part in zip(pattern, parts, strict=True)):
+            if all(matches_glob(tokens, part) for tokens, part in zip(pattern, parts, strict=True)):
                 return name
     return None
 
