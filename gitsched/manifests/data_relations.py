@@ -108,22 +108,6 @@ def service_account(namespace: str = "") -> Check:
     return check
 
 
-def host_ports(member: str) -> Check:
-    """With the network of the host, a container has no other ports there than its own."""
-
-    def check(value: Body) -> Found:
-        for name in ("containers", "initContainers") if value.get(member) is True else ():
-            for index, container in enumerate(value[name] if isinstance(value.get(name), list) else ()):
-                ports = container.get("ports") if isinstance(container, dict) else None
-                for place, port in enumerate(ports if isinstance(ports, list) else ()):
-                    host = port.get("hostPort") if isinstance(port, dict) else None
-                    if isinstance(host, int) and host and host != port.get("containerPort"):
-                        message = f"'hostPort' must be the containerPort with {member}: true, or absent"
-                        yield (name, index, "ports", place, "hostPort"), "invalid-field", message
-
-    return check
-
-
 def limit_length(member: str, size: str) -> Check:
     """A name has at most so many characters."""
 

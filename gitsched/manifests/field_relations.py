@@ -11,7 +11,6 @@ from gitsched.manifests.data_relations import (
     Check,
     Found,
     at_most,
-    host_ports,
     is_placeholder,
     least_one,
     limit_length,
@@ -95,8 +94,24 @@ def _make_issue(pointer: Pointer, issue: tuple[Pointer, str, str]) -> Issue:
 
 
 def _list_entries(value: Body, name: str) -> Iterator[tuple[int, Body]]:
+    """Return the objects of a list with their indices; none for a value that is not a list."""
     entries = value.get(name)
     return ((index, entry) for index, entry in enumerate(entries if isinstance(entries, list) else ()) if isinstance(entry, dict))
+
+
+def _host_ports(member: str) -> Check:
+    """With the network of the host, a container has no other ports there than its own."""
+
+    def check(value: Body) -> Found:
+        for name in ("containers", "initContainers") if value.get(member) is True else ():
+            for index, container in _list_entries(value, name):
+                for place, port in _list_entries(container, "ports"):
+                    host = port.get("hostPort")
+                    if isinstance(host, int) and host and host != port.get("containerPort"):
+                        message = f"'hostPort' must be the containerPort with {member}: true, or absent"
+                        yield (name, index, "ports", place, "hostPort"), "invalid-field", message
+
+    return check
 
 
 def _unique(lists: str, *members: str) -> Check:
@@ -346,7 +361,7 @@ _RULES: Final[Mapping[str, tuple[Callable[..., Check], Callable[[tuple[str, ...]
     "at-most-one": (_at_most_one, lambda names: names[1] if len(names) == 2 else ""),
     "exactly-one": (_exactly_one, lambda _: ""),
     "forbidden": (_forbidden, _first),
-    "host-ports": (host_ports, _first),
+    "host-ports": (_host_ports, _first),
     "labels": (_labels, _first),
     "least-one": (least_one, lambda _: ""),
     "length": (limit_length, _first),

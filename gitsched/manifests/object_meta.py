@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from gitsched.manifests.parsed_file import MAX_ISSUES, FileIssue, ParsedFile
 from gitsched.manifests.plain_scalars import NON_STRING_KEY, NUMBER_START, RESERVED_SCALARS, NumberOutOfRange, resolve_number
 from gitsched.manifests.printed_scalars import is_timestamp
-from gitsched.model.document import Body, find_config_map, is_encrypted, is_namespaced, parse_api_group
+from gitsched.model.document import Body, find_config_map, get_field, is_encrypted, is_namespaced, parse_api_group
 from gitsched.model.finding import Issue, Pointer
 from gitsched.model.labels import is_label_key, is_label_value
 
@@ -328,8 +328,7 @@ def _validate_namespace(name: str) -> str | None:
 
 def has_null_annotation(value: Any) -> bool:
     """Return whether an object has an annotation without a value, of which kubectl and kustomize may read different texts."""
-    metadata = value.get("metadata") if isinstance(value, dict) else None
-    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    annotations = get_field(value, "metadata", "annotations")
     return isinstance(annotations, dict) and None in annotations.values()
 
 

@@ -118,7 +118,7 @@ def _may_differ(text: str) -> bool:
 
 def _may_be_other_json(text: str) -> bool:
     """Return whether a document in braces may have what kubectl refuses, because it reads such a document as JSON first."""
-    if text[0] == "{" or text.lstrip()[:1] == "{":
+    if text.lstrip()[:1] == "{":
         return text.rstrip(" \t\r\n")[-1] != "}" or "\n---" in text or HUGE_EXPONENT.search(text) is not None
     return "\n---" in text and _BRACE_AFTER_MARKER.search(text) is not None
 

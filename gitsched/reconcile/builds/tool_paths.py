@@ -232,7 +232,8 @@ class ToolPathReader:
         ]
         if directory == "." or not found:
             yield from self._read_missing("Flux Kustomization", document, directory, f"is in an artifact, and {problem}")
-        for path in found[:_MAX_CANDIDATES] if directory != "." else ():
+            return
+        for path in found[:_MAX_CANDIDATES]:
             body = {**document.body, "spec": {**as_object(document.body.get("spec")), "path": path}}
             held = document._replace(body=body)
             opened = open_path("Flux Kustomization", held, self._commit, {}, partial(self._make_flux_recipe, held, False))
