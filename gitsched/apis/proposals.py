@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gitsched.apis.capabilities import ChangeProposal
 from gitsched.model.explanation import ProposedChange
-from gitsched.model.finding import FieldOrigin, Pointer
+from gitsched.model.finding import Pointer, locate_field
 
 if TYPE_CHECKING:
     from gitsched.model.document import Body, Document
@@ -24,7 +24,7 @@ def propose_edit(text: str, document: Document, path: Pointer, value: Any, point
 def describe_change(text: str, document: Document | None, pointer: Pointer = ()) -> ProposedChange:
     """Return a proposed change with the location of the field to edit."""
     origin = document.origin if document is not None else None
-    rule = FieldOrigin(origin, pointer) if origin is not None else None
+    rule = locate_field(origin, pointer)
     return ProposedChange(text, f"{origin.path}:{origin.line}" if origin is not None else "", rule)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gitsched.apis.topology import CLUSTER, Topology
 from gitsched.decide.registry import policy_apis
 from gitsched.model.document import Document, get_field, list_objects
-from gitsched.model.finding import FieldOrigin
+from gitsched.model.finding import locate_field
 from gitsched.model.taints import ClusterTaint, parse_taint
 
 if TYPE_CHECKING:
@@ -55,5 +55,5 @@ def list_cluster_taints(topology: Topology, document: Document) -> Iterator[Clus
         taint = parse_taint(entry)
         if taint.effect not in (effects.drain, effects.cordon) or taint.key in effects.automatic:
             continue
-        field = FieldOrigin(document.origin, ("spec", "taints", index)) if document.origin is not None else None
+        field = locate_field(document.origin, ("spec", "taints", index))
         yield ClusterTaint(taint, taint.effect == effects.drain, field, cordons=taint.key == effects.cordon_key)

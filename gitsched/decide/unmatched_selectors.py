@@ -13,7 +13,7 @@ from gitsched.decide.registry import policy_apis
 from gitsched.decide.validation import list_document_choices
 from gitsched.manifests.choices import Choice
 from gitsched.model.document import Document, Key
-from gitsched.model.finding import FieldOrigin, Finding, Location, Pointer, format_count, locate_document
+from gitsched.model.finding import Finding, Location, Pointer, format_count, locate_document, locate_field
 from gitsched.model.known_values import describe_unknown_key, describe_unknown_value, find_near, list_values
 from gitsched.model.labels import describe_invalid_expression
 
@@ -98,7 +98,7 @@ def _list_invalid(documents: _ChoosingDocuments, refused: Container[tuple[str, s
 
 
 def _make_finding(document: Document, code: str, message: str, pointer: Pointer) -> Finding:
-    field = FieldOrigin(document.origin, pointer) if document.origin is not None else None
+    field = locate_field(document.origin, pointer)
     return Finding("warning", code, message, locate_document(document), document.key.resource, field)
 
 

@@ -9,7 +9,7 @@ from gitsched.apis.policy_api import PolicyEngine
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.registry import policy_apis
 from gitsched.model.document import Document, read_annotations, read_labels
-from gitsched.model.finding import FieldOrigin, Finding, locate_document
+from gitsched.model.finding import Finding, locate_document, locate_field
 
 UNREAD_CODE = "annotation-unread"
 _SIMILARITY = 0.8
@@ -63,5 +63,5 @@ def _match(annotations: Mapping[str, object], wanted: str) -> str:
 
 
 def _make_finding(document: Document, message: str, pointer: tuple[str, ...]) -> Finding:
-    field = FieldOrigin(document.origin, pointer) if document.origin is not None else None
+    field = locate_field(document.origin, pointer)
     return Finding("warning", UNREAD_CODE, message, locate_document(document), document.key.resource, field)

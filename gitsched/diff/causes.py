@@ -25,7 +25,7 @@ from gitsched.diff.document_changes import (
 from gitsched.diff.policy_names import PolicyNames
 from gitsched.model.changes import Cause, Move, RecordChange
 from gitsched.model.document import Key
-from gitsched.model.finding import FieldOrigin, Location, locate_document
+from gitsched.model.finding import Location, locate_document, locate_field
 from gitsched.model.progress import Progress
 from gitsched.model.time import format_time
 
@@ -239,7 +239,7 @@ class CauseWriter:
             built = self._locate_built(document.built) if document.built.files else None
             location = built or locate_document(shown)
             return Cause(f"{change.key.title} {document.text}", location, removed=removed)
-        field = FieldOrigin(shown.origin, difference.pointer) if shown.origin else None
+        field = locate_field(shown.origin, difference.pointer)
         found = difference.change
         return Cause(f"{change.key.title}: {found.text}", locate_document(shown), field, change=found)
 

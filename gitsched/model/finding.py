@@ -66,6 +66,11 @@ class FieldOrigin(NamedTuple):
     pointer: Pointer
 
 
+def locate_field(origin: Origin | None, pointer: Pointer) -> FieldOrigin | None:
+    """Return a field of a document; None if the document was not read from a file."""
+    return FieldOrigin(origin, pointer) if origin is not None else None
+
+
 class Finding(NamedTuple):
     """A mistake or remark about the input.
 

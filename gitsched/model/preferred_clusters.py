@@ -6,7 +6,7 @@ import re
 from typing import Final, NamedTuple
 
 from gitsched.model.document import Body, Document, read_annotations
-from gitsched.model.finding import FieldOrigin, Finding, Severity, locate_document
+from gitsched.model.finding import Finding, Severity, locate_document, locate_field
 
 PREFERRED_CLUSTERS: Final = "gitsched.io/preferred-clusters"
 """The annotation: names of clusters, separated by commas, the most preferred one first."""
@@ -49,5 +49,5 @@ def parse_preferred_clusters(text: str) -> PreferredClusters:
 def make_preference_finding(document: Document, severity: Severity, code: str, message: str) -> Finding:
     """Return a finding about the annotation of an object, at the line of the annotation."""
     pointer = ("metadata", "annotations", PREFERRED_CLUSTERS)
-    field = FieldOrigin(document.origin, pointer) if document.origin is not None else None
+    field = locate_field(document.origin, pointer)
     return Finding(severity, code, message, locate_document(document), document.key.resource, field)

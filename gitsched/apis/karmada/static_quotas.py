@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.queue.coupled_decisions import list_quotas
 from gitsched.model.document import Body, Document, Key, as_object, get_field, get_text, list_objects
-from gitsched.model.finding import FieldOrigin, Finding, locate_document
+from gitsched.model.finding import Finding, locate_document, locate_field
 from gitsched.model.scheduling import Outcome, TargetCluster
 
 if TYPE_CHECKING:
@@ -77,6 +77,6 @@ def _report_unknown(document: Document, unknown: set[str]) -> Iterator[Finding]:
         name = str(one.get("clusterName"))
         if name in unknown:
             field = ("spec", "staticAssignments", number, "clusterName")
-            origin = FieldOrigin(document.origin, field) if document.origin is not None else None
+            origin = locate_field(document.origin, field)
             message = f"{document.key.title} assigns a quota to cluster {name}, which does not exist"
             yield Finding("warning", "karmada-cluster-unknown", message, locate_document(document), document.key.resource, origin)

@@ -23,7 +23,7 @@ from gitsched.apis.karmada.settings import FeatureGates, KarmadaConfig
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.variant_values import make_lacking_finding
 from gitsched.model.document import Document, Key, get_field, is_known_group, list_server_owned, parse_api_group, read_annotations
-from gitsched.model.finding import FieldOrigin, Finding, Pointer, format_names, locate_document
+from gitsched.model.finding import Finding, Pointer, format_names, locate_document, locate_field
 from gitsched.model.known_values import find_near
 from gitsched.model.variants import WorkloadVariants
 from gitsched.schedule.fleet import VariantFilter
@@ -213,7 +213,7 @@ def find_unknown_clusters(policies: Collection[PropagationPolicy], cluster_names
         unknown = sorted(places.keys() - known)
         if not unknown:
             continue
-        field = FieldOrigin(policy.document.origin, places[unknown[0]]) if policy.document.origin is not None else None
+        field = locate_field(policy.document.origin, places[unknown[0]])
         near = find_near(unknown[0], known) if len(unknown) == 1 else ""  # fra-1 is not meant by fra-2, which may have been removed
         hint = f"; did you mean {near}?" if near else ""
         message = f"{policy.key.title} names clusters without a Cluster document: {format_names(unknown)}{hint}"
@@ -262,7 +262,7 @@ def _make_gate_finding(document: Document, place: Pointer, field: str, effect: s
         f"{document.key.title} sets {field}, which has no effect: {effect}, as in Karmada without the feature gate. Set "
         f"karmada.featureGates.{gate} to true in gitsched.yaml to enable it"
     )
-    origin = FieldOrigin(document.origin, place) if document.origin is not None else None
+    origin = locate_field(document.origin, place)
     return Finding("warning", "karmada-gate-off", message, locate_document(document), document.key.resource, origin)
 
 
@@ -335,7 +335,7 @@ def _find_ttl(template: Document) -> Iterator[Finding]:
         f"{template.key} has ttlSecondsAfterFinished: where it has finished, its cluster deletes it, and what delivers it makes it again, "
         "so that its part of the work is done twice; remove the field, and remove the Job from the source when it has finished"
     )
-    origin = FieldOrigin(template.origin, field) if template.origin is not None else None
+    origin = locate_field(template.origin, field)
     yield Finding("info", "job-repeated", message, locate_document(template), template.key.resource, origin)
 
 

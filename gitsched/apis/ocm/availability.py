@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gitsched.apis.added_taints import TAINTS_ADDED, AddedTaint, read_added_taints, write_added_taints, write_taint
 from gitsched.apis.ocm.names import GROUP
 from gitsched.model.document import Body, Document, Key, get_field, list_objects
-from gitsched.model.finding import FieldOrigin, Finding, Pointer, locate_document
+from gitsched.model.finding import Finding, Pointer, locate_document, locate_field
 from gitsched.model.taints import Taint, parse_taint
 from gitsched.model.time import parse_time
 
@@ -86,7 +86,7 @@ def find_availability_findings(clusters: Iterable[tuple[Document, AvailabilityTa
             f"ManagedCluster{'s' if len(names) > 1 else ''} {', '.join(names[:_MAX_LISTED])}{more}: taint "
             f"{added.taint} is added: {reason}"
         )
-        field = FieldOrigin(document.origin, added.pointer) if document.origin is not None else None
+        field = locate_field(document.origin, added.pointer)
         yield Finding("info", "cluster-taint-added", message, locate_document(document), document.key.resource, field=field)
 
 

@@ -12,7 +12,7 @@ from gitsched.apis.ocm.placement import ADD_ON, Misconfiguration
 from gitsched.apis.ocm.scheduling import PlacementResult
 from gitsched.model.document import Body, Document, Key, get_field
 from gitsched.model.explanation import ProposedChange
-from gitsched.model.finding import FieldOrigin, Pointer
+from gitsched.model.finding import Pointer, locate_field
 from gitsched.model.scheduling import Affinity
 from gitsched.schedule.fleet import Candidate, Fleet
 from gitsched.schedule.selection import (
@@ -190,7 +190,7 @@ def _raise_number_of_clusters(
 
 
 def _describe_change(text: str, document: Document, pointer: Pointer) -> ChangeProposal:
-    field = FieldOrigin(document.origin, pointer) if document.origin else None
+    field = locate_field(document.origin, pointer)
     return ChangeProposal(ProposedChange(text, f"{field.origin.path}:{field.origin.line}" if field is not None else "", field))
 
 

@@ -11,7 +11,7 @@ from gitsched.apis.ocm.rollout import ROLLOUT_ANNOTATION, PreviousRollout, forma
 from gitsched.apis.ocm.workload_rollout import WorkloadRollout
 from gitsched.apis.ocm.workloads import OcmWorkload
 from gitsched.model.document import Body, Document, Key, as_object, get_field, list_objects, read_annotations
-from gitsched.model.finding import FieldOrigin, Finding, choose_form, format_names, format_part, locate_document
+from gitsched.model.finding import Finding, choose_form, format_names, format_part, locate_document, locate_field
 from gitsched.model.known_values import find_near
 from gitsched.model.scheduling import Outcome, TargetCluster
 from gitsched.model.time import format_time
@@ -129,7 +129,7 @@ def _make_findings(
             near = find_near(placement.name, [key.name for key in placements if key.namespace == placement.namespace])
             hint = f"; did you mean {near}?" if near else ""
             message = f"{document.key} references {placement}, which does not exist{hint}"
-            field = FieldOrigin(document.origin, ("spec", "placementRefs", index, "name")) if document.origin is not None else None
+            field = locate_field(document.origin, ("spec", "placementRefs", index, "name"))
             location, resource = locate_document(document), document.key.resource
             findings.append(Finding("warning", "ocm-placement-missing", message, location, resource, field))
     if not placed:

@@ -11,7 +11,7 @@ from gitsched.apis.ocm.placement import Misconfiguration
 from gitsched.apis.ocm.preferred_clusters import find_preference_findings
 from gitsched.apis.ocm.scheduling import PlacementResult, SchedulingRun, SkippedPlacement, describe_missing_sets
 from gitsched.model.document import Document
-from gitsched.model.finding import FieldOrigin, Finding, Pointer, Severity, format_names, locate_document
+from gitsched.model.finding import Finding, Pointer, Severity, format_names, locate_document, locate_field
 from gitsched.schedule.fleet import Fleet
 from gitsched.schedule.selection import PredicateFilter, list_stages
 
@@ -48,7 +48,7 @@ def _list_result_findings(result: PlacementResult, compiler: ExpressionCompiler)
         cure = f"; {misconfiguration.cure}" if misconfiguration.cure else ""
         message = f"{document.key} is misconfigured and keeps its previous decisions: {reason}{cure}"
         pointer = misconfiguration.pointer or _POINTERS.get(misconfiguration.plugin, ("spec",))
-        field = FieldOrigin(document.origin, pointer) if document.origin is not None else None
+        field = locate_field(document.origin, pointer)
         finding = _make_finding("error", misconfiguration.code if misconfiguration.code else "ocm-misconfigured", message, document)
         yield finding._replace(field=field)
         return

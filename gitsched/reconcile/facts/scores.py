@@ -20,7 +20,7 @@ from gitsched.metrics.queries import InvalidMetricValue, ProviderUnreachable
 from gitsched.model.allow_list import AllowList
 from gitsched.model.document import Body
 from gitsched.model.errors import Conflict, Permanent
-from gitsched.model.finding import FieldOrigin, Finding, Location, locate_origin
+from gitsched.model.finding import Finding, Location, locate_field, locate_origin
 from gitsched.model.planned_files import NewBlob, WritableFile
 from gitsched.reconcile.facts.facts_branches import open_facts
 from gitsched.reconcile.fetch import fetch
@@ -190,7 +190,7 @@ def _list_findings(
 
     def make_value_finding(code: str, message: str) -> Finding:
         pointer = (*measurement.pointer, "query") if is_query else measurement.pointer
-        field = FieldOrigin(definition.origin, pointer) if definition.origin else None
+        field = locate_field(definition.origin, pointer)
         location = locate_origin(definition.origin) if definition.origin else None
         return Finding("warning", code, message, location, (definition.kind, "", definition.name), field)
 

@@ -8,7 +8,7 @@ from gitsched.apis.policy_api import PolicyEngine
 from gitsched.decide.workload_explanation import describe_near_selections
 from gitsched.model.changes import Cause, UnplacedObject
 from gitsched.model.document import Document, Key, workload_sort_key
-from gitsched.model.finding import FieldOrigin, locate_document
+from gitsched.model.finding import locate_document, locate_field
 from gitsched.model.scheduling import Outcome
 
 MAX_DESCRIBED = 200
@@ -52,5 +52,5 @@ def list_unselected(
             text = "added to the source" if document.key in added else "no longer selected by a policy"
             yield UnplacedObject(document.key, False, Cause(text, location))
         else:
-            field = FieldOrigin(document.origin, near.field) if document.origin is not None else None
+            field = locate_field(document.origin, near.field)
             yield UnplacedObject(document.key, False, Cause(near.text, location, field))

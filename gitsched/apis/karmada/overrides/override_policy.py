@@ -35,7 +35,7 @@ from gitsched.apis.karmada.policy.propagation_policy import (
 from gitsched.apis.snapshot import Snapshot
 from gitsched.model.document import Body, Document, Key, read_labels
 from gitsched.model.explanation import AppliedOverride
-from gitsched.model.finding import FieldOrigin, Finding, Pointer, format_names, locate_document
+from gitsched.model.finding import FieldOrigin, Finding, Pointer, format_names, locate_document, locate_field
 from gitsched.model.json_values import is_same_json
 from gitsched.model.scheduling import TargetCluster
 from gitsched.render.output_files import set_counts
@@ -305,7 +305,7 @@ def _make_finding(template: Document, failure: InapplicableOverride, clusters: l
     path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in rule.pointer)[1:]
     kept = f"whose manifest in {format_names(clusters)} does not change"
     message = f"{policy.title} cannot be applied to {template.key}, {kept}: {path}.{reason}"
-    written = FieldOrigin(origin, pointer) if origin is not None else None
+    written = locate_field(origin, pointer)
     return Finding("error", "override-failed", message, locate_document(rule.policy), policy.resource, written)
 
 
@@ -313,7 +313,7 @@ def _make_warning(template: Document, doubtful: DoubtfulOverride, clusters: list
     rule, code, reason, pointer = doubtful
     policy, origin = rule.policy.key, rule.policy.origin
     message = f"{policy.title} changes {template.key} in {format_names(clusters)}: {reason}"
-    written = FieldOrigin(origin, pointer) if origin is not None else None
+    written = locate_field(origin, pointer)
     return Finding("warning", code, message, locate_document(rule.policy), policy.resource, written)
 
 

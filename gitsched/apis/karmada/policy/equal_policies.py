@@ -14,7 +14,7 @@ from gitsched.apis.karmada.policy.propagation_policy import (
     is_skipped,
 )
 from gitsched.model.document import Document, Key
-from gitsched.model.finding import FieldOrigin, Finding, format_count, format_names, locate_document
+from gitsched.model.finding import Finding, format_count, format_names, locate_document, locate_field
 
 PolicySelectors = Sequence[tuple[PropagationPolicy, list[ResourceSelector]]]
 """Policies with their selectors."""
@@ -125,7 +125,7 @@ def _make_finding(policy: PropagationPolicy, winner: Key, objects: str, how: str
     )
     document = policy.document
     pointer = ("spec", "resourceSelectors", position)
-    field = FieldOrigin(document.origin, pointer) if document.origin is not None else None
+    field = locate_field(document.origin, pointer)
     return Finding("info", POLICIES_EQUAL, message, locate_document(document), policy.key.resource, field=field)
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.policy.propagation_policy import PolicyPlacement, PropagationPolicy, parse_placement, serialize_placement
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field, read_annotations
-from gitsched.model.finding import FieldOrigin, Finding, locate_document
+from gitsched.model.finding import Finding, locate_document, locate_field
 
 
 def find_preempting_policy(claiming: PropagationPolicy, candidates: Iterable[PropagationPolicy]) -> PropagationPolicy:
@@ -147,7 +147,7 @@ def find_missing_prerequisite(
     if name and read_priority_value(name, templates) is None:
         message = f"{policy.key.title} names PriorityClass {name}, which does not exist: the policy is not applied to new workloads"
         origin = policy.document.origin
-        field = None if origin is None else FieldOrigin(origin, ("spec", "schedulePriority", "priorityClassName"))
+        field = locate_field(origin, ("spec", "schedulePriority", "priorityClassName"))
         finding = Finding("warning", "karmada-priority-class-missing", message, location, resource, field)
         return MissingPrerequisite(f"its policy waits for PriorityClass {name}", finding)
     return None

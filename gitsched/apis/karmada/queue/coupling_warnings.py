@@ -9,7 +9,7 @@ from gitsched.apis.karmada.interpreter import is_counted_resource, parse_quantit
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.queue.affinity_groups import list_terms
 from gitsched.model.document import Document, get_field
-from gitsched.model.finding import FieldOrigin, Finding, Pointer, locate_document
+from gitsched.model.finding import Finding, Pointer, locate_document, locate_field
 
 _COUNTED = ("cpu", "memory", "pods", "ephemeral-storage")
 
@@ -54,5 +54,5 @@ def find_unused_terms(policies: Iterable[PropagationPolicy], used: Collection[tu
 
 
 def _make_finding(code: str, message: str, document: Document, place: Pointer) -> Finding:
-    origin = FieldOrigin(document.origin, place) if document.origin is not None else None
+    origin = locate_field(document.origin, place)
     return Finding("warning", code, message, locate_document(document), document.key.resource, origin)
