@@ -16,7 +16,7 @@ AGREEING = re.compile(r"format_(?:count|part)|MAX|\belse\b|title|verb|word")
 """What a value that is no number, or that agrees with its noun, contains."""
 PLURAL = {
     "apis/krake/pending_clusters.py": "only more than three are counted",
-    "apis/karmada/warnings.py": "a kind",
+    "apis/karmada/policy/equal_policies.py": "a kind",
     "apis/ocm/explanation.py": "the singular is written out",
     "cli/commands/export.py": "0 and 1 are written out",
     "decide/adoption.py": "the singular is written out",
