@@ -331,7 +331,7 @@ def test_what_limits_nothing_is_a_finding_with_its_place(fleet: Fleet, path: str
 
 
 @pytest.mark.parametrize("change", [None, deployment("auth", 1, labels="{team: b}")], ids=["removed", "in another group"])
-def test_a_member_that_leaves_a_group_makes_room_for_another_in_the_same_run(fleet: Fleet, change: str | None) -> None:
+def test_a_member_that_leaves_a_group_frees_capacity_for_another_in_the_same_run(fleet: Fleet, change: str | None) -> None:
     fleet.commit(
         {
             "gitsched.yaml": GATES % "WorkloadAffinity",

@@ -182,7 +182,7 @@ def no_scheduler(request: pytest.FixtureRequest) -> Iterator[str]:
             connection.close()
 
 
-def test_no_scheduler_at_the_address_is_said_in_time(
+def test_no_scheduler_at_the_address_is_reported_in_time(
     shop: Fleet, simulate: Simulate, no_scheduler: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dask_tasks, "CONNECT_SECONDS", 0.5)
@@ -271,7 +271,7 @@ def test_shards_of_a_worker_that_is_killed_are_computed_by_others(shop: Fleet, s
 
 
 @pytest.mark.long
-def test_a_cluster_without_workers_is_said_in_time(
+def test_a_cluster_without_workers_is_reported_in_time(
     shop: Fleet, simulate: Simulate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dask_tasks, "WORKER_SECONDS", 2)

@@ -17,6 +17,7 @@ from gitsched.decide.workload_decision import decide_workload, is_unchanged
 from gitsched.decide.workload_files import WorkloadFiles
 from gitsched.model.document import workload_sort_key
 from gitsched.model.errors import NeedsCompletePlan
+from gitsched.model.finding import format_count
 from gitsched.render.output_files import STUB_MANIFEST_PATH, relative_path
 
 TAKEN_PATH = "two workloads may have the same path"
@@ -150,7 +151,7 @@ def _list_affected_documents(
     if not totals.source.with_variants.isdisjoint((*gone, *diff.templates)):
         raise NeedsCompletePlan("a workload with variants changes")
     if len(dirty) > limit:
-        raise NeedsCompletePlan(f"{len(dirty)} workloads have to be decided again, more than {limit}")
+        raise NeedsCompletePlan(f"{format_count(len(dirty), 'workload')} have to be decided again, more than {limit}")
     found: dict[Key, Document] = {}
     for key in sorted(dirty - gone, key=workload_sort_key):
         own = continued.own.get(key)
