@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from gitsched.apis.karmada.binding.resource_binding import ScheduleResult
     from gitsched.apis.karmada.interpreter import ReplicaRequirements
-    from gitsched.apis.karmada.queue.federated_quotas import QuotaRefusal
+    from gitsched.apis.karmada.queue.quota_refusal import QuotaRefusal
     from gitsched.model.document import Body, Document, Key
     from gitsched.model.scheduling import CapacityEstimates, Outcome, PeerClusters
 

@@ -26,7 +26,8 @@ from gitsched.apis.karmada.queue.affinity_groups import (
 )
 from gitsched.apis.karmada.queue.coupled_decisions import list_quotas
 from gitsched.apis.karmada.queue.coupling_warnings import find_quota_warnings, find_unused_terms
-from gitsched.apis.karmada.queue.federated_quotas import FederatedQuotas, QuotaRefusal, Usage, measure_usage
+from gitsched.apis.karmada.queue.federated_quotas import FederatedQuotas, Usage, measure_usage
+from gitsched.apis.karmada.queue.quota_refusal import QuotaRefusal
 from gitsched.apis.snapshot import list_previous_records
 from gitsched.model.document import Body, Document, Key, read_labels
 

@@ -12,9 +12,9 @@ from copy import copy
 from typing import NamedTuple
 
 from gitsched.apis.karmada.interpreter import is_counted_resource, parse_quantities
+from gitsched.apis.karmada.queue.quota_refusal import QuotaRefusal
 from gitsched.apis.karmada.static_quotas import write_assignments
-from gitsched.model.document import Body, Document, Key, as_object, get_field, list_objects
-from gitsched.model.finding import locate_document
+from gitsched.model.document import Body, Document, Key, get_field, list_objects
 from gitsched.model.quantity import Quantity, count_quantity, format_resource_amount, get_unit
 
 Usage = Mapping[str, int]
@@ -42,33 +42,6 @@ class FederatedQuota(NamedTuple):
         """Return the first resource of which a usage is more than allowed, `but` some; "" if there is none."""
         exceeded = (name for name in sorted(usage) if usage[name] > self.overall.get(name, usage[name]))
         return next((name for name in exceeded if name not in but), "")
-
-
-class QuotaRefusal(NamedTuple):
-    """Why a quota refuses a change: the message of Karmada's webhook, the quota, a resource, and how much of it is too much."""
-
-    message: str
-    quota: Document
-    resource: str
-    excess: int
-
-    @property
-    def amount(self) -> str:
-        """How much more the quota would have to allow, as in "500m cpu"."""
-        return f"{format_resource_amount(self.resource, self.excess, binary=False)} {self.resource}"
-
-    def raise_quota(self) -> Document:
-        """Return the quota with so much more."""
-        spec = as_object(self.quota.body.get("spec"))
-        limit = parse_quantities(spec.get("overall")).get(self.resource, Quantity(0))
-        more = str(Quantity(limit.nano + self.excess * get_unit(self.resource), limit.binary))
-        overall = {**as_object(spec.get("overall")), self.resource: more}
-        return self.quota._replace(body={**self.quota.body, "spec": {**spec, "overall": overall}})
-
-    def __str__(self) -> str:
-        where = locate_document(self.quota)
-        place = f" ({where.path}:{where.line})" if where is not None else ""
-        return f"{self.quota.key.title}{place} allows {self.amount} less"
 
 
 class FederatedQuotas:

@@ -23,7 +23,8 @@ from gitsched.apis.karmada.queue.affinity_groups import AffinityGroups, make_aff
 from gitsched.apis.karmada.queue.assumed_replicas import derive_assumed, list_bound_pods, read_in_flight
 from gitsched.apis.karmada.queue.coupled_bindings import keep_former, list_clusters
 from gitsched.apis.karmada.queue.coupled_decisions import list_quotas
-from gitsched.apis.karmada.queue.federated_quotas import FederatedQuotas, QuotaRefusal, measure_usage
+from gitsched.apis.karmada.queue.federated_quotas import FederatedQuotas, measure_usage
+from gitsched.apis.karmada.queue.quota_refusal import QuotaRefusal
 from gitsched.apis.snapshot import list_previous_records
 from gitsched.model.document import Body, Document, Key, list_objects, read_annotations
 from gitsched.model.scheduling import CapacityEstimates, Outcome, PeerClusters
