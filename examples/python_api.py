@@ -41,20 +41,9 @@ def list_clusters(placed: gitsched.Schedule) -> dict[str, list[str]]:
     return {body["metadata"]["name"]: [target["name"] for target in body["spec"].get("clusters", [])] for body in bindings}
 
 
-def print_findings(findings: list[gitsched.Finding]) -> None:
-    """Print each finding: its severity, code, message and document."""
-    for finding in findings:
-        print(f"{finding.severity} {finding.code}: {finding.message} {finding.resource}")
-
-
 documents: list[dict[str, Any]] = list(yaml.safe_load_all(FLEET))
-print_findings(gitsched.validate(documents))  # nothing: the documents are valid
-
 first = gitsched.schedule(documents, now=datetime(2026, 1, 1, tzinfo=UTC))
 print(list_clusters(first))
-
-for group in first.explain("Deployment", "web", "shop").groups:
-    print(f"group {group.name}: {group.verdict}")
 
 # An hour later private-1 has a taint. `previous` are the documents of the last schedule.
 documents[0]["spec"]["taints"] = [{"key": "power", "effect": "NoExecute"}]
@@ -72,15 +61,7 @@ if explained.explanation is not None:
 # A mistake in a document is a finding, and what it decides stays as it is.
 documents[3]["spec"]["placement"]["clusterAffinities"] = "cloud"
 third = gitsched.schedule(documents, previous=second.documents, now=datetime(2026, 1, 1, 2, tzinfo=UTC))
-print_findings([finding for finding in third.findings if finding.severity == "error"])
+for finding in third.findings:
+    if finding.severity == "error":
+        print(f"{finding.code}: {finding.message} {finding.resource}")
 print(list_clusters(third))
-
-# A mistake in the settings, or in the type of an argument, is an error.
-try:
-    gitsched.schedule(documents, config={"karmada": {"taintEviction": "perhaps"}})
-except gitsched.GitschedError as error:
-    print(error)
-try:
-    gitsched.schedule([FLEET])  # type: ignore[list-item]
-except TypeError as error:
-    print(error)
