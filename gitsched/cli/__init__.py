@@ -52,6 +52,12 @@ COMMANDS = {
 
 
 ALIASES = {"diff": "plan"}
+_OTHER_NAMES = {
+    **dict.fromkeys(("undo", "rollback", "revert"), "rebalance --to COMMIT"),
+    **dict.fromkeys(("check", "lint"), "validate"),
+    "why": "explain",
+}
+"""Words that other tools use for what a command does."""
 
 
 class LazyCommand(click.Command):
@@ -102,8 +108,8 @@ class LazyGroup(click.Group):
         if not ctx.resilient_parsing and not name.startswith("-") and name not in COMMANDS and name not in ALIASES:
             from difflib import get_close_matches  # rarely needed
 
-            similar = get_close_matches(name[:100], COMMANDS, n=1)
-            ctx.fail(f"there is no command {name[:100]!r}" + (f"; did you mean {similar[0]}?" if similar else ""))
+            meant = _OTHER_NAMES.get(name) or next(iter(get_close_matches(name[:100], COMMANDS, n=1)), "")
+            ctx.fail(f"there is no command {name[:100]!r}" + (f"; did you mean {meant}?" if meant else ""))
         return super().resolve_command(ctx, args)
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:

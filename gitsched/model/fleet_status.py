@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from gitsched.model.changes import NOTHING_WITHHELD, WithheldChanges
 from gitsched.model.cluster_report import Health, UnhealthyWorkload
@@ -14,6 +14,15 @@ from gitsched.model.holds import HeldPlacement
 from gitsched.model.rollouts import RolloutStatus
 from gitsched.model.taints import ClusterTaint
 from gitsched.model.time import EPOCH
+
+IMPAIRMENTS: Final = {
+    "cluster-gone": (
+        "workload has replicas on a cluster without a document",
+        "workloads have replicas on clusters without a document",
+    ),
+    "capacity-exceeded": ("workload exceeds the capacity of its cluster", "workloads exceed the capacity of their clusters"),
+}
+"""Codes of findings about workloads that run with less than they need, with what they mean for one and for several."""
 
 
 class LastReport(NamedTuple):
@@ -107,7 +116,8 @@ class FleetStatus(NamedTuple):
     wait to move until `next_moves`, because moves that observations cause are limited by period. `unfetched` says why the clone may
     lack the output branch of its origin, or is "". `held` are the workloads that keep their clusters until they are released,
     `withheld` the changes that the guard withholds. `edits` are commits of people on the output branch since the last run. `errors` are
-    the other findings of severity error, `observed` is when metric values were observed, and `now` the time from which ages count.
+    the other findings of severity error, `shortages` those about clusters that lack capacity, `impaired` those about workloads
+    that lack something in their clusters, `observed` is when metric values were observed, and `now` the time from which ages count.
     """
 
     branch: str
@@ -129,6 +139,7 @@ class FleetStatus(NamedTuple):
     errors: tuple[Finding, ...] = ()
     edits: tuple[HandEdit, ...] = ()
     shortages: tuple[Finding, ...] = ()
+    impaired: tuple[Finding, ...] = ()
     observed: datetime | None = None
     now: datetime = EPOCH
 
@@ -155,6 +166,10 @@ class FleetStatus(NamedTuple):
         if unplaced:
             yield f"{format_count(unplaced, 'workload is', 'workloads are')} unplaced"
         yield from self._list_cluster_problems()
+        for code, (one, several) in IMPAIRMENTS.items():
+            count = sum(finding.code == code for finding in self.impaired)
+            if count:
+                yield format_count(count, one, several)
         if self.shortages:
             yield format_part(len(self.shortages), len(self.clusters), "cluster", "lacks capacity", "lack capacity")
         stopped = sum(one.state == "stopped" for one in self.rollouts)

@@ -36,10 +36,11 @@ def write_explanation(value: Explanation, width: int, paint: Paint | None = None
     elif not value.policy:
         _add_unselected(text, value)
     elif value.only_some_clusters:
-        text.add("Policy", [value.policy])
+        text.add("Policy", [value.policy, *_list_rejected(value)])
         text.add("Last rescheduled", [value.rescheduled])
         _add_candidates(text, value.candidates, value.candidate_kind)
         text.add("Result", [f"runs on {_format_share(share)}" for share in value.result])
+        text.add("Copies", value.copies)
         text.add("Would be selected if", list_counterfactuals(value))
     else:
         _add_decision(text, value)
@@ -82,8 +83,11 @@ def _add_decision(text: TextSections, value: Explanation) -> None:
 def _list_policies(value: Explanation) -> list[str]:
     """Return the policy of a workload with the reason, its claim, and the policies that do not apply."""
     policy = value.policy or _NO_POLICY
-    rejected = (f"not {each.policy}: {each.why}" for each in value.rejected_policies)
-    return [f"{policy}: {value.policy_reason}" if value.policy_reason else policy, value.claim, *rejected]
+    return [f"{policy}: {value.policy_reason}" if value.policy_reason else policy, value.claim, *_list_rejected(value)]
+
+
+def _list_rejected(value: Explanation) -> list[str]:
+    return [f"not {each.policy}: {each.why}" for each in value.rejected_policies]
 
 
 def _list_groups(value: Explanation) -> list[str]:

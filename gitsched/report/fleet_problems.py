@@ -38,6 +38,7 @@ def describe_problems(status: FleetStatus, paint: Paint | None = None) -> list[s
     lines += list_limited(
         [str(finding) for finding in status.errors], ERRORS_SHOWN, "and {} more errors; gitsched validate lists them"
     )
+    lines += list_limited([str(finding) for finding in status.impaired], ERRORS_SHOWN, "and {} more workloads")
     lines += list_limited([str(finding) for finding in status.shortages], ERRORS_SHOWN, "and {} more clusters that lack capacity")
     return [paint(first, "error") if paint is not None else first, *map(escape_unprintable, lines)]
 

@@ -370,7 +370,7 @@ def _count_lines(review: Review, width: int) -> list[str]:
     is_needed = review.outcomes or review.unclaimed or not review.findings  # what is bound to clouds or projects needs no cluster
     if review.cluster_count == 0 and not review.recorded and is_needed:
         sentences.append(
-            "No Cluster found in the source, so nothing can be scheduled. Add one: `gitsched init` prints the kind for each policy API."
+            "No Cluster found in the source, so nothing can be scheduled. Add one: `gitsched init` writes clusters and a policy."
         )
     sentences.append(f"{_capitalize_finding_counts(review.findings)}.")
     if review.next_wakeup:

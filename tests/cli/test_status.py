@@ -106,8 +106,8 @@ def test_a_cluster_that_lacks_capacity_is_named(fleet: Path, commit: Commit, git
     assert read(fleet)[0].startswith("Nothing is wrong")
     commit(fleet, one=small % 1)
     lines = read(fleet)
-    assert lines[0] == "Needs attention: 1 of 2 clusters lacks capacity."
-    assert lines[1].startswith(
+    assert lines[0] == "Needs attention: 1 workload exceeds the capacity of its cluster, 1 of 2 clusters lacks capacity."
+    assert lines[2].startswith(
         "one.yaml:1:1: warning: cluster one lacks capacity for what is placed there: 4 cpu requested, 1 allocatable"
     )
 

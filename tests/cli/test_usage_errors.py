@@ -118,7 +118,9 @@ def test_a_misspelt_command_gets_a_suggestion(gitsched: Run, word: str, message:
 
 
 def test_a_source_without_clusters_is_reported(gitsched: Run, commit: Callable[..., None], fleet: Path) -> None:
-    message = "No Cluster found in the source, so nothing can be scheduled. Add one: `gitsched init` prints the kind for each policy API.\n"
+    message = (
+        "No Cluster found in the source, so nothing can be scheduled. Add one: `gitsched init` writes clusters and a policy.\n"
+    )
     assert message not in gitsched("plan").stdout
     commit(fleet, one=None, two=None)
     assert message in gitsched("plan").stdout

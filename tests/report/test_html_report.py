@@ -540,7 +540,7 @@ def test_alerts_stand_above_the_title(show: Open) -> None:
             Review("c0ffee", "placements", states=states, findings=findings), FleetView({"ams": ClusterInfo("ams", {})}, {}, sites)
         )
     )
-    assert page.get_by_role("list", name="Alerts").inner_text().split("\n") == ["1 error", "2 unplaced", "1 cluster not available"]
+    assert page.get_by_role("list", name="Alerts").inner_text().split("\n") == ["1 error", "2 unplaced", "ams not available"]
     assert page.evaluate("document.querySelector('.alerts').compareDocumentPosition(document.querySelector('h1')) & 4")
 
 

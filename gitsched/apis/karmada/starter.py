@@ -17,7 +17,8 @@ _SETTINGS: Final = """\
     failback: WhenUnschedulable # a workload that no later group can run returns to an earlier group that has recovered
 """
 _CLUSTERS: Final = """\
-# The clusters, with the labels that policies select by. Replace them with yours.
+# The clusters, with the labels that policies select by.
+# Rename them; where you change a label, change it in the policies as well.
 apiVersion: cluster.karmada.io/v1alpha1
 kind: Cluster
 metadata:

@@ -148,13 +148,14 @@ def find_unmatched_selectors(policies: PolicySelectors, resources: SelectableRes
     for policy, selectors in policies:
         unmatched = [selector for selector in selectors if not resources.has_match(selector)]
         used = {selector.kind for selector in selectors if selector not in unmatched}
-        misspelling = next(
-            filter(None, (_describe_misspelling(selector, resources, used) for selector in unmatched if selector.kind not in used)),
-            None,
+        described = (
+            (selector, _describe_misspelling(selector, resources, used)) for selector in unmatched if selector.kind not in used
         )
-        if misspelling is not None:
-            message = f"{policy.key.title} selects {misspelling}"
-            yield Finding("warning", "karmada-selects-nothing", message, locate_document(policy.document), policy.key.resource)
+        misspelled, description = next((entry for entry in described if entry[1] is not None), (None, None))
+        if misspelled is not None:
+            message, location = f"{policy.key.title} selects {description}", locate_document(policy.document)
+            field = locate_field(policy.document.origin, ("spec", "resourceSelectors", selectors.index(misspelled)))
+            yield Finding("warning", "karmada-selects-nothing", message, location, policy.key.resource, field)
         elif unmatched and len(unmatched) == len(selectors):
             where = f"namespace {policy.key.namespace}" if policy.is_namespaced else "this repository"
             message = f"{policy.key.title} selects nothing: {where} has no {_list_selected(unmatched, policy.is_namespaced)}"
@@ -214,7 +215,9 @@ def find_unknown_clusters(policies: Collection[PropagationPolicy], cluster_names
         if not unknown:
             continue
         field = locate_field(policy.document.origin, places[unknown[0]])
-        near = find_near(unknown[0], known) if len(unknown) == 1 else ""  # fra-1 is not meant by fra-2, which may have been removed
+        near = (
+            find_near(unknown[0], known - places.keys()) if len(unknown) == 1 else ""
+        )  # fra-1 is not meant by fra-2, which may have been removed
         hint = f"; did you mean {near}?" if near else ""
         message = f"{policy.key.title} names clusters without a Cluster document: {format_names(unknown)}{hint}"
         yield Finding("warning", "karmada-cluster-unknown", message, locate_document(policy.document), policy.key.resource, field)

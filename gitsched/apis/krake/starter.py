@@ -7,7 +7,8 @@ from typing import Final
 from gitsched.apis.policy_api import StarterFiles
 
 _CLUSTERS: Final = """\
-# The clusters of the namespace `shop`, with the labels that applications select by. Replace them with yours.
+# The clusters of the namespace `shop`, with the labels that applications select by.
+# Rename them; where you change a label, change it in the policies as well.
 api: kubernetes
 kind: Cluster
 metadata:

@@ -30,7 +30,8 @@ spec:
     labelSelector: {{}}
 """
 _CLUSTERS: Final = """\
-# The clusters, with the labels that Placements select by, and a score that Placements can prefer clusters by. Replace them with yours.
+# The clusters, with the labels that Placements select by, and a score that Placements can prefer clusters by.
+# Rename them; where you change a label, change it in the policies as well.
 apiVersion: cluster.open-cluster-management.io/v1
 kind: ManagedCluster
 metadata:

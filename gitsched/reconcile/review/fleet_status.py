@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
+from datetime import datetime
 
 from gitsched.decide.cluster_conditions import NO_CONDITION, ClusterCondition, read_cluster_conditions
 from gitsched.decide.garbage_collection import gc_paused
@@ -15,9 +16,9 @@ from gitsched.model.changes import NO_RATE
 from gitsched.model.cluster_facts import FALSE, TRUE
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import Key
-from gitsched.model.fleet_status import ClusterStatus, FleetStatus, LastReport, Ready, WorkloadState, WorkloadStatus
+from gitsched.model.fleet_status import IMPAIRMENTS, ClusterStatus, FleetStatus, LastReport, Ready, WorkloadState, WorkloadStatus
 from gitsched.model.scheduling import total_replicas
-from gitsched.model.time import add_duration
+from gitsched.model.time import add_duration, format_age
 from gitsched.reconcile.facts.observation_times import read_observation_times
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.incremental.planned_fleet import PlannedFleet, use_fleet
@@ -76,6 +77,11 @@ def make_fleet_status(context: RunContext, fetched: Fetched, fleet: PlannedFleet
         tuple(each for each in plan.findings if each.severity == "error" and each.code not in GUARD_CODES),
         tuple(list_hand_edits(fetched)),
         tuple(each for each in plan.findings if each.code == OVERCOMMITTED),
+        tuple(
+            each
+            for each in plan.findings
+            if each.code in IMPAIRMENTS and each.resource is not None and each.resource[0] != "Cluster"
+        ),
         plan.observations.time,
         context.settings.now,
     )
@@ -105,7 +111,7 @@ def _list_cluster_statuses(
         found.append(
             ClusterStatus(
                 name,
-                "it has no document any more" if name in gone else unready,
+                "it has no document any more" if name in gone else _describe_unready(condition, unready, context.settings.now),
                 placed.get(name, (0, 0))[0],
                 last[name],
                 behind.get(name),
@@ -126,6 +132,16 @@ def _count_placed(workloads: Iterable[WorkloadStatus]) -> dict[str, tuple[int, i
         for name, count in one.clusters.items():
             found.setdefault(name, []).append(count)
     return {name: (len(counts), total_replicas(counts)) for name, counts in found.items()}
+
+
+def _describe_unready(condition: ClusterCondition, unready: str, now: datetime) -> str:
+    """Return why a cluster is not available, with what its condition says, and since when."""
+    readiness = condition.readiness
+    if not unready or readiness is None or readiness.status == TRUE:
+        return unready
+    said = ": ".join(filter(None, (readiness.reason, readiness.message)))
+    age = f" for {format_age(readiness.since, now)}" if readiness.since is not None else ""
+    return f"{unready}{age} ({said})" if said else f"{unready}{age}"
 
 
 def _choose_ready(condition: ClusterCondition, unready: str, *, is_stale: bool) -> Ready:

@@ -132,7 +132,7 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
         else [],
         settings=[escape_unprintable(line) for line in describe_setting_changes(review, len(review.setting_changes))],
         held=[escape_unprintable(line) for line in describe_held(review.held, len(review.held))],
-        alerts=list_alerts(review, sum("unavailable" in cluster for cluster in matrix["clusters"])),
+        alerts=list_alerts(review, [cluster["name"] for cluster in matrix["clusters"] if "unavailable" in cluster]),
         linked=links.link_places,
         sections=sections,
         sums=list_totals(review, len(matrix["clusters"])),

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from gitsched.model.changes import ManifestChange, Move, RecordChange, RetainedWorkload
 from gitsched.model.document import Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation
-from gitsched.model.finding import SEVERITIES, Finding, count_shown, format_count
+from gitsched.model.finding import SEVERITIES, Finding, count_shown, format_count, format_names
 from gitsched.model.fleet_status import LastReport
 from gitsched.model.fleet_topology import ClusterSite
 from gitsched.model.planned_files import ClusterInfo
@@ -210,8 +210,13 @@ class Alert(NamedTuple):
     anchor: str
 
 
-def list_alerts(review: Review, unavailable: int) -> list[Alert]:
-    """Return what a reader has to know before anything else, the gravest first. So many clusters are `unavailable`."""
+_NAMES_IN_ALERT = 3
+"""An alert names at most so many clusters, and counts more."""
+
+
+def list_alerts(review: Review, unavailable: Sequence[str]) -> list[Alert]:
+    """Return what a reader has to know before anything else, the gravest first. Clusters with these names are `unavailable`."""
+    which = format_count(len(unavailable), "cluster") if len(unavailable) > _NAMES_IN_ALERT else format_names(unavailable)
     new = review.base.findings is not None
     errors = sum(finding.severity == "error" for finding in (review.new_findings if new else review.findings))
     held, frozen = len(review.held), review.withheld.freeze
@@ -220,7 +225,7 @@ def list_alerts(review: Review, unavailable: int) -> list[Alert]:
         Alert("error", format_count(errors, "new error" if new else "error"), "findings") if errors else None,
         Alert("error", f"{review.states['pending']:,} unplaced", "topology") if review.states["pending"] else None,
         Alert("error", f"{len(review.withheld.moves):,} changes withheld", "summary") if review.withheld.moves else None,
-        Alert("error", f"{format_count(unavailable, 'cluster')} not available", "map") if unavailable else None,
+        Alert("error", f"{escape_unprintable(which)} not available", "map") if unavailable else None,
         Alert("warning", f"frozen: {escape_unprintable(frozen)}", "summary") if frozen else None,
         Alert("warning", f"{held:,} held in their clusters", "summary") if held else None,
         Alert("warning", f"{review.states['stale']:,} stale: not decided, they stay", "findings")

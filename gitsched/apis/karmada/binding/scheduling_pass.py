@@ -336,7 +336,8 @@ def _report_missing_clusters(
         without = f"without a Cluster document or not allowed by Tenant {tenant}" if tenant else "without a Cluster document"
         message = (
             f"{template.key} has {replicas} of its {all_replicas} on {where}, {without}: "
-            "no manifest is written there; a WorkloadRebalancer that names the workload reschedules them"
+            "what it has there is not changed any more, and goes once other clusters have the replicas; a WorkloadRebalancer that names "
+            "the workload reschedules them"
         )
         return (Finding("warning", "cluster-gone", message, locate_document(template), template.key.resource),)
     clusters = sorted(assignment.name for assignment in missing)
