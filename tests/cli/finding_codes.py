@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -38,10 +38,19 @@ def find_codes_in(trees: list[ast.Module]) -> set[str]:
         if isinstance(target, ast.Name)
     }
     takers = {name: positions for node in nodes for name, positions in _takers(node)}
-    calls = [value for node in nodes if isinstance(node, ast.Call) for value in _passed(node, takers)]
+    calls = [value for tree in trees for value in _list_passed(tree, takers)]
     tables = [entry for tree in trees if _unpacks_code(tree) for entry in _first_of_tables(tree)]
     codes = {code for value in (*calls, *tables) for code in _texts(value, constants)}
     return {code for code in codes if code and not code.isupper()}
+
+
+def _list_passed(tree: ast.Module, takers: Mapping[str, list[int]]) -> Iterator[ast.expr]:
+    """Yield the codes that calls of a module pass; functions of the module itself hide those of others with the same name."""
+    nodes = list(ast.walk(tree))
+    known = {**takers, **{name: positions for node in nodes for name, positions in _takers(node)}}
+    for node in nodes:
+        if isinstance(node, ast.Call):
+            yield from _passed(node, known)
 
 
 def _unpacks_code(tree: ast.Module) -> bool:
@@ -86,7 +95,7 @@ def _is_code(name: str | None) -> bool:
     return name == "code" or bool(name and name.endswith("_code"))
 
 
-def _passed(call: ast.Call, takers: dict[str, list[int]]) -> Iterator[ast.expr]:
+def _passed(call: ast.Call, takers: Mapping[str, list[int]]) -> Iterator[ast.expr]:
     name = call.func.id if isinstance(call.func, ast.Name) else call.func.attr if isinstance(call.func, ast.Attribute) else ""
     for position in takers.get(name, []):
         if len(call.args) > position and not any(isinstance(argument, ast.Starred) for argument in call.args[: position + 1]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
+from typing import NamedTuple
 
 from gitsched.build.chart_stability import is_error, is_repeatable
 from gitsched.build.helm import ChartResult
@@ -25,19 +26,27 @@ MISSING_PATH = "missing-path"
 """The code of the finding about a directory that is not in the source of its document."""
 
 
-def list_path_problems(path: ReconciledPath, result: BuildResult | None, commit: CommitTree) -> list[tuple[str, str, Location]]:
-    """Return why a path cannot be built: codes, messages and positions in the commit; none if it is built."""
+class PathProblem(NamedTuple):
+    """Why a path cannot be built, and where the commit says so."""
+
+    code: str
+    message: str
+    location: Location
+
+
+def list_path_problems(path: ReconciledPath, result: BuildResult | None, commit: CommitTree) -> list[PathProblem]:
+    """Return why a path cannot be built; nothing if it is built."""
     if path.problem:
-        return [(MISSING_PATH if path.is_missing else NOT_BUILT, path.problem, path.location)]
+        return [PathProblem(MISSING_PATH if path.is_missing else NOT_BUILT, path.problem, path.location)]
     if result is not None and result.failed:
         errors = [problem for problem in result.problems if is_error(problem)]
         if errors:
-            return [(problem.code, problem.message, locate_problem(path, problem, commit)) for problem in errors]
+            return [PathProblem(problem.code, problem.message, locate_problem(path, problem, commit)) for problem in errors]
         program = "helm" if path.recipe.chart else "kustomize"
-        return [("kustomize-build", f"{program} cannot build this: {result.describe_failure()}", path.location)]
+        return [PathProblem("kustomize-build", f"{program} cannot build this: {result.describe_failure()}", path.location)]
     if result is not None:
         return []
-    return [(problem.code, problem.message, locate_problem(path, problem, commit)) for problem in path.closure.problems]
+    return [PathProblem(problem.code, problem.message, locate_problem(path, problem, commit)) for problem in path.closure.problems]
 
 
 def list_empty_findings(paths: Iterable[ReconciledPath], built: Iterable[ReconciledPath]) -> Iterator[Finding]:
