@@ -28,9 +28,9 @@ def describe_shortages(shortages: Sequence[ReserveShortage]) -> str:
     """Return what one workload lacks after its worst loss, and the numbers of other losses, as a clause."""
     worst, *others = shortages
     reason = worst.after.reason.rstrip(".")
-    also = [f"{one.loss} {_describe_amount(one.after)} (before: {_describe_amount(one.before)})" for one in others]
+    also = [f"{one.loss} {format_shortage(one.after)} (before: {format_shortage(one.before)})" for one in others]
     parts = [
-        f"if {_describe_loss(worst)}, {_describe_shortage(worst.after)} (before: {_describe_amount(worst.before)})",
+        f"if {_describe_loss(worst)}, {_describe_shortage(worst.after)} (before: {format_shortage(worst.before)})",
         f": {reason}" if reason else "",
         f"; without {format_names(also)}" if also else "",
     ]
@@ -50,7 +50,8 @@ def _describe_shortage(shortage: Shortage) -> str:
     return missing + (f", which {choose_form(shortage.missing, 'requests', 'request')} {requested}" if requested else "")
 
 
-def _describe_amount(shortage: Shortage) -> str:
+def format_shortage(shortage: Shortage) -> str:
+    """Return how many replicas are missing, or "unplaced" for a workload without replicas."""
     return "unplaced" if shortage.unplaced and not shortage.missing else str(shortage.missing)
 
 
@@ -65,7 +66,7 @@ def _format_amount(name: str, amount: int) -> str:
 
 def describe_known(shortages: Sequence[ReserveShortage]) -> str:
     """Return what workloads lack that the change does not make larger, as a clause."""
-    entries = [f"{format_key(one.key)} {_describe_amount(one.after)} if {_describe_loss(one)}" for one in shortages]
+    entries = [f"{format_key(one.key)} {format_shortage(one.after)} if {_describe_loss(one)}" for one in shortages]
     workloads = len({one.key for one in shortages})
     verb = choose_form(workloads, "lacks", "lack")
     return f"{format_count(workloads, 'workload')} {verb} replicas after losses that a reserve is for: {format_names(entries)}"

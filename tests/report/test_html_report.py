@@ -22,6 +22,7 @@ from gitsched.model.finding import Finding, Location
 from gitsched.model.fleet_topology import ClusterSite
 from gitsched.model.history import HistoryEntry, PlacementMove, SourceChange
 from gitsched.model.planned_files import ClusterInfo
+from gitsched.model.reserve import Loss, ReserveCheck, ReserveShortage, Shortage
 from gitsched.model.scheduling import CandidateResult, Outcome, RecordedDecision, RecordTarget, TargetCluster
 from gitsched.model.simulation import FailureDomain, Resilience, Simulation, WorkloadEffect
 from gitsched.reconcile import Reconciler, RunSettings, reconcile
@@ -576,3 +577,25 @@ def test_the_digest_is_copied(show: Open) -> None:
     page.get_by_role("button", name="Copy").click()
     page.get_by_role("button", name="Copied").wait_for()
     assert page.evaluate("navigator.clipboard.readText()") == "sha256:1234"
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
+def test_what_a_reserve_lacks_is_a_table(browser: Browser, tmp_path: Path, width: int, scheme: str) -> None:
+    key, other = (Key("apps", "Deployment", "shop", name) for name in ("web", "api"))
+    lost = Loss("region", ("eu",))
+    known = ReserveShortage(lost, other, Shortage(1, unplaced=False, replicas=2), Shortage(1, unplaced=False, replicas=2))
+    larger = ReserveShortage(
+        lost, key, Shortage(3, unplaced=False, replicas=4, requests={"cpu": 500}, reason=EVIL), Shortage(1, unplaced=False)
+    )
+    comparison = OutputComparison(reserve=ReserveCheck((known, larger), 4, attempts=2))
+    review = Review("c0ffee", "placements", comparison=comparison)
+    (tmp_path / "page.html").write_text(write_page(review, FleetView({"ams": ClusterInfo("ams", {})}, {}, {})))
+    page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900}, bypass_csp=True)  # type: ignore[arg-type]
+    page.goto((tmp_path / "page.html").as_uri())
+    section = page.locator("#reserve")
+    assert section.locator("p").all_inner_texts()[0] == "4 losses simulated: 2 shortages, 1 larger than before."
+    assert section.locator("tbody th").all_inner_texts() == ["Deployment shop/web", "Deployment shop/api"]
+    assert section.locator("tbody tr").first.locator("td").all_inner_texts()[:4] == ["region eu", "1", "3", "cpu 500m"]
+    found = Axe().run(page, context="#reserve")
+    assert found.violations_count == 0, found.generate_report()
+    assert page.evaluate("window.pwned") is None

@@ -42,6 +42,7 @@ from gitsched.report.page.content import (
 )
 from gitsched.report.page.links import PageLinks
 from gitsched.report.page.live import PAGES, LiveView
+from gitsched.report.page.reserve import build_reserve_table
 from gitsched.report.page.topology import PLACES_SHOWN, build_place_rows
 from gitsched.report.retained_copies import describe_retained_copies
 from gitsched.report.review import Review
@@ -105,7 +106,7 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
     links = PageLinks(fleet.web, review.source)
     shown = review.comparison.delivery.rendered[:MANIFESTS_SHOWN]
     more = len(review.comparison.delivery.rendered) - len(shown) + review.comparison.delivery.omitted
-    losses = build_loss_table(review)
+    losses, reserve = build_loss_table(review), build_reserve_table(review)
     sections = [
         ("changes", "Changes", len(review.moves) + len(review.record_changes)),
         ("map", "Map", len(matrix["clusters"])),
@@ -113,6 +114,7 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
         ("fleet", "Fleet", None),
         *((("recorded", "Recorded decisions", len(review.recorded)),) if review.recorded else ()),
         *((("resilience", "Resilience", len(losses["rows"])),) if losses else ()),
+        *((("reserve", "Reserve", len(reserve["rows"]) + reserve["more"]),) if reserve else ()),
         *((("files", "Files", len(shown) + more),) if live is None else ()),
         ("findings", "Findings", len(review.findings)),
     ]
@@ -150,6 +152,7 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
         rollouts=[escape_unprintable(line) for line in describe_rollouts(review.rollouts)],
         copies=[escape_unprintable(line) for line in describe_retained_copies(review.retained_copies)],
         resilience=losses,
+        reserve=reserve,
         manifests=[build_manifest_entry(entry) for entry in shown],
         manifests_more=more,
         findings=list_finding_groups(review, FINDINGS_SHOWN, links),
