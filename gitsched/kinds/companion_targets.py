@@ -56,11 +56,6 @@ class CompanionFeatures(NamedTuple):
         """Whether a companion follows its targets by its annotation; None if that does not say so."""
         return FOLLOW_VALUES.get(self.annotation)
 
-    @property
-    def has_unknown_annotation(self) -> bool:
-        """Whether the annotation has a value without a meaning."""
-        return bool(self.annotation) and self.annotation not in FOLLOW_VALUES
-
 
 FOLLOW_VALUES = {"true": True, "false": False}
 """What the values of FOLLOW_ANNOTATION mean."""
@@ -93,14 +88,6 @@ def _is_scalable(key: Key) -> bool:
         return False
     row = find_kind(key.group, key.kind)
     return row is None or row.replicas is not None
-
-
-def is_far(key: Key, features: CompanionFeatures) -> bool:
-    """Return whether an object may be the companion of objects in other namespaces."""
-    selection = features.selection
-    return (selection is not None and selection.namespaces != (key.namespace,)) or any(
-        name.namespace != key.namespace for name in features.names
-    )
 
 
 def read_follow_annotation(body: Body) -> str:

@@ -35,11 +35,6 @@ def _describe(change: ImageChange, arrow: str) -> str:
     return f"{change.before} {arrow} {change.after}" if change.after else f"{change.before} removed"
 
 
-def count_changed(images: Sequence[ImageChange]) -> int:
-    """Return the number of manifests in which an image changes."""
-    return len({path for one in images for path in one.paths})
-
-
 def serialize_images(images: Sequence[ImageChange]) -> list[dict[str, Any]]:
     """Return the member `images` of a Plan."""
     return [

@@ -152,10 +152,6 @@ class Tenancy(NamedTuple):
         owners = {key: owner for key, owner in self.owners.items() if key not in keys}
         return self._replace(owners=owners | {key: other.owners[key] for key in keys if key in other.owners})
 
-    def may_act(self, actor: Key, key: Key) -> bool:
-        """Return whether a document may have an effect on an object: it is the platform's, or both have the same owner."""
-        return self.find_owner(actor) in (PLATFORM, self.find_owner(key))
-
     def list_rules(self, owner: str) -> tuple[Tenant, ...]:
         """Return the Tenants of a name; () for the platform."""
         return self.paths.list_rules(owner)

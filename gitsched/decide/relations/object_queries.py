@@ -225,13 +225,6 @@ def list_implied(db: RelationReader, key: Key) -> list[Key]:
     return [] if is_known_group(key.group) else [Key(*row) for row in db.rows_of(DEFINITIONS, key[:2])]
 
 
-def list_referrers(db: RelationReader, key: Key) -> list[Key]:
-    """Return the objects that require another one, in order."""
-    found = {Key(*row) for row in db.rows_of(REQUIRES, tuple(key)) if row != _DELIVERED_BY_DEFINITION}
-    definition = read_facts(db, key).definition
-    return sorted(found.union(Key(*row) for row in db.rows_of(CUSTOM, definition)) if definition is not None else found)
-
-
 def has_far_companions(db: RelationReader) -> bool:
     """Return whether an object may be the companion of objects in other namespaces."""
     return bool(db.rows_of(FAR, ("",), 1))

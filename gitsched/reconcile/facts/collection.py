@@ -134,13 +134,6 @@ def collect_facts(settings: RunSettings, options: CollectOptions, *, write: bool
     raise AssertionError("unreachable")
 
 
-def collect_clusters(settings: RunSettings, options: CollectOptions) -> Collection:
-    """Observe the clusters without a facts branch."""
-    found, sources = _list_targets(options)
-    collection = collect(found, sources, lambda _: None, settings.now.replace(microsecond=0), options.seconds)
-    return collection._replace(results=tuple(map(check_result, collection.results)))
-
-
 def list_source_names() -> tuple[str, ...]:
     """Return the names of the sources that are read from one cluster."""
     return tuple(list_sources({name: one.hub for name, one in load_cluster_formats().items() if one.hub is not None}))
