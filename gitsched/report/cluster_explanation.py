@@ -8,7 +8,16 @@ from typing import Any
 from gitsched.model.explanation import AbsenceReason, ClusterExplanation, ClusterWorkload, EligibleWorkload
 from gitsched.model.finding import count_shown, format_count
 from gitsched.report.blocks import Block, ListBlock, Paragraph, TableBlock
-from gitsched.report.lines import fits_width, format_columns, format_key, list_limited, serialize_replicas, wrap, wrap_all
+from gitsched.report.lines import (
+    count_omitted,
+    fits_width,
+    format_columns,
+    format_key,
+    list_limited,
+    serialize_replicas,
+    wrap,
+    wrap_all,
+)
 from gitsched.report.paint import Paint
 from gitsched.report.serialization import API_VERSION
 from gitsched.report.text_sections import TextSections
@@ -115,8 +124,7 @@ def _describe_workload_counts(value: ClusterExplanation) -> str:
 
 
 def _list_omitted(value: ClusterExplanation) -> list[str]:
-    more = len(value.running) - _count_listed(value)
-    return [f"and {more:,} more; use -o json for all"] if more > 0 else []
+    return count_omitted(len(value.running) - _count_listed(value))
 
 
 def _count_listed(value: ClusterExplanation) -> int:

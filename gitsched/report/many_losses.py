@@ -57,7 +57,7 @@ def write_many_losses(value: Resilience, width: int) -> list[list[str]]:
     return [
         *([_write_table(worst, width)] if worst[1:] else []),
         _write_table(_list_workloads(value), width) if value.affected else [],
-        count_omitted(len(value.affected) - WORKLOADS_SHOWN) if len(value.affected) > WORKLOADS_SHOWN else [],
+        count_omitted(len(value.affected) - WORKLOADS_SHOWN),
         wrap(others, width) if others else [],
     ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from gitsched.decide.capacity.capacity_totals import find_continued_reader, list_requested, measure_former, negate
@@ -19,6 +19,7 @@ from gitsched.model.capacity_use import add_requests
 
 if TYPE_CHECKING:
     from gitsched.decide.incremental.incremental_changes import IncrementalChanges
+    from gitsched.model.capacity_use import Requests
     from gitsched.model.document import Document, Key
     from gitsched.model.scheduling import Outcome
     from gitsched.schedule.estimator import Capacity
@@ -26,13 +27,14 @@ if TYPE_CHECKING:
 
 def share_changes(changes: IncrementalChanges) -> IncrementalChanges | None:
     """Return the changes where workloads share capacity, groups of clusters or quotas, as a complete plan decides; None if only that can
-    tell."""
+    tell, or NeedsCompletePlan where a Tenant may not allow something."""
     use, reader = changes.totals.capacity, find_continued_reader(changes)
     if reader is None:
         return None if use.requested or use.limited else changes
     if not (changes.own | changes.totals.engines.own).isdisjoint((*changes.outcomes, *changes.removed)):
         return None  # the state does not have the objects that are delivered in place of a workload
-    if list_requested(changes, reader) is None:
+    known = list_requested(changes, reader)
+    if known is None:
         return None
     engines, snapshot = changes.continued.engines, changes.snapshot
     templates = NamedTemplates(snapshot.templates, changes.documents)
@@ -42,7 +44,7 @@ def share_changes(changes: IncrementalChanges) -> IncrementalChanges | None:
         engines,
         snapshot,
         frozenset(),
-        find_free=lambda: _list_free(changes, reader),
+        find_free=lambda: _list_free(changes, reader, known),
         removed=changes.removed,
     )
     outcomes = {key: outcome for key, outcome in made.outcomes.items() if outcome is not None}
@@ -50,8 +52,10 @@ def share_changes(changes: IncrementalChanges) -> IncrementalChanges | None:
         return None  # others follow them
     if any(one.bundles or (one.held is not None and one.held.lost) for one in outcomes.values()):
         return None
-    if outcomes and snapshot.tenancy is not None and not _are_allowed(changes):
-        return None
+    if outcomes and snapshot.tenancy is not None:
+        from gitsched.decide.incremental.changed_tenants import measure_changes  # few sources have tenants
+
+        measure_changes(changes)  # a complete plan first checks whether Tenants allow what is decided alone
     return changes._replace(
         continued=changes.continued.read_again(),
         outcomes={**changes.outcomes, **outcomes},
@@ -60,17 +64,9 @@ def share_changes(changes: IncrementalChanges) -> IncrementalChanges | None:
     )
 
 
-def _are_allowed(changes: IncrementalChanges) -> bool:
-    """Return whether Tenants allow the outcomes of workloads that are decided alone, which a complete plan checks first."""
-    from gitsched.decide.incremental.changed_tenants import measure_changes  # few sources have tenants
-
-    return measure_changes(changes) is not None
-
-
-def _list_free(changes: IncrementalChanges, reader: CapacityReader) -> dict[str, Capacity]:
-    """Return what is free on clusters before the plan places anything. What is decided again counts as its template requests now."""
-    known = list_requested(changes, reader)
-    assert known is not None, "else the plan is complete"
+def _list_free(changes: IncrementalChanges, reader: CapacityReader, known: Mapping[str, Requests]) -> dict[str, Capacity]:
+    """Return what is free on clusters before the plan places anything, given what is `known` to be requested. What is decided
+    again counts as its template requests now."""
     left = sum_by_cluster(measure_former(changes, reader, (*changes.removed, *changes.outcomes)))
     staying = sum_by_cluster(_measure_staying(changes, reader))
     copies = measure_retained(reader, changes.totals.retained, lambda key: _find_retained(changes, key))

@@ -130,7 +130,7 @@ class _Sharing(TenantEngine):
 
     def find_coupling(self, outcomes: Mapping[Key, Outcome], /) -> Coupling:
         found = [engine.find_coupling(outcomes) for engine in self._list_sharing()]
-        return Coupling(*(frozenset[Key]().union(*parts) for parts in zip(*found, strict=True))) if found else Coupling()
+        return Coupling(*(frozenset[Key]().union(*parts) for parts in zip(*found, strict=True)))
 
     def begin_turns(self, removed: Iterable[Key], /) -> None:
         gone = tuple(removed)

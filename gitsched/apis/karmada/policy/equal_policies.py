@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from gitsched.apis.karmada.policy.propagation_policy import (
+    BY_KIND,
     BY_LABELS,
+    BY_NAME,
     PolicyIndex,
     PropagationPolicy,
     ResourceSelector,
@@ -22,7 +24,7 @@ POLICIES_EQUAL = "karmada-policies-equal"
 _EQUAL_SHOWN = 3
 _MAX_COMPARED = 8
 """Rules that select an object that are compared with the first one."""
-_RANKS = {1: "by kind", 2: "by labels", 3: "by name"}
+_RANKS = {BY_KIND: "by kind", BY_LABELS: "by labels", BY_NAME: "by name"}
 
 _Rank = tuple[str, str, int, int, str, str, str]
 """Kind and namespace of policies, priority, how specific a selector is, and what it selects: apiVersion, kind and name."""

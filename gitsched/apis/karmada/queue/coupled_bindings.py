@@ -272,7 +272,7 @@ class CoupledBindings:
         """Return which outcomes count for others, and which of them have to be decided in turns."""
         records = self._state.snapshot.previous
         bodies = [
-            (key, record := records.get(binding_key(key)), outcome.records[0][1] if outcome.records else record)
+            (key, record := records.get(binding_key(key)), _read_body(outcome, record))
             for key, outcome in outcomes.items()
             if outcome.api == names.API_NAME and key.namespace and (self._has_groups or self._has_quota(key))
         ]
@@ -353,7 +353,7 @@ class CoupledBindings:
             return
         groups, quotas = self._read_running()
         record = self._state.snapshot.previous.get(binding_key(key))
-        body = None if outcome is None else outcome.records[0][1] if outcome.records else record
+        body = None if outcome is None else _read_body(outcome, record)
         before = self._counted.get(key, record)
         self._counted[key] = body
         if self._has_quota(key):
@@ -369,8 +369,9 @@ class CoupledBindings:
         mates |= {key for key in self._counted if key.namespace in namespaces}
         for key, outcome in kept.items():
             self._count(key, outcome)
-        self._pending |= mates - kept.keys()
-        return mates - kept.keys()
+        others = mates - kept.keys()
+        self._pending |= others
+        return others
 
     def _list_members(self, touched: Container[GroupId]) -> frozenset[Key]:
         """Return all members of some groups."""
@@ -397,6 +398,11 @@ class CoupledBindings:
     def refused(self) -> frozenset[Key]:
         """The workloads that a quota stops."""
         return frozenset(self.quota_refusals)
+
+
+def _read_body(outcome: Outcome, record: Body | None) -> Body | None:
+    """Return the binding after an outcome: the new one, else that of the last run."""
+    return outcome.records[0][1] if outcome.records else record
 
 
 def list_clusters(record: Body | None) -> list[str]:
