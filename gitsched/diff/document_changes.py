@@ -7,9 +7,10 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from gitsched.apis.gitsched.config import GROUP, KIND, parse_config
+from gitsched.apis.topology import CLUSTER
 from gitsched.decide.catalog import Catalog, KustomizedDocument, is_template
 from gitsched.decide.decisions import DecisionInput
-from gitsched.decide.registry import reserved_groups
+from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.decide.validation import validate_document
 from gitsched.diff.field_differences import FieldDifference, list_field_differences, revert_fields
 from gitsched.model.document import Document, Key
@@ -151,6 +152,13 @@ class DocumentChanges:
     def removes(self, key: Key) -> bool:
         """Return whether only the earlier input has a document."""
         return key in self.by_key and self.by_key[key].after is None
+
+    def list_removed_clusters(self) -> set[str]:
+        """Return the names of the clusters of which the later input has no document any more."""
+        topologies = [api.topology for api in policy_apis.values() if api.topology is not None]
+        kinds = {(topology.group, topology.kind): topology for topology in topologies if topology.level == CLUSTER}
+        removed = ((key[:2], change.before) for key, change in self.by_key.items() if change.after is None)
+        return {kinds[kind].read_location(before).name for kind, before in removed if kind in kinds and before is not None}
 
     def list_changes(self, key: Key) -> frozenset[Change]:
         """Return the smallest changes of a document; none if it has not changed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,8 +13,11 @@ from typing import Any
 import pytest
 import yaml
 
+from gitsched.model.document import Key
 from gitsched.model.finding import Finding
 from gitsched.reconcile import RunResult
+from gitsched.reconcile.review.comparison import compare_plans
+from gitsched.report.serialization import serialize_review
 from tests import fork_server
 from tests.builders.ocm import bound_global_set, managed_cluster, placement, to_yaml
 from tests.search_depth import list_variants
@@ -413,6 +417,20 @@ def test_the_command_line_releases_a_lost_cluster(held: Fleet, tmp_path: Path) -
     assert held.trailers()["Gitsched-Release-Cluster"] == "ash"
     assert held.where("shop/statefulset-db") == ["bay"]
     assert "is held" not in run("plan").stdout
+
+
+def test_a_removed_cluster_counts_as_removed_where_a_held_workload_stays(held: Fleet) -> None:
+    def list_removed(base: str | None) -> list[Sequence[str]]:
+        review = compare_plans(held.settings(3, revision="HEAD" if base else None), base).review
+        assert list(review.held) == [Key("apps", "StatefulSet", "shop", "db")]
+        return [review.comparison.removed_clusters, serialize_review(review)["summary"]["gone"]]
+
+    base = held.git("rev-parse", "HEAD")
+    held.commit({"clusters/ash.yaml": None}, hour=2)
+    assert list_removed(base) == list_removed(None) == [["ash"], ["ash"]]
+    held.reconcile(3)
+    assert list_removed(base) == [["ash"], ["ash"]]
+    assert list_removed(None) == [[], []], "the last run knew of it"
 
 
 def test_a_simulation_and_an_explanation_say_that_a_workload_is_held(held: Fleet) -> None:

@@ -94,7 +94,7 @@ class CommitComparer(Protocol):
         ...
 
     def list_clusters(self, context: RunContext, planned: PlannedCommit, /) -> set[str]:
-        """Return the names of the clusters with a directory, without those that retire."""
+        """Return the names of the clusters with a document."""
         ...
 
 
@@ -178,8 +178,7 @@ class CompleteComparer:
         return tuple(workload for workload in retained if workload.key not in plan.totals.held)
 
     def list_clusters(self, _context: RunContext, planned: PlannedCommit, /) -> set[str]:
-        plan = planned.run.plan
-        return set(plan.cluster_facts.keys() - plan.retiring.keys())
+        return set(planned.decisions.cluster_facts)
 
 
 def plan_commit(context: RunContext, fetched: Fetched, planned: Planned | None) -> PlannedCommit:

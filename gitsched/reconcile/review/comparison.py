@@ -156,7 +156,7 @@ def _compare_with_output(context: RunContext, fetched: Fetched, comparer: Commit
         retained = search.attempt(lambda: comparer.list_retained(context, found, since, fetched.source, later), ())
     files = find_manifest_changes(fetched.output.repository, fetched.prefix, fetched.output_tree, run.tree, run.source)
     directories = _list_cluster_directories(fetched)
-    clusters, retiring = comparer.list_clusters(context, later), run.plan.retiring.keys()
+    clusters = comparer.list_clusters(context, later)
     return PlanComparison(
         make_review(run)._replace(
             source_name=context.settings.revision or "",
@@ -170,7 +170,7 @@ def _compare_with_output(context: RunContext, fetched: Fetched, comparer: Commit
                 digest=compute_plan_digest(moves, files, records),
                 delivery=_describe_delivery(context, fetched, fetched.output_tree, files, run.plan, lines),
                 added_clusters=sorted(name for name in clusters if escape_segment(name) not in directories) if directories else (),
-                removed_clusters=sorted(retiring - (record.retiring.keys() if record else set())),
+                removed_clusters=_list_removed_clusters(later, clusters, changes),
                 changed_paths=lines.paths,
                 notes=(run.rewrite,) if run.rewrite else (),
             ),
@@ -310,6 +310,18 @@ def _list_cluster_directories(fetched: Fetched) -> set[str]:
     """Return the names of the cluster directories on the output branch."""
     tree, repository = fetched.output_tree, fetched.output.repository
     return set(repository.list_directory(tree, f"{fetched.prefix}{CLUSTERS}")) if tree else set()
+
+
+def _list_removed_clusters(planned: PlannedCommit, clusters: set[str], changes: ComparedInputs | None) -> list[str]:
+    """Return the clusters that have lost their document since the last run: those that retire, and those where workloads stay."""
+    plan, record = planned.run.plan, planned.fetched.record
+    retiring = plan.retiring.keys() - (record.retiring.keys() if record is not None else set())
+    staying = (
+        plan.cluster_facts.keys() - plan.retiring.keys() - clusters if plan.complete else set[str]()
+    )  # none in an incremental plan
+    if staying and changes is not None:
+        staying &= changes.changes.list_removed_clusters()
+    return sorted(retiring | staying)
 
 
 def _list_unplaced(
