@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gitsched.cli import output
 from gitsched.forge.web_links import find_web_links
 from gitsched.model.history import HistoryEntry
-from gitsched.reconcile.output.output_history import OutputHistory
+from gitsched.reconcile.output.output_history import OutputHistory, describe_source_commit
 from gitsched.reconcile.review.comparison import PlanComparison
 from gitsched.reconcile.review.fleet_view import view_fleet
 from gitsched.report.page import write_page
@@ -22,7 +22,9 @@ def write_plan_page(compared: PlanComparison, review: Review) -> str:
         with output.show_progress("Writing the page") as progress:
             fleet = view_fleet(compared.context, compared.later, review, progress)
     source = compared.context.source
-    return write_page(review, fleet._replace(web=find_web_links(source.find_url())))
+    planned = filter(None, (compared.later, compared.earlier))
+    commits = {one.fetched.source.oid: describe_source_commit(one.fetched.source) for one in planned}
+    return write_page(review, fleet._replace(web=find_web_links(source.find_url()), commits=commits))
 
 
 def write_history(history: OutputHistory, entries: Sequence[HistoryEntry], notes: Sequence[str]) -> str:

@@ -15,12 +15,23 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from gitsched.forge.web_links import find_web_links
-from gitsched.model.changes import Cause, ManifestChange, Move, RecordChange, RetainedWorkload
+from gitsched.model.changes import (
+    Cause,
+    ChangedField,
+    ExceededLimit,
+    ManifestChange,
+    Move,
+    RecordChange,
+    RetainedWorkload,
+    SettingChange,
+    WithheldChanges,
+)
 from gitsched.model.document import Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation
 from gitsched.model.finding import Finding, Location
 from gitsched.model.fleet_topology import ClusterSite
 from gitsched.model.history import HistoryEntry, PlacementMove, SourceChange
+from gitsched.model.holds import HeldPlacement
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.reserve import Loss, ReserveCheck, ReserveShortage, Shortage
 from gitsched.model.scheduling import CandidateResult, Outcome, RecordedDecision, RecordTarget, TargetCluster
@@ -147,8 +158,10 @@ def test_the_name_of_a_moved_workload_opens_its_explanation(example: str, show: 
 
 
 def test_a_stateful_workload_that_is_held_is_named_with_its_release(example: str, show: Open) -> None:
-    text = show(example).locator("main, body").first.inner_text()
-    assert "Held: 1 workload with data stays until released." in text
+    page = show(example)
+    assert "Gitsched-Release" not in page.inner_text("header"), "how to release it is folded"
+    page.get_by_text("Held: 1 workload with data stays until released.").click()
+    text = page.inner_text("header")
     assert "StatefulSet payments/ledger is held on fra-prod-1 3: a taint evicts it from fra-prod-1" in text
     assert "when released: dub-prod-1 3 without its data; save or copy the data, then add the trailer" in text
     assert "Gitsched-Release: payments/ledger" in text
@@ -437,6 +450,95 @@ def test_an_empty_fleet_is_shown(show: Open) -> None:
     page = show(write_page(Review("", "placements"), FleetView({}, {})))
     assert page.locator("#fleet-count").inner_text() == "0 workloads on 0 clusters"
     assert "No workload moves." in page.inner_text("body")
+
+
+def test_the_first_screen_says_what_moves_why_and_what_is_wrong(show: Open) -> None:
+    moves = [Move(Key("apps", "Deployment", "shop", f"w{n:03}"), {f"c{n % 3}": 8}, {"west": 4}, "policy") for n in range(300)]
+    held = {
+        Key("apps", "StatefulSet", "shop", f"db{n}"): HeldPlacement({"c0": 1}, {"west": 1}, "drained", ("claim",), ("c0",))
+        for n in range(9)
+    }
+    limits = tuple(ExceededLimit("cluster", f"c{n}", "removed", n, 300, 90) for n in range(10))
+    errors = [Finding("error", "wrong", f"number {n}", Location("a.yaml", n + 1, 1)) for n in range(9)]
+    review = Review(
+        "c0ffee",
+        "placements",
+        before="beef",
+        source_name="HEAD",
+        moves=moves,
+        held=held,
+        withheld=WithheldChanges(tuple(moves), limits, "1234", "audit week"),
+        findings=[*errors, Finding("error", "changes-withheld", "The changes of 300 workloads are withheld")],
+        base=ComparisonBase("beef", "main", findings=errors[:2]),
+        setting_changes=[SettingChange(ChangedField("guard.freeze", "", "audit week"), "It decides what waits.", sensitive=False)]
+        * 5,
+    )
+    page = show(write_page(review, FleetView({}, {})))
+    page.set_viewport_size({"width": 1280, "height": 800})
+    text = page.inner_text("header")
+    assert page.get_by_role("list", name="Alerts").inner_text().split("\n") == [
+        "7 new errors",
+        "300 changes withheld",
+        "frozen: audit week",
+        "9 held in their clusters",
+        "2 errors as before",
+    ]
+    for wanted in (
+        "error a.yaml:3:1: number 2",
+        "and 4 more errors",
+        "run on with 1,200 of 2,400 replicas",
+        "Withheld by the guard",
+    ):
+        assert wanted in text
+    assert "would leave cluster" not in text
+    group = page.locator("#changes li").first
+    assert group.inner_text().split("\n\n")[:2] == ["~ 300 workloads move: c0–c2 → west, 2,400 → 1,200 replicas (fewer)", "policy"]
+    assert page.evaluate("box => box.getBoundingClientRect().bottom <= innerHeight", group.element_handle())
+    page.get_by_role("link", name="300 changes withheld").click()
+    assert "4 of 300 workloads would leave cluster c4" in page.inner_text("#withheld"), "the link opens what is folded"
+
+
+def test_the_compared_commits_are_named_with_their_authors(show: Open) -> None:
+    commits = [SourceChange("c0ffee" * 7, "Move the shop (#12)", "Ann"), SourceChange("beef" * 10, EVIL, "Bob")]
+    text = "Cluster/ams removed (was clusters/ams.yaml:2), Cluster/fra added (clusters/fra.yaml:3)"
+    review = Review(
+        commits[0].commit,
+        "placements",
+        before="beef",
+        source_name="change",
+        base=ComparisonBase(commits[1].commit, "main"),
+        moves=[Move(Key("apps", "Deployment", "shop", "web"), {"ams": 2}, {"fra": 2}, text)],
+        comparison=OutputComparison(removed_clusters=["ams"]),
+    )
+    web, known = find_web_links("https://github.com/shop/fleet"), {commit.commit: commit for commit in commits}
+    page = show(write_page(review, FleetView({"fra": ClusterInfo("fra", {})}, {}, {}, web, commits=known)))
+    assert page.locator(".facts > div").all_inner_texts()[:2] == [
+        "change\nc0ffeec0ff Move the shop (#12) (Ann)",
+        f"against main\nbeefbeefbe {EVIL} (Bob)",
+    ]
+    assert [link.get_attribute("href") for link in page.locator(".facts a").all()] == [
+        f"https://github.com/shop/fleet/commit/{'c0ffee' * 7}",
+        "https://github.com/shop/fleet/pull/12",
+        f"https://github.com/shop/fleet/commit/{'beef' * 10}",
+    ]
+    assert [link.get_attribute("href") for link in page.locator("#changes a").all()] == [
+        f"https://github.com/shop/fleet/blob/{'beef' * 10}/clusters/ams.yaml#L2",
+        f"https://github.com/shop/fleet/blob/{'c0ffee' * 7}/clusters/fra.yaml#L3",
+    ]
+    assert page.get_by_role("list", name="Alerts").inner_text() == "ams removed from the fleet"
+    assert "not available" in (page.locator(".tile[aria-label^='ams:']").get_attribute("aria-label") or "")
+
+
+def test_names_of_workloads_leave_space_for_clusters_on_a_phone(browser: Browser, tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text(make_large_fleet())
+    page = browser.new_page(viewport={"width": 400, "height": 800})
+    page.goto((tmp_path / "page.html").as_uri())
+    window, name = (page.locator(f"#fleet-window{inner}").bounding_box() for inner in ("", " tbody th >> nth=0"))
+    assert window is not None
+    assert name is not None
+    assert name["width"] < window["width"] / 2
+    assert "Deployment team-0/app-0000" in page.locator("#fleet-window tbody th").first.inner_text()
+    page.close()
 
 
 def test_moves_with_the_same_cause_are_one_entry_above_the_rows(show: Open) -> None:

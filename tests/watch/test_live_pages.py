@@ -207,12 +207,12 @@ def test_a_page_shows_what_each_cluster_has_applied(open_site: Callable[..., Sit
 def test_a_page_names_a_source_that_is_a_url(open_site: Callable[..., Site]) -> None:
     site = open_site()
     site.run()
-    assert "Source:" not in site.get("/")[1]
+    assert "<dt>source</dt>" not in site.get("/")[1]
     pages = LivePages(lambda: "", local_only=True, url="https://user@github.com/shop/fleet.git")
     pages.update(site.last, make_review(site.last))
     answer = pages.handle(b"GET", b"/", ((b"host", b"localhost"),))
     assert isinstance(answer, _PageRequest)
-    assert b"Source: github.com/shop/fleet<" in answer.respond().result().body
+    assert b"<dt>source</dt><dd>github.com/shop/fleet<" in answer.respond().result().body
     pages.close()
 
 

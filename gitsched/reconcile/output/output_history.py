@@ -289,7 +289,7 @@ class OutputHistory:
         if not self._source.has_commit(oid):
             return entry._replace(source=self._read_hydrator_metadata(commit, oid))
         newest = self._source.commit(oid)
-        entry = entry._replace(source=_describe_source(newest))
+        entry = entry._replace(source=describe_source_commit(newest))
         before = earlier.source if earlier is not None else ""
         if not before or before == oid:
             return entry
@@ -301,7 +301,7 @@ class OutputHistory:
             entry = entry._replace(notes=(*entry.notes, note))
         else:
             since = list_commits_since(before, [oid], self._read_source, _MAX_SOURCES_COUNTED)
-            sources = tuple(map(_describe_source, since.commits))
+            sources = tuple(map(describe_source_commit, since.commits))
             entry = entry._replace(sources=sources[:MAX_SOURCES], more_sources=max(len(sources) - MAX_SOURCES, 0))
             if since.truncated:
                 note = f"only {_MAX_SOURCES_COUNTED} of the commits of the source since the commit before are counted"
@@ -375,7 +375,8 @@ def _find_output(context: RunContext) -> tuple[HistoryBranch, Repository | None]
     return HistoryBranch(output.branch, output.repository, head, prefix, output.remote is None), facts
 
 
-def _describe_source(commit: Commit) -> SourceChange:
+def describe_source_commit(commit: Commit) -> SourceChange:
+    """Return what reports say of a commit of the source."""
     return SourceChange(commit.oid, _shorten(commit.subject), _shorten(commit.author_name), commit.time)
 
 

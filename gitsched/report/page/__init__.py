@@ -18,12 +18,11 @@ from gitsched.model.explanation import Explanation
 from gitsched.model.finding import format_count
 from gitsched.model.fleet_status import LastReport
 from gitsched.model.fleet_topology import ClusterSite
+from gitsched.model.history import SourceChange
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import Outcome
 from gitsched.model.time import format_time
 from gitsched.model.web_links import WebLinks
-from gitsched.report.consequences import list_consequence_lines, list_consequences
-from gitsched.report.held import describe_held
 from gitsched.report.images import describe_image_changes
 from gitsched.report.lines import abbreviate_oid, escape_unprintable
 from gitsched.report.page.content import (
@@ -35,19 +34,19 @@ from gitsched.report.page.content import (
     build_retained_row,
     build_summary_row,
     describe_applied,
-    list_alerts,
     list_finding_groups,
     list_move_groups,
     list_totals,
 )
+from gitsched.report.page.header import list_alerts, list_commits, list_problems, write_heading
 from gitsched.report.page.links import PageLinks
 from gitsched.report.page.live import PAGES, LiveView
 from gitsched.report.page.reserve import build_reserve_table
 from gitsched.report.page.topology import PLACES_SHOWN, build_place_rows
 from gitsched.report.retained_copies import describe_retained_copies
 from gitsched.report.review import Review
-from gitsched.report.rollouts import describe_rollouts
-from gitsched.report.summary import describe_setting_changes, describe_withheld, list_comparison_notes, list_summary_rows
+from gitsched.report.rollouts import describe_rollout
+from gitsched.report.summary import list_comparison_notes, list_summary_rows
 from gitsched.report.text import summarize_plan
 
 MANIFESTS_SHOWN = 1_000
@@ -72,13 +71,14 @@ SCRIPTS = ("topology.js", "map.js", "tools.js", "page.js")
 
 class FleetView(NamedTuple):
     """The clusters of the fleet, the explanation of each workload, where the clusters are, if that is known, the web pages of the source,
-    None without any, and the last report of each cluster about what it has applied."""
+    None without any, the last report of each cluster about what it has applied, and the source commits that the page names, by id."""
 
     facts: Mapping[str, ClusterInfo]
     explanations: Mapping[Key, Explanation]
     sites: Mapping[str, ClusterSite] = {}
     web: WebLinks | None = None
     reports: Mapping[str, LastReport] = {}
+    commits: Mapping[str, SourceChange] = {}
 
 
 def choose_explained(review: Review, clusters: int) -> list[Outcome]:
@@ -98,12 +98,16 @@ def choose_explained(review: Review, clusters: int) -> list[Outcome]:
 def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -> str:
     """Return the page of a plan, or with `live` that of the fleet after a run. Text from documents is escaped: it is no markup."""
     matrix = build_matrix(review.outcomes, review.moves, fleet.facts, fleet.explanations, fleet.sites)
+    for cluster in matrix["clusters"] if review.comparison.removed_clusters else ():
+        if cluster["name"] in review.comparison.removed_clusters:
+            cluster["unavailable"] = "it has no document any more"
     for cluster in matrix["clusters"] if fleet.reports else ():
         report = fleet.reports.get(cluster["name"])
         cluster["applied"] = describe_applied(report) if report is not None else "has not reported what it has applied"
     places = build_place_rows(matrix["clusters"], review.outcomes, review.moves)
     style, script = read_resource("page.css"), read_script(*SCRIPTS, live=live)
-    links = PageLinks(fleet.web, review.source)
+    links = PageLinks(fleet.web, review.source, review.base.commit)
+    verdict = escape_unprintable(summarize_plan(review) if live is None else _summarize_fleet(review, len(matrix["clusters"])))
     shown = review.comparison.delivery.rendered[:MANIFESTS_SHOWN]
     more = len(review.comparison.delivery.rendered) - len(shown) + review.comparison.delivery.omitted
     losses, reserve = build_loss_table(review), build_reserve_table(review)
@@ -122,18 +126,14 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
     return load_template("page.html.j2").render(
         live=live,
         pages=PAGES,
-        verdict=escape_unprintable(summarize_plan(review) if live is None else _summarize_fleet(review, len(matrix["clusters"]))),
+        verdict=verdict,
+        heading=escape_unprintable(write_heading(review, verdict)) if live is None else verdict,
+        commits=list_commits(review, fleet.commits, links),
         provenance=[escape_unprintable(line) for line in list_comparison_notes(review)],
         digest=review.comparison.digest,
         time=format_time(review.time),
         wakeup=format_time(review.next_wakeup) if review.next_wakeup else "",
-        consequences=[escape_unprintable(line) for line in list_consequence_lines(list_consequences(review))],
-        refused=escape_unprintable(review.refused),
-        withheld=[escape_unprintable(line) for line in describe_withheld(review.withheld, planned=True)]
-        if review.withheld.moves
-        else [],
-        settings=[escape_unprintable(line) for line in describe_setting_changes(review, len(review.setting_changes))],
-        held=[escape_unprintable(line) for line in describe_held(review.held, len(review.held))],
+        problems=list_problems(review, links),
         alerts=list_alerts(review, [cluster["name"] for cluster in matrix["clusters"] if "unavailable" in cluster]),
         linked=links.link_places,
         sections=sections,
@@ -149,7 +149,7 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
         places=places[:PLACES_SHOWN],
         places_more=max(len(places) - PLACES_SHOWN, 0),
         retained=[build_retained_row(workload) for workload in review.retained],
-        rollouts=[escape_unprintable(line) for line in describe_rollouts(review.rollouts)],
+        rollouts=[list(map(escape_unprintable, describe_rollout(rollout))) for rollout in review.rollouts],
         copies=[escape_unprintable(line) for line in describe_retained_copies(review.retained_copies)],
         resilience=losses,
         reserve=reserve,

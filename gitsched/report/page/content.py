@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gitsched.model.changes import ManifestChange, Move, RecordChange, RetainedWorkload
 from gitsched.model.document import Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation
-from gitsched.model.finding import SEVERITIES, Finding, count_shown, format_count, format_names
+from gitsched.model.finding import SEVERITIES, Finding, count_shown, format_count
 from gitsched.model.fleet_status import LastReport
 from gitsched.model.fleet_topology import ClusterSite
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import Outcome, RecordedDecision, encode_replicas
 from gitsched.model.simulation import ResilienceChange
 from gitsched.model.time import format_time
-from gitsched.report.causes import list_reasons
+from gitsched.report.causes import list_cause_texts, list_reasons
 from gitsched.report.explanation import describe_candidate, list_overrides, list_related_objects
 from gitsched.report.lines import abbreviate_oid, escape_unprintable, format_clusters, format_key, format_replica_change, shrinks
 from gitsched.report.manifests import format_manifest_title
@@ -29,6 +29,8 @@ from gitsched.report.summary import SummaryRow, format_record_change, format_sub
 ClusterCells = list[list[int | str | None]]
 _OPEN_FINDINGS = 20
 """Findings of one severity that are shown at once; more of them are folded."""
+OPEN_GROUP = 10
+"""Moves of one group that are shown at once; more of them are folded."""
 _TARGETS_SHOWN = 50
 """The number of targets that are listed for one recorded decision."""
 
@@ -202,39 +204,6 @@ def describe_applied(report: LastReport) -> str:
     return escape_unprintable(text)
 
 
-class Alert(NamedTuple):
-    """What is wrong with the fleet or the change, with the section that says more."""
-
-    kind: str
-    text: str
-    anchor: str
-
-
-_NAMES_IN_ALERT = 3
-"""An alert names at most so many clusters, and counts more."""
-
-
-def list_alerts(review: Review, unavailable: Sequence[str]) -> list[Alert]:
-    """Return what a reader has to know before anything else, the gravest first. Clusters with these names are `unavailable`."""
-    which = format_count(len(unavailable), "cluster") if len(unavailable) > _NAMES_IN_ALERT else format_names(unavailable)
-    new = review.base.findings is not None
-    errors = sum(finding.severity == "error" for finding in (review.new_findings if new else review.findings))
-    held, frozen = len(review.held), review.withheld.freeze
-    alerts = [
-        Alert("error", "refused: nothing is written", "summary") if review.refused else None,
-        Alert("error", format_count(errors, "new error" if new else "error"), "findings") if errors else None,
-        Alert("error", f"{review.states['pending']:,} unplaced", "topology") if review.states["pending"] else None,
-        Alert("error", f"{len(review.withheld.moves):,} changes withheld", "summary") if review.withheld.moves else None,
-        Alert("error", f"{escape_unprintable(which)} not available", "map") if unavailable else None,
-        Alert("warning", f"frozen: {escape_unprintable(frozen)}", "summary") if frozen else None,
-        Alert("warning", f"{held:,} held in their clusters", "summary") if held else None,
-        Alert("warning", f"{review.states['stale']:,} stale: not decided, they stay", "findings")
-        if review.states["stale"]
-        else None,
-    ]
-    return [alert for alert in alerts if alert is not None]
-
-
 class FindingGroup(NamedTuple):
     """Findings of one severity. `more` are not listed, and an `open` group is shown at once."""
 
@@ -333,24 +302,34 @@ def list_move_groups(moves: Sequence[Move], most: int) -> ListedMoves:
     alone: list[dict[str, Any]] = []
     left = count_shown(len(moves), most)
     for group in group_moves(moves):
-        shown = list(map(build_move_row, group.moves[:left]))
-        left -= len(shown)
+        members = group.moves[:left]
+        left -= len(members)
         if group.is_single:
-            alone += shown
+            alone += map(build_move_row, members)
         else:
-            groups.append(_build_group(group) | {"moves": shown, "number": len(group.moves)})
+            common = _list_common_reasons(group)
+            rows = [build_move_row(move, common) for move in members]
+            groups.append(_build_group(group) | {"moves": rows, "number": len(group.moves)})
     return ListedMoves(groups, alone, len(moves) - count_shown(len(moves), most))
+
+
+def _list_common_reasons(group: MoveGroup) -> frozenset[str]:
+    """Return the reasons that the title of a group says for each of its moves."""
+    causes = {tuple(list_cause_texts(move.causes)) for move in group.moves}
+    return frozenset(list_reasons(group)).union(*(causes if len(causes) == 1 else ()))
 
 
 def _build_group(group: MoveGroup) -> dict[str, Any]:
     """Return moves with the same cause in one line, and their parts, causes and first names."""
-    title = f"{group.sign} {describe_group(group)}{' (fewer)' if group.shrinking else ''}".replace("->", "→")
-    details = [*list_reasons(group), *describe_flows(group), name_workloads(group)]
-    return {"title": escape_unprintable(title), "details": [escape_unprintable(text) for text in details]}
+    title = f"{group.sign} {describe_group(group)}{' (fewer)' if group.shrinking else ''}"
+    is_open = len(group.moves) <= OPEN_GROUP
+    details = [*list_reasons(group), *describe_flows(group), *([] if is_open else [name_workloads(group)])]
+    shown = [escape_unprintable(text).replace(" -> ", " → ") for text in (title, *details)]
+    return {"title": shown[0], "details": shown[1:], "open": is_open}
 
 
-def build_move_row(move: Move) -> dict[str, Any]:
-    """Return the clusters of a move before and after with their replicas, and its reasons."""
+def build_move_row(move: Move, common: Collection[str] = ()) -> dict[str, Any]:
+    """Return the clusters of a move before and after with their replicas, and its reasons, without those that are common to a group."""
     clusters = []
     for cluster in sorted(move.before.keys() | move.after.keys()):
         earlier, later = move.before.get(cluster), move.after.get(cluster)
@@ -367,7 +346,7 @@ def build_move_row(move: Move) -> dict[str, Any]:
     return {
         "name": format_key(move.key),
         "clusters": clusters,
-        "reasons": [escape_unprintable(text) for text in list_reasons(move)],
+        "reasons": [escape_unprintable(text).replace(" -> ", " → ") for text in list_reasons(move) if text not in common],
     }
 
 

@@ -16,17 +16,24 @@ _PULL = re.compile(r"(?<![\w/])[#!](\d{1,9})\b")
 
 
 class PageLinks(NamedTuple):
-    """The links of one page: `commit` is the source commit whose files are meant. Without `web` there are none."""
+    """The links of one page: `commit` is the source commit whose files are meant, and `base` the one with what it removes. Without `web`
+    there are none."""
 
     web: WebLinks | None = None
     commit: str = ""
+    base: str = ""
 
     def link_places(self, text: str) -> Markup:
-        """Return an escaped text in which each path:line is a link."""
+        """Return an escaped text in which each path:line is a link; "was path:line" is one of the base."""
         web = self.web
         if web is None or not self.commit:
             return escape(text)
-        return _link(_PLACE, text, lambda found: web.link_file(self.commit, found[1], int(found[2][:9])))
+
+        def find_address(found: re.Match[str]) -> str:
+            commit = self.base if text.endswith("was ", 0, found.start()) else self.commit
+            return web.link_file(commit, found[1], int(found[2][:9])) if commit else ""
+
+        return _link(_PLACE, text, find_address)
 
     def link_location(self, location: Location | None, text: str) -> Markup:
         """Return an escaped text that is a link to a location."""
@@ -47,7 +54,8 @@ class PageLinks(NamedTuple):
 def _link(pattern: re.Pattern[str], text: str, find_address: Callable[[re.Match[str]], str]) -> Markup:
     parts, end = [], 0
     for found in pattern.finditer(text):
-        parts += [escape(text[end : found.start()]), _format_link(find_address(found), found[0])]
+        address = find_address(found)
+        parts += [escape(text[end : found.start()]), _format_link(address, found[0]) if address else escape(found[0])]
         end = found.end()
     return Markup("").join((*parts, escape(text[end:])))
 

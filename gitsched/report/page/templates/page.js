@@ -4,8 +4,7 @@
   const BATCH = 100; // rows drawn at once
   const CELLS = 20_000; // cells drawn at once
   const MOST_CELLS = 250_000; // cells drawn in all: more would make the browser slow
-  const NAME = 20; // widths of columns, in rem
-  const CELL = 2.6;
+  const CELL = 2.6; // width of a column, in rem; that of names depends on the style
   const form = document.getElementById("filters");
   const frame = document.getElementById("fleet-window");
   const count = document.getElementById("fleet-count");
@@ -89,13 +88,13 @@
     });
     const widths = make("colgroup");
     const first = make("col");
-    first.style.width = `${NAME}rem`;
+    first.style.width = "var(--name)";
     widths.append(first, ...columns.map(() => {
       const col = make("col");
       col.style.width = `${CELL}rem`;
       return col;
     }));
-    table.style.width = `${NAME + CELL * columns.length}rem`;
+    table.style.width = `calc(var(--name) + ${CELL * columns.length}rem)`;
     const head = make("tr", null, { "aria-rowindex": 1 });
     const corner = make("th", null, { scope: "col" });
     corner.append(make("span", "Workload"));
@@ -321,6 +320,7 @@
 
   for (const id of ["fleet-tools", "fleet-help", "map-tools"]) document.getElementById(id).hidden = false;
   addCopyButtons(make);
+  openTargets();
   makeSearch({ make, title, state: data, showWorkload: explain, showCluster });
   apply(address.read());
 })();

@@ -59,6 +59,23 @@ const addCopyButtons = (make) => {
   }, true);
 };
 
+// What a link leads to is open, and a printed page has what is folded at the top of the page and among the changes.
+const openTargets = () => {
+  const open = (node) => {
+    for (const details of node?.querySelectorAll(":scope > details") || []) details.open = true;
+    for (let outer = node; outer; outer = outer.parentElement) if (outer.tagName === "DETAILS") outer.open = true;
+  };
+  const openTarget = () => open(location.hash.startsWith("#?") ? null : document.getElementById(decodeURIComponent(location.hash.slice(1))));
+  addEventListener("hashchange", openTarget);
+  openTarget();
+  let printed = [];
+  addEventListener("beforeprint", () => {
+    printed = [...document.querySelectorAll(".problems details:not([open]), #changes details:not([open]), .entry .moved:not([open])")];
+    for (const details of printed) details.open = true;
+  });
+  addEventListener("afterprint", () => { for (const details of printed) details.open = false; });
+};
+
 const makeSearch = ({ make, title, state, showWorkload, showCluster }) => {
   const MOST = 20; // results that are listed
   const form = document.getElementById("finder");

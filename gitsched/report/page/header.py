@@ -1,0 +1,164 @@
+"""Data of the head of the HTML page: what is wrong, which commits are compared, and what a reader has to know before the changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from gitsched.model.finding import Finding, count_shown, format_count, format_names
+from gitsched.model.history import SourceChange
+from gitsched.report.consequences import list_consequence_lines, list_consequences
+from gitsched.report.held import describe_held
+from gitsched.report.lines import abbreviate_oid, escape_unprintable
+from gitsched.report.page.links import PageLinks
+from gitsched.report.review import Review
+from gitsched.report.summary import describe_setting_changes, describe_withheld, format_headline
+
+_NAMES_IN_ALERT = 3
+"""An alert names at most so many clusters, and counts more."""
+_ERRORS_SHOWN, _CONSEQUENCES_SHOWN = 3, 2
+"""The page shows at most so many errors and consequences above the changes; the others follow below, or are folded."""
+_REPORTED_ELSEWHERE = frozenset(("changes-withheld", "rollout-stopped"))
+"""Codes of findings that have an alert of their own."""
+
+
+class Alert(NamedTuple):
+    """What is wrong with the fleet or the change, with the section that says more."""
+
+    kind: str
+    text: str
+    anchor: str
+
+
+class Problem(NamedTuple):
+    """A part of the head with its id: lines that are shown at once, and lines that are folded below a title.
+
+    `more` counts what only the section with the id `section` has; "" if nothing is left out."""
+
+    id: str
+    kind: str
+    shown: Sequence[Markup] = ()
+    title: str = ""
+    folded: Sequence[Markup] = ()
+    more: str = ""
+    section: str = ""
+
+
+def list_alerts(review: Review, unavailable: Sequence[str]) -> list[Alert]:
+    """Return what a reader has to know before anything else, the gravest first. Clusters with these names are `unavailable`."""
+    removed = review.comparison.removed_clusters
+    lost = [name for name in unavailable if name not in removed]
+    new, old = len(_list_errors(review, new=True)), len(_list_errors(review, new=False))
+    held, frozen, states = len(review.held), review.withheld.freeze, review.states
+    alerts = [
+        Alert("error", "refused: nothing is written", "refused") if review.refused else None,
+        Alert("error", format_count(new, "new error" if review.base.findings is not None else "error"), "errors") if new else None,
+        Alert("error", f"{states['pending']:,} unplaced", "topology") if states["pending"] else None,
+        Alert("error", f"{len(review.withheld.moves):,} changes withheld", "withheld") if review.withheld.moves else None,
+        Alert("error", f"{_name_clusters(removed)} removed from the fleet", "map") if removed else None,
+        Alert("error", f"{_name_clusters(lost)} not available", "map") if lost else None,
+        *(
+            Alert(
+                "error" if rollout.state == "stopped" else "warning",
+                escape_unprintable(f"rollout {rollout.name} {rollout.state}"),
+                "rollouts",
+            )
+            for rollout in review.rollouts[:_NAMES_IN_ALERT]
+            if rollout.state in ("stopped", "progressing")
+        ),
+        Alert("warning", f"frozen: {escape_unprintable(frozen)}", "withheld" if review.withheld.moves else "summary")
+        if frozen
+        else None,
+        Alert("warning", f"{held:,} held in their clusters", "held") if held else None,
+        Alert("warning", f"{states['stale']:,} stale: not decided, they stay", "findings") if states["stale"] else None,
+        Alert("warning", f"{format_count(old, 'error')} as before", "findings") if old else None,
+    ]
+    return [alert for alert in alerts if alert is not None]
+
+
+def _name_clusters(names: Sequence[str]) -> str:
+    return format_count(len(names), "cluster") if len(names) > _NAMES_IN_ALERT else escape_unprintable(format_names(names))
+
+
+def _list_errors(review: Review, *, new: bool) -> list[Finding]:
+    """Return the errors that the change introduces, or those that it does not; all are new where those of the base are not known."""
+    left_out = _REPORTED_ELSEWHERE if review.withheld.moves or review.rollouts else frozenset[str]()
+    found = review.new_findings if review.base.findings is not None else list(review.findings)
+    known = set(map(id, found))
+    others = [finding for finding in review.findings if id(finding) not in known]
+    return [finding for finding in (found if new else others) if finding.severity == "error" and finding.code not in left_out]
+
+
+def list_problems(review: Review, links: PageLinks) -> list[Problem]:
+    """Return what stands above the changes: errors, what workloads lose, what is withheld, held and set otherwise."""
+    lines = [links.link_places(escape_unprintable(line)) for line in list_consequence_lines(list_consequences(review))]
+    more = lines[_CONSEQUENCES_SHOWN:]
+    problems = [
+        Problem("refused", "error", [Markup("Refused: {}").format(escape_unprintable(review.refused))]) if review.refused else None,
+        _describe_errors(_list_errors(review, new=True), links),
+        Problem("consequences", "error", lines[:_CONSEQUENCES_SHOWN], f"{len(more)} more" if more else "", more) if lines else None,
+        _fold("withheld", "error", describe_withheld(review.withheld, planned=True), links) if review.withheld.moves else None,
+        _fold("held", "warning", describe_held(review.held, len(review.held)), links) if review.held else None,
+        _describe_settings(describe_setting_changes(review, len(review.setting_changes)), links),
+    ]
+    return [problem for problem in problems if problem is not None]
+
+
+def _describe_errors(errors: Sequence[Finding], links: PageLinks) -> Problem | None:
+    if not errors:
+        return None
+    number = count_shown(len(errors), _ERRORS_SHOWN)
+    shown = [
+        Markup('<span class="error">error</span> {}{}{}').format(
+            links.link_location(error.location, escape_unprintable(str(error.location or ""))),
+            ": " if error.location else "",
+            links.link_places(escape_unprintable(error.text)),
+        )
+        for error in errors[:number]
+    ]
+    left = len(errors) - number
+    return Problem("errors", "error", shown, more=f"and {format_count(left, 'more error')}" if left else "", section="findings")
+
+
+def _fold(anchor: str, kind: str, lines: Sequence[str], links: PageLinks) -> Problem:
+    return Problem(anchor, kind, title=escape_unprintable(lines[0]), folded=_link_all(lines[1:], links))
+
+
+def _describe_settings(lines: Sequence[str], links: PageLinks) -> Problem | None:
+    """Return the changed settings; those that need attention are shown at once."""
+    if not lines:
+        return None
+    marked = [line for line in lines if line.startswith("warning: ")]
+    others = [line for line in lines if line not in marked]
+    title = f"{format_count(len(others), 'other change' if marked else 'change')} of gitsched.yaml" if others else ""
+    return Problem("settings", "warning", _link_all(marked, links), title, _link_all(others, links))
+
+
+def _link_all(lines: Sequence[str], links: PageLinks) -> list[Markup]:
+    return [links.link_places(escape_unprintable(line)) for line in lines]
+
+
+def write_heading(review: Review, verdict: str) -> str:
+    """Return the headline without the revisions, which are below it; the whole sentence if it says something else."""
+    headline = format_headline(review)
+    return headline if verdict.startswith(f"{headline}: ") else verdict
+
+
+def list_commits(review: Review, commits: Mapping[str, SourceChange], links: PageLinks) -> list[tuple[str, Markup]]:
+    """Return the commit that is planned and the one with which it is compared: what each is, and its id, subject and author."""
+    named = ((review.source_name or "commit", review.source), (f"against {review.base.name}".strip(), review.base.commit))
+    return [
+        (escape_unprintable(title), _describe_commit(commits.get(oid, SourceChange(oid)), links)) for title, oid in named if oid
+    ]
+
+
+def _describe_commit(commit: SourceChange, links: PageLinks) -> Markup:
+    subject, author = escape_unprintable(commit.subject), escape_unprintable(commit.author)
+    parts = (
+        links.link_commit(commit.commit, abbreviate_oid(commit.commit)),
+        links.link_pulls(subject),
+        f"({author})" if author else "",
+    )
+    return Markup(" ").join(part for part in parts if part)
