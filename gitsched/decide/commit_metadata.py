@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 CommitCause = Literal["source", "facts", "deadline", "observation", "upgrade"]
 SOURCE_TRAILER = "Gitsched-Source"
+CAUSE_TRAILER = "Gitsched-Cause"
 """The source commit of an output commit."""
 FACTS_TRAILER = "Gitsched-Facts"
 """The commits of the facts branches, as BRANCH@COMMIT; gitsched.json has all of them."""
@@ -305,6 +306,6 @@ def write_commit_message(
     body = [f"- {entry}" for entry in entries[:BODY_LIMIT]]
     if len(entries) > BODY_LIMIT:
         body.append(f"- and {len(entries) - BODY_LIMIT} more")
-    all_trailers = {SOURCE_TRAILER: source, "Gitsched-Version": version, "Gitsched-Cause": cause, **(trailers or {})}
+    all_trailers = {SOURCE_TRAILER: source, "Gitsched-Version": version, CAUSE_TRAILER: cause, **(trailers or {})}
     tail = "\n".join(f"{name}: {format_line(value)}" for name, value in all_trailers.items())
     return "\n\n".join(part for part in (subject, "\n".join(body), tail) if part) + "\n"

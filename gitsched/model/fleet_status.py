@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Final, Literal, NamedTuple
 
-from gitsched.model.changes import NOTHING_WITHHELD, WithheldChanges
+from gitsched.model.changes import NOTHING_WITHHELD, RetainedCopy, WithheldChanges
 from gitsched.model.cluster_report import Health, UnhealthyWorkload
 from gitsched.model.document import Key
 from gitsched.model.finding import Finding, format_count, format_part
+from gitsched.model.history import SourceChange
 from gitsched.model.holds import HeldPlacement
+from gitsched.model.recent_runs import RecentRun
 from gitsched.model.rollouts import RolloutStatus
 from gitsched.model.taints import ClusterTaint
 from gitsched.model.time import EPOCH
@@ -78,13 +80,15 @@ WorkloadState = Literal["", "held", "withheld", "waiting", "unplaced"]
 
 
 class WorkloadStatus(NamedTuple):
-    """Where a workload is on the output branch: its clusters with replicas, and the clusters that wait for a wave of a rollout."""
+    """Where a workload is on the output branch: its clusters with replicas, and the clusters that wait for a wave of a rollout.
+    `reason` says why it is unplaced."""
 
     key: Key
     policy: str
     clusters: Mapping[str, int | None]
     waiting: tuple[str, ...] = ()
     state: WorkloadState = ""
+    reason: str = ""
 
 
 class Freeze(NamedTuple):
@@ -118,6 +122,8 @@ class FleetStatus(NamedTuple):
     `withheld` the changes that the guard withholds. `edits` are commits of people on the output branch since the last run. `errors` are
     the other findings of severity error, `shortages` those about clusters that lack capacity, `impaired` those about workloads
     that lack something in their clusters, `observed` is when metric values were observed, and `now` the time from which ages count.
+    `recent` are the latest runs that took something from workloads, `rollout_starts` the commits of the source with which the rollouts
+    began, `retained` the copies that stay for an overlap, and `withheld_sources` the commits of the source that ask for what is withheld.
     """
 
     branch: str
@@ -142,6 +148,10 @@ class FleetStatus(NamedTuple):
     impaired: tuple[Finding, ...] = ()
     observed: datetime | None = None
     now: datetime = EPOCH
+    recent: tuple[RecentRun, ...] = ()
+    rollout_starts: Mapping[str, SourceChange] = {}
+    retained: tuple[RetainedCopy, ...] = ()
+    withheld_sources: tuple[SourceChange, ...] = ()
 
     @property
     def needs_attention(self) -> bool:
@@ -165,6 +175,7 @@ class FleetStatus(NamedTuple):
         unplaced = sum(not one.clusters for one in self.workloads) if self.time is not None else 0
         if unplaced:
             yield f"{format_count(unplaced, 'workload is', 'workloads are')} unplaced"
+        yield from self._list_recent_problems()
         yield from self._list_cluster_problems()
         for code, (one, several) in IMPAIRMENTS.items():
             count = sum(finding.code == code for finding in self.impaired)
@@ -175,6 +186,15 @@ class FleetStatus(NamedTuple):
         stopped = sum(one.state == "stopped" for one in self.rollouts)
         if stopped:
             yield f"{format_count(stopped, 'rollout has', 'rollouts have')} stopped"
+
+    def _list_recent_problems(self) -> Iterator[str]:
+        losses = [loss for run in self.recent for loss in run.losses]
+        unselected = {loss.move.key for loss in losses if loss.kind == "unplaced"}.difference(one.key for one in self.workloads)
+        if unselected:
+            yield format_count(len(unselected), "workload is", "workloads are") + " selected by no policy any more"
+        copied = sum(loss.kind == "copied" for loss in losses)
+        if copied:
+            yield format_count(copied, "workload with data has", "workloads with data have") + " a copy with other data"
 
     def _list_cluster_problems(self) -> Iterator[str]:
         groups = {

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 from gitsched.model.finding import format_count, format_names
 from gitsched.model.fleet_status import Freeze
 from gitsched.model.time import format_age
-from gitsched.report.held import describe_held
-from gitsched.report.lines import abbreviate_oid, escape_unprintable, list_limited
+from gitsched.report.held import describe_held, describe_target
+from gitsched.report.history import describe_source
+from gitsched.report.lines import abbreviate_oid, escape_unprintable, format_key, list_limited, sort_moves
+from gitsched.report.recent_runs import describe_recent_runs
 from gitsched.report.summary import describe_withheld
 
 if TYPE_CHECKING:
@@ -20,27 +22,31 @@ if TYPE_CHECKING:
 
 ERRORS_SHOWN = 3
 HELD_SHOWN = 5
+WORKLOADS_SHOWN = 3
 EDITS_SHOWN, FILES_SHOWN = 3, 3
-"""The numbers of errors, of held workloads, of commits by hand and of files of each that are listed; the others are counted."""
+"""The numbers of errors, of held workloads, of withheld and of unplaced ones, of commits by hand and of files of each that are listed; the
+others are counted."""
 
 
 def describe_problems(status: FleetStatus, paint: Paint | None = None) -> list[str]:
     """Return a line that says whether anything is wrong, and then what is wrong."""
     problems = [*status.list_problems()]
+    recent = [*map(escape_unprintable, describe_recent_runs(status.recent, status.now))]
     if not problems:
         line = _describe_sound(status)
-        return [paint(line, "added") if paint is not None else line]
+        return [paint(line, "added") if paint is not None else line, *recent]
     first = f"Needs attention: {', '.join(problems)}."
     lines = [status.unfetched] if status.time is None and status.unfetched else []
     lines += [*_list_freezes(status), *_list_edits(status)]
-    lines += describe_withheld(status.withheld) if status.withheld.moves else []
+    lines += _list_withheld(status) if status.withheld.moves else []
+    lines += _list_unplaced(status) if status.time is not None else []
     lines += describe_held(status.held, HELD_SHOWN)
     lines += list_limited(
         [str(finding) for finding in status.errors], ERRORS_SHOWN, "and {} more errors; gitsched validate lists them"
     )
     lines += list_limited([str(finding) for finding in status.impaired], ERRORS_SHOWN, "and {} more workloads")
     lines += list_limited([str(finding) for finding in status.shortages], ERRORS_SHOWN, "and {} more clusters that lack capacity")
-    return [paint(first, "error") if paint is not None else first, *map(escape_unprintable, lines)]
+    return [paint(first, "error") if paint is not None else first, *map(escape_unprintable, lines), *recent]
 
 
 def _describe_sound(status: FleetStatus) -> str:
@@ -56,6 +62,21 @@ def _describe_sound(status: FleetStatus) -> str:
 def _list_freezes(status: FleetStatus) -> Iterator[str]:
     for freeze in status.freezes:
         yield f"Frozen: {describe_freeze(freeze, status.now)}"
+
+
+def _list_withheld(status: FleetStatus) -> list[str]:
+    """Return what the guard withholds, with the first workloads, and the commits that ask for it."""
+    first, *lines = describe_withheld(status.withheld)
+    moves = [f"{format_key(move.key)} {describe_target(move)}" for move in sort_moves(status.withheld.moves)]
+    named = f"  {format_names(moves, WORKLOADS_SHOWN)}; gitsched plan shows all"
+    asked = "; ".join(map(describe_source, status.withheld_sources))
+    return [first, named, *([f"  requested by {asked}"] if asked else []), *lines]
+
+
+def _list_unplaced(status: FleetStatus) -> list[str]:
+    """Return the first workloads that are nowhere, with the reason."""
+    lines = [f"Unplaced: {format_key(one.key)}: {one.reason}" for one in status.workloads if not one.clusters]
+    return list_limited(lines, WORKLOADS_SHOWN, "and {} more unplaced workloads; gitsched status --workloads lists them")
 
 
 def _list_edits(status: FleetStatus) -> list[str]:

@@ -12,6 +12,7 @@ from gitsched.model.scheduling import total_replicas
 from gitsched.model.time import format_age, format_time
 from gitsched.report.fleet_problems import describe_problems
 from gitsched.report.held import serialize_held
+from gitsched.report.history import describe_source
 from gitsched.report.lines import (
     abbreviate_oid,
     escape_unprintable,
@@ -22,6 +23,7 @@ from gitsched.report.lines import (
     serialize_replicas,
 )
 from gitsched.report.paint import Paint, Role, paint_column
+from gitsched.report.recent_runs import serialize_recent_runs
 from gitsched.report.rollouts import describe_remedies, describe_rollouts, serialize_rollouts
 from gitsched.report.serialization import API_VERSION, serialize_key, serialize_withheld
 
@@ -49,8 +51,8 @@ def write_fleet_status(
     else:
         lines = [*describe_problems(status, paint), ""]
         lines += list_limited(_list_clusters(status, paint), MAX_ROWS, _MORE) if status.clusters else ["There is no cluster."]
-        lines += ["", *describe_rollouts(status.rollouts), *describe_remedies(status.rollouts)] if status.rollouts else []
-        lines += ["", _count_workloads(status), *_count_waiting(status), *_describe_observations(status)]
+        lines += ["", *_describe_rollouts(status)] if status.rollouts else []
+        lines += ["", _count_workloads(status), *_count_waiting(status), *_count_copies(status), *_describe_observations(status)]
         lines += filter(None, (_describe_branch(status), status.rewrite))
     return "\n".join(lines) + "\n"
 
@@ -88,6 +90,25 @@ def _count_waiting(status: FleetStatus) -> list[str]:
         count = format_count(len(waves), "workload waits", "workloads wait")
         lines.append(escape_unprintable(f"{count} for a wave of a rollout: {format_names(waves)}."))
     return lines
+
+
+def _describe_rollouts(status: FleetStatus) -> list[str]:
+    """Return the state of each rollout, the commit with which it began, and how to go on."""
+    starts = {name: describe_source(source) for name, source in status.rollout_starts.items()}
+    began = [f"Rollout {one.name} began with {starts[one.name]}" for one in status.rollouts if one.name in starts]
+    return [*describe_rollouts(status.rollouts), *map(escape_unprintable, began), *describe_remedies(status.rollouts)]
+
+
+def _count_copies(status: FleetStatus) -> list[str]:
+    """Return how many workloads still run where they leave, and until when."""
+    copies = [copy for copy in status.retained if not copy.preserved]
+    if not copies:
+        return []
+    names = list(dict.fromkeys(format_key(copy.workload) for copy in copies))
+    ends = [copy.until for copy in copies if copy.until is not None]
+    until = f" until {format_time(max(ends))}" if ends else ""
+    count = format_count(len(names), "workload also runs where it was", "workloads also run where they were")
+    return [escape_unprintable(f"{count} before, for an overlap{until}: {format_names(names)} (gitsched tree NAME).")]
 
 
 def _describe_observations(status: FleetStatus) -> list[str]:
@@ -165,6 +186,7 @@ def serialize_fleet_status(status: FleetStatus) -> dict[str, Any]:
         ],
         "held": serialize_held(status.held),
         "withheld": serialize_withheld(status.withheld),
+        "recent": serialize_recent_runs(status.recent),
         "observedAt": _format_optional(status.observed),
         "rewrite": status.rewrite,
         "clusters": [serialize_cluster_status(one) for one in status.clusters],
@@ -187,6 +209,7 @@ def serialize_workload_status(one: WorkloadStatus) -> dict[str, Any]:
         "clusters": [{"name": name, **serialize_replicas(count)} for name, count in one.clusters.items()],
         "waiting": list(one.waiting),
         "state": one.state,
+        "reason": one.reason,
     }
 
 

@@ -164,8 +164,8 @@ def _serialize_entry(entry: HistoryEntry) -> dict[str, Any]:
         "summary": entry.summary,
         "cause": entry.cause or None,
         "trailers": [{"name": name, "value": value} for name, value in entry.trailers],
-        "source": _serialize_source(entry.source) if entry.source is not None else None,
-        "sources": list(map(_serialize_source, entry.sources)),
+        "source": serialize_source(entry.source) if entry.source is not None else None,
+        "sources": list(map(serialize_source, entry.sources)),
         "moreSources": entry.more_sources,
         "files": list(entry.files),
         "moreFiles": entry.more_files,
@@ -177,7 +177,7 @@ def _serialize_entry(entry: HistoryEntry) -> dict[str, Any]:
     }
 
 
-def _serialize_source(source: SourceChange) -> dict[str, Any]:
+def serialize_source(source: SourceChange) -> dict[str, Any]:
     time = format_time(source.time) if source.time is not None else None
     return {"commit": source.commit, "subject": source.subject, "author": source.author, "time": time}
 

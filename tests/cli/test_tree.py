@@ -80,7 +80,7 @@ Deployment shop/web
     found = json.loads(done.stdout)
     assert (found["kind"], found["workload"]["clusters"]) == ("FleetTree", [{"name": "two", "replicas": None}])
     assert found["copies"][0]["until"] == "2026-03-02T09:10:30Z"
-    totals = write_fleet_status(read_fleet_status(settings)).splitlines()[-2]
+    totals = write_fleet_status(read_fleet_status(settings)).splitlines()[-3]
     assert totals == "3 workloads: 2 placed (2 replicas), 1 unplaced."
 
 

@@ -12,7 +12,7 @@ from gitsched.apis.karmada import names
 from gitsched.apis.karmada.binding.resource_binding import binding_key, read_previous
 from gitsched.apis.karmada.dependencies.attached_binding import Attachment
 from gitsched.apis.karmada.policy.matching_clusters import list_matching_clusters
-from gitsched.apis.karmada.policy.policy_options import is_activation_pending
+from gitsched.apis.karmada.policy.policy_options import describe_takeover, is_activation_pending
 from gitsched.apis.karmada.policy.request_class import build_request_class
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.model.document import Body, Document, Key, get_field
@@ -160,6 +160,12 @@ def describe_remedy(state: KarmadaState, template: Document, kept: Outcome, resc
         return f"{request} can bring it there when its eviction from {named} is over"
     if rescheduled is not None and rescheduled.replicas_by_cluster.keys() != clusters:
         return f"{request} brings it to {format_names(sorted(rescheduled.replicas_by_cluster))}"
+    chosen, rules = state.policies.match(template), state.policies.list_policies_by_name(template)
+    if policy is not None and chosen is not None and chosen.key != policy.key:
+        takeover = describe_takeover(
+            chosen, policy, by_name=any(one.key == chosen.key for one in rules), enabled=state.settings.preemption
+        )
+        return f"{policy.key.title} claimed it earlier, before {chosen.key.title}: {takeover}"
     return f"{request} would leave it where it is"
 
 

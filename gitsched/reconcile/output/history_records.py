@@ -46,7 +46,8 @@ class CommitRecords:
     def __init__(self, output: HistoryBranch, chosen: HistoryFilter, read_version: Callable[[Commit], int]) -> None:
         self._output, self._filter, self._read_version = output, chosen, read_version
 
-    def read_moves(self, commit: Commit, parent: Commit | None) -> tuple[tuple[PlacementMove, ...], int]:
+    def read_moves(self, commit: Commit, parent: Commit | None, limit: int = MAX_MOVES) -> tuple[tuple[PlacementMove, ...], int]:
+        """Return what a commit moved, from at most `limit` records, and the number of the others."""
         before, after = (self._find_placements(each) for each in (parent, commit))
         if before == after:
             return (), 0
@@ -56,11 +57,11 @@ class CommitRecords:
             if key is not None and self._filter.selects_key(key):
                 paths.append((path, key))
         moves = []
-        for path, key in paths[:MAX_MOVES]:
+        for path, key in paths[:limit]:
             found = self._read_move(path, key, commit, parent, before, after)
             if found is not None and (found.damage or self._filter.selects_clusters(found.move.before, found.move.after)):
                 moves.append(found)
-        return tuple(moves), max(len(paths) - MAX_MOVES, 0)
+        return tuple(moves), max(len(paths) - limit, 0)
 
     def list_placements(self, commit: Commit) -> Iterator[str]:
         """Yield the paths below placements/ of the records of a commit."""

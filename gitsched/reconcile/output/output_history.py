@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from gitsched import __version__
+from gitsched.decide.commit_metadata import CAUSE_TRAILER
 from gitsched.decide.guard.guard_settings import read_guard_record
 from gitsched.git import Repository
 from gitsched.git.history import list_commits_since
@@ -159,7 +160,7 @@ class OutputHistory:
             commit.time,
             _shorten(commit.name),
             _shorten(commit.subject),
-            _shorten(trailers.get("Gitsched-Cause", "")),
+            _shorten(trailers.get(CAUSE_TRAILER, "")),
             _shorten(_summarize(commit)),
             tuple((_shorten(name), _shorten(text)) for name, text in commit.trailers[:MAX_TRAILERS]),
         )

@@ -26,6 +26,7 @@ from gitsched.reconcile.output.output_commit import write
 from gitsched.reconcile.output.output_edits import list_hand_edits
 from gitsched.reconcile.review.freezes import list_freezes
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
+from gitsched.reconcile.review.recent_runs import find_rollout_starts, list_recent_runs, list_requests
 from gitsched.reconcile.rollout_input import list_output_commits
 from gitsched.reconcile.run import Fetched, RunContext, describe_rewrite, open_context
 from gitsched.reconcile.run_settings import RunSettings
@@ -47,7 +48,12 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
 
         fleet, status = use_fleet(context, fetched, make_status, written=differs)
         log_ignored_settings(fleet.plan)
-        return status
+        return status._replace(
+            recent=list_recent_runs(context, fetched, status.workloads, status.unclaimed),
+            rollout_starts=find_rollout_starts(context, fetched, record.rollouts if record is not None else ()),
+            retained=record.retained if record is not None else (),
+            withheld_sources=list_requests(context, fetched) if status.withheld.moves else (),
+        )
 
 
 def make_fleet_status(context: RunContext, fetched: Fetched, fleet: PlannedFleet, *, pending: bool = False) -> FleetStatus:
@@ -189,4 +195,5 @@ def list_workload_statuses(plan: Plan) -> Iterable[WorkloadStatus]:
         state: WorkloadState = "" if clusters else "unplaced"
         for name, keys in states:
             state = name if key in keys else state
-        yield WorkloadStatus(key, outcome.policy, clusters, tuple(sorted(held.get(key, ()))), state)
+        reason = "" if clusters else next((each.message for each in outcome.findings if each.severity != "info"), outcome.reason)
+        yield WorkloadStatus(key, outcome.policy, clusters, tuple(sorted(held.get(key, ()))), state, reason)

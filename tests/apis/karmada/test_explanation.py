@@ -144,6 +144,36 @@ def test_a_claim_explains_why_a_policy_of_higher_priority_is_not_used(run: Any) 
     assert "regardless of priorities" in explanation.rejected_policies[0].why
 
 
+KIND = "resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}]"
+
+
+@pytest.mark.parametrize(
+    ("beta", "enabled", "advice"),
+    [
+        (
+            "priority: 9",
+            False,
+            "give PropagationPolicy/default/beta preemption: Always, and set karmada.preemption to true in gitsched.yaml; or let ",
+        ),
+        ("priority: 0", True, "give PropagationPolicy/default/beta preemption: Always and a priority above 0; or let "),
+        (
+            f"priority: 9\n  {KIND}",
+            True,
+            "give PropagationPolicy/default/beta preemption: Always and a selector with its name; or let ",
+        ),
+        ("priority: 9\n  preemption: Always", False, "set karmada.preemption to true in gitsched.yaml; or let "),
+    ],
+)
+def test_what_lets_a_policy_take_over_a_claimed_workload(run: Any, beta: str, enabled: bool, advice: str) -> None:
+    first, alpha = run(files(_policy("alpha", "priority: 0"))), _policy("alpha", "priority: 0")
+    found = run(files(alpha, _policy("beta", beta)), after=first, karmada={"preemption": enabled}).explain("web")
+    assert found.rejected_policies[0].why.endswith(f"; to change that, {advice}PropagationPolicy/default/alpha no longer select it")
+    followed = run(
+        files(alpha, _policy("beta", "priority: 9\n  preemption: Always")), after=first, karmada={"preemption": True}
+    ).explain("web")
+    assert followed.policy == "PropagationPolicy/default/beta"
+
+
 @pytest.mark.parametrize(
     ("second", "claim"),
     [

@@ -20,7 +20,8 @@ from gitsched.apis.karmada.explanation.triggers import (
     describe_trigger,
 )
 from gitsched.apis.karmada.overrides.variant_overrides import explain_variants
-from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, SelectorRule
+from gitsched.apis.karmada.policy.policy_options import describe_takeover
+from gitsched.apis.karmada.policy.propagation_policy import BY_NAME, PropagationPolicy, SelectorRule
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.karmada.warnings import find_suspended_policies
 from gitsched.model.document import Document, Key, get_field
@@ -63,7 +64,7 @@ def explain(
         policy=policy.key.title,
         policy_reason=_explain_policy(policy, claim, rules),
         rejected_policies=tuple(
-            RejectedPolicy(r.policy.key.title, _explain_lost_rule(r, policy, claim, rules))
+            RejectedPolicy(r.policy.key.title, _explain_lost_rule(r, policy, claim, rules, enabled=state.settings.preemption))
             for r in rules
             if r.policy.key != policy.key
         ),
@@ -181,9 +182,13 @@ def _explain_precedence(policy: PropagationPolicy, own_rule: SelectorRule, other
     return "with the same priority and specificity, its name comes first"
 
 
-def _explain_lost_rule(rule: SelectorRule, policy: PropagationPolicy, claim: Key | None, rules: list[SelectorRule]) -> str:
+def _explain_lost_rule(
+    rule: SelectorRule, policy: PropagationPolicy, claim: Key | None, rules: list[SelectorRule], *, enabled: bool
+) -> str:
     if claim == policy.key:
-        return f"{policy.key.title} claimed the workload earlier, and a claim is kept regardless of priorities"
+        kept = f"{policy.key.title} claimed the workload earlier, and a claim is kept regardless of priorities"
+        takeover = describe_takeover(rule.policy, policy, by_name=rule.implicit_priority == BY_NAME, enabled=enabled)
+        return f"{kept}; to change that, {takeover}"
     winner = next(r for r in rules if r.policy.key == policy.key)
     if policy.is_namespaced and not rule.policy.is_namespaced:
         return "a ClusterPropagationPolicy comes after every PropagationPolicy of the workload's namespace"

@@ -31,6 +31,24 @@ def _may_preempt(policy: PropagationPolicy, claiming: PropagationPolicy) -> bool
     return policy.priority > claiming.priority
 
 
+def describe_takeover(policy: PropagationPolicy, claiming: PropagationPolicy, *, by_name: bool, enabled: bool) -> str:
+    """Return what lets a policy take over a workload that another one has claimed, as an imperative.
+
+    `by_name`: it selects the workload by its name. `enabled`: the settings let policies preempt others.
+    """
+    release = f"let {claiming.key.title} no longer select it"
+    if claiming.is_namespaced and not policy.is_namespaced:
+        return release
+    steps = ["preemption: Always"] if policy.spec.get("preemption") != "Always" else []
+    if policy.is_namespaced == claiming.is_namespaced and policy.priority <= claiming.priority:
+        steps.append(f"a priority above {claiming.priority}")
+    if not by_name:
+        steps.append("a selector with its name")
+    done = [f"give {policy.key.title} {' and '.join(steps)}"] if steps else []
+    done += [] if enabled else ["set karmada.preemption to true in gitsched.yaml"]
+    return f"{', and '.join(done)}; or {release}" if done else release
+
+
 TEMPLATE_DIGEST = "gitsched.io/template-digest"
 """On a binding whose policy is Lazy: the digest of the manifest for which the policy was last applied."""
 _BINDING_FIELDS = (

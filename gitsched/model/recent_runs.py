@@ -1,0 +1,40 @@
+"""What the latest runs took from workloads, and which commits of the source caused it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal, NamedTuple
+
+from gitsched.model.changes import Move
+from gitsched.model.history import SourceChange
+
+Loss = Literal["unplaced", "copied", "fewer", "removed", "moved"]
+"""What a run did to a workload: it has no cluster any more; it has data and runs in a further cluster, where its volumes were empty; it has
+fewer replicas; it is not in the source any more; it is in other clusters."""
+LOSSES: tuple[Loss, ...] = ("unplaced", "copied", "fewer", "removed", "moved")
+"""All of them, the gravest first."""
+
+
+class RecentLoss(NamedTuple):
+    """What a run did to a workload, as far as it is still so."""
+
+    kind: Loss
+    move: Move
+
+
+class RecentRun(NamedTuple):
+    """A run that took something from workloads: the output commit, the one `before` it, its time and cause, and its losses.
+
+    `sources` are the commits of the source that it followed, the newest first, at most MAX_SOURCES; the number of `more_sources` is left
+    out. `is_merge`: the first of them is a merge of all. `reverted_by` is the later commit that reverts it, None without one.
+    """
+
+    commit: str
+    before: str
+    time: datetime
+    cause: str
+    losses: tuple[RecentLoss, ...]
+    sources: tuple[SourceChange, ...] = ()
+    more_sources: int = 0
+    is_merge: bool = False
+    reverted_by: SourceChange | None = None

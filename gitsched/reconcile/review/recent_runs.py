@@ -1,0 +1,177 @@
+"""Find the latest runs that took clusters or replicas from workloads, with the commits of the source that caused it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from gitsched.decide.commit_metadata import CAUSE_TRAILER, SOURCE_TRAILER
+from gitsched.decide.guard.guard_settings import GuardRecord, read_guard_record
+from gitsched.git.history import list_commits_since
+from gitsched.model.errors import GitschedError
+from gitsched.model.history import HistoryFilter, PlacementMove, SourceChange
+from gitsched.model.recent_runs import Loss, RecentLoss, RecentRun
+from gitsched.model.scheduling import total_replicas
+from gitsched.reconcile.fetch import read_run_record
+from gitsched.reconcile.output.history_records import CommitRecords, HistoryBranch
+from gitsched.reconcile.output.output_history import describe_source_commit
+from gitsched.render.format_versions import FORMAT_VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from gitsched.git import Repository
+    from gitsched.model.commit import Commit
+    from gitsched.model.document import Key
+    from gitsched.model.fleet_status import WorkloadStatus
+    from gitsched.model.rollouts import RolloutRecord
+    from gitsched.reconcile.run import Fetched, RunContext
+
+MAX_RUNS: Final = 20
+"""Output commits that are read."""
+MAX_AGE: Final = timedelta(days=3)
+"""How old they may be."""
+MAX_RECORDS: Final = 300
+"""Records of one commit that are read; after twice as many, no further commit is."""
+MAX_SOURCES: Final = 3
+"""Source commits of a run that are named."""
+_MAX_COMMITS: Final = 200
+"""Source commits that are read for a run and since the oldest run, and output commits that are searched for the start of a rollout."""
+_COPY: Final = "stateful-copy"
+_REVERTS: Final = "This reverts commit "
+
+
+def list_recent_runs(
+    context: RunContext, fetched: Fetched, workloads: Iterable[WorkloadStatus], unclaimed: Iterable[Key]
+) -> tuple[RecentRun, ...]:
+    """Return the runs that took something from workloads that they still lack, the newest first. Each workload counts for the last run that
+    moved it. What of the branch cannot be read is left out: `gitsched history` says why."""
+    current = {_identify(one.key): (one.key, one.clusters) for one in workloads}
+    current |= {_identify(key): (key, {}) for key in unclaimed if _identify(key) not in current}
+    repository, source = fetched.output.repository, context.source.repository
+    records = CommitRecords(
+        HistoryBranch(fetched.output.branch, repository, fetched.output_head or "", fetched.prefix),
+        HistoryFilter(),
+        lambda _: FORMAT_VERSION,
+    )
+    found: list[RecentRun] = []
+    seen: set[Key] = set()
+    commits = [*repository.list_first_parents(fetched.output_head, MAX_RUNS + 1)]
+    oldest, read = context.settings.now - MAX_AGE, 0
+    for commit, parent in pairwise(commits):
+        if commit.time < oldest or read >= 2 * MAX_RECORDS:
+            break
+        try:
+            moves, _ = records.read_moves(commit, parent, MAX_RECORDS)
+            copied = _list_copied(repository, commit, fetched.prefix) if moves else frozenset()
+        except GitschedError:
+            break
+        read += len(moves)
+        new = [one for one in moves if _identify(one.move.key) not in seen and one.move.before and not one.damage]
+        seen |= {_identify(one.move.key) for one in moves}
+        losses = tuple(filter(None, (_find_loss(one, current, copied) for one in new)))
+        if losses:
+            found.append(_add_sources(RecentRun(commit.oid, parent.oid, commit.time, "", losses), source, commit, parent))
+    return tuple(_add_reverts(found, source, fetched.source.oid)) if found else ()
+
+
+def _identify(key: Key) -> Key:
+    """Return a key as a path of the output branch has it."""
+    return key._replace(kind=key.kind.lower(), group=key.group.lower())
+
+
+def _list_copied(repository: Repository, commit: Commit, prefix: str) -> frozenset[tuple[str, str, str]]:
+    """Return the workloads with data of which a run says that they got a copy with empty volumes."""
+    record = read_run_record(repository, commit.tree, prefix)
+    findings = record.findings if record is not None else ()
+    return frozenset(one.resource for one in findings if one.code == _COPY and one.resource is not None)
+
+
+def _find_loss(
+    found: PlacementMove, current: Mapping[Key, tuple[Key, Mapping[str, int | None]]], copied: Collection[tuple[str, str, str]]
+) -> RecentLoss | None:
+    """Return what a workload lost with a move; None if it has it again, or lost nothing."""
+    key, now = current.get(_identify(found.move.key), (found.move.key, None))
+    before, after = found.move.before, found.move.after
+    move = found.move._replace(key=key)
+    kind: Loss
+    if now is None or not after:
+        if now:
+            return None  # it has clusters again
+        kind = "removed" if now is None else "unplaced"
+        return RecentLoss(kind, move)
+    if key.resource in copied and now.keys() > before.keys():
+        kind = "copied"
+    elif total_replicas(now.values()) <= total_replicas(after.values()) < total_replicas(before.values()):
+        kind = "fewer"
+    elif now.keys() == after.keys() and before.keys() - after.keys():
+        kind = "moved"
+    else:
+        return None
+    return RecentLoss(kind, move)
+
+
+def _add_sources(run: RecentRun, source: Repository, commit: Commit, parent: Commit) -> RecentRun:
+    """Return a run with its cause, and the commits of the source since the run before, as far as they are available."""
+    newest, earlier = (dict(each.trailers).get(SOURCE_TRAILER, "") for each in (commit, parent))
+    run = run._replace(cause=dict(commit.trailers).get(CAUSE_TRAILER, ""))
+    if not newest or newest == earlier:
+        return run
+    if not source.has_commit(newest):
+        return run._replace(sources=(SourceChange(newest),))
+    head = source.commit(newest)
+    if len(head.parents) > 1 and head.parents[0] == earlier:
+        return run._replace(sources=(describe_source_commit(head),), is_merge=True)
+    since = list_commits_since(earlier, [newest], lambda oid: _read(source, oid), _MAX_COMMITS).commits if earlier else (head,)
+    shown = since[:MAX_SOURCES] or (head,)
+    return run._replace(sources=tuple(map(describe_source_commit, shown)), more_sources=max(len(since) - len(shown), 0))
+
+
+def _add_reverts(runs: list[RecentRun], source: Repository, head: str) -> Iterator[RecentRun]:
+    """Yield runs with the commit of the source that reverts the one commit that each followed."""
+    named = [run.sources[0].commit for run in runs if run.sources]
+    earliest = named[-1] if named else head
+    since = list_commits_since(earliest, [head], lambda oid: _read(source, oid), _MAX_COMMITS).commits
+    reverts = {oid: commit for commit in since for oid in _list_reverted(commit)}
+    for run in runs:
+        single = len(run.sources) == 1 and not run.more_sources
+        revert = reverts.get(run.sources[0].commit) if single else None
+        yield run._replace(reverted_by=describe_source_commit(revert)) if revert is not None else run
+
+
+def _list_reverted(commit: Commit) -> Iterator[str]:
+    """Yield the commits that git says in the message of a commit that it reverts."""
+    for line in commit.message.splitlines():
+        if line.startswith(_REVERTS):
+            yield line.removeprefix(_REVERTS)[:40]
+
+
+def _read(source: Repository, oid: str) -> Commit | None:
+    return source.commit(oid) if source.has_commit(oid) else None
+
+
+def list_requests(context: RunContext, fetched: Fetched) -> tuple[SourceChange, ...]:
+    """Return the commits of the source since the last run that withheld nothing: one of them asks for what is withheld."""
+    record, source = fetched.record, context.source.repository
+    guard = read_guard_record(record.guard) if record is not None else GuardRecord()
+    earlier = guard.base or (record.source if record is not None else "")
+    if not earlier or earlier == fetched.source.oid:
+        return ()
+    since = list_commits_since(earlier, [fetched.source.oid], lambda oid: _read(source, oid), _MAX_COMMITS).commits
+    return tuple(map(describe_source_commit, since[:MAX_SOURCES]))
+
+
+def find_rollout_starts(context: RunContext, fetched: Fetched, rollouts: Iterable[RolloutRecord]) -> dict[str, SourceChange]:
+    """Return the commit of the source with which each rollout that is not complete began, by name, where it is known."""
+    parents = {one.name: min(one.changed, key=lambda each: each.applied_at).parent for one in rollouts if one.changed}
+    if not parents:
+        return {}
+    source, found = context.source.repository, dict[str, SourceChange]()
+    for commit in fetched.output.repository.list_first_parents(fetched.output_head, _MAX_COMMITS):
+        oid = dict(commit.trailers).get(SOURCE_TRAILER, "")
+        parent = commit.parents[0] if commit.parents else ""
+        for name in [name for name, wanted in parents.items() if wanted == parent and oid]:
+            found[name] = describe_source_commit(source.commit(oid)) if source.has_commit(oid) else SourceChange(oid)
+    return found

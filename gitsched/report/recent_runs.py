@@ -1,0 +1,105 @@
+"""What the latest runs took from workloads, as text and as JSON: which commit of the source caused it, and how to undo it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from gitsched.model.changes import Move
+from gitsched.model.finding import format_count, format_names
+from gitsched.model.recent_runs import LOSSES, Loss, RecentLoss, RecentRun
+from gitsched.model.scheduling import total_replicas
+from gitsched.model.time import format_age, format_time
+from gitsched.report.history import CAUSES, describe_source, serialize_source
+from gitsched.report.lines import abbreviate_oid, format_clusters, format_key, list_limited, sort_moves
+from gitsched.report.serialization import serialize_clusters, serialize_key
+
+RUNS_SHOWN = 3
+NAMES_SHOWN = 3
+"""The number of runs that are listed, and of workloads that are named of each; the others are counted."""
+_TITLES: Mapping[Loss, tuple[str, str]] = {
+    "unplaced": ("workload became unplaced", "workloads became unplaced"),
+    "copied": ("workload with data got a copy with empty volumes", "workloads with data got copies with empty volumes"),
+    "fewer": ("workload has fewer replicas", "workloads have fewer replicas"),
+    "removed": ("workload was removed from the source", "workloads were removed from the source"),
+    "moved": ("workload moved", "workloads moved"),
+}
+
+
+def describe_recent_runs(runs: Sequence[RecentRun], now: datetime) -> list[str]:
+    """Return a few lines for each run: its commit of the source, what it took from which workloads, and how to undo that."""
+    texts = [_describe_run(run, now) for run in runs]
+    shown = list_limited(["\n".join(lines) for lines in texts], RUNS_SHOWN, "and {} more runs: gitsched history lists them")
+    return [line for text in shown for line in text.split("\n")]
+
+
+def _describe_run(run: RecentRun, now: datetime) -> list[str]:
+    origin = "; ".join(map(describe_source, run.sources)) or CAUSES.get(run.cause, run.cause)
+    more = f" and {format_count(run.more_sources, 'more commit')}" if run.more_sources else ""
+    lines = [f"Changed {format_age(run.time, now)} ago by {origin}{more}:"]
+    for kind in LOSSES:
+        found = sort_moves([loss.move for loss in run.losses if loss.kind == kind])
+        if found:
+            names = format_names([_describe_loss(kind, move) for move in found], NAMES_SHOWN)
+            lines.append(f"  {format_count(len(found), *_TITLES[kind])}: {names}")
+    return [*lines, f"  {_describe_cure(run)}"]
+
+
+def _describe_loss(kind: Loss, move: Move) -> str:
+    before, name = move.before, format_key(move.key)
+    if kind == "fewer":
+        return f"{name} {total_replicas(before.values())} -> {total_replicas(move.after.values())}"
+    left, joined = ({name: counts[name] for name in counts.keys() - others.keys()} for counts, others in _sides(move))
+    if kind == "moved":
+        return f"{name} ({format_clusters(left, NAMES_SHOWN)} -> {format_clusters(joined, NAMES_SHOWN) if joined else 'fewer clusters'})"
+    if kind == "copied":
+        return f"{name} (data: {format_clusters(before, NAMES_SHOWN)}; copy: {format_clusters(joined, NAMES_SHOWN)})"
+    return f"{name} (was on {format_clusters(before, NAMES_SHOWN)})"
+
+
+def _sides(move: Move) -> tuple[tuple[Mapping[str, int | None], Mapping[str, int | None]], ...]:
+    return (move.before, move.after), (move.after, move.before)
+
+
+def _describe_cure(run: RecentRun) -> str:
+    """Return how to undo what a run did, or what is left to do after a revert."""
+    kinds = {loss.kind for loss in run.losses}
+    first = next((loss.move.key for loss in run.losses if loss.kind == "copied"), run.losses[0].move.key)
+    name = f"{first.kind.lower()}/{first.name}{f' -n {first.namespace}' if first.namespace else ''}"
+    back = f"gitsched rebalance --to {abbreviate_oid(run.before)} --write" if "moved" in kinds else ""
+    explain = f"gitsched explain {name}"
+    if run.reverted_by is not None:
+        left = f"bring back what stays: {back}; " if back else ""
+        return f"reverted by {describe_source(run.reverted_by)}; {left}what keeps them there: {explain}"
+    details = f"all moves: gitsched history --from {abbreviate_oid(run.commit)} -m 1"
+    if not run.sources:
+        return f"{details}; why: {explain}"
+    single = len(run.sources) == 1 and not run.more_sources
+    option = "-m 1 " if run.is_merge else ""
+    revert = f"git revert {option}{abbreviate_oid(run.sources[0].commit)}" if single else "git revert the commit that did it"
+    later = f", then {back} for what stays where it is" if back else ""
+    return f"to undo it: {revert}, and gitsched reconcile{later}; {details}"
+
+
+def serialize_recent_runs(runs: Sequence[RecentRun]) -> list[dict[str, Any]]:
+    """Return the member `recent` of a FleetStatus."""
+    return [
+        {
+            "commit": run.commit,
+            "before": run.before,
+            "time": format_time(run.time),
+            "cause": run.cause,
+            "sources": [serialize_source(one) for one in run.sources],
+            "moreSources": run.more_sources,
+            "revertedBy": serialize_source(run.reverted_by) if run.reverted_by is not None else None,
+            "losses": [_serialize_loss(loss) for loss in run.losses],
+        }
+        for run in runs
+    ]
+
+
+def _serialize_loss(loss: RecentLoss) -> dict[str, Any]:
+    move = loss.move
+    sides = {"before": serialize_clusters(move.before), "after": serialize_clusters(move.after)}
+    return {**serialize_key(move.key), "loss": loss.kind, **sides}

@@ -1,0 +1,158 @@
+"""`gitsched status` says what the latest runs took from workloads, which commit of the source did it, and how to undo that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from gitsched.reconcile.review.fleet_status import read_fleet_status
+from gitsched.report.fleet_status import serialize_fleet_status, write_fleet_status
+from tests.scenarios.conftest import Fleet, cluster, deployment, policy
+
+CLUSTERS = {"one.yaml": cluster("one"), "two.yaml": cluster("two")}
+WEB = {**CLUSTERS, "web.yaml": deployment("web"), "policy.yaml": policy("one", "two")}
+OUT_OF_WORK = "Needs attention: 1 workload is selected by no policy any more."
+FINE = "Nothing is wrong: 2 clusters, 1 workload; nobody has observed the clusters."
+NARROW = policy("one", kind="StatefulSet", name="narrow").replace("StatefulSet}", "StatefulSet, name: db}")
+DATABASE = deployment("db").replace("Deployment", "StatefulSet") + (
+    "  serviceName: db\n  volumeClaimTemplates: [{metadata: {name: data}, spec: {resources: {requests: {storage: 1Gi}}}}]\n"
+)
+SETTINGS = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec: {karmada: {preemption: true}}\n"
+
+
+def read(fleet: Fleet, hour: float) -> list[str]:
+    return write_fleet_status(read_fleet_status(fleet.settings(hour))).splitlines()
+
+
+def merge(fleet: Fleet, files: Mapping[str, str | None], hour: float, message: str = "Tidy") -> str:
+    """Commit files, and reconcile. Return the commit of the source."""
+    source = fleet.commit(files, hour=hour, message=message)
+    fleet.reconcile(hour)
+    return source
+
+
+MERGES: dict[str, tuple[dict[str, str | None], str, str]] = {
+    "a policy is gone": (
+        {"policy.yaml": None},
+        OUT_OF_WORK,
+        "1 workload became unplaced: Deployment default/web (was on one 2)",
+    ),
+    "no cluster fits": (
+        {"policy.yaml": policy("oen")},
+        "Needs attention: 1 workload is unplaced.",
+        "1 workload became unplaced: Deployment default/web (was on one 2)",
+    ),
+    "fewer replicas": ({"web.yaml": deployment("web", 1)}, FINE, "1 workload has fewer replicas: Deployment default/web 2 -> 1"),
+    "other clusters": (
+        {"policy.yaml": policy("oen", "two")},
+        FINE,
+        "1 workload moved: Deployment default/web (one 2 -> two 2)",
+    ),
+    "a drain": (
+        {"one.yaml": cluster("one", "power:NoExecute")},
+        "Needs attention: 1 of 2 clusters is drained.",
+        "1 workload moved: Deployment default/web (one 2 -> two 2)",
+    ),
+    "a manifest is gone": (
+        {"web.yaml": None},
+        FINE.replace("1 workload", "0 workloads"),
+        "1 workload was removed from the source: Deployment default/web (was on one 2)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MERGES)
+def test_a_wrong_merge_that_has_run_is_named_until_it_is_undone(name: str, fleet: Fleet) -> None:
+    files, first, loss = MERGES[name]
+    merge(fleet, WEB, 0)
+    source = merge(fleet, files, 1)
+    lines = read(fleet, 2)
+    assert lines[0] == first
+    start = lines.index(f"Changed 1h ago by {source[:10]} Tidy ({fleet.git('log', '-1', '--format=%an')}):")
+    assert lines[start + 1] == f"  {loss}"
+    assert lines[start + 2].startswith(f"  to undo it: git revert {source[:10]}, and gitsched reconcile")
+    reverted = merge(fleet, {path: WEB[path] for path in files}, 3, f'Revert "Tidy"\n\nThis reverts commit {source}.\n')
+    recent = serialize_fleet_status(read_fleet_status(fleet.settings(3)))["recent"]
+    if name not in ("other clusters", "a drain"):
+        assert recent == []
+        return
+    assert [one["revertedBy"]["commit"] for one in recent] == [reverted], "it stays where it is"
+    back = fleet.git("rev-parse", "placements~2")[:10]
+    assert f"; bring back what stays: gitsched rebalance --to {back} --write; what keeps them there: " in "\n".join(read(fleet, 3))
+
+
+def test_a_merge_commit_is_reverted_as_one(fleet: Fleet) -> None:
+    merge(fleet, WEB, 0)
+    fleet.git("checkout", "-q", "-b", "topic")
+    fleet.commit({"notes.txt": "x"}, hour=1)
+    fleet.commit({"policy.yaml": None}, hour=1)
+    fleet.git("checkout", "-q", "main")
+    fleet.git("merge", "-q", "--no-commit", "--no-ff", "topic")
+    source = fleet.record(1, "Merge topic")
+    fleet.reconcile(1)
+    assert f"  to undo it: git revert -m 1 {source[:10]}, and gitsched reconcile; all moves: " in "\n".join(read(fleet, 1))
+
+
+def test_several_commits_of_one_run_are_named(fleet: Fleet) -> None:
+    merge(fleet, WEB, 0)
+    for number in range(5):
+        fleet.commit({"web.yaml": deployment("web", 2 - number // 4) + f"# {number}\n"}, hour=1, message=f"Step {number}")
+    fleet.reconcile(1)
+    (line,) = (line for line in read(fleet, 1) if line.startswith("Changed "))
+    assert [f"Step {number} (" in line for number in range(5)] == [False, False, True, True, True]
+    assert line.endswith(" and 2 more commits:")
+    assert "git revert the commit that did it" in "\n".join(read(fleet, 1))
+
+
+def test_a_copy_of_data_that_a_revert_leaves_is_wrong_and_has_a_cure(fleet: Fleet) -> None:
+    files = {"db.yaml": DATABASE, "narrow.yaml": NARROW, "wide.yaml": policy("one,two", name="wide", kind="StatefulSet")}
+    merge(fleet, {**CLUSTERS, **files}, 0)
+    source = merge(fleet, {"narrow.yaml": None}, 1)
+    merge(fleet, {"narrow.yaml": NARROW}, 2, f'Revert "Tidy"\n\nThis reverts commit {source}.\n')
+    lines = read(fleet, 2)
+    assert lines[0] == "Needs attention: 1 workload with data has a copy with other data."
+    assert lines[2] == "  1 workload with data got a copy with empty volumes: StatefulSet default/db (data: one 2; copy: two 2)"
+    assert lines[3].startswith("  reverted by ")
+    assert lines[3].endswith("; what keeps them there: gitsched explain statefulset/db -n default")
+    preempting = NARROW.replace("spec:\n", "spec:\n  preemption: Always\n  priority: 1\n", 1)
+    merge(fleet, {"gitsched.yaml": SETTINGS, "narrow.yaml": preempting}, 3)
+    assert read(fleet, 3)[0] == "Needs attention: 1 workload is held, 1 workload with data has a copy with other data."
+    fleet.reconcile(4, released_clusters=("two",))
+    assert read(fleet, 4)[0] == FINE
+
+
+def test_only_recent_runs_count_and_only_what_is_still_so(fleet: Fleet) -> None:
+    merge(fleet, WEB, 0)
+    merge(fleet, {"web.yaml": deployment("web", 1)}, 1)
+    assert read(fleet, 2)[1].startswith("Changed 1h ago by ")
+    assert read(fleet, 80)[1] == ""
+    merge(fleet, {"web.yaml": deployment("web", 2)}, 3)
+    assert read(fleet, 3)[1] == ""
+
+
+def test_copies_that_stay_for_an_overlap_are_named(fleet: Fleet) -> None:
+    merge(fleet, WEB, 0)
+    merge(fleet, {"policy.yaml": policy("two")}, 1)
+    assert (
+        "1 workload also runs where it was before, for an overlap until 2026-03-02T09:10:00Z: Deployment default/web "
+        "(gitsched tree NAME)."
+    ) in read(fleet, 1)
+
+
+def test_unplaced_and_withheld_workloads_are_named_with_the_reason(fleet: Fleet) -> None:
+    more = {f"w{number}.yaml": deployment(f"w{number}") for number in range(9)}
+    merge(fleet, {**WEB, **more}, 0)
+    source = merge(fleet, {"policy.yaml": None, **dict.fromkeys(more)}, 1)
+    lines = read(fleet, 1)
+    assert lines[0] == "Needs attention: 10 changes are withheld."
+    names = "Deployment default/w0 is removed, Deployment default/w1 is removed, Deployment default/w2 is removed"
+    assert lines[2] == f"  {names} and 7 more; gitsched plan shows all"
+    assert lines[3].startswith(f"  requested by {source[:10]} Tidy (")
+    nowhere = policy("oen", name="nowhere").replace("Deployment}", "Deployment, name: nowhere}")
+    back = {**more, "policy.yaml": WEB["policy.yaml"]}
+    merge(fleet, {**back, "nowhere.yaml": deployment("nowhere"), "other.yaml": nowhere}, 2)
+    lines = read(fleet, 2)
+    assert lines[0] == "Needs attention: 1 workload is unplaced."
+    assert lines[1].startswith("Unplaced: Deployment default/nowhere: ")
+    assert "0/2 clusters are available" in lines[1]
