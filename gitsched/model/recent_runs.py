@@ -23,9 +23,10 @@ class RecentLoss(NamedTuple):
 
 
 class RecentRun(NamedTuple):
-    """A run that took something from workloads: the output commit, the one `before` it, its time and cause, and its losses.
+    """A run that took something from workloads: the output commit, the one `before` it, its time and cause, and its losses;
+    the number of `more_moves` is not read.
 
-    `sources` are the commits of the source that it followed, the newest first, at most MAX_SOURCES; the number of `more_sources` is left
+    `sources` are the commits of the source that it followed, the newest first, a few of them; the number of `more_sources` is left
     out. `is_merge`: the first of them is a merge of all. `reverted_by` is the later commit that reverts it, None without one.
     """
 
@@ -34,6 +35,7 @@ class RecentRun(NamedTuple):
     time: datetime
     cause: str
     losses: tuple[RecentLoss, ...]
+    more_moves: int = 0
     sources: tuple[SourceChange, ...] = ()
     more_sources: int = 0
     is_merge: bool = False

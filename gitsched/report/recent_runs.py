@@ -43,6 +43,7 @@ def _describe_run(run: RecentRun, now: datetime) -> list[str]:
         if found:
             names = format_names([_describe_loss(kind, move) for move in found], NAMES_SHOWN)
             lines.append(f"  {format_count(len(found), *_TITLES[kind])}: {names}")
+    lines += [f"  {format_count(run.more_moves, 'more workload')} moved, which are not read"] if run.more_moves else []
     return [*lines, f"  {_describe_cure(run)}"]
 
 
@@ -52,7 +53,9 @@ def _describe_loss(kind: Loss, move: Move) -> str:
         return f"{name} {total_replicas(before.values())} -> {total_replicas(move.after.values())}"
     left, joined = ({name: counts[name] for name in counts.keys() - others.keys()} for counts, others in _sides(move))
     if kind == "moved":
-        return f"{name} ({format_clusters(left, NAMES_SHOWN)} -> {format_clusters(joined, NAMES_SHOWN) if joined else 'fewer clusters'})"
+        if not joined:
+            return f"{name} (left {format_clusters(left, NAMES_SHOWN)})"
+        return f"{name} ({format_clusters(left, NAMES_SHOWN)} -> {format_clusters(joined, NAMES_SHOWN)})"
     if kind == "copied":
         return f"{name} (data: {format_clusters(before, NAMES_SHOWN)}; copy: {format_clusters(joined, NAMES_SHOWN)})"
     return f"{name} (was on {format_clusters(before, NAMES_SHOWN)})"

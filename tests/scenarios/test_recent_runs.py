@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from gitsched.reconcile.review import recent_runs
 from gitsched.reconcile.review.fleet_status import read_fleet_status
 from gitsched.report.fleet_status import serialize_fleet_status, write_fleet_status
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
@@ -156,3 +157,23 @@ def test_unplaced_and_withheld_workloads_are_named_with_the_reason(fleet: Fleet)
     assert lines[0] == "Needs attention: 1 workload is unplaced."
     assert lines[1].startswith("Unplaced: Deployment default/nowhere: ")
     assert "0/2 clusters are available" in lines[1]
+
+
+def test_what_is_read_is_limited(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    more = {f"w{number}.yaml": deployment(f"w{number}") for number in range(3)}
+    merge(fleet, {**WEB, **more}, 0)
+    merge(fleet, {path: text.replace("replicas: 2", "replicas: 1") for path, text in more.items()}, 1)
+    merge(fleet, {"web.yaml": deployment("web", 1)}, 2)
+    monkeypatch.setattr(recent_runs, "MAX_RECORDS", 2)
+    lines = read(fleet, 2)
+    assert [line.partition(":")[0] for line in lines if line.startswith("  ")] == [
+        "  1 workload has fewer replicas",
+        "  to undo it",
+        "  2 workloads have fewer replicas",
+        "  1 more workload moved, which are not read",
+        "  to undo it",
+    ]
+    monkeypatch.setattr(recent_runs, "_MAX_COMMITS", 0)
+    assert [text for text in (*lines, *read(fleet, 2)) if "by" in text and "Tidy" in text]
+    monkeypatch.setattr(recent_runs, "MAX_RUNS", 1)
+    assert sum(line.startswith("Changed ") for line in read(fleet, 2)) == 1

@@ -462,16 +462,19 @@ def test_status_shows_what_clusters_have_applied(waves: Waves) -> None:
     waves.commit(rollout=rollout(PER_GROUP))
     old = waves.fleet.head
     waves.commit(web=web("two"), unused=deployment("unused", namespace="other"))
+    started = waves.fleet.git("rev-parse", "HEAD")
     waves.report("Healthy", "ash", commit=old)
     waves.report("Degraded", "bru")
     status = read_fleet_status(waves.fleet.settings(waves.hour))
     rows = {one.name: (one.report.health, one.behind) if one.report else None for one in status.clusters}
     assert rows == {"ash": ("Healthy", 1), "bru": ("Degraded", 0), "cph": None, "dub": None}
     assert status.needs_attention
+    assert status.rollout_starts["waves"].commit == started
     assert [(str(one.key), one.waiting) for one in status.workloads] == [("Deployment.apps/default/web", ("bru", "cph", "dub"))]
     lines = write_fleet_status(status).splitlines()
     assert lines[0] == "Needs attention: 1 of 4 clusters is not healthy, 1 of 4 clusters is behind."
     assert lines[2].split() == ["CLUSTER", "READY", "WORKLOADS", "APPLIED", "HEALTHY", "BEHIND", "SINCE", "MESSAGE"]
+    assert any(line.startswith(f"Rollout waves began with {started[:10]} Change (") for line in lines)
     assert lines[3].split()[:6] == ["ash", "Unknown", "1", str(old)[:10], "True", "1"]
     assert write_fleet_status(status, unclaimed=True).startswith("Deployment other/unused  ")
 

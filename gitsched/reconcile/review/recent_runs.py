@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 MAX_RUNS: Final = 20
 """Output commits that are read."""
-MAX_AGE: Final = timedelta(days=3)
+AGE: Final = timedelta(days=3)
 """How old they may be."""
 MAX_RECORDS: Final = 300
 """Records of one commit that are read; after twice as many, no further commit is."""
-MAX_SOURCES: Final = 3
+NAMED_SOURCES: Final = 3
 """Source commits of a run that are named."""
 _MAX_COMMITS: Final = 200
 """Source commits that are read for a run and since the oldest run, and output commits that are searched for the start of a rollout."""
@@ -59,12 +59,12 @@ def list_recent_runs(
     found: list[RecentRun] = []
     seen: set[Key] = set()
     commits = [*repository.list_first_parents(fetched.output_head, MAX_RUNS + 1)]
-    oldest, read = context.settings.now - MAX_AGE, 0
+    oldest, read = context.settings.now - AGE, 0
     for commit, parent in pairwise(commits):
         if commit.time < oldest or read >= 2 * MAX_RECORDS:
             break
         try:
-            moves, _ = records.read_moves(commit, parent, MAX_RECORDS)
+            moves, more = records.read_moves(commit, parent, MAX_RECORDS)
             copied = _list_copied(repository, commit, fetched.prefix) if moves else frozenset()
         except GitschedError:
             break
@@ -73,7 +73,7 @@ def list_recent_runs(
         seen |= {_identify(one.move.key) for one in moves}
         losses = tuple(filter(None, (_find_loss(one, current, copied) for one in new)))
         if losses:
-            found.append(_add_sources(RecentRun(commit.oid, parent.oid, commit.time, "", losses), source, commit, parent))
+            found.append(_add_sources(RecentRun(commit.oid, parent.oid, commit.time, "", losses, more), source, commit, parent))
     return tuple(_add_reverts(found, source, fetched.source.oid)) if found else ()
 
 
@@ -125,7 +125,7 @@ def _add_sources(run: RecentRun, source: Repository, commit: Commit, parent: Com
     if len(head.parents) > 1 and head.parents[0] == earlier:
         return run._replace(sources=(describe_source_commit(head),), is_merge=True)
     since = list_commits_since(earlier, [newest], lambda oid: _read(source, oid), _MAX_COMMITS).commits if earlier else (head,)
-    shown = since[:MAX_SOURCES] or (head,)
+    shown = since[:NAMED_SOURCES] or (head,)
     return run._replace(sources=tuple(map(describe_source_commit, shown)), more_sources=max(len(since) - len(shown), 0))
 
 
@@ -160,7 +160,7 @@ def list_requests(context: RunContext, fetched: Fetched) -> tuple[SourceChange, 
     if not earlier or earlier == fetched.source.oid:
         return ()
     since = list_commits_since(earlier, [fetched.source.oid], lambda oid: _read(source, oid), _MAX_COMMITS).commits
-    return tuple(map(describe_source_commit, since[:MAX_SOURCES]))
+    return tuple(map(describe_source_commit, since[:NAMED_SOURCES]))
 
 
 def find_rollout_starts(context: RunContext, fetched: Fetched, rollouts: Iterable[RolloutRecord]) -> dict[str, SourceChange]:
