@@ -175,3 +175,13 @@ def test_a_request_for_what_an_api_decides_itself_names_that_api(fleet: Fleet, t
     ]
     assert errors[0] == errors[1]
     assert "the policy API krake has no rescheduling requests" in str(errors[0])
+
+
+def test_a_pattern_that_selects_nothing_is_refused_with_the_same_names(fleet: Fleet, tmp_path: Path) -> None:
+    fleet.commit(PolicyHistory(Random(1)).files)
+    fleet.reconcile()
+    settings = fleet.settings(trusted=False)
+    scenario = Scenario(scale=(Scaling("apy=2", "2", Fraction(2), name="apy"),))
+    errors = [simulate(one, scenario) for one in (settings, settings._replace(cache=tmp_path / "none"))]
+    assert errors[0] == errors[1]
+    assert "did you mean api?" in str(errors[0])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from gitsched.decide.garbage_collection import gc_paused
 from gitsched.diff.resilience import compare_resilience
 from gitsched.git import Repository
+from gitsched.model.errors import NeedsCompletePlan, Permanent
 from gitsched.model.finding import Finding, list_faults
 from gitsched.model.losses import LossRequest
 from gitsched.model.simulation import ImpactChange, Resilience, ResilienceChange, Simulation
@@ -63,7 +64,12 @@ def _simulate_from_state(
         baseline = workloads.decide_few(workloads.list_concerned(scenario, changed))[1]
     else:
         baseline = workloads.make_fleet_baseline()
-    return _use_from_state(plan, partial(simulate, baseline, scenario), use)
+    try:
+        return _use_from_state(plan, partial(simulate, baseline, scenario), use)
+    except Permanent:
+        if not scenario.scale:
+            raise
+        raise NeedsCompletePlan("names like those of a pattern that selects nothing are searched among all workloads") from None
 
 
 def _use_fleet_from_state(
