@@ -95,7 +95,16 @@ class Cells:
         self.memos: dict[Key, object] = {}
 
     def open(self, store: Store | None = None, schema: Schema = SCHEMA) -> Database:
-        return Database(schema, lambda name, key: (self.cells if name == "cell" else self.memos)[key], store)
+        return Database(schema, self.load, store)
+
+    def load(self, name: str, key: Key) -> object:
+        return (self.cells if name == "cell" else self.memos)[key]
+
+    def copy(self) -> Cells:
+        """Return cells that change without an effect on these."""
+        other = Cells()
+        other.cells, other.memos = dict(self.cells), dict(self.memos)
+        return other
 
     def set(self, db: Database, name: str, cell: Cell | None) -> None:
         """Change a cell, and tell a database."""

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
 from gitsched.query import Codec, CycleError, DamagedStoreError, Database, MemoryStore, Schema, StaleForkError
+from gitsched.query.errors import Node
 from tests.query.cells import STEPS, Cell, Cells, make_cell, read_everything, read_result
 from tests.search_depth import count_examples
 
@@ -24,11 +25,16 @@ _CELLS = st.builds(
 )
 
 
+_FORKS = st.integers(0, 3)
+
+
 class _Histories(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.cells, self.store, self.is_damaged = Cells(), MemoryStore(), False
         self.db = self.cells.open(self.store)
+        self.forks: list[tuple[Database, Cells]] = []
+        self.known: dict[Node, bytes] | None = {}
 
     @rule(changes=st.dictionaries(_NAMES, st.none() | _CELLS, max_size=8))
     def edit(self, changes: dict[str, Cell | None]) -> None:
@@ -57,6 +63,18 @@ class _Histories(RuleBasedStateMachine):
     def update(self) -> None:
         self._compare(read_everything)
 
+    @rule()
+    def take_changes(self) -> None:
+        """The changes are those of all results since the last time, also of results that came or went, at least."""
+
+        def take() -> None:
+            found, known = _list_results(self.db), self.known
+            changed = {(name, key) for name, keys in self.db.take_changes().items() for key in keys}
+            self.known = found
+            assert known is None or {node for node in found.keys() | known.keys() if found.get(node) != known.get(node)} <= changed
+
+        self._do(take)
+
     @rule(name=_NAMES, query=st.sampled_from(["number", "kept", "weight", "relay"]))
     def evict(self, name: str, query: str) -> None:
         self._do(lambda: self.db.evict(query, (name,)))
@@ -75,7 +93,7 @@ class _Histories(RuleBasedStateMachine):
             for name, cell in changes.items():
                 self.cells.set(fork, name, cell)
             fork.evict("weight", (evicted,))
-            assert _encode(read_everything(fork)) == _encode(read_everything(self._open_new()))
+            assert _encode(read_everything(fork)) == _encode(read_everything(_open_new(self.cells)))
 
         def compare_and_restore() -> None:
             try:
@@ -85,15 +103,48 @@ class _Histories(RuleBasedStateMachine):
 
         self._do(compare_and_restore)
 
+    @rule(number=_FORKS, changes=st.dictionaries(_NAMES, st.none() | _CELLS, max_size=4))
+    def keep_fork(self, number: int, changes: dict[str, Cell | None]) -> None:
+        """Make a fork, of this database or of a fork, that goes on beside it with inputs of its own."""
+
+        def keep() -> None:
+            db, cells = [(self.db, self.cells), *self.forks][number % (len(self.forks) + 1)]
+            own = cells.copy()
+            fork = db.fork(own.load)
+            for name, cell in changes.items():
+                own.set(fork, name, cell)
+            self.forks = [*self.forks, (fork, own)][-3:]
+
+        self._do(keep)
+
+    @rule(number=_FORKS, changes=st.dictionaries(_NAMES, st.none() | _CELLS, max_size=4))
+    def edit_fork(self, number: int, changes: dict[str, Cell | None]) -> None:
+        if self.forks:
+            fork, cells = self.forks[number % len(self.forks)]
+            self._do(lambda: [cells.set(fork, name, cell) for name, cell in changes.items()])
+
+    @rule(number=_FORKS)
+    def read_fork(self, number: int) -> None:
+        """A fork has what a new database of its inputs has, whatever has become of the other ones."""
+
+        def read() -> None:
+            if self.forks:
+                fork, cells = self.forks[number % len(self.forks)]
+                assert _answer(fork, read_everything) == _answer(_open_new(cells), read_everything)
+
+        self._do(read)
+
     @rule(reopens=st.booleans())
     def save(self, reopens: bool) -> None:
         def save() -> None:
             fork = self.db.fork()
             assert self.db.save()
-            with pytest.raises(StaleForkError):
-                fork.update()
+            for one in (fork, *(kept for kept, _ in self.forks)):
+                with pytest.raises(StaleForkError):
+                    one.update()
+            self.forks.clear()
             if reopens:
-                self.db = self.cells.open(self.store)
+                self._replace(self.cells.open(self.store))
                 assert not self.db.is_new
 
         self._do(save)
@@ -114,7 +165,7 @@ class _Histories(RuleBasedStateMachine):
     def change_version(self, version: str) -> None:
         """The code of the queries is another one: its state is made anew."""
         self._do(lambda: self.db.save())
-        self.db = self.cells.open(self.store, Schema(["cell", "memo"], STEPS, version=version, page_size=4))
+        self._replace(self.cells.open(self.store, Schema(["cell", "memo"], STEPS, version=version, page_size=4)))
         self._do(lambda: self.cells.assign_all(self.db))
         self._do(lambda: self.db.save())
         self._reopen()
@@ -139,19 +190,19 @@ class _Histories(RuleBasedStateMachine):
     def _reopen(self) -> None:
         """Start with the state of the store, and tell the database all cells, of which some may have changed since."""
         self.is_damaged &= bool(self.store.rows)
-        self.db = self.cells.open(self.store)
+        self._replace(self.cells.open(self.store))
         self._do(lambda: self.cells.assign_all(self.db))
 
-    def _open_new(self) -> Database:
-        db = self.cells.open()
-        self.cells.assign_all(db)
-        return db
+    def _replace(self, db: Database) -> None:
+        """Continue with another database, which has no forks yet."""
+        self.db, self.known = db, None
+        self.forks.clear()
 
     def _compare(self, ask: Callable[[Database], object]) -> None:
         answers: list[bytes] = []
 
         def query_both() -> None:
-            answers[:] = [_answer(db, ask) for db in (self.db, self._open_new())]
+            answers[:] = [_answer(db, ask) for db in (self.db, _open_new(self.cells))]
 
         self._do(query_both)
         assert answers[0] == answers[1]
@@ -169,6 +220,19 @@ def _answer(db: Database, ask: Callable[[Database], object]) -> bytes:
 
 
 _encode = Codec().encode
+
+
+def _open_new(cells: Cells) -> Database:
+    db = cells.open()
+    cells.assign_all(db)
+    return db
+
+
+def _list_results(db: Database) -> dict[Node, bytes]:
+    """Return the results of all queries that are computed for each of some keys."""
+    db.update()
+    names = ("number", "kept", "weight", "group")
+    return {(name, key): _encode(read_result(db, name, key)) for name in names for key in db.list_keys(name)}
 
 
 def test_any_history_equals_a_new_database() -> None:
