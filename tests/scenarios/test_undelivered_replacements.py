@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+
+from tests.scenarios.test_incremental_plan import ThreeVariants
 
 from .conftest import UNGUARDED, Fleet, cluster, deployment, policy
 
@@ -200,3 +203,19 @@ def test_an_eviction_delivers_nothing_where_an_override_has_failed(fleet: Fleet)
     fleet.commit({"clusters/bru.yaml": cluster("bru", "down:NoExecute")}, hour=3)
     fleet.reconcile(3)
     assert fleet.delivered("default/deployment-api") == ["ash", "cph"]
+
+
+@pytest.mark.usefixtures("bugs_are_raised")
+@pytest.mark.parametrize(
+    "gone", [{"api.yaml": None}, {"api.yaml": deployment("api", namespace="none")}], ids=["removed", "not selected"]
+)
+def test_a_workload_that_was_not_delivered_as_decided_is_removed(
+    fleet: Fleet, tmp_path: Path, gone: dict[str, str | bytes | None]
+) -> None:
+    variants = ThreeVariants(fleet, tmp_path)
+    files = {"gitsched.yaml": UNGUARDED, "web.yaml": deployment("web"), "api.yaml": deployment("api"), "bru.yaml": cluster("bru")}
+    fleet.commit({**files, **suspend()})
+    variants.run(0, "nothing is delivered")
+    fleet.commit(gone, hour=1)
+    for run in variants.run(1, "one goes"):
+        assert [key.name for key in run.plan.totals.undelivered] == ["web"]

@@ -95,7 +95,9 @@ def _waits_for_reports(changes: IncrementalChanges) -> bool:
 
 def may_lack_replicas(changes: IncrementalChanges, moves: Iterable[Move]) -> bool:
     """Return whether a cluster may keep a manifest with fewer replicas than were decided again, so that others cannot lose theirs: one that
-    did not keep it in the last plan, or that keeps it while others lose some."""
+    did not keep it in the last plan, or that keeps it while others lose some, or the workload is removed."""
+    if not changes.totals.undelivered.isdisjoint(changes.removed):
+        return True
     losing = _list_losing(moves)
     withheld = {move.key for move in changes.withheld.moves}
     for key, outcome in changes.outcomes.items():
