@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from tests.scenarios.conftest import deployment, policy
 from tests.scenarios.coupled_histories import CoupledHistory
 from tests.scenarios.facts_histories import FactsHistory, format_hour
-from tests.scenarios.histories import WORKLOADS, Files, History
+from tests.scenarios.histories import WORKLOADS, Files, History, settings_of
 from tests.scenarios.plain_histories import PlainHistory
 from tests.scenarios.source_histories import SourceHistory
 from tests.scenarios.tenant_histories import TenantHistory
@@ -56,12 +56,22 @@ class Recorder:
 
 
 GUARDS = (
-    {"fleet": "{removed: 100, moved: 100, replicasLost: 100, replicasAdded: 100000}", "namespace": "{removed: 100}", "cluster": "{removed: 100}"},
+    {
+        "fleet": "{removed: 100, moved: 100, replicasLost: 100, replicasAdded: 100000}",
+        "namespace": "{removed: 100}",
+        "cluster": "{removed: 100}",
+    },
     {"fleet": "{removed: 20, moved: 40}", "namespace": "{removed: 100}"},
     {"fleet": "{removed: 5, moved: 10, replicasLost: 60}", "namespace": "{removed: 50}", "cluster": "{removed: 40}"},
     {},
 )
-COUPLED: Settings = {"karmada": {"quotaEnforcement": "true", "spread": "strict", "featureGates": "{WorkloadAffinity: true, MultiplePodTemplatesScheduling: true}"}}
+COUPLED: Settings = {
+    "karmada": {
+        "quotaEnforcement": "true",
+        "spread": "strict",
+        "featureGates": "{WorkloadAffinity: true, MultiplePodTemplatesScheduling: true}",
+    }
+}
 SETTINGS: dict[tuple[str, str], tuple[str, ...]] = {
     ("output", "overlap"): ("", "0s", "10m", "1h"),
     ("output", "retireAfter"): ("", "0s", "20m", "3h"),
@@ -117,7 +127,9 @@ class SettingsPart:
 
 def start_karmada(dice: Random) -> Part:
     """Return workloads with dependencies, priorities, overrides, data, companions and rebalancers, often with other APIs."""
-    apis = tuple(api for api, chance in (("ocm", 0.5), ("knative", 0.25), ("krake", 0.25), ("tenants", 0.12)) if dice.random() < chance)
+    apis = tuple(
+        api for api, chance in (("ocm", 0.5), ("knative", 0.25), ("krake", 0.25), ("tenants", 0.12)) if dice.random() < chance
+    )
     history = History(dice, apis)
     return Part(dict(history.files), lambda _: history.go_on(0.6), {"karmada": {}})
 
@@ -135,7 +147,7 @@ def start_coupled(dice: Random) -> Part:
 
 
 def start_teams(dice: Random) -> Part:
-    """Return plain manifests of teams: with Tenants, files that are broken, listed or defined twice, what the repository lacks, or facts."""
+    """Return plain manifests of teams: with Tenants, files that are broken, listed or defined twice, objects that are missing, or facts."""
     knative: Settings = {"knative": {"capacity": "4", "cluster": "events"}}
     kind = dice.choice(("plain", "lacking", "apis", "sources", "sources", "tenants", "tenants", "facts", "facts"))
     if kind == "facts":
@@ -159,7 +171,9 @@ def start_facts(dice: Random) -> Part:
     """Return plain manifests of teams whose clusters have facts on branches."""
     history = FactsHistory(dice, apis=dice.choice(((), (), ("ocm",))))
     stale = dice.choice(("keep", "noNewPlacements", "evict"))
-    settings: Settings = {"source": {"facts": f'{{branch: facts, clusterBranches: "facts-{{cluster}}", staleAfter: 2h, stale: {stale}}}'}}
+    settings: Settings = {
+        "source": {"facts": f'{{branch: facts, clusterBranches: "facts-{{cluster}}", staleAfter: 2h, stale: {stale}}}'}
+    }
     part = Part(dict(history.files), lambda _: history.go_on(), settings)
 
     def move(hour: float) -> Branches:
@@ -189,9 +203,8 @@ BUNDLES = (
 CHART: Files = {
     "parts/chart/Chart.yaml": "apiVersion: v2\nname: chart\nversion: 1.0.0\n",
     "parts/chart/values.yaml": "tag: one\n",
-    "parts/chart/templates/map.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: charted}\ndata: {tag: {{ .Values.tag | quote }}}\n",
+    "parts/chart/templates/map.yaml": settings_of("charted", 1).replace("'1'", "{{ .Values.tag | quote }}"),
 }
-BUILT = "{kustomize: {build: [built/*]}}"
 
 
 def start_builds(dice: Random) -> Part:
@@ -269,7 +282,9 @@ def start_rollouts(dice: Random) -> Part:
 
     def write(name: str) -> str:
         text = rollout(dice.choice(STRATEGIES), dice.choice(SELECTED)).replace("name: waves", f"name: {name}")
-        return text.replace("matchLabels: {stage: canary}", dice.choice(("matchLabels: {stage: canary}", "matchLabels: {zone: east}")))
+        return text.replace(
+            "matchLabels: {stage: canary}", dice.choice(("matchLabels: {stage: canary}", "matchLabels: {zone: east}"))
+        )
 
     def go_on(hour: float) -> Files:
         name = dice.choice(("waves", "waves", "other"))
@@ -278,7 +293,9 @@ def start_rollouts(dice: Random) -> Part:
             % (one, dice.choice((HEAD, HEAD, "a" * 40)), dice.choice(("Healthy", "Healthy", "Degraded")), format_hour(hour))
             for one in dice.sample(REPORTING, dice.choice((1, 3, 9)))
         }
-        return dice.choice((reports, reports, {f"rollouts/{name}.yaml": dice.choice((None, write(name), write(name), "kind: Rollout\n"))}))
+        return dice.choice(
+            (reports, reports, {f"rollouts/{name}.yaml": dice.choice((None, write(name), write(name), "kind: Rollout\n"))})
+        )
 
     return Part({"rollouts/waves.yaml": write("waves")} if dice.random() < 0.6 else {}, go_on)
 
@@ -322,15 +339,17 @@ def start_moves(dice: Random) -> Part:
     return Part({}, go_on)
 
 
-PARTS = (start_karmada, start_coupled, start_teams, start_builds, start_rollouts, start_moves)
+FLEETS = (start_karmada, start_coupled, start_teams)
+MORE = {start_builds: 0.12, start_rollouts: 0.3, start_moves: 0.5}
+"""What may be added to fleets, with its chance."""
 
 
 def draw_history(seed: int, length: int) -> list[Step]:
     """Return the steps of a history. The files of all parts are in one repository."""
     dice = Random(seed)
-    chances = (0.75, 0.3, 0.45, 0.12, 0.3, 0.5)
-    chosen = [start for start, chance in zip(PARTS, chances, strict=True) if dice.random() < chance]
-    parts = [start(dice) for start in (chosen if set(chosen) & set(PARTS[:3]) else (start_karmada, *chosen))]
+    fleets = dice.choices(FLEETS, weights=(5, 2, 4), k=dice.choice((1, 1, 1, 2)))
+    more = [start for start, chance in MORE.items() if dice.random() < chance]
+    parts = [start(dice) for start in dict.fromkeys((*fleets, *more))]
     needed: Settings = {}
     for part in parts:
         for section, values in part.settings.items():
@@ -343,7 +362,9 @@ def draw_history(seed: int, length: int) -> list[Step]:
     files = {path: text for path, text in files.items() if text is not None}
     known, hour, small = dict(files), 0.0, dice.choice((0.3, 0.6, 0.9))
     moving = [part.move for part in parts if part.move is not None]
-    steps = [Step(0, 0, dict(files), {name: texts for move in moving for name, texts in move(0).items()}, "Start", False, dice.random())]
+    steps = [
+        Step(0, 0, dict(files), {name: texts for move in moving for name, texts in move(0).items()}, "Start", False, dice.random())
+    ]
     while len(steps) < length:
         hour += dice.choice((0, 0.1, 0.1, 0.6, 2, 30) if dice.random() < 0.3 else (0, 0.1, 0.1, 0.6))
         changes: Files = {}
@@ -357,6 +378,8 @@ def draw_history(seed: int, length: int) -> list[Step]:
         branches = {name: texts for move in moving if dice.random() < 0.4 for name, texts in move(hour).items()}
         message = "Change" if dice.random() > 0.05 else "Change\n\nGitsched-Release: default/store"
         now = hour + dice.choice((0, 0, 0, 0.3, 0.7))
-        steps.append(Step(hour + dice.choice((0, 0, 0, -1, 3)), now, changes, branches, message, dice.random() < 0.6, dice.random()))
+        steps.append(
+            Step(hour + dice.choice((0, 0, 0, -1, 3)), now, changes, branches, message, dice.random() < 0.6, dice.random())
+        )
         hour = now
     return steps

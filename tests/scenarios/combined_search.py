@@ -26,14 +26,13 @@ from random import Random
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
+from gitsched.apis.topology import CLUSTER
 from gitsched.build import scratch
 from gitsched.manifests import parser as file_parser
-from gitsched.reconcile import package_digest
-from gitsched.apis.topology import CLUSTER
-from gitsched.model.errors import GitschedError, NeedsCompletePlan, Permanent
+from gitsched.model.errors import GitschedError, NeedsCompletePlan
 from gitsched.model.labels import parse_selector_text
 from gitsched.model.simulation import FailureDomain
-from gitsched.reconcile import RunSettings
+from gitsched.reconcile import RunSettings, package_digest
 from gitsched.reconcile.cache import document_rows
 from gitsched.reconcile.expired_documents import list_expired_documents
 from gitsched.reconcile.incremental import fallback, new_state
@@ -164,7 +163,9 @@ class Player:
         later = step.now + dice.choice((0, 0, 0.4))
         settings = self.either.settings(later, trusted=False, guard_limits=limits, **more)
         if dice.random() < 0.2:
-            settings = settings._replace(output_branch="shared", state="on", cache=self.where / f"beside-{self.number}-{dice.random()}")
+            settings = settings._replace(
+                output_branch="shared", state="on", cache=self.where / f"beside-{self.number}-{dice.random()}"
+            )
         self.reasons.clear()
         found = attempt(look, settings, complete=False)
         reason = (self.reasons or ["incremental"])[0]
@@ -208,7 +209,9 @@ def draw_look(dice: Random, files: Files, commits: list[str]) -> Look:
     objects = list_objects(files) or [("Deployment", "default", "none")]
     clusters = [name for kind, _, name in objects if kind in ("Cluster", "ManagedCluster")] or ["none"]
     kind, namespace, name = dice.choice(objects)
-    drawn = dice.choice(("compare", "compare", "explain", "explain", "cluster", "simulate", "simulate", "status", "rebalance", "tidy"))
+    drawn = dice.choice(
+        ("compare", "compare", "explain", "explain", "cluster", "simulate", "simulate", "status", "rebalance", "tidy")
+    )
     if drawn == "compare":
         base, shows = dice.choice((None, *commits[-3:])), dice.random() < 0.4
 
@@ -268,6 +271,9 @@ def prepared(player: Player, seed: int) -> Iterator[None]:
         raise Difference("a bug showed when the last plan was continued") from error
 
     patches = [
+        patch.object(file_parser, "parse_file", RememberedFiles(file_parser.parse_file)),
+        patch.object(package_digest, "digest_package", remember_digest(package_digest.digest_package)),
+        patch.object(scratch, "run_isolated", remember_builds(scratch.run_isolated)),
         patch.object(fallback, "report_fallback", fail),
         patch.object(NeedsCompletePlan, "__init__", note),
         patch.object(document_rows, "MIN_DIVIDED", dice.choice((4, document_rows.MIN_DIVIDED))),
@@ -288,7 +294,7 @@ def find_difference(steps: list[Step], seed: int, looks: int, counts: Counts) ->
         player = Player(where, counts, looks)
         with prepared(player, seed):
             player.play(steps)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever goes wrong is what is looked for
         return "".join(traceback.format_exception(error, limit=-12))
     finally:
         shutil.rmtree(where, ignore_errors=True)
@@ -330,12 +336,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as home:
         Path(home, "gitconfig").write_text(_GIT_CONFIG.format(template=home))
         os.environ.update(_COMMITS | {"HOME": home, "GIT_CONFIG_GLOBAL": f"{home}/gitconfig", "GIT_CONFIG_NOSYSTEM": "1"})
-        with (
-            patch.object(file_parser, "parse_file", RememberedFiles(file_parser.parse_file)),
-            patch.object(package_digest, "digest_package", remember_digest(package_digest.digest_package)),
-            patch.object(scratch, "run_isolated", remember_builds(scratch.run_isolated)),
-        ):
-            return search(options)
+        return search(options)
 
 
 def search(options: argparse.Namespace) -> int:
