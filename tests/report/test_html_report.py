@@ -370,7 +370,8 @@ def test_the_timeline_has_a_time_axis_and_links_to_commits_and_pull_requests(bro
     page.goto((tmp_path / "page.html").as_uri())
     marks = page.locator(".axis a")
     assert [mark.get_attribute("href") for mark in marks.all()] == [f"#commit-{str(number) * 10}" for number in (0, 2, 4)]
-    assert [mark.locator("rect").get_attribute("x") for mark in marks.all()] == ["-3", "247", "997"]
+    assert [mark.locator("rect").get_attribute("x") for mark in marks.all()] == ["0.0%", "25.0%", "100.0%"]
+    assert page.locator(".axis text").all_text_contents() == ["12:00", "18:00"]
     links = page.locator(".entry").first.get_by_role("link")
     assert [link.get_attribute("href") for link in links.all()] == [
         f"https://github.com/shop/fleet/commit/{'beef' * 10}",
@@ -379,6 +380,42 @@ def test_the_timeline_has_a_time_axis_and_links_to_commits_and_pull_requests(bro
     found = Axe().run(page)
     assert found.violations_count == 0, found.generate_report()
     page.close()
+
+
+def test_the_address_of_the_timeline_has_the_filter_and_the_commit(show: Open) -> None:
+    def make_entry(number: int) -> HistoryEntry:
+        move = Move(Key("apps", "Deployment", "shop", f"w{number}"), {"fra": 1}, {f"c{number % 2}": 1}, "policy")
+        source = SourceChange("beef" * 10, "Move", "Ann")
+        time = NOW + timedelta(days=number)
+        return HistoryEntry(
+            f"{number}" * 40, time, "", "", "source", f"change {number}", source=source, moves=(PlacementMove(move, "policy"),)
+        )
+
+    page = show(write_history_page(HistoryPage("placements", "c0ffee", list(map(make_entry, (9, 8, 7, 6, 5))))))
+    assert page.locator(".axis text").all_text_contents() == [f"2026-03-{day:02}" for day in range(8, 12)]
+    page.get_by_label("Cluster").fill("c1")
+    assert page.evaluate("location.hash") == "#?cluster=c1"
+    assert page.locator(".axis a:visible").count() == 3
+    page.locator(".axis a[href='#commit-7777777777']").click()
+    address = page.evaluate("location.hash")
+    assert address == "#?cluster=c1&at=commit-7777777777"
+    page.go_back()
+    assert page.evaluate("location.hash") == "#?cluster=c1"
+    page.goto("about:blank")
+    page.go_back()
+    page.goto(page.url.partition("#")[0] + address)
+    page.reload()
+    assert page.get_by_label("Cluster").input_value() == "c1"
+    assert page.locator("#history-count").inner_text() == "3 commits, 3 moves"
+    assert page.evaluate("document.activeElement.id") == "commit-7777777777"
+    with page.expect_download() as download:
+        page.get_by_role("button", name="CSV").click()
+    lines = Path(download.value.path()).read_bytes().decode().split("\r\n")
+    assert lines[0] == "time,commit,summary,name,change,reason"
+    assert lines[1] == f"2026-03-11T08:00:00Z,{'9' * 40},change 9,Deployment shop/w9,+ c1 1; − fra 1,policy (before: policy)"
+    page.get_by_role("button", name="Show all").click()
+    expect(page.locator("#history-count")).to_have_text("5 commits, 5 moves")
+    assert page.evaluate("location.hash") == ""
 
 
 def test_recorded_decisions_are_shown_with_their_causes(show: Open) -> None:

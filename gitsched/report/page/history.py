@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from gitsched.model.finding import format_count
+from gitsched.model.finding import format_count, format_names
 from gitsched.model.history import HistoryEntry, PlacementMove, SourceChange
-from gitsched.model.time import format_time
+from gitsched.model.time import EPOCH, format_time
 from gitsched.model.web_links import WebLinks
 from gitsched.report.history import describe_cause, describe_more_files, describe_reason, describe_source, describe_taint_change
-from gitsched.report.lines import abbreviate_oid, classify_move, escape_unprintable
+from gitsched.report.lines import abbreviate_oid, classify_move, escape_unprintable, format_key
 from gitsched.report.page import embed_resource, load_template, read_resource, read_script
 from gitsched.report.page.content import build_move_row, build_record_change_row
 from gitsched.report.page.links import PageLinks
@@ -26,6 +27,16 @@ ALL_MOVES_SHOWN = 5_000
 OPEN_ENTRIES = 3
 """The number of commits whose moves are open at first."""
 FILES_SHOWN, SOURCES_SHOWN = 8, 8
+NAMES_SHOWN = 3
+"""Workloads that are named where those of a commit are folded."""
+MAX_TICKS = 4
+"""Times that are written at the time axis, besides the first and the last one."""
+_EDGE = 8
+"""Percent of the axis at both ends where no time is written, which the window would cut off."""
+_STEPS = (
+    *(timedelta(minutes=minutes) for minutes in (1, 5, 15, 60, 180, 360, 720)),
+    *(timedelta(days=days) for days in (1, 2, 7, 14, 30, 90, 365, 3650)),
+)
 _COUNTED = (
     ("moved", "turn", "moved"),
     ("left", "turn", "left clusters"),
@@ -51,7 +62,7 @@ class HistoryPage(NamedTuple):
 
 def write_history_page(history: HistoryPage, live: LiveView | None = None) -> str:
     """Return the page; with `live`, it follows the events of `gitsched watch`. Text from commits is escaped: it is no markup or script."""
-    style, script = read_resource("page.css") + read_resource("history.css"), read_script("history.js", live=live)
+    style, script = read_resource("page.css") + read_resource("history.css"), read_script("tools.js", "history.js", live=live)
     left, rows, links = ALL_MOVES_SHOWN, [], PageLinks(history.web)
     for number, entry in enumerate(history.entries):
         row = _build_entry(entry, min(MOVES_SHOWN, left), links, is_open=number < OPEN_ENTRIES)
@@ -75,11 +86,18 @@ def write_history_page(history: HistoryPage, live: LiveView | None = None) -> st
 
 
 class AxisMark(NamedTuple):
-    """A commit on the time axis: its position in permille, its id, its kind for the style, and a text about it."""
+    """A commit on the time axis: its position in percent, its id, its kind for the style, and a text about it."""
 
-    position: int
+    position: float
     id: str
     kind: str
+    text: str
+
+
+class AxisTick(NamedTuple):
+    """A day, or a time of day, on the time axis."""
+
+    position: float
     text: str
 
 
@@ -89,6 +107,7 @@ class TimeAxis(NamedTuple):
     start: str
     end: str
     marks: list[AxisMark]
+    ticks: list[AxisTick]
 
 
 def _build_axis(entries: Sequence[HistoryEntry]) -> TimeAxis | None:
@@ -100,14 +119,30 @@ def _build_axis(entries: Sequence[HistoryEntry]) -> TimeAxis | None:
         return None
     marks = [
         AxisMark(
-            round(1000 * ((entry.time - start) / (end - start))),
+            _locate(entry.time, start, end),
             abbreviate_oid(entry.commit),
             "by-hand" if entry.source is None else "moves" if entry.moves or entry.more_moves else "",
             f"{format_time(entry.time)}: {escape_unprintable(entry.summary)}",
         )
         for entry in reversed(entries)
     ]
-    return TimeAxis(format_time(start), format_time(end), marks)
+    return TimeAxis(format_time(start), format_time(end), marks, _list_ticks(start, end))
+
+
+def _locate(time: datetime, start: datetime, end: datetime) -> float:
+    return round(100 * ((time - start) / (end - start)), 1)
+
+
+def _list_ticks(start: datetime, end: datetime) -> list[AxisTick]:
+    """Return up to MAX_TICKS days or times of day between two times, at the same distance; none where the distance would be many years."""
+    span = end - start
+    step = next((step for step in _STEPS if span / step <= MAX_TICKS), None)
+    if step is None:
+        return []
+    first, part = (start - EPOCH) // step + 1, slice(10) if step >= timedelta(days=1) else slice(11, 16)
+    times = (EPOCH + (first + number) * step for number in range(MAX_TICKS))
+    ticks = (AxisTick(_locate(time, start, end), format_time(time)[part]) for time in times)
+    return [tick for tick in ticks if _EDGE <= tick.position <= 100 - _EDGE]
 
 
 def _build_entry(entry: HistoryEntry, shown: int, links: PageLinks, *, is_open: bool) -> dict[str, Any]:
@@ -133,6 +168,7 @@ def _build_entry(entry: HistoryEntry, shown: int, links: PageLinks, *, is_open: 
         "files": [escape_unprintable(path) for path in entry.files[:FILES_SHOWN]],
         "more_files": describe_more_files(entry, FILES_SHOWN).strip(),
         "badges": badges,
+        "names": escape_unprintable(format_names([format_key(found.move.key) for found in entry.moves], NAMES_SHOWN)),
         "moves": [_build_move(found, entry.drained) for found in entry.moves[: max(shown, 0)]],
         "more": len(entry.moves) - max(shown, 0) + entry.more_moves if len(entry.moves) > shown else entry.more_moves,
         "records": [build_record_change_row(change) for change in entry.records[:MOVES_SHOWN]],

@@ -1,15 +1,23 @@
-"use strict";
 (() => {
   const form = document.getElementById("filters");
   const count = document.getElementById("history-count");
+  const marks = new Map([...document.querySelectorAll(".axis a")].map((mark) => [mark.getAttribute("href").slice(1), mark]));
   const entries = [...document.querySelectorAll(".entry")].map((node) => ({
     node,
+    mark: marks.get(node.id),
     commit: `${node.querySelector(".what").textContent} ${node.querySelector(".log").textContent}`.toLowerCase(),
     rows: [...node.querySelectorAll("tbody tr")].map((row) => ({
       row, workload: row.cells[0].textContent.toLowerCase(), clusters: row.cells[1].textContent.toLowerCase(),
     })),
   }));
-  const plural = (number, one) => `${number} ${one}${number === 1 ? "" : "s"}`;
+  const make = (tag, content, attributes = {}) => {
+    const node = document.createElement(tag);
+    if (content) node.textContent = content;
+    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+    return node;
+  };
+  const plural = (number, one) => `${number.toLocaleString("en")} ${one}${number === 1 ? "" : "s"}`;
+  let marked = ""; // the id of the entry that the time axis led to
   const draw = () => {
     const wanted = new FormData(form);
     const words = (name) => String(wanted.get(name) || "").toLowerCase().split(/\s+/).filter(Boolean);
@@ -24,6 +32,7 @@
         found += row.hidden ? 0 : 1;
       }
       entry.node.hidden = !match(entry.commit, commit) || (workload.length + cluster.length > 0 && !found);
+      entry.mark?.classList.toggle("left-out", entry.node.hidden);
       if (entry.node.hidden) continue;
       commits += 1;
       moves += found;
@@ -32,8 +41,50 @@
     for (const section of document.querySelectorAll(".timeline section")) section.hidden = !section.querySelector(".entry:not([hidden])");
     count.textContent = `${plural(commits, "commit")}, ${plural(moves, "move")}`;
   };
-  form.addEventListener("input", draw);
+
+  // The address names what the filter shows, and the entry that the time axis led to.
+  const mark = (id) => {
+    marked = id;
+    for (const { node } of entries) node.classList.toggle("here", node.id === id);
+    const node = id && document.getElementById(id);
+    if (!node) return;
+    node.tabIndex = -1;
+    node.focus({ preventScroll: true });
+    node.scrollIntoView({ block: "center" });
+  };
+  const address = makeAddress((wanted) => {
+    for (const field of form.elements) if (field.name) field.value = wanted.get(field.name) || "";
+    draw();
+    mark(wanted.get("at") || "");
+  });
+  const keepAddress = (isNew = false) => {
+    const params = new URLSearchParams();
+    for (const [name, value] of new FormData(form)) if (value) params.set(name, value);
+    if (marked) params.set("at", marked);
+    address.write(params, isNew);
+  };
+  for (const [id, link] of marks) link.addEventListener("click", (event) => {
+    event.preventDefault();
+    mark(id);
+    keepAddress(true);
+  });
+  form.addEventListener("input", () => { draw(); keepAddress(); });
   form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("reset", () => setTimeout(draw));
+  form.addEventListener("reset", () => setTimeout(() => { draw(); mark(""); keepAddress(); }));
+
+  const NAMES = ["time", "commit", "summary", "name", "change", "reason"];
+  const text = (node) => node ? node.textContent.trim() : "";
+  const rowsShown = () => entries.filter(({ node }) => !node.hidden).flatMap(({ node, rows }) => {
+    const common = { time: node.querySelector("time").dateTime, commit: text(node.querySelector(".log code")), summary: text(node.querySelector(".title")) };
+    const shown = rows.filter(({ row }) => !row.hidden).map(({ row }) => ({
+      ...common, name: text(row.cells[0]), change: row.querySelector(".place") ? [...row.querySelectorAll(".place")].map(text).join("; ") : text(row.cells[1]), reason: text(row.cells[2]),
+    }));
+    return shown.length ? shown : [{ ...common, name: "", change: "", reason: "" }];
+  });
+  document.getElementById("save-csv").addEventListener("click", () => saveFile("history.csv", "text/csv", writeCsv([NAMES, ...rowsShown().map((row) => NAMES.map((name) => row[name]))])));
+  document.getElementById("save-json").addEventListener("click", () => saveFile("history.json", "application/json", `${JSON.stringify(rowsShown(), null, 2)}\n`));
   form.hidden = false;
+  addCopyButtons(make);
+  openTargets();
+  if (!location.hash || location.hash.startsWith("#?")) address.apply();
 })();

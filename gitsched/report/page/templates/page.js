@@ -322,5 +322,5 @@
   addCopyButtons(make);
   openTargets();
   makeSearch({ make, title, state: data, showWorkload: explain, showCluster });
-  apply(address.read());
+  address.apply();
 })();

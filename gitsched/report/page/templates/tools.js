@@ -5,7 +5,7 @@ const makeAddress = (apply) => {
   const read = () => new URLSearchParams(location.hash.startsWith("#?") ? location.hash.slice(2) : "");
   addEventListener("popstate", () => { if (isOwn()) apply(read()); });
   return {
-    read,
+    apply: () => apply(read()),
     write: (params, isNew = false) => {
       const text = params.toString();
       if (!text && !isOwn()) return;
