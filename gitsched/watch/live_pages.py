@@ -14,7 +14,7 @@ from typing import NamedTuple
 from gitsched.forge.web_links import find_web_links
 from gitsched.git import Repository
 from gitsched.git.urls import identify_repository, is_url
-from gitsched.model.errors import GitschedError
+from gitsched.model.errors import GitschedError, Temporary
 from gitsched.model.fault import describe_fault
 from gitsched.model.fleet_status import LastReport
 from gitsched.model.history import HistoryFilter
@@ -80,14 +80,16 @@ class LivePages:
         self._source, self._local_only = source, local_only
         self._repository, self._web = identify_repository(url) if url and is_url(url) else "", find_web_links(url)
         self._state: _State | None = None
-        self._ran_at = 0.0
+        self._ran_at = self._succeeded_at = 0.0
+        self._failure = ""
         self._rendered: dict[bytes, _Rendered] = {}
         self._lock = Lock()
         self._executor = ThreadPoolExecutor(1, "pages")
 
     def update(self, run: RunResult, review: Review) -> None:
         """Show the result of a run from now on."""
-        earlier, self._ran_at = self._state, time.monotonic()
+        earlier, self._ran_at, self._failure = self._state, time.monotonic(), ""
+        self._succeeded_at = self._ran_at
         if earlier is not None and not (review.moves or earlier.review.moves or changes_clusters(run)):
             fleet, fleet_digest = earlier.fleet, earlier.fleet_digest
         else:
@@ -108,6 +110,12 @@ class LivePages:
         changed = shown if shown.moves or shown.record_changes or earlier is None else earlier.changed
         self._state = _State(version, location, shown, fleet, fleet_digest, changed)
 
+    def report_failure(self, error: GitschedError) -> None:
+        """Show that a run failed; the reason is told only to this machine, since it may name a repository."""
+        reason = "a repository cannot be reached" if isinstance(error, Temporary) else "it cannot succeed without a change"
+        self._failure = str(error) if self._local_only else f"{reason}; see the log"
+        self._ran_at = time.monotonic()
+
     def close(self) -> None:
         """Stop rendering."""
         self._executor.shutdown(wait=False, cancel_futures=True)
@@ -126,7 +134,12 @@ class LivePages:
                 else HttpResponse(200, b"", "text/event-stream")
             )
         if self._state is None:
-            return HttpResponse(503, b"the first run has not finished\n", headers=(("Retry-After", "5"),))
+            text = (
+                f"no run has succeeded, and the last one failed: {self._failure}"
+                if self._failure
+                else "the first run has not finished"
+            )
+            return HttpResponse(503, f"{text}\n".encode(), headers=(("Retry-After", "5"),))
         known = _find_header(headers, b"if-none-match")
         rendered = self._rendered.get(path)
         if rendered is not None and rendered.version == self._state.version:
@@ -138,7 +151,10 @@ class LivePages:
         ran_at = self._ran_at
         if ran_at == last:
             return last, b""
-        return ran_at, f"event: run\ndata: {json.dumps({'age': round(time.monotonic() - ran_at, 1)})}\n\n".encode()
+        data: dict[str, object] = {"age": round(time.monotonic() - ran_at, 1)}
+        if self._failure:
+            data |= {"error": self._failure, "succeeded": round(time.monotonic() - self._succeeded_at, 1)}
+        return ran_at, f"event: run\ndata: {json.dumps(data)}\n\n".encode()
 
     def _read_event(self, last: str) -> tuple[str, bytes]:
         """Return the version of the pages, and the event to send to a client that knows another one."""

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from gitsched.forge.commit_status import CommitStatus
-from gitsched.model.errors import GitschedError, Permanent
+from gitsched.model.errors import Conflict, GitschedError, Permanent
 from gitsched.model.finding import format_part
 from gitsched.report.review import Review
 from gitsched.watch.health import WatchHealth
@@ -126,6 +126,8 @@ class WatchService:
                 self._metrics.record_latency(max(now - self._estimate_push_time(review, now), 0))
         if self._pages is not None and attempt.run is not None and review is not None:
             self._pages.update(attempt.run, review)
+        elif self._pages is not None and attempt.error is not None and not isinstance(attempt.error, Conflict):
+            self._pages.report_failure(attempt.error)
         if review is not None:
             self._source, self._requested_at, self._last_success = review.source, None, self._started_at
         if self._reporter is not None:

@@ -16,6 +16,7 @@ import yaml
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect, sync_playwright
 
+from gitsched.model.errors import Permanent, Temporary
 from gitsched.reconcile import Reconciler, RunSettings
 from gitsched.reconcile.run import make_review
 from gitsched.watch import Wakeup, http_server
@@ -201,7 +202,30 @@ def test_a_page_shows_what_each_cluster_has_applied(open_site: Callable[..., Sit
     }
     site.commit(report=yaml.safe_dump(report), web=WORKLOAD.replace("replicas: 2", "replicas: 3"))
     site.run()
-    assert f"has applied {(site.last.before or '')[:10]}, 1 commit before the last one, Healthy since" in site.get("/")[1]
+    text = site.get("/")[1]
+    assert f"has applied {(site.last.before or '')[:10]}, 1 commit before the last one, Healthy since" in text
+    assert "<td>one (1 commit before)</td>" in text
+    site.commit(report=yaml.safe_dump(report).replace("Healthy", "Degraded"))
+    site.run()
+    assert ">one degraded</a>" in site.get("/")[1]
+
+
+@pytest.mark.parametrize(
+    ("local_only", "reason"),
+    [(True, "the repository git.example.com/fleet is gone"), (False, "it cannot succeed without a change; see the log")],
+)
+def test_a_failed_run_is_reported_with_the_age_of_what_is_shown(
+    open_site: Callable[..., Site], *, local_only: bool, reason: str
+) -> None:
+    site = open_site(local_only=local_only)
+    failure = Permanent("the repository git.example.com/fleet is gone")
+    site.pages.report_failure(failure)
+    assert site.get("/")[:2] == (503, f"no run has succeeded, and the last one failed: {reason}\n")
+    site.run()
+    site.pages.report_failure(failure)
+    with site.open_events() as stream:
+        event = read_until(stream, b"event: run") + read_until(stream, b"\n\n")
+    assert f'"error": "{reason}", "succeeded": ' in event.decode()
 
 
 def test_a_page_names_a_source_that_is_a_url(open_site: Callable[..., Site]) -> None:
@@ -258,6 +282,12 @@ def test_a_page_in_a_browser_follows_the_fleet(open_site: Callable[..., Site]) -
         expect(page.locator("#live-status")).to_have_text("live")
         expect(page.locator("#live-age")).to_have_text(re.compile(r"Last run \d+ s ago\."))
         assert Axe().run(page).violations_count == 0
+        site.pages.report_failure(Temporary("the remote does not answer"))
+        expect(page.get_by_role("alert")).to_have_text("The last run failed: the remote does not answer")
+        expect(page.locator("#live-since")).to_have_text(re.compile(r"This page shows the run that succeeded \d+ s ago\."))
+        assert Axe().run(page).violations_count == 0
+        site.run()
+        expect(page.locator("#live-failure")).to_be_hidden()
         page.get_by_role("link", name="History").click()
         expect(page.locator(".entry")).to_have_count(1)
         assert Axe().run(page).violations_count == 0

@@ -25,6 +25,7 @@ from gitsched.model.time import format_time
 from gitsched.model.web_links import WebLinks
 from gitsched.report.images import describe_image_changes
 from gitsched.report.lines import abbreviate_oid, escape_unprintable
+from gitsched.report.page.applied import build_applied_fields, summarize_applied
 from gitsched.report.page.content import (
     build_loss_table,
     build_manifest_entry,
@@ -33,7 +34,6 @@ from gitsched.report.page.content import (
     build_recorded_row,
     build_retained_row,
     build_summary_row,
-    describe_applied,
     list_finding_groups,
     list_move_groups,
     list_totals,
@@ -45,7 +45,7 @@ from gitsched.report.page.reserve import build_reserve_table
 from gitsched.report.page.topology import PLACES_SHOWN, build_place_rows
 from gitsched.report.retained_copies import describe_retained_copies
 from gitsched.report.review import Review
-from gitsched.report.rollouts import describe_rollout
+from gitsched.report.rollouts import describe_remedies, describe_rollout
 from gitsched.report.summary import list_comparison_notes, list_summary_rows
 from gitsched.report.text import summarize_plan
 
@@ -102,8 +102,7 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
         if cluster["name"] in review.comparison.removed_clusters:
             cluster["unavailable"] = "it has no document any more"
     for cluster in matrix["clusters"] if fleet.reports else ():
-        report = fleet.reports.get(cluster["name"])
-        cluster["applied"] = describe_applied(report) if report is not None else "has not reported what it has applied"
+        cluster |= build_applied_fields(fleet.reports.get(cluster["name"]))
     places = build_place_rows(matrix["clusters"], review.outcomes, review.moves)
     style, script = read_resource("page.css"), read_script(*SCRIPTS, live=live)
     links = PageLinks(fleet.web, review.source, review.base.commit)
@@ -122,6 +121,7 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
         *((("files", "Files", len(shown) + more),) if live is None else ()),
         ("findings", "Findings", len(review.findings)),
     ]
+    applied = summarize_applied(fleet.facts, fleet.reports) if fleet.reports else []
     listed = list_move_groups(review.moves, MOVES_SHOWN)
     return load_template("page.html.j2").render(
         live=live,
@@ -134,11 +134,15 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
         time=format_time(review.time),
         wakeup=format_time(review.next_wakeup) if review.next_wakeup else "",
         problems=list_problems(review, links),
-        alerts=list_alerts(review, [cluster["name"] for cluster in matrix["clusters"] if "unavailable" in cluster]),
+        alerts=list_alerts(
+            review,
+            [cluster["name"] for cluster in matrix["clusters"] if "unavailable" in cluster],
+            sorted(name for name, report in fleet.reports.items() if report.health == "Degraded"),
+        ),
         linked=links.link_places,
         sections=sections,
         sums=list_totals(review, len(matrix["clusters"])),
-        rows=[build_summary_row(row) for row in list_summary_rows(review)],
+        rows=[build_summary_row(row) for row in (*applied, *list_summary_rows(review))],
         groups=listed.groups,
         moves=listed.moves,
         images=[escape_unprintable(line) for line in describe_image_changes(review.comparison.delivery.images, "→")],
@@ -149,7 +153,10 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
         places=places[:PLACES_SHOWN],
         places_more=max(len(places) - PLACES_SHOWN, 0),
         retained=[build_retained_row(workload) for workload in review.retained],
-        rollouts=[list(map(escape_unprintable, describe_rollout(rollout))) for rollout in review.rollouts],
+        rollouts=[
+            list(map(escape_unprintable, [*describe_rollout(rollout), *describe_remedies([rollout])]))
+            for rollout in review.rollouts
+        ],
         copies=[escape_unprintable(line) for line in describe_retained_copies(review.retained_copies)],
         resilience=losses,
         reserve=reserve,

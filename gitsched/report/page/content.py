@@ -9,15 +9,13 @@ from gitsched.model.changes import ManifestChange, Move, RecordChange, RetainedW
 from gitsched.model.document import Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation
 from gitsched.model.finding import SEVERITIES, Finding, count_shown, format_count
-from gitsched.model.fleet_status import LastReport
 from gitsched.model.fleet_topology import ClusterSite
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import Outcome, RecordedDecision, encode_replicas
 from gitsched.model.simulation import ResilienceChange
-from gitsched.model.time import format_time
 from gitsched.report.causes import list_cause_texts, list_reasons
 from gitsched.report.explanation import describe_candidate, list_overrides, list_related_objects
-from gitsched.report.lines import abbreviate_oid, escape_unprintable, format_clusters, format_key, format_replica_change, shrinks
+from gitsched.report.lines import escape_unprintable, format_clusters, format_key, format_replica_change, shrinks
 from gitsched.report.manifests import format_manifest_title
 from gitsched.report.move_groups import MoveGroup, describe_flows, describe_group, group_moves, name_workloads
 from gitsched.report.page.links import PageLinks
@@ -194,14 +192,6 @@ def list_totals(review: Review, clusters: int) -> list[tuple[str, int]]:
     levels = ((f"{level}s" if level != "info" else "notes", number) for level, number in counts.items() if number)
     moves = ("moves", len(review.moves))
     return [("workloads", len(review.outcomes)), *review.states.items(), moves, ("clusters", clusters), *levels]
-
-
-def describe_applied(report: LastReport) -> str:
-    """Return which output commit a cluster has applied, and how healthy what it applied is."""
-    behind = "" if not report.age else f", {format_count(report.age, 'commit')} before the last one"
-    unhealthy = f": {report.unhealthy[0].key.title} is {report.unhealthy[0].health}" if report.unhealthy else ""
-    text = f"has applied {abbreviate_oid(report.commit)}{behind}, {report.health} since {format_time(report.since)}{unhealthy}"
-    return escape_unprintable(text)
 
 
 class FindingGroup(NamedTuple):

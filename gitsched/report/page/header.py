@@ -46,40 +46,43 @@ class Problem(NamedTuple):
     section: str = ""
 
 
-def list_alerts(review: Review, unavailable: Sequence[str]) -> list[Alert]:
-    """Return what a reader has to know before anything else, the gravest first. Clusters with these names are `unavailable`."""
+def list_alerts(review: Review, unavailable: Sequence[str], degraded: Sequence[str] = ()) -> list[Alert]:
+    """Return what a reader has to know before anything else, the gravest first. Clusters with these names are `unavailable`, or report
+    that they are `degraded`."""
     removed = review.comparison.removed_clusters
     lost = [name for name in unavailable if name not in removed]
     new, old = len(_list_errors(review, new=True)), len(_list_errors(review, new=False))
     held, frozen, states = len(review.held), review.withheld.freeze, review.states
+    rollouts = [one for one in review.rollouts if one.state in ("stopped", "progressing")][:_NAMES_IN_ALERT]
     alerts = [
-        Alert("error", "refused: nothing is written", "refused") if review.refused else None,
-        Alert("error", format_count(new, "new error" if review.base.findings is not None else "error"), "errors") if new else None,
-        Alert("error", f"{states['pending']:,} unplaced", "topology") if states["pending"] else None,
-        Alert("error", f"{len(review.withheld.moves):,} changes withheld", "withheld") if review.withheld.moves else None,
-        Alert("error", f"{_name_clusters(removed)} removed from the fleet", "map") if removed else None,
-        Alert("error", f"{_name_clusters(lost)} not available", "map") if lost else None,
-        *(
-            Alert(
-                "error" if rollout.state == "stopped" else "warning",
-                escape_unprintable(f"rollout {rollout.name} {rollout.state}"),
-                "rollouts",
-            )
-            for rollout in review.rollouts[:_NAMES_IN_ALERT]
-            if rollout.state in ("stopped", "progressing")
-        ),
-        Alert("warning", f"frozen: {escape_unprintable(frozen)}", "withheld" if review.withheld.moves else "summary")
-        if frozen
-        else None,
-        Alert("warning", f"{held:,} held in their clusters", "held") if held else None,
-        Alert("warning", f"{states['stale']:,} stale: not decided, they stay", "findings") if states["stale"] else None,
-        Alert("warning", f"{format_count(old, 'error')} as before", "findings") if old else None,
+        ("error", "refused: nothing is written" if review.refused else "", "refused"),
+        ("error", _count(new, "new error" if review.base.findings is not None else "error"), "errors"),
+        ("error", _state(states["pending"], "unplaced"), "topology"),
+        ("error", _state(len(review.withheld.moves), "changes withheld"), "withheld"),
+        ("error", _describe_clusters(removed, "removed from the fleet"), "map"),
+        ("error", _describe_clusters(lost, "not available"), "map"),
+        ("error", _describe_clusters(degraded, "degraded"), "map"),
+        *(("error" if one.state == "stopped" else "warning", f"rollout {one.name} {one.state}", "rollouts") for one in rollouts),
+        ("warning", f"frozen: {frozen}" if frozen else "", "withheld" if review.withheld.moves else "summary"),
+        ("warning", _state(held, "held in their clusters"), "held"),
+        ("warning", _state(states["stale"], "stale: not decided, they stay"), "findings"),
+        ("warning", f"{_count(old, 'error')} as before" if old else "", "findings"),
     ]
-    return [alert for alert in alerts if alert is not None]
+    return [Alert(kind, escape_unprintable(text), anchor) for kind, text, anchor in alerts if text]
 
 
-def _name_clusters(names: Sequence[str]) -> str:
-    return format_count(len(names), "cluster") if len(names) > _NAMES_IN_ALERT else escape_unprintable(format_names(names))
+def _count(number: int, noun: str) -> str:
+    return format_count(number, noun) if number else ""
+
+
+def _state(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number else ""
+
+
+def _describe_clusters(names: Sequence[str], what: str) -> str:
+    if not names:
+        return ""
+    return f"{format_count(len(names), 'cluster') if len(names) > _NAMES_IN_ALERT else format_names(names)} {what}"
 
 
 def _list_errors(review: Review, *, new: bool) -> list[Finding]:

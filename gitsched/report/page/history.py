@@ -29,7 +29,7 @@ OPEN_ENTRIES = 3
 FILES_SHOWN, SOURCES_SHOWN = 8, 8
 NAMES_SHOWN = 3
 """Workloads that are named where those of a commit are folded."""
-MAX_TICKS = 4
+TICKS_SHOWN = 4
 """Times that are written at the time axis, besides the first and the last one."""
 _EDGE = 8
 """Percent of the axis at both ends where no time is written, which the window would cut off."""
@@ -134,13 +134,13 @@ def _locate(time: datetime, start: datetime, end: datetime) -> float:
 
 
 def _list_ticks(start: datetime, end: datetime) -> list[AxisTick]:
-    """Return up to MAX_TICKS days or times of day between two times, at the same distance; none where the distance would be many years."""
+    """Return up to TICKS_SHOWN days, or times of day, at the same distance between two times; none if that were many years."""
     span = end - start
-    step = next((step for step in _STEPS if span / step <= MAX_TICKS), None)
+    step = next((step for step in _STEPS if span / step <= TICKS_SHOWN), None)
     if step is None:
         return []
     first, part = (start - EPOCH) // step + 1, slice(10) if step >= timedelta(days=1) else slice(11, 16)
-    times = (EPOCH + (first + number) * step for number in range(MAX_TICKS))
+    times = (EPOCH + (first + number) * step for number in range(TICKS_SHOWN))
     ticks = (AxisTick(_locate(time, start, end), format_time(time)[part]) for time in times)
     return [tick for tick in ticks if _EDGE <= tick.position <= 100 - _EDGE]
 

@@ -12,17 +12,26 @@
     status.textContent = text;
     status.className = `live ${kind}`;
   };
-  let ranAt = null; // by the clock of this machine
-  const ago = (seconds) => seconds < 90 ? `${seconds} s` : seconds < 5400 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`;
+  let last = null; // when the last run ended, and the last one that succeeded, by the clock of this machine
+  const ago = (since) => {
+    const seconds = Math.max(0, Math.round((Date.now() - since) / 1000));
+    return seconds < 90 ? `${seconds} s` : seconds < 5400 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`;
+  };
+  const failure = document.getElementById("live-failure");
   const showAge = () => {
-    if (ranAt !== null) document.getElementById("live-age").textContent = `Last run ${ago(Math.max(0, Math.round((Date.now() - ranAt) / 1000)))} ago.`;
+    if (last === null) return;
+    document.getElementById("live-age").textContent = `Last run ${ago(last.ran)} ago${last.error ? ": failed" : ""}.`;
+    document.getElementById("live-since").textContent = last.error ? `This page shows the run that succeeded ${ago(last.succeeded)} ago.` : "";
   };
   setInterval(showAge, 1_000);
   const events = new EventSource("events");
   events.addEventListener("open", () => show("live", "connected"));
   events.addEventListener("error", () => show("not connected, trying again", "waiting"));
   events.addEventListener("run", (event) => {
-    ranAt = Date.now() - 1000 * JSON.parse(event.data).age;
+    const { age, error = "", succeeded = age } = JSON.parse(event.data);
+    last = { ran: Date.now() - 1000 * age, succeeded: Date.now() - 1000 * succeeded, error };
+    failure.hidden = !error;
+    document.getElementById("live-reason").textContent = error ? `The last run failed: ${error}` : ""; // announced once, unlike the age
     showAge();
   });
   events.addEventListener("change", (event) => {

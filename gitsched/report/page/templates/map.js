@@ -26,6 +26,7 @@ const makeMap = ({ make, box, legend, tools, state, showCluster, plural }) => {
       load === null ? "load not known" : `${Math.round(load)} %`,
       before !== null && !isBefore && Math.round(before) !== Math.round(after) ? `before ${Math.round(before)} %` : "",
       cluster.unavailable ? "not available" : "",
+      cluster.earlier || "",
       isBefore ? "" : total.arrive.length ? `+${plural(total.arrive.length, "workload")}` : "",
       isBefore ? "" : total.leave.length ? `−${plural(total.leave.length, "workload")}` : "",
     ].filter(Boolean).join(", ");

@@ -149,6 +149,7 @@ const makeTopology = ({ make, title, amount, showWorkload, tree, scale, state })
     name.append(make("span", cluster.name, { class: "cluster-name" }));
     if (cluster.zones) name.append(make("span", ` ${cluster.zones[0]}${cluster.zones.length > 1 ? ` +${cluster.zones.length - 1}` : ""}`, { class: "soft zone", title: cluster.zones.join(", ") }));
     if (cluster.unavailable) name.append(make("span", "not available", { class: "old badge" }));
+    if (cluster.earlier) name.append(make("span", cluster.earlier, { class: "turn badge" }));
     summary.append(name, measure("", replicaBar(total, most), replicaText(total)));
     const uses = make("span", null, { class: "uses" });
     for (const [resource, used, change, words] of cluster.resources || []) {

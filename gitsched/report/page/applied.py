@@ -1,0 +1,48 @@
+"""What clusters have applied, on the HTML page of a fleet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from gitsched.model.finding import format_count, format_names
+from gitsched.model.fleet_status import LastReport
+from gitsched.model.time import format_time
+from gitsched.report.lines import CLUSTERS_SHOWN, abbreviate_oid, escape_unprintable
+from gitsched.report.summary import SummaryRow
+
+
+def build_applied_fields(report: LastReport | None) -> dict[str, Any]:
+    """Return the members of a cluster for the script: a sentence about its last report, and a short note if something is wrong with it."""
+    if report is None:
+        return {"applied": "has not reported what it has applied", "earlier": "no report"}
+    notes = (
+        "degraded" if report.health == "Degraded" else "",
+        f"{format_count(report.age, 'commit')} before the last" if report.age else "",
+    )
+    return {"applied": describe_applied(report), "earlier": ", ".join(filter(None, notes))}
+
+
+def describe_applied(report: LastReport) -> str:
+    """Return which output commit a cluster has applied, and how healthy what it applied is."""
+    earlier = "" if not report.age else f", {format_count(report.age, 'commit')} before the last one"
+    unhealthy = f": {report.unhealthy[0].key.title} is {report.unhealthy[0].health}" if report.unhealthy else ""
+    text = f"has applied {abbreviate_oid(report.commit)}{earlier}, {report.health} since {format_time(report.since)}{unhealthy}"
+    return escape_unprintable(text)
+
+
+def summarize_applied(clusters: Iterable[str], reports: Mapping[str, LastReport]) -> list[SummaryRow]:
+    """Return how many clusters have applied the last output commit, and which ones have an earlier one, or have not reported."""
+    names = sorted(clusters)
+    earlier = [
+        f"{name} ({format_count(reports[name].age or 0, 'commit')} before)"
+        for name in names
+        if name in reports and reports[name].age
+    ]
+    current = sum(name in reports and reports[name].age == 0 for name in names)
+    rows = (
+        ("clusters with the last commit", f"{current:,} of {len(names):,}"),
+        ("clusters with an earlier commit", format_names(earlier, CLUSTERS_SHOWN) if earlier else ""),
+        ("clusters without a report", format_names([name for name in names if name not in reports], CLUSTERS_SHOWN)),
+    )
+    return [SummaryRow(title, "", text) for title, text in rows if text]
