@@ -3,7 +3,7 @@ records."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
@@ -115,11 +115,17 @@ class PodSets(NamedTuple):
     estimated: bool
 
 
-class CapacityEstimates(Protocol):
-    """Estimates of how much fits on each candidate, by index."""
+class Estimates(Protocol):
+    """How much fits on each candidate, by index."""
 
-    def estimate_replicas(self, resource_request: tuple[tuple[str, int], ...] | None) -> Sequence[int]: ...
-    def estimate_sets(self, pods: tuple[EqualPods, ...]) -> Sequence[int]: ...
+    def __getitem__(self, index: int, /) -> int: ...
+
+
+class CapacityEstimates(Protocol):
+    """What is left on candidates at this moment."""
+
+    def estimate_replicas(self, resource_request: tuple[tuple[str, int], ...] | None) -> Estimates: ...
+    def estimate_sets(self, pods: tuple[EqualPods, ...]) -> Estimates: ...
     def read_capacity(self, index: int) -> Any: ...
 
 
@@ -165,12 +171,6 @@ class Request(NamedTuple):
             if name in variant.names:
                 return variant.resource_request
         return self.resource_request
-
-    def estimate_remaining(self, remaining: CapacityEstimates) -> Sequence[int]:
-        """Return how many replicas fit on each candidate, or how many sets of a workload that is placed whole."""
-        if self.sets is None:
-            return remaining.estimate_replicas(self.resource_request)
-        return remaining.estimate_sets(self.sets.pods) if self.sets.estimated else remaining.estimate_replicas(None)
 
 
 DecisionStatus = Literal["scheduled", "no-fit", "unschedulable", "error"]

@@ -4,13 +4,22 @@ dynamic weight or aggregated."""
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import repeat
 from operator import neg
 from types import MappingProxyType
 from typing import NamedTuple
 
-from gitsched.model.scheduling import CLUSTER_FIELD, REGION_FIELD, AffinityGroup, Assignment, Request, make_assignments
+from gitsched.model.scheduling import (
+    CLUSTER_FIELD,
+    REGION_FIELD,
+    AffinityGroup,
+    Assignment,
+    CapacityEstimates,
+    Estimates,
+    Request,
+    make_assignments,
+)
 from gitsched.schedule.dispenser import dispense, prefers_descending
 from gitsched.schedule.estimator import UNLIMITED
 from gitsched.schedule.fleet import Fleet
@@ -29,7 +38,7 @@ class RankedCandidates(NamedTuple):
     stay before them."""
 
     order: list[int]
-    allocatable_replicas: Sequence[int]
+    allocatable_replicas: Estimates
     assigned: dict[int, int]
     tiers: tuple[int, ...]
     ranking: Hashable = None
@@ -70,7 +79,11 @@ def _prefer(request: Request, fleet: Fleet, ranked: RankedCandidates) -> RankedC
 def _rank_by_score(request: Request, group: AffinityGroup, fleet: Fleet, mask: int) -> RankedCandidates:
     index = fleet.index
     assigned = {index[target.name]: target.replicas for target in request.previous if target.name in index}
-    allocatable = _cached_allocatable(request, fleet)
+    allocatable: Estimates = (
+        _cached_allocatable(request, fleet)
+        if request.remaining is None
+        else _list_remaining(request, request.remaining, fleet, mask)
+    )
     tiers = _list_tiers(request, group, fleet, mask)
     previous = fleet.mask(target.name for target in request.previous) if request.previous else 0
     if len(tiers) == 1 and not mask & previous and request.remaining is None:
@@ -85,34 +98,42 @@ def _rank_by_score(request: Request, group: AffinityGroup, fleet: Fleet, mask: i
     return RankedCandidates(order, allocatable, assigned, tiers)
 
 
-def _sort_by_allocatable(request: Request, fleet: Fleet, allocatable: Sequence[int], mask: int) -> list[int]:
+def _sort_by_allocatable(request: Request, fleet: Fleet, allocatable: Estimates, mask: int) -> list[int]:
     if request.remaining is not None:
         return sorted(fleet.members(mask), key=allocatable.__getitem__, reverse=True)
     key = _get_ranking(request, fleet, allocatable, mask)
     return fleet.get_or_compute(key, lambda: sorted(fleet.cached_members(mask), key=allocatable.__getitem__, reverse=True))
 
 
-def _get_ranking(request: Request, fleet: Fleet, allocatable: Sequence[int], mask: int) -> Hashable:
+def _get_ranking(request: Request, fleet: Fleet, allocatable: Estimates, mask: int) -> Hashable:
     # Where every capacity is known, the order does not depend on the replicas: the estimates are those of all such requests.
     replicas = None if request.replicas and allocatable is fleet.estimate_for(request) else request.replicas
     return "by capacity", mask, request.resource_request, replicas, request.variants
 
 
-def _cached_allocatable(request: Request, fleet: Fleet) -> Sequence[int]:
-    if request.remaining is not None:
-        return _estimate_allocatable(request, fleet)
+def _cached_allocatable(request: Request, fleet: Fleet) -> Estimates:
     key = ("allocatable", request.resource_request, request.replicas, request.variants)
     return fleet.get_or_compute(key, lambda: _estimate_allocatable(request, fleet))
 
 
 def _estimate_allocatable(request: Request, fleet: Fleet) -> Sequence[int]:
-    if not request.replicas and request.sets is None:
+    if not request.replicas:
         return [UNLIMITED] * len(fleet)
     estimates = fleet.estimate_for(request)
     key = ("unlimited", request.resource_request, request.variants)
-    if request.remaining is None and not fleet.get_or_compute(key, lambda: UNLIMITED in estimates):
+    if not fleet.get_or_compute(key, lambda: UNLIMITED in estimates):
         return estimates
     return [request.replicas if capacity == UNLIMITED else capacity for capacity in estimates]
+
+
+def _list_remaining(request: Request, remaining: CapacityEstimates, fleet: Fleet, mask: int) -> Mapping[int, int]:
+    """Return how many replicas fit in what is left on some candidates, by index."""
+    members = fleet.members(mask)
+    if not request.replicas and request.sets is None:
+        return dict.fromkeys(members, UNLIMITED)
+    estimates = fleet.estimate_remaining(request, remaining)
+    found = {index: estimates[index] for index in members}
+    return {index: request.replicas if capacity == UNLIMITED else capacity for index, capacity in found.items()}
 
 
 def _list_tiers(request: Request, group: AffinityGroup, fleet: Fleet, mask: int) -> tuple[int, ...]:

@@ -10,56 +10,69 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from gitsched.model.scheduling import EqualPods
+from gitsched.model.scheduling import EqualPods, Estimates
 from gitsched.schedule.estimator import MAX_PODS_PER_NODE, PODS, UNLIMITED, Capacity, ModelGrade, ResourceRequest, estimate_replicas
 
 _MILLI = 1000
 
 
+class _Estimates:
+    """How much fits on candidates at this moment, by index. `changes` counts those of each candidate, and `known` are estimates with that
+    number."""
+
+    __slots__ = ("_changes", "_compute", "_known")
+
+    def __init__(self, compute: Callable[[int], int], changes: Sequence[int], known: dict[int, tuple[int, int]]) -> None:
+        self._compute, self._changes, self._known = compute, changes, known
+
+    def __getitem__(self, index: int, /) -> int:
+        known, number = self._known.get(index), self._changes[index]
+        if known is None or known[0] != number:
+            known = self._known[index] = number, self._compute(index)
+        return known[1]
+
+
 class CapacityLedger:
     """The free resources of candidates by index. What is assumed changes while workloads are placed; estimates follow."""
 
-    __slots__ = ("_assumed", "_capacities", "_changed", "_known", "_scales")
+    __slots__ = ("_assumed", "_capacities", "_changes", "_known", "_scales", "_used")
 
     def __init__(self, capacities: Sequence[Capacity | None], *, scales: bool = False) -> None:
         """With `scales`, amounts of sets are counted as Karmada does: in thousandths where they are written in a decimal format, so that
         memory in G and in Gi is not comparable."""
         self._capacities, self._scales = capacities, scales
         self._assumed: dict[int, dict[str, tuple[EqualPods, ...]]] = {}
-        self._changed: list[int] = []
-        self._known: dict[object, tuple[list[int], int]] = {}
+        self._used: dict[int, dict[str, int]] = {}
+        self._changes = [0] * len(capacities)
+        self._known: dict[object, dict[int, tuple[int, int]]] = {}
 
     def assume(self, owner: str, index: int, pods: Sequence[EqualPods]) -> None:
         """Assume that a candidate runs the pods of an owner, in place of those that were assumed before; none if there are no pods."""
-        entries = self._assumed.setdefault(index, {})
+        entries, used = self._assumed.setdefault(index, {}), self._used.setdefault(index, {})
+        for resource, amount in sum_pods(entries.pop(owner, ())).items():
+            used[resource] = used.get(resource, 0) - amount
         if pods:
             entries[owner] = tuple(pods)
-        else:
-            entries.pop(owner, None)
-        self._changed.append(index)
+            for resource, amount in sum_pods(pods).items():
+                used[resource] = used.get(resource, 0) + amount
+        self._changes[index] += 1
 
     def read_capacity(self, index: int) -> Capacity | None:
         """Return what is left on a candidate; None if its capacity is not known."""
         capacity = self._capacities[index]
         return None if capacity is None else capacity._replace(free=self._subtract(index, capacity))
 
-    def estimate_replicas(self, resource_request: ResourceRequest | None) -> Sequence[int]:
+    def estimate_replicas(self, resource_request: ResourceRequest | None) -> Estimates:
         """Return how many replicas fit on each candidate, by index. `resource_request` None requests only a pod."""
         return self._estimate(resource_request, lambda index: self._estimate_replicas(index, resource_request))
 
-    def estimate_sets(self, pods: tuple[EqualPods, ...]) -> Sequence[int]:
+    def estimate_sets(self, pods: tuple[EqualPods, ...]) -> Estimates:
         """Return how many whole sets of pods fit on each candidate, by index."""
         return self._estimate(pods, lambda index: self._estimate_sets(index, pods))
 
-    def _estimate(self, key: object, compute: Callable[[int], int]) -> Sequence[int]:
-        """Return estimates that are computed again only for candidates that changed since the last call."""
-        found, position = self._known.get(key, ([], -1))
-        if position < 0:
-            found = [compute(index) for index in range(len(self._capacities))]
-        for index in dict.fromkeys(self._changed[position:]) if position >= 0 else ():
-            found[index] = compute(index)
-        self._known[key] = found, len(self._changed)
-        return found
+    def _estimate(self, key: object, compute: Callable[[int], int]) -> Estimates:
+        """Return estimates that are computed when they are read, again only for candidates that have changed since."""
+        return _Estimates(compute, self._changes, self._known.setdefault(key, {}))
 
     def _estimate_replicas(self, index: int, resource_request: ResourceRequest | None) -> int:
         capacity = self._capacities[index]
@@ -98,10 +111,9 @@ class CapacityLedger:
 
     def _subtract(self, index: int, capacity: Capacity) -> Mapping[str, int]:
         """Return the free resources of a candidate without what is assumed there."""
-        entries = self._assumed.get(index)
-        if not entries:
+        used = self._used.get(index)
+        if not used:
             return capacity.free
-        used = sum_pods(self._list_pods(index))
         return {resource: amount - used.get(resource, 0) for resource, amount in capacity.free.items()}
 
 

@@ -14,14 +14,14 @@ from itertools import compress
 from typing import Any, Protocol, TypeVar
 
 from gitsched.model.labels import Requirement, Selector
-from gitsched.model.scheduling import Affinity, AffinityGroup, CandidateVariant, Request
+from gitsched.model.scheduling import Affinity, AffinityGroup, CandidateVariant, CapacityEstimates, Estimates, Request
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, TolerationIndex
 from gitsched.schedule.candidate import Candidate as Candidate
 from gitsched.schedule.estimator import UNLIMITED, Capacity, Estimator, ResourceRequest
 
 K = TypeVar("K")
 T = TypeVar("T")
-_Estimate = Callable[[ResourceRequest | None], Sequence[int]]
+_Estimate = Callable[[ResourceRequest | None], Estimates]
 _SMALL_SET = 8
 _SHARED_RESULTS = 2_000
 """Results about capacities that fleets share; a fleet after one with more computes its own."""
@@ -151,13 +151,19 @@ class Fleet:
         return self.capacities.estimate_replicas(resource_request)
 
     def estimate_for(self, request: Request) -> Sequence[int]:
-        """Return how many replicas of a workload fit on each candidate, where it may have a variant of its own."""
-        variants, remaining = request.variants, request.remaining
+        """Return how many replicas of a workload fit on each candidate by its facts, where it may have a variant of its own."""
+        variants = request.variants
         if variants is None:
-            return self.estimate_replicas(request.resource_request) if remaining is None else request.estimate_remaining(remaining)
-        if remaining is not None:
-            return self._estimate_variants(variants, remaining.estimate_replicas)
+            return self.estimate_replicas(request.resource_request)
         return self.get_or_compute(("estimates", variants), lambda: self._estimate_variants(variants, self.estimate_replicas))
+
+    def estimate_remaining(self, request: Request, remaining: CapacityEstimates) -> Estimates:
+        """Return how many replicas of a workload fit on each candidate in what is left, or how many sets of one that is placed whole."""
+        if request.variants is not None:
+            return self._estimate_variants(request.variants, remaining.estimate_replicas)
+        if request.sets is None:
+            return remaining.estimate_replicas(request.resource_request)
+        return remaining.estimate_sets(request.sets.pods) if request.sets.estimated else remaining.estimate_replicas(None)
 
     def _estimate_variants(self, variants: Iterable[CandidateVariant], estimate: _Estimate) -> Sequence[int]:
         estimates = [0] * len(self.names)

@@ -40,7 +40,7 @@ class SharedCapacity:
     def __init__(self, capacities: Mapping[str, Capacity]) -> None:
         self.capacities = capacities
         self.taken: list[TakenCapacity] = []
-        self._ledgers: dict[tuple[str, ...], tuple[int, CapacityLedger]] = {}
+        self._ledgers: dict[int, tuple[Fleet, int, CapacityLedger]] = {}
 
     def take(self, workload: Key, pods: Mapping[str, tuple[EqualPods, ...]]) -> None:
         """Give a workload the pods that it starts, by candidate."""
@@ -48,7 +48,7 @@ class SharedCapacity:
 
     def read(self, fleet: Fleet, position: int) -> CapacityLedger:
         """Return the ledger of a fleet as it was when `position` entries of `taken` had been made. It changes with the next call."""
-        known, ledger = self._ledgers.get(fleet.names, (0, None))
+        _, known, ledger = self._ledgers.get(id(fleet), (fleet, 0, None))
         if ledger is None or known > position:
             capacities = (self.capacities.get(one.name, one.capacity) for one in fleet.candidates)
             known, ledger = 0, CapacityLedger(list(capacities))
@@ -56,7 +56,7 @@ class SharedCapacity:
             index = fleet.index.get(entry.candidate)
             if index is not None:
                 ledger.assume(str(entry.workload), index, entry.pods)
-        self._ledgers[fleet.names] = position, ledger
+        self._ledgers[id(fleet)] = fleet, position, ledger  # the fleet, so that no other one gets its id
         return ledger
 
 

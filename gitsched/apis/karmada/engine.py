@@ -162,9 +162,9 @@ class KarmadaEngine(CapacityEngine):
         return (after.records, after.findings) == (before.records, before.findings) and not after.pending
 
     def repeats(self, template: Document, outcome: Outcome, /) -> bool:
-        if self.dependencies is not None or self._cycle is not None or not are_bindings_plain(self.state):
+        if self._cycle is not None or not are_bindings_plain(self.state):
             return False
-        if self.coupled is not None and self.coupled.depends_on_others(template.key):
+        if self.dependencies is not None and self.dependencies.relates_objects:
             return False
         return is_repeated(self.state, template, outcome)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.apis.companions import has_followers
 from gitsched.apis.karmada import names
@@ -65,22 +65,22 @@ if TYPE_CHECKING:
 
 _POLICY_KINDS = ((names.POLICY_GROUP, names.POLICY), (names.POLICY_GROUP, names.CLUSTER_POLICY))
 _TAINT_POLICIES = (names.POLICY_GROUP, names.TAINT_POLICY)
+SelectedPolicy = tuple[PropagationPolicy | None, Key | None]
+"""The policy of a workload, and the policy that claimed it in an earlier run."""
 _READ_INTERPRETED_KINDS = Registered("gitsched.apis.karmada.custom_interpreters", "read_interpreted_kinds")
 
 
-class _KnownWorkload(NamedTuple):
-    """What is known of a workload in this run: the requirements of one with variants, with the input that they were read from, and what is
-    left for one that others limit."""
+class _RunCache:
+    """What is known of workloads in this run, each with the input that it was read from: the policies that select them, their requirements,
+    and what is left for those that others limit. It is not stored with the engine."""
 
-    requirements: tuple[WorkloadVariants, Document, VariantRequirements] | None = None
-    share: CapacityShare | None = None
+    __slots__ = ("policies", "requirements", "shares", "variants")
 
-
-_UNKNOWN = _KnownWorkload()
-
-
-class _RunCache(dict[Key, _KnownWorkload]):
-    """What is known of workloads in this run. It is not stored with the engine."""
+    def __init__(self) -> None:
+        self.policies: dict[Key, tuple[Document, Body | None, SelectedPolicy]] = {}
+        self.requirements: dict[Key, tuple[Document, ReplicaRequirements]] = {}
+        self.variants: dict[Key, tuple[WorkloadVariants, Document, VariantRequirements]] = {}
+        self.shares: dict[Key, CapacityShare] = {}
 
     def __reduce__(self) -> tuple[type[_RunCache], tuple[()]]:
         return type(self), ()
@@ -218,7 +218,7 @@ class KarmadaState:
 
     def share_capacity(self, workload: Key, share: CapacityShare) -> None:
         """Decide a workload in this run with what is left for it."""
-        self._run[workload] = self._run.get(workload, _UNKNOWN)._replace(share=share)
+        self._run.shares[workload] = share
 
     def find_definition(self, group: str, kind: str) -> Document | None:
         """Return the CustomResourceDefinition of a kind; None if the source has none."""
@@ -278,6 +278,12 @@ class KarmadaState:
 
     def read_wanted_requirements(self, template: Document) -> ReplicaRequirements:
         """Return the replicas and the resource request that a template has, whether or not a quota allows them."""
+        known = self._run.requirements.get(template.key)
+        if known is None or known[0] is not template:
+            known = self._run.requirements[template.key] = template, self._read_template(template)
+        return known[1]
+
+    def _read_template(self, template: Document) -> ReplicaRequirements:
         if self.settings.gates.components:
             components = read_workload_components(template)
             if components:
@@ -289,14 +295,13 @@ class KarmadaState:
         variants = self.snapshot.variants.get(template.key) if self.snapshot.variants else None
         if variants is None:
             return None
-        entry = self._run.get(template.key, _UNKNOWN)
-        known = entry.requirements
+        known = self._run.variants.get(template.key)
         if known is None or known[0] is not variants or known[1] is not template:
             known = variants, template, read_variant_requirements(template, variants, self.declared_paths)
-            self._run[template.key] = entry._replace(requirements=known)
+            self._run.variants[template.key] = known
         return known[2]
 
-    def find_policy(self, template: Document, record: Body | None = None) -> tuple[PropagationPolicy | None, Key | None]:
+    def find_policy(self, template: Document, record: Body | None = None) -> SelectedPolicy:
         """Return the policy of a workload, and the policy that claimed it in an earlier run.
 
         A claim holds as long as the policy selects the workload. `record` is the previous binding; without it the claim is read from
@@ -307,8 +312,14 @@ class KarmadaState:
             return policy and use_bound_fields(policy, self.find_record(template) or {}), claim
         return self.find_selecting_policy(template, record)
 
-    def find_selecting_policy(self, template: Document, record: Body | None) -> tuple[PropagationPolicy | None, Key | None]:
+    def find_selecting_policy(self, template: Document, record: Body | None) -> SelectedPolicy:
         """Return the same, with the fields of the policy as they are now, whether or not a quota allows what follows from them."""
+        known = self._run.policies.get(template.key)
+        if known is None or known[0] is not template or known[1] is not record:
+            known = self._run.policies[template.key] = template, record, self._match_policy(template, record)
+        return known[2]
+
+    def _match_policy(self, template: Document, record: Body | None) -> SelectedPolicy:
         annotations = read_annotations(record or template.body)
         claim = read_claim(annotations) if annotations else None
         if claim is not None:
@@ -376,7 +387,7 @@ class KarmadaState:
 
     def _find_remaining(self, workload: Key, sets: PodSets | None) -> CapacityEstimates | None:
         """Return what is free on the clusters at this moment; None if that is their capacity."""
-        share = self._run[workload].share if workload in self._run else None
+        share = self._run.shares.get(workload)
         if share is not None:
             return share.read(self.fleet)
         if self.queue is not None and (remaining := self.queue.find_remaining()) is not None:

@@ -10,8 +10,8 @@ from typing import Any
 from gitsched.apis.karmada.binding.exceeded_capacity import find_full_clusters, read_exceeded_capacity
 from gitsched.apis.karmada.binding.resource_binding import SchedulingPass
 from gitsched.apis.karmada.binding.scheduling_pass import read_suspension
-from gitsched.apis.karmada.components import read_workload_components
 from gitsched.apis.karmada.failover.failback import EARLIER_GROUP, SchedulingAttempt, find_earlier_group
+from gitsched.apis.karmada.interpreter import WorkloadComponent
 from gitsched.apis.karmada.policy.equal_policies import PolicySelectors, find_equal_policies
 from gitsched.apis.karmada.policy.propagation_policy import (
     PolicyIndex,
@@ -305,7 +305,7 @@ def find_binding_warnings(
     if last.request.divides and template.key[:2] == _JOB and last.outcome.targets:
         yield from _find_ttl(template)
     if state.settings.gates.components:
-        yield from _find_equal_components(template)
+        yield from _find_equal_components(template, state.read_wanted_requirements(template).components)
     variants = state.read_variant_requirements(template)
     if variants is not None and variants.variants.lacking:
         yield from _find_lacking_clusters(state, template, last, variants.variants)
@@ -317,9 +317,9 @@ def find_binding_warnings(
     yield from find_full_clusters(state.fleet, template, last.request, group, targets, exceeded, total, is_shared=is_shared)
 
 
-def _find_equal_components(template: Document) -> Iterator[Finding]:
+def _find_equal_components(template: Document, components: Iterable[WorkloadComponent]) -> Iterator[Finding]:
     """Yield a warning about components with the same name, or without one: Karmada's webhook refuses such a binding."""
-    names = [one.name for one in read_workload_components(template)]
+    names = [one.name for one in components]
     wrong = sorted({name for name in names if not name or names.count(name) > 1})
     if wrong:
         message = (

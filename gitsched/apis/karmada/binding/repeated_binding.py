@@ -6,6 +6,7 @@ from gitsched.apis.karmada import names
 from gitsched.apis.karmada.autoscalers import NO_AUTOSCALERS
 from gitsched.apis.karmada.binding.resource_binding import binding_key
 from gitsched.apis.karmada.failover.state_preservation import PRESERVED_STATE
+from gitsched.apis.karmada.policy.policy_options import find_missing_prerequisite
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.policy.request_class import build_request_class
 from gitsched.apis.karmada.reschedule_triggers import NO_TRIGGERS
@@ -15,18 +16,17 @@ from gitsched.model.scheduling import CLUSTER_FIELD, Outcome
 from gitsched.model.variants import BUNDLE_KIND
 from gitsched.schedule.request_classes import RequestClass, find_feasible_of_class
 
-_UNUSUAL_FIELDS = frozenset(("gracefulEvictionTasks", "requiredBy", "rescheduleTriggeredAt", "suspension"))
+_UNUSUAL_FIELDS = frozenset(("components", "gracefulEvictionTasks", "requiredBy", "rescheduleTriggeredAt", "suspension"))
 
 
 def are_bindings_plain(state: KarmadaState) -> bool:
-    """Return whether nothing but policies, clusters and workloads has an effect on bindings: no eviction, failback, rebalance, override
-    or autoscaler. Without taints that evict, `find_failover` returns None for bindings without eviction tasks."""
-    settings, snapshot = state.settings, state.snapshot
+    """Return whether nothing but policies, clusters, workloads, groups and quotas has an effect on bindings: no eviction, rebalance,
+    override or autoscaler. Without taints that evict, a binding without eviction tasks stays where it is."""
+    snapshot = state.snapshot
     return (
-        settings.failback.mode == "Never"
-        and not settings.preemption
+        not state.settings.preemption
         and not (snapshot.fixed or snapshot.has_adopted)
-        and not (state.may_evict or state.overrides.policies or state.has_dependencies or state.has_followers)
+        and not (state.may_evict or state.overrides.policies)
         and state.autoscalers is NO_AUTOSCALERS
         and state.reschedule_triggers is NO_TRIGGERS
         and not state.interpreted_kinds
@@ -37,7 +37,8 @@ def is_repeated(state: KarmadaState, template: Document, outcome: Outcome) -> bo
     """Return whether a workload is placed so that deciding it again changes nothing. The scheduler starts with the group that it is in.
 
     A workload whose replicas are divided keeps its clusters if none of the triggers applies. Any other one is scheduled again, if the
-    filters let the same clusters pass. Its own rank first, so a limit of the number of clusters selects them.
+    filters let the same clusters pass. Its own rank first, so a limit of the number of clusters selects them. No earlier group can get it
+    back if it is in the first one.
     """
     if len(outcome.records) != 1 or template.key[:2] == BUNDLE_KIND or template.key in state.snapshot.variants:
         return False
@@ -47,10 +48,12 @@ def is_repeated(state: KarmadaState, template: Document, outcome: Outcome) -> bo
     if (
         policy is None
         or policy.is_lazy
-        or policy.has_prerequisites
+        or find_missing_prerequisite(policy, template, state.overrides, state.snapshot.templates) is not None
         or policy.key.title != outcome.policy
         or annotations.get(names.APPLIED_PLACEMENT_ANNOTATION) != policy.applied_placement
     ):
+        return False
+    if state.queue is not None and state.queue.refuses_update(template):
         return False
     return (
         outcome.records[0][0] == binding_key(template.key)
@@ -74,10 +77,14 @@ def _keeps_clusters(state: KarmadaState, template: Document, policy: Propagation
     group = placement.groups[position]
     if group.name != group_name or not all(name in fleet.index for name in clusters):
         return False
+    if position and state.settings.failback.mode != "Never":
+        return False
     is_workload = bool(spec.get("replicas")) or "replicaRequirements" in spec
     if is_workload and placement.is_divided:
         assigned = sum(entry.get("replicas", 0) for entry in spec.get("clusters", []))
         return assigned == (spec.get("replicas") or 0) and state.leaving_clusters.isdisjoint(clusters)
+    if state.queue is not None and state.queue.find_groups(template):
+        return False
     api, division = (template.api_version, template.key.kind), placement.division if is_workload else "everywhere"
     request = build_request_class(state, policy, api, division, position)
     feasible = fleet.get_or_compute(

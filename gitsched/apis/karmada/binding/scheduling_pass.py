@@ -155,6 +155,8 @@ def find_failback_timers(
     settings = state.settings.failback
     if settings.mode != "AfterStabilization" or is_scheduling_skipped(policy, current):
         return ()
+    if not policy.placement.find_group_index(result.observed_group):
+        return ()  # no group is before the first one
     after = current._replace(clusters=result.clusters, observed_group=result.observed_group, last_scheduled=result.last_scheduled)
     request = state.build_request(template, policy, requirements, after, time)
     timers = failback.read_failback_timers(current.annotations)

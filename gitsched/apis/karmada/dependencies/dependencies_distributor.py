@@ -111,9 +111,14 @@ class DependenciesDistributor:
             self._outcomes[key] = self._decider.decide_workload(template)
         return self._outcomes[key]
 
+    @property
+    def relates_objects(self) -> bool:
+        """Whether objects may bring others along, besides that policies name PriorityClasses."""
+        return self._propagates or self._followers is not None
+
     def find_attachment(self, template: Document) -> Attachment | None:
         """Return what the dependents of an object require; None without dependents."""
-        if not self._propagates and self._followers is None:
+        if not self.relates_objects:
             return None
         dependents = {dependent.key: dependent for dependent in self._list_dependents(template)}
         return build_attachment(sorted(dependents.values(), key=lambda dependent: dependent.binding)) if dependents else None
@@ -152,7 +157,7 @@ class DependenciesDistributor:
         """Return what a decision reads besides the workload's own manifest and binding."""
         snapshot = self._state.snapshot
         inputs: list[object] = []
-        if self._propagates or self._followers is not None:
+        if self.relates_objects:
             for key in (*self._dependencies.list_dependents(template), *self._list_followed(template)):
                 inputs += (snapshot.templates[key], snapshot.previous.get(binding_key(key)))
             record = self._state.find_record(template)

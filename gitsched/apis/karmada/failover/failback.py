@@ -40,8 +40,11 @@ class SchedulingAttempt(NamedTuple):
 
 def read_failback_timers(annotations: Mapping[str, str]) -> FailbackTimers:
     """Read the timers from the annotations of a binding; malformed text gives none."""
+    text = annotations.get(FAILBACK_ANNOTATION)
+    if text is None:
+        return ()
     try:
-        value: Any = read_json(annotations.get(FAILBACK_ANNOTATION, "{}"))
+        value: Any = read_json(text)
     except ValueError:
         return ()
     entries = value.items() if isinstance(value, dict) else ()
@@ -58,6 +61,8 @@ def update_failback_timers(
 ) -> FailbackTimers:
     """Return the timers at `time`: for each group before `request.first_group`, the one in use, that could run the workload."""
     if settings.mode != "AfterStabilization":
+        return ()
+    if not request.first_group:
         return ()
     known = dict(timers)
     ready = (group.name for i, group in enumerate(request.groups[: request.first_group]) if _fits_group(request, i, fleet))

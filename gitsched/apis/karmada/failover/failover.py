@@ -202,6 +202,8 @@ class Failover:
         self, template: Document, policy: PropagationPolicy, previous: PreviousState, result: ScheduleResult, time: datetime
     ) -> dict[str, str]:
         """Return the annotations of the binding about health and preserved state."""
+        if self._statuses is None and not (result.eviction_tasks or policy.spec.get("failover")):
+            return {}  # almost every workload
         annotations: dict[str, str] = {}
         unhealthy = self._read_unhealthy(template, policy, previous)
         if unhealthy is not None:
@@ -229,6 +231,8 @@ class Failover:
         A workload that is not placed as it should be is scheduled again in each run, so that tolerations count in clusters without it.
         Of those that end before `now` the last one counts, with which all others have ended.
         """
+        if self._statuses is None and not (self._no_execute or result.eviction_tasks):
+            return None  # almost every workload
         ends: list[datetime | None] = []
         if result.eviction_tasks:
             ends.append(drop_expired_tasks(result.eviction_tasks, self._settings.graceful_eviction_timeout, time).wakeup)

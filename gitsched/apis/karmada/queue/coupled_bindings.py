@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from gitsched.model.scheduling import Outcome, PeerClusters
 
 Groups = Mapping[str, str]
+_REQUESTS = ("replicas", "replicaRequirements", "components")
+"""The fields of a binding that say what its workload requests."""
 
 
 class _Turn(NamedTuple):
@@ -220,25 +222,25 @@ class CoupledBindings:
     def _has_quota(self, key: Key) -> bool:
         return self._has_quotas and key.namespace in self._base_quotas.namespaces
 
-    def depends_on_others(self, key: Key) -> bool:
-        """Return whether a decision that changed nothing may be another one because of other workloads."""
-        return key in self._groups_of or key in self.quota_refusals
-
     def refuses_update(self, template: Document) -> bool:
         """Return whether a quota refuses that a binding gets the requests that its template has now, in the clusters that it has."""
         key = template.key
-        if not self._has_quota(key):
+        known = self._refused.get(key)
+        if known is None:
+            known = self._refused[key] = self._has_quota(key) and self._refuses_requests(template)
+        return known
+
+    def _refuses_requests(self, template: Document) -> bool:
+        key, record = template.key, self._state.find_record(template)
+        if record is None:
             return False
-        if key not in self._refused:
-            self._refused[key] = False
-            record = self._state.find_record(template)
-            if record is not None:
-                spec = write_replicas(self._state.read_wanted_requirements(template))
-                after = measure_usage({**spec, "clusters": record["spec"].get("clusters")}, whole=True)
-                refusal = self._find_quotas(key).refuse(key.namespace, self._measure(record), after)
-                self._refused[key] = refusal is not None
-                self._set_refusal(key, refusal)
-        return self._refused[key]
+        before, spec = record["spec"], write_replicas(self._state.read_wanted_requirements(template))
+        refusal: QuotaRefusal | None = None
+        if any(before.get(name) != spec.get(name) for name in _REQUESTS):
+            after = measure_usage({**spec, "clusters": before.get("clusters")}, whole=True)
+            refusal = self._find_quotas(key).refuse(key.namespace, self._measure(record), after)
+        self._set_refusal(key, refusal)
+        return refusal is not None
 
     def _set_refusal(self, key: Key, refusal: QuotaRefusal | None) -> None:
         if refusal is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from copy import copy
+from functools import lru_cache
 from typing import NamedTuple
 
 from gitsched.apis.karmada.interpreter import is_counted_resource, parse_quantities
@@ -148,17 +149,41 @@ def _read_recorded(quota: FederatedQuota, records: Mapping[Key, Body]) -> Federa
 def measure_usage(spec: Body, *, whole: bool = False) -> dict[str, int]:
     """Return what a binding requests in all of its clusters. With `whole`, the request of each pod is rounded up to whole amounts, so that
     sums of them are what quotas count."""
-    clusters, components = list_objects(spec.get("clusters")), list_objects(spec.get("components"))
+    clusters, components = list_objects(spec.get("clusters")), spec.get("components")
     if not components:
-        components = [{**spec, "replicas": sum(_read_count(cluster) for cluster in clusters)}]
-    pods = len(clusters) if spec.get("components") else 1
+        return _multiply(spec, sum(map(_read_count, clusters)), whole=whole)
     found: dict[str, int] = {}
-    for one in components:
-        request = parse_quantities(get_field(one, "replicaRequirements", "resourceRequest"))
-        for name, quantity in request.items():
-            nano = count_quantity(name, quantity) * get_unit(name) if whole else quantity.nano
-            found[name] = found.get(name, 0) + nano * pods * _read_count(one)
+    for one in list_objects(components):
+        for name, amount in _multiply(one, len(clusters) * _read_count(one), whole=whole).items():
+            found[name] = found.get(name, 0) + amount
     return {name: amount for name, amount in found.items() if amount}
+
+
+def _multiply(spec: Body, pods: int, *, whole: bool) -> dict[str, int]:
+    """Return what some pods request together, each as its binding or component says."""
+    request = get_field(spec, "replicaRequirements", "resourceRequest") if pods else None
+    if not isinstance(request, dict):
+        return {}
+    amounts = _measure_request(tuple(request.items()), whole) if all(map(_is_text, request.values())) else _measure(request, whole)
+    return {name: amount * pods for name, amount in amounts}
+
+
+def _is_text(value: object) -> bool:
+    return type(value) is str
+
+
+@lru_cache(maxsize=1 << 12)
+def _measure_request(request: tuple[tuple[str, str], ...], whole: bool) -> tuple[tuple[str, int], ...]:
+    return _measure(dict(request), whole)
+
+
+def _measure(request: Body, whole: bool) -> tuple[tuple[str, int], ...]:
+    """Return what a pod requests, in nanos, without resources of which it is 0."""
+    amounts = (
+        (name, count_quantity(name, quantity) * get_unit(name) if whole else quantity.nano)
+        for name, quantity in parse_quantities(request).items()
+    )
+    return tuple((name, amount) for name, amount in amounts if amount)
 
 
 def _read_count(entry: Body) -> int:
