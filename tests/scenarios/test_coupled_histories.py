@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from gitsched.apis.karmada.engine import KarmadaEngine
+from gitsched.decide.incremental.repeated_decisions import find_unstable
+from gitsched.model.document import Document
+from gitsched.model.scheduling import Outcome
 from gitsched.reconcile import Reconciler
 from tests.search_depth import DEEP
 
@@ -31,3 +35,29 @@ def test_random_histories_with_everything_on(fleet: Fleet, tmp_path: Path, seed:
         after = read_bindings(fleet)
         assert list(list_broken_promises(fleet, before, after, copies=history.copies)) == []
         before = after
+
+
+@pytest.mark.search
+@pytest.mark.parametrize("seed", range(102, 402 if DEEP else 104))
+def test_a_decision_that_need_not_be_repeated_is_the_same(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    history, known = CoupledHistory(fleet, seed), 0
+
+    def count_repeated(engine: KarmadaEngine, template: Document, outcome: Outcome) -> bool:
+        nonlocal known
+        known += is_repeated(engine, template, outcome)
+        return False
+
+    is_repeated = KarmadaEngine.repeats
+    for number in range(3):
+        hour = history.step() if number else 0
+        found = []
+        for name, repeats in (("told", is_repeated), ("decided", count_repeated)):
+            plan = fleet.preview(hour, cache=tmp_path / f"{number}-{name}").plan
+            assert plan.details is not None
+            monkeypatch.setattr(KarmadaEngine, "repeats", repeats)
+            found.append(find_unstable(plan.details.decisions))
+        assert found[0] == found[1]
+        fleet.reconcile(hour)
+    assert known or DEEP

@@ -47,24 +47,35 @@ def is_repeated(state: KarmadaState, template: Document, outcome: Outcome) -> bo
     policy, _ = state.find_policy(template, body)
     if (
         policy is None
-        or policy.is_lazy
-        or find_missing_prerequisite(policy, template, state.overrides, state.snapshot.templates) is not None
         or policy.key.title != outcome.policy
         or annotations.get(names.APPLIED_PLACEMENT_ANNOTATION) != policy.applied_placement
+        or _may_wait(state, template, policy)
     ):
-        return False
-    if state.queue is not None and state.queue.refuses_update(template):
         return False
     return (
         outcome.records[0][0] == binding_key(template.key)
         and (outcome.api, outcome.state, outcome.time) == (names.API_NAME, "placed", state.snapshot.at)
-        and not (outcome.trigger or outcome.released or outcome.absent or outcome.held or outcome.wakeup)
+        and not _is_changing(outcome)
         and _UNUSUAL_FIELDS.isdisjoint(spec)
         and PRESERVED_STATE not in annotations
         and _is_successful(body)
         and not state.failover.purges_directly(policy)
         and _keeps_clusters(state, template, policy, outcome.group, spec)
     )
+
+
+def _is_changing(outcome: Outcome) -> bool:
+    """Return whether more happens to a workload than that it is placed."""
+    if outcome.trigger or outcome.released or outcome.absent or outcome.held or outcome.wakeup:
+        return True
+    return any(target.waits for target in outcome.targets)
+
+
+def _may_wait(state: KarmadaState, template: Document, policy: PropagationPolicy) -> bool:
+    """Return whether a policy may not apply as it is now, or not yet."""
+    if policy.is_lazy or find_missing_prerequisite(policy, template, state.overrides, state.snapshot.templates) is not None:
+        return True
+    return state.queue is not None and state.queue.refuses_update(template)
 
 
 def _is_successful(binding: Body) -> bool:
