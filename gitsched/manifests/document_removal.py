@@ -5,12 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from gitsched.manifests.parsed_file import ParsedDocument
+from gitsched.manifests.parsed_file import Identity, ParsedDocument, read_identity
 from gitsched.manifests.parser import DOCUMENT_MARKER, parse_file
-from gitsched.model.document import Body, parse_api_group
-
-Identity = tuple[str, str, str, str]
-"""Group, kind, namespace as written or "", and name."""
 
 _LEADING_COMMENTS = re.compile(r"(?:[ \t]*(?:#[^\r\n]*)?(?:\r\n|\r|\n))*")
 
@@ -43,17 +39,6 @@ def remove_documents(data: bytes, path: str, identities: Collection[Identity]) -
     if [document.body for document in after.documents] != rest or after.unreadable != before.unreadable:
         raise NotRemovable("its text cannot be separated from that of other documents")
     return None if after.status == "empty" else text.encode("utf-8")
-
-
-def read_identity(body: Body) -> Identity:
-    """Return the identity of a document as written."""
-    metadata = body["metadata"]
-    return (
-        parse_api_group(str(body.get("apiVersion") or body.get("api") or "")),
-        body["kind"],
-        metadata.get("namespace") or "",
-        metadata["name"],
-    )
 
 
 def _find_removed_extent(text: str, document: ParsedDocument) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self
 
 from gitsched.manifests.kustomize import Kustomization
-from gitsched.model.document import Body, InsertionPoint, SourceSpans
+from gitsched.model.document import Body, InsertionPoint, SourceSpans, parse_api_group
 
 if TYPE_CHECKING:
     from gitsched.model.finding import Severity, ValidationResult
@@ -40,8 +40,14 @@ MAX_ISSUES = 20
 NOT_YAML = "not YAML, and nothing in it looks like a manifest"
 """The reason for a file that could be a manifest with a syntax error."""
 
+IDENTITY_ERRORS = frozenset(
+    ("invalid-metadata", "invalid-name", "invalid-namespace", "invalid-type-meta", "removed-version", "unknown-kind")
+)
+"""Codes of errors about what identifies an object."""
 FileStatus = Literal["resources", "empty", "not-a-resource", "invalid"]
 ResourceName = tuple[str, str, str]
+Identity = tuple[str, str, str, str]
+"""Group, kind, namespace as written or "", and name."""
 Validator = Callable[[Body], "ValidationResult"]
 
 
@@ -94,6 +100,11 @@ class ParsedFile(NamedTuple):
     kustomization: Kustomization | None = None
     others: tuple[int, ...] = ()
 
+    def list_unidentified(self) -> set[ResourceName]:
+        """Return the documents with an error in what identifies them, so that other objects may be meant."""
+        errors = (issue for issue in self.issues if issue.severity == "error" and issue.code in IDENTITY_ERRORS)
+        return {issue.resource for issue in errors if issue.resource is not None}
+
     @classmethod
     def from_json(cls, value: list[Any]) -> Self:
         """Restore a file from its JSON, which is that of a tuple."""
@@ -134,3 +145,10 @@ def reject_large_file(size: int, path: str, limits: Limits = DEFAULT_LIMITS) -> 
         not data,
         message if data else "",
     )
+
+
+def read_identity(body: Body) -> Identity:
+    """Return the identity of a document as written."""
+    metadata = body.get("metadata") or {}
+    group = parse_api_group(str(body.get("apiVersion") or body.get("api") or ""))
+    return group, str(body.get("kind")), str(metadata.get("namespace") or ""), str(metadata.get("name"))

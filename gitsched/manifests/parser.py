@@ -22,6 +22,7 @@ from gitsched.manifests.object_meta import (
 )
 from gitsched.manifests.parsed_file import (
     DEFAULT_LIMITS,
+    IDENTITY_ERRORS,
     MAX_ISSUES,
     NOT_YAML,
     FileIssue,
@@ -152,10 +153,6 @@ def _shift_spans(text: SourceSpans) -> SourceSpans:
     return SourceSpans(text.whole_file, text.start + 1, text.end + 1, cuts, editable, insertions)
 
 
-_IDENTITY_ERRORS = frozenset(
-    ("invalid-metadata", "invalid-name", "invalid-namespace", "invalid-type-meta", "removed-version", "unknown-kind")
-)
-"""Codes of errors about what identifies an object."""
 DOCUMENT_MARKER = re.compile(r"^(?:---|\.\.\.)(?=[ \t\r\n]|\Z)[^\r\n]*(?:\r\n|\r|\n|\Z)", re.MULTILINE)
 
 
@@ -341,7 +338,7 @@ class _FileParser:
             issues_of_document.append(FileIssue(issue.severity, issue.code, issue.message, *location, resource))
         self.issues += issues_of_document
         # The object that is meant may be one which the file had before.
-        self.unreadable |= not _IDENTITY_ERRORS.isdisjoint(errors_found)
+        self.unreadable |= not IDENTITY_ERRORS.isdisjoint(errors_found)
         self.documents.append(ParsedDocument(checked, index, item, line, column, text, broken))
 
     def _find_extent(self, tree: YamlDocument) -> tuple[int, int]:

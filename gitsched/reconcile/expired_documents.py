@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 from gitsched.apis.capabilities import ExpiredDocument, ExpiryReporting
 from gitsched.apis.policy_api import PolicyEngine
-from gitsched.manifests.document_removal import Identity, NotRemovable, remove_documents
+from gitsched.manifests.document_removal import NotRemovable, remove_documents
 from gitsched.manifests.kustomization import list_kustomize_resources
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
+from gitsched.manifests.parsed_file import Identity
 from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
 from gitsched.reconcile import preview

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
@@ -28,6 +29,7 @@ VARIABLES = {
     "vars.yaml": VALUES % "v",
     "apps/web/map.yaml": MAP.replace("a: b", 'a: "${HOST}"') % "web",
 }
+MISSPELLED, NO_NAME = (MAP % "web").replace("ConfigMap", "ConfigMpa"), (MAP % "web").replace("name: web, ", "")
 NO_YAML, NO_OBJECT, ENCRYPTED = "a: b: c\n", "- a\n", "\0GITCRYPT\0"
 
 
@@ -44,6 +46,10 @@ NO_YAML, NO_OBJECT, ENCRYPTED = "a: b: c\n", "- a\n", "\0GITCRYPT\0"
         (ARGO, [{"apps/web/kustomization.yaml": "resources: [map.yaml\n"}]),
         (PLAIN_BUNDLE, [{"apps/web/map.yaml": NO_YAML}]),
         (PLAIN_BUNDLE, [{"apps/web/map.yaml": ENCRYPTED}]),
+        (FLUX, [{"apps/web/map.yaml": MISSPELLED}, {"other.yaml": MAP % "other"}, {"apps/web/map.yaml": NO_NAME}]),
+        (FLUX, [{"apps/web/map.yaml": f"{MAP % 'new'}---\n{NO_OBJECT}"}, {"other.yaml": MAP % "other"}]),
+        (ARGO, [{"apps/web/map.yaml": MISSPELLED}, {"apps/web/map.yaml": NO_NAME}]),
+        (PLAIN_BUNDLE, [{"apps/web/map.yaml": MISSPELLED}]),
         (VARIABLES, [{"vars.yaml": VALUES % "12"}, {"apps/web/map.yaml": NO_YAML}]),
     ],
 )  # fmt: skip
@@ -60,6 +66,44 @@ def test_what_was_built_stays_when_a_file_cannot_be_read(
         assert "error" in [finding.severity for finding in findings(run)]
         assert {path: fleet.read(path) for path in fleet.files() if path in before} == before
     assert not fleet.reconcile(hour=len(changes)).changed
+
+
+def test_what_is_valid_in_a_file_with_a_misspelled_kind_counts(fleet: Fleet) -> None:
+    several = f"# both\n{MAP % 'web'}---\n{MAP % 'other'}"
+    fleet.commit({**FLUX, "apps/web/map.yaml": several})
+    fleet.reconcile()
+    changed = several.replace("ConfigMap", "ConfigMpa", 1).replace("a: b", "a: c")
+    fleet.commit({"apps/web/map.yaml": f"{changed}---\n{MAP % 'new'}"}, hour=1)
+    assert "unknown-kind" in [finding.code for finding in findings(fleet.reconcile(hour=1))]
+    data = {path: fleet.read(path) for path in fleet.files() if path.startswith("clusters/one/shop/")}
+    assert {path.rpartition("-")[2]: "a: c" in text for path, text in data.items()} == {
+        "web.yaml": False,
+        "other.yaml": True,
+        "new.yaml": False,
+    }
+    fleet.commit({"apps/web/map.yaml": changed.replace("ConfigMpa", "ConfigMap")}, hour=2)
+    assert not findings(fleet.reconcile(hour=2))
+    data = {path: fleet.read(path) for path in fleet.files() if path.startswith("clusters/one/shop/")}
+    assert len(data) == 2
+    assert all("a: c" in text for text in data.values())
+
+
+@pytest.mark.parametrize("text", [NO_YAML, MISSPELLED])
+def test_another_output_repository_keeps_what_a_shallow_clone_lacks(fleet: Fleet, tmp_path: Path, text: str) -> None:
+    output = tmp_path / "output.git"
+    fleet.git("init", "-q", "--bare", str(output))
+    fleet.commit(FLUX)
+    fleet.reconcile(output=str(output))
+    fleet.commit({"apps/web/map.yaml": text}, hour=1)
+    fleet.reconcile(hour=1, output=str(output))
+    fleet.git("clone", "-q", "--depth=1", f"file://{fleet.path}", str(tmp_path / "clone"))
+    clone = Fleet(tmp_path / "clone", tmp_path / "cache")
+    clone.git("remote", "remove", "origin")
+    clone.commit({"other.yaml": MAP % "other"}, hour=2)
+    moves = clone.reconcile(hour=2, output=str(output)).plan.moves
+    assert [move.key.name for move in moves] == ["other"]
+    files = fleet.git("--git-dir", str(output), "ls-tree", "-r", "--name-only", "placements")
+    assert {"clusters/one/shop/configmap-web.yaml", "kept/apps/web/map.yaml"} <= set(files.split())
 
 
 def test_a_changed_application_takes_effect_where_none_was_built_before(fleet: Fleet) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -144,11 +144,13 @@ def separate_parts(
     config: Config,
     built: BuiltRoots = NO_ROOTS,
     bundles: BundleParts = NO_PARTS,
+    hiding: Container[str] = (),
 ) -> KustomizedTree:
     """Remove from the files what kustomizations read as patches and the like, and the documents that they build and change.
 
     `entries` are all regular files of the commit, `files` those that are read as documents. What `built` builds replaces the documents of
-    its resources, and what `bundles` are made of is no object of its own.
+    its resources, and what `bundles` are made of is no object of its own. In place of documents that files are `hiding`, earlier versions
+    are built, so that these files stay broken.
     """
     resources = built.resources | bundles.resources
     parts = read_kustomizations(entries, reader, config, resources)
@@ -166,7 +168,7 @@ def separate_parts(
         if wrapper:
             remaining[path] = _separate_file(path, file, documents, describe=wrapper)
         elif path in parts.graph.resources or path in resources:
-            remaining[path] = parts.separate(path, file, documents)
+            remaining[path] = parts.separate(path, file, documents, is_hiding=path in hiding)
         else:
             chart = parts.find_chart(path)
             if chart is not None and f"{chart}/".startswith(rendered):
@@ -261,8 +263,9 @@ class KustomizeParts:
         """Return the Helm chart that a file is a template of; None if it is none, or if a kustomization has it as a resource."""
         return None if path in self.graph.resources or path in self._built else self._charts.find_chart(path)
 
-    def separate(self, path: str, file: SourceFile, found: list[KustomizedDocument]) -> SourceFile:
-        """Return a file without the documents that are parts of a kustomization; they are added to `found`."""
+    def separate(self, path: str, file: SourceFile, found: list[KustomizedDocument], *, is_hiding: bool = False) -> SourceFile:
+        """Return a file without the documents that are parts of a kustomization; they are added to `found`. One that `is_hiding` others
+        keeps its errors about what identifies these."""
         if not (file.broken or path in self._built or self.graph.may_change(path)):
             return file
         kept: list[ParsedDocument] = []
@@ -283,6 +286,7 @@ class KustomizeParts:
         if not removed:
             return file._replace(kustomized=path in self._built or self.graph.may_change(path))
         names, origins = {_identify(document) for document in removed}, {document.origin for document in removed}
+        names -= file.file.list_unidentified() if is_hiding else set()
         has_other_errors = any(issue.severity == "error" and issue.resource not in names for issue in file.file.issues)
         return SourceFile(
             file.blob,

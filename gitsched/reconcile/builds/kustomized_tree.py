@@ -4,12 +4,13 @@ parts from its objects."""
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.decide.catalog import RawDocument
-from gitsched.git import TreeEntry
+from gitsched.git import Repository, TreeEntry
 from gitsched.manifests.charts import CHART_FILE
+from gitsched.manifests.parsed_file import read_identity
 from gitsched.reconcile.builds.build_context import BuildContext
 from gitsched.reconcile.builds.built_roots import NO_ROOTS
 from gitsched.reconcile.builds.kustomizations import FileReader, KustomizedTree, separate_parts
@@ -21,6 +22,7 @@ from gitsched.reconcile.bundles.bundle_parts import NO_PARTS, has_bundles
 from gitsched.reconcile.bundles.bundle_variants import read_bundles
 from gitsched.reconcile.cache.caches import SourceFile
 from gitsched.reconcile.source.commit_tree import open_commit_tree
+from gitsched.reconcile.source.last_valid_documents import read_document_text
 from gitsched.reconcile.source.source_reader import list_release_charts
 
 _REGULAR = 0o100000
@@ -42,11 +44,12 @@ def read_kustomized_tree(
     last valid ones of broken files.
     """
     patterns = list(config.source.kustomize.build)
-    built, bundles, has_tools = NO_ROOTS, NO_PARTS, False
+    built, bundles, has_tools, hidden = NO_ROOTS, NO_PARTS, False, dict[str, str]()
     regular = [entry for entry in entries if entry.mode & 0o170000 == _REGULAR and not entry.unsafe]
     if builds is not None:
         context = builds()
-        restored = list(_restore_unreadable(entries, files, documents))
+        hidden = _restore_hidden(files, documents, context.repository)
+        restored = [entry._replace(blob=hidden[entry.path]) if entry.path in hidden else entry for entry in entries]
         commit = open_commit_tree(context, restored, reader)
         patterns += [rule.path for rule in config.source.variants if rule.path not in patterns and commit.list_roots(rule.path)]
         reconciled = build_reconciled_paths(commit, files, reader, config, context, documents)
@@ -60,22 +63,42 @@ def read_kustomized_tree(
             built = built._replace(charts=built.charts | charts)
         if has_bundles(documents):
             bundles = read_bundles(documents, commit, reader, config, context, reconciled.bundled)
-    tree = separate_parts(regular, files, reader, config, built, bundles)._replace(has_tools=has_tools)
+    tree = separate_parts(regular, files, reader, config, built, bundles, hidden)._replace(has_tools=has_tools)
     if builds is None or not config.source.variants:
         return tree
     return separate_variants(tree, config, documents)
 
 
-def _restore_unreadable(
-    entries: Iterable[TreeEntry], files: Mapping[str, SourceFile], documents: Iterable[RawDocument]
-) -> Iterator[TreeEntry]:
-    """Yield the entries; a file in which no document can be read, and which had some, has its last valid content for what builds it."""
-    last = {
-        document.origin.path: document.origin.blob
-        for document in documents
-        if document.origin is not None and (file := files.get(document.origin.path)) is not None and not file.file.documents
-    }
-    return (entry._replace(blob=last[entry.path]) if entry.path in last else entry for entry in entries)
+def _restore_hidden(files: Mapping[str, SourceFile], documents: Iterable[RawDocument], repository: Repository) -> dict[str, str]:
+    """Return the blobs, by path, of files that hide documents which they had, for what builds them. A file in which no document can be read
+    has its last valid content; one that hides some, as by a misspelled kind, has the last valid versions of these."""
+    earlier: dict[str, list[RawDocument]] = {}
+    for document in documents:
+        origin = document.origin
+        if origin is not None and origin.path in files and origin.blob != files[origin.path].blob:
+            earlier.setdefault(origin.path, []).append(document)
+    restored = ((path, _restore_content(files[path], found, repository)) for path, found in earlier.items())
+    return {path: blob for path, blob in restored if blob is not None}
+
+
+def _restore_content(file: SourceFile, earlier: Sequence[RawDocument], repository: Repository) -> str | None:
+    """Return the blob of a file with the last valid versions of the documents that it hides; None if it hides none."""
+    if not file.file.documents:
+        return next(document.origin.blob for document in reversed(earlier) if document.origin is not None)
+    present = {read_identity(parsed.body) for parsed in file.file.documents}
+    replaced = {read_identity(document.body) for document in earlier}
+    if replaced <= present:
+        return None
+    unidentified = file.file.list_unidentified()
+    texts = []
+    for parsed in file.file.documents:
+        identity = read_identity(parsed.body)
+        if identity not in replaced and identity[1:] not in unidentified:
+            texts.append(read_document_text(repository.blob(file.blob), parsed.body, parsed.spans if parsed.item < 0 else None))
+    for origin, body in ((document.origin, document.body) for document in earlier):
+        if origin is not None:
+            texts.append(read_document_text(repository.blob(origin.blob), body, origin.spans if origin.item < 0 else None))
+    return repository.keep_blob("---\n".join(texts).encode("utf-8", "surrogateescape"))
 
 
 def _list_release_charts(files: Iterable[SourceFile], paths: Collection[str]) -> frozenset[str]:

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.decide.last_valid_files import LastValidFile
 from gitsched.decide.registry import reserved_groups
-from gitsched.manifests.parsed_file import DEFAULT_LIMITS, NOT_YAML, ParsedDocument, ParsedFile
+from gitsched.manifests.parsed_file import DEFAULT_LIMITS, NOT_YAML, Identity, ParsedDocument, ParsedFile, read_identity
 from gitsched.manifests.unreadable_text import UNKNOWN_NAME, find_unreadable_objects
-from gitsched.model.document import Origin, parse_api_group
+from gitsched.model.document import Body, Origin, SourceSpans
 from gitsched.model.finding import Finding, Location, format_names
 from gitsched.model.rollouts import ROLLOUT_KIND
 from gitsched.model.system_errors import is_bug
@@ -22,8 +22,6 @@ from gitsched.report.lines import abbreviate_oid
 
 FindVersions = Callable[[str], Iterable[FileVersion]]
 """Return the earlier versions of a path, the newest first."""
-
-_Identity = tuple[str, str, str, str]
 
 
 class RestoredFile(NamedTuple):
@@ -57,18 +55,18 @@ class _WantedDocuments:
 
     def __init__(self, path: str, blob: str, file: ParsedFile, *, lost: bool) -> None:
         self._path = path
-        self._present = {read_identity(parsed) for parsed in file.documents if not parsed.broken}
-        self.broken = {read_identity(parsed): self._keep_broken(parsed, blob) for parsed in file.documents if parsed.broken}
+        self._present = {read_identity(parsed.body) for parsed in file.documents if not parsed.broken}
+        self.broken = {read_identity(parsed.body): self._keep_broken(parsed, blob) for parsed in file.documents if parsed.broken}
         self.hidden = file.unreadable or lost or not file.documents
 
     def take(self, before: ParsedFile, blob: str) -> list[ParsedDocument]:
         """Return the valid documents of an earlier version that replace broken or hidden ones, which are not wanted any more."""
-        earlier = {read_identity(parsed): parsed for parsed in before.documents if not parsed.broken}
-        hidden = {read_identity(parsed) for parsed in before.documents} - self._present if self.hidden else set[_Identity]()
+        earlier = {read_identity(parsed.body): parsed for parsed in before.documents if not parsed.broken}
+        hidden = {read_identity(parsed.body) for parsed in before.documents} - self._present if self.hidden else set[Identity]()
         found = {identity: parsed for identity, parsed in earlier.items() if identity in self.broken or identity in hidden}
         for parsed in before.documents:
-            if parsed.broken and read_identity(parsed) in hidden:
-                self.broken.setdefault(read_identity(parsed), self._keep_broken(parsed, blob))
+            if parsed.broken and read_identity(parsed.body) in hidden:
+                self.broken.setdefault(read_identity(parsed.body), self._keep_broken(parsed, blob))
         self.hidden = False
         for identity in found:
             self.broken.pop(identity, None)
@@ -112,6 +110,10 @@ class LastValidDocuments:
         used = list(self._take_versions(path, blob, wanted, len(file.others) if lost and file.documents else None))
         used = [entry for entry in used if entry.found] or used[:1]
         versions = tuple(entry.version for entry in used)
+        own = self._reader.repository
+        for version in versions:
+            if version.repository is not own:  # the output branch is in another one
+                own.keep_blob(version.repository.blob(version.blob), version.blob)
         if len(used) > 1:
             used = [self._combine(path, used)]
         documents = [make_raw_document(p.body, make_origin(p, path, entry.version.blob)) for entry in used for p in entry.found]
@@ -159,8 +161,8 @@ class LastValidDocuments:
         text = "---\n".join(_read_text(entry, parsed) for entry, parsed in parts)
         blob = self._reader.repository.keep_blob(text.encode())
         file = self._reader.read(blob, path)
-        wanted = {read_identity(parsed) for entry in used for parsed in entry.found}
-        found = [parsed for parsed in file.documents if not parsed.broken and read_identity(parsed) in wanted]
+        wanted = {read_identity(parsed.body) for entry in used for parsed in entry.found}
+        found = [parsed for parsed in file.documents if not parsed.broken and read_identity(parsed.body) in wanted]
         return _UsedVersion(FileVersion(self._reader.repository, blob, newest.version.commit), file, found)
 
 
@@ -202,8 +204,15 @@ def _read_text(used: _UsedVersion, parsed: ParsedDocument) -> str:
     """Return the text of a document, which ends in a newline; members that parsing removed are left out."""
     if parsed.item >= 0 or _is_pruned(used.file):
         return dump(parsed.body)
-    text = used.version.repository.blob(used.version.blob).decode("utf-8", "replace")
-    part = text if parsed.spans.whole_file else text[parsed.spans.start : parsed.spans.end]
+    return read_document_text(used.version.repository.blob(used.version.blob), parsed.body, parsed.spans)
+
+
+def read_document_text(data: bytes, body: Body, spans: SourceSpans | None) -> str:
+    """Return the text of a document, which ends in a newline: that which it has in the content of a file, or new text without `spans`."""
+    if spans is None:
+        return dump(body)
+    text = data.decode("utf-8", "replace")
+    part = text if spans.whole_file else text[spans.start : spans.end]
     return part if part.endswith("\n") else f"{part}\n"
 
 
@@ -212,12 +221,5 @@ def _is_pruned(file: ParsedFile) -> bool:
     pruned = {problem.resource for problem in file.issues if problem.code == "unknown-field"}
     if not pruned:
         return False
-    identities = map(read_identity, file.documents)
+    identities = (read_identity(parsed.body) for parsed in file.documents)
     return any(group in reserved_groups for group, kind, namespace, name in identities if (kind, namespace, name) in pruned)
-
-
-def read_identity(parsed: ParsedDocument) -> _Identity:
-    """Return group, kind, namespace and name of a document as written."""
-    metadata = parsed.body.get("metadata") or {}
-    group = parse_api_group(str(parsed.body.get("apiVersion") or parsed.body.get("api") or ""))
-    return group, str(parsed.body.get("kind")), str(metadata.get("namespace") or ""), str(metadata.get("name"))

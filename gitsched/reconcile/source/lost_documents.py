@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from gitsched.apis.gitsched.config import FILE
 from gitsched.manifests.charts import CHART_FILE
-from gitsched.manifests.parsed_file import NOT_YAML, ParsedFile
+from gitsched.manifests.parsed_file import NOT_YAML, ParsedFile, read_identity
 from gitsched.model.finding import Finding, Location, format_names
 from gitsched.reconcile.cache.caches import SourceFile
-from gitsched.reconcile.source.last_valid_documents import make_findings, read_identity
+from gitsched.reconcile.source.last_valid_documents import make_findings
 from gitsched.reconcile.source.source_history import SourceHistory
 from gitsched.reconcile.source.source_reader import SourceReader
 
@@ -90,7 +90,9 @@ def lacks_documents(file: ParsedFile, before: ParsedFile) -> bool:
         return bool(before.documents)
     if len(file.others) <= len(before.others):
         return False
-    return not {read_identity(parsed) for parsed in before.documents} <= {read_identity(parsed) for parsed in file.documents}
+    return not {read_identity(parsed.body) for parsed in before.documents} <= {
+        read_identity(parsed.body) for parsed in file.documents
+    }
 
 
 def make_lost_finding(path: str, file: ParsedFile) -> Finding:
