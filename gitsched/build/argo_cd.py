@@ -54,6 +54,12 @@ def list_sources(application: Body) -> list[Body]:
     return list_objects(spec.get("sources")) or list_objects([spec.get("source")])
 
 
+def list_directories(application: Body, url: str) -> list[str]:
+    """Return the directories that an Application reads of the repository with a URL."""
+    paths = (get_text(source, "path") for source in list_sources(application) if source.get("repoURL") == url)
+    return [posixpath.normpath(path.strip("/") or ".") for path in paths if path]
+
+
 def make_argo_recipe(application: Body, source: Body, commit: CommitFiles, find_reference: FindReference) -> PathRecipe:
     """Return how Argo CD builds a source of an Application, which is in this repository."""
     directory = posixpath.normpath(get_text(source, "path").strip("/") or ".")

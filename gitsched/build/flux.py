@@ -23,7 +23,7 @@ from gitsched.build.path_recipe import (
     write_kustomization,
 )
 from gitsched.manifests.kustomize_graph import resolve_path
-from gitsched.model.document import Body, as_object, as_string_map, list_objects, read_annotations, read_labels
+from gitsched.model.document import Body, as_object, as_string_map, get_text, list_objects, read_annotations, read_labels
 from gitsched.model.tool_groups import KUSTOMIZE_GROUP
 
 KIND = "Kustomization"
@@ -41,6 +41,18 @@ def read_path(body: Body) -> str:
     """Return the directory that a Flux Kustomization builds, relative to the root of its source."""
     path = as_object(body.get("spec")).get("path")
     return posixpath.normpath((path if isinstance(path, str) else "").lstrip("/") or ".")
+
+
+def read_source(body: Body) -> tuple[str, str, str]:
+    """Return kind, namespace and name of the source that a Flux Kustomization reads."""
+    reference = as_object(as_object(body.get("spec")).get("sourceRef"))
+    namespace = str(reference.get("namespace") or get_text(body, "metadata", "namespace") or "default")
+    return str(reference.get("kind") or "GitRepository"), namespace, str(reference.get("name") or "")
+
+
+def list_directories(body: Body, source: tuple[str, str, str]) -> list[str]:
+    """Return the directory that a Flux Kustomization builds of a source, if it reads this one."""
+    return [read_path(body)] if read_source(body) == source else []
 
 
 def make_flux_recipe(body: Body, commit: CommitFiles, is_excluded: Callable[[str], bool]) -> PathRecipe:

@@ -481,7 +481,7 @@ def test_a_path_that_the_repository_does_not_have_is_reported(fleet: Fleet) -> N
     fleet.commit({**LAYOUT, **missing})
     run = fleet.reconcile()
     assert codes(run) == ["missing-path"]
-    assert str(findings(run)[0].location) == "clusters/prod/db.yaml:1:1"
+    assert str(findings(run)[0].location) == "clusters/prod/db.yaml:6:9"
     parts = {
         "tenants/kustomization.yaml": "namePrefix: a-\nresources: [ks.yaml]\n",
         "tenants/ks.yaml": kustomization("", "x", "./x"),

@@ -29,6 +29,14 @@ VARIABLES = {
     "vars.yaml": VALUES % "v",
     "apps/web/map.yaml": MAP.replace("a: b", 'a: "${HOST}"') % "web",
 }
+CHART = {
+    "fleet/one.yaml": cluster("one"),
+    "fleet/policy.yaml": POLICY,
+    "charts/web/Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+    "charts/web/templates/map.yaml": MAP % "web",
+    "tool.yaml": application("", path="charts/web"),
+}
+OTHER_SOURCE = {**FLUX, "tool.yaml": FLUX["tool.yaml"].replace("flux-system", "apps")}
 MISSPELLED, NO_NAME = (MAP % "web").replace("ConfigMap", "ConfigMpa"), (MAP % "web").replace("name: web, ", "")
 NO_YAML, NO_OBJECT, ENCRYPTED = "a: b: c\n", "- a\n", "\0GITCRYPT\0"
 
@@ -49,6 +57,10 @@ NO_YAML, NO_OBJECT, ENCRYPTED = "a: b: c\n", "- a\n", "\0GITCRYPT\0"
         (FLUX, [{"apps/web/map.yaml": MISSPELLED}, {"other.yaml": MAP % "other"}, {"apps/web/map.yaml": NO_NAME}]),
         (FLUX, [{"apps/web/map.yaml": f"{MAP % 'new'}---\n{NO_OBJECT}"}, {"other.yaml": MAP % "other"}]),
         (ARGO, [{"apps/web/map.yaml": MISSPELLED}, {"apps/web/map.yaml": NO_NAME}]),
+        (ARGO, [{"tool.yaml": ARGO["tool.yaml"].replace("apps/web", "apps/wbe")}, {"other.yaml": MAP % "other"}]),
+        (OTHER_SOURCE, [{"tool.yaml": OTHER_SOURCE["tool.yaml"].replace("apps/web", "apps/wbe")}, {"other.yaml": MAP % "other"}]),
+        (CHART, [{"charts/web/templates/map.yaml": MISSPELLED}, {"other.yaml": MAP % "other"}]),
+        (CHART, [{"charts/web/templates/map.yaml": NO_NAME}, {"charts/web/templates/map.yaml": NO_OBJECT}]),
         (PLAIN_BUNDLE, [{"apps/web/map.yaml": MISSPELLED}]),
         (VARIABLES, [{"vars.yaml": VALUES % "12"}, {"apps/web/map.yaml": NO_YAML}]),
     ],
@@ -66,6 +78,21 @@ def test_what_was_built_stays_when_a_file_cannot_be_read(
         assert "error" in [finding.severity for finding in findings(run)]
         assert {path: fleet.read(path) for path in fleet.files() if path in before} == before
     assert not fleet.reconcile(hour=len(changes)).changed
+
+
+@pytest.mark.parametrize(
+    ("layout", "files", "location"),
+    [
+        (FLUX, {"apps/web/map.yaml": MISSPELLED}, "apps/web/map.yaml:2:7"),
+        (CHART, {"charts/web/templates/map.yaml": NO_NAME}, "charts/web/templates/map.yaml:1:1"),
+        (ARGO, {"tool.yaml": ARGO["tool.yaml"].replace("apps/web", "apps/wbe")}, "tool.yaml:6:60"),
+    ],
+)
+def test_the_error_names_the_place(fleet: Fleet, layout: Mapping[str, str], files: Mapping[str, str], location: str) -> None:
+    fleet.commit(layout)
+    fleet.reconcile()
+    fleet.commit(files, hour=1)
+    assert location in [str(finding.location) for finding in findings(fleet.reconcile(hour=1)) if finding.severity == "error"]
 
 
 def test_what_is_valid_in_a_file_with_a_misspelled_kind_counts(fleet: Fleet) -> None:

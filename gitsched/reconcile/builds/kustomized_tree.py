@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from gitsched.apis.gitsched.config import Config
 from gitsched.decide.catalog import RawDocument
 from gitsched.git import Repository, TreeEntry
-from gitsched.manifests.charts import CHART_FILE
+from gitsched.manifests.charts import CHART_FILE, ChartIndex
 from gitsched.manifests.parsed_file import read_identity
 from gitsched.reconcile.builds.build_context import BuildContext
 from gitsched.reconcile.builds.built_roots import NO_ROOTS
@@ -48,7 +48,7 @@ def read_kustomized_tree(
     regular = [entry for entry in entries if entry.mode & 0o170000 == _REGULAR and not entry.unsafe]
     if builds is not None:
         context = builds()
-        hidden = _restore_hidden(files, documents, context.repository)
+        hidden = _restore_hidden(files, documents, ChartIndex(entry.path for entry in entries), context.repository)
         restored = [entry._replace(blob=hidden[entry.path]) if entry.path in hidden else entry for entry in entries]
         commit = open_commit_tree(context, restored, reader)
         patterns += [rule.path for rule in config.source.variants if rule.path not in patterns and commit.list_roots(rule.path)]
@@ -69,13 +69,17 @@ def read_kustomized_tree(
     return separate_variants(tree, config, documents)
 
 
-def _restore_hidden(files: Mapping[str, SourceFile], documents: Iterable[RawDocument], repository: Repository) -> dict[str, str]:
+def _restore_hidden(
+    files: Mapping[str, SourceFile], documents: Iterable[RawDocument], charts: ChartIndex, repository: Repository
+) -> dict[str, str]:
     """Return the blobs, by path, of files that hide documents which they had, for what builds them. A file in which no document can be read
     has its last valid content; one that hides some, as by a misspelled kind, has the last valid versions of these."""
     earlier: dict[str, list[RawDocument]] = {}
     for document in documents:
         origin = document.origin
-        if origin is not None and origin.path in files and origin.blob != files[origin.path].blob:
+        if origin is None or origin.path not in files or charts.find_chart(origin.path) is not None:
+            continue  # a template of a chart is none of its objects
+        if origin.blob != files[origin.path].blob:
             earlier.setdefault(origin.path, []).append(document)
     restored = ((path, _restore_content(files[path], found, repository)) for path, found in earlier.items())
     return {path: blob for path, blob in restored if blob is not None}

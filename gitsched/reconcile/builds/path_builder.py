@@ -10,8 +10,9 @@ from typing import NamedTuple
 from gitsched.build.chart_stability import is_error, is_repeatable
 from gitsched.build.helm import ChartResult
 from gitsched.build.kustomize import BuildResult, BuiltObject
+from gitsched.model.document import as_object, get_field
 from gitsched.model.errors import Permanent
-from gitsched.model.finding import Finding, Location, format_names
+from gitsched.model.finding import LAST_VALID_USED, FieldOrigin, Finding, Location, Pointer, format_names, locate_field
 from gitsched.reconcile.builds.build_context import BuildContext
 from gitsched.reconcile.builds.charts import compare_helm, load_helm, render_charts
 from gitsched.reconcile.builds.kustomize_roots import add_helm, build_closures, compare_builder, load_builder
@@ -19,6 +20,7 @@ from gitsched.reconcile.builds.printed_objects import NOT_BUILT
 from gitsched.reconcile.builds.reconciled_path import ReconciledPath, locate_problem
 from gitsched.reconcile.source.commit_tree import CommitTree
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
+from gitsched.report.lines import abbreviate_oid
 
 EMPTY_BUILD = "empty-build"
 """The code of the finding about a directory that builds no object."""
@@ -26,18 +28,24 @@ MISSING_PATH = "missing-path"
 """The code of the finding about a directory that is not in the source of its document."""
 
 
+MAX_NAMED_OBJECTS = 5
+"""The maximum number of objects that a message lists."""
+
+
 class PathProblem(NamedTuple):
-    """Why a path cannot be built, and where the commit says so."""
+    """Why a path cannot be built, and where the commit says so; `field` is that of the tool's document, if it is one."""
 
     code: str
     message: str
     location: Location
+    field: FieldOrigin | None = None
 
 
 def list_path_problems(path: ReconciledPath, result: BuildResult | None, commit: CommitTree) -> list[PathProblem]:
     """Return why a path cannot be built; nothing if it is built."""
     if path.problem:
-        return [PathProblem(MISSING_PATH if path.is_missing else NOT_BUILT, path.problem, path.location)]
+        field = locate_field(path.document.origin, _find_path_field(path)) if path.is_missing else None
+        return [PathProblem(MISSING_PATH if path.is_missing else NOT_BUILT, path.problem, path.location, field)]
     if result is not None and result.failed:
         errors = [problem for problem in result.problems if is_error(problem)]
         if errors:
@@ -49,6 +57,16 @@ def list_path_problems(path: ReconciledPath, result: BuildResult | None, commit:
     return [PathProblem(problem.code, problem.message, locate_problem(path, problem, commit)) for problem in path.closure.problems]
 
 
+def _find_path_field(path: ReconciledPath) -> Pointer:
+    """Return the field of the tool's document that names the directory."""
+    if path.tool == "Flux Kustomization" or not isinstance(sources := get_field(path.document.body, "spec", "sources"), list):
+        return ("spec", "path") if path.tool == "Flux Kustomization" else ("spec", "source", "path")
+    named = (
+        index for index, source in enumerate(sources) if str(as_object(source).get("path")).strip("/") == path.recipe.directory
+    )
+    return "spec", "sources", next(named, 0), "path"
+
+
 def list_empty_findings(paths: Iterable[ReconciledPath], built: Iterable[ReconciledPath]) -> Iterator[Finding]:
     """Yield a remark for each document of a tool whose directory has nothing to build, or among those that are `built` without objects."""
     empty = dict.fromkeys([(path.location, path.describe()) for path in paths if path.has_no_objects()])
@@ -58,6 +76,17 @@ def list_empty_findings(paths: Iterable[ReconciledPath], built: Iterable[Reconci
         verb, pronoun = ("has", "it") if len(listed) == 1 else ("have", "them")
         text = f"{format_names(listed)}, which {verb} no object: nothing is placed for {pronoun}. Add an object, or remove the document"
         yield Finding("info", EMPTY_BUILD, text, location)
+
+
+def make_hidden_finding(path: ReconciledPath, unidentified: Sequence[str], commit: str) -> Finding:
+    """Return the note about a directory that builds objects of which an error hides what identifies them: objects of an earlier commit may
+    be meant, and stay."""
+    names = format_names(unidentified, MAX_NAMED_OBJECTS)
+    text = (
+        f"{path.name} builds {names} with an error in what identifies it: objects that it built as of commit {abbreviate_oid(commit)}, and "
+        "does not build now, stay; correct the error"
+    )
+    return Finding("info", LAST_VALID_USED, text, path.location)
 
 
 class PathBuilder:

@@ -13,8 +13,9 @@ from gitsched.decide.catalog import KindScopes, KustomizedDocument, RawDocument,
 from gitsched.edits.manifest_edits import set_namespace
 from gitsched.manifests.envsubst import SubstitutionError, substitute_variables
 from gitsched.manifests.kustomize import Kustomization
+from gitsched.manifests.parsed_file import ParsedFile
 from gitsched.model.document import Origin, as_string_map
-from gitsched.model.finding import Finding, locate_origin
+from gitsched.model.finding import Finding, Location, locate_origin
 from gitsched.reconcile.builds.kustomizations import FileReader, is_read_by_api
 from gitsched.reconcile.builds.origins import OriginLocator
 from gitsched.reconcile.builds.reconciled_path import ReconciledPath
@@ -37,11 +38,13 @@ class _Printed(NamedTuple):
 
 
 class PlacedObjects(NamedTuple):
-    """The objects of a directory, those that cannot be placed, and findings about them."""
+    """The objects of a directory, those that cannot be placed, findings about them, and the names of objects of which an error hides what
+    identifies them."""
 
     documents: list[RawDocument]
     unplaced: list[KustomizedDocument]
     findings: list[Finding]
+    unidentified: list[str]
 
 
 class PrintedObjects:
@@ -58,7 +61,13 @@ class PrintedObjects:
         self._path, self._commit, self._reader, self._scopes = path, commit, reader, scopes
         self._guessed: set[tuple[str, str]] = set()
         self._locator = OriginLocator(path.closure, path.commit, reader)
-        self._printed = [_Printed(built, document) for built in result.objects for document in self._parse(built.text)]
+        self._printed: list[_Printed] = []
+        self._nameless: list[tuple[BuiltObject, ParsedFile]] = []
+        for built in result.objects:
+            file = reader.read(commit.repository.keep_blob(built.text), "built.yaml")
+            self._printed += [_Printed(built, make_raw_document(parsed.body)) for parsed in file.documents]
+            if not file.documents:
+                self._nameless.append((built, file))
         scopes.add(document for _, document in self._printed)
 
     def list_value_sources(self) -> list[RawDocument]:
@@ -86,11 +95,21 @@ class PrintedObjects:
             known = variables.values
             if not (known.values or known.unknown or known.incomplete or substitution.always):
                 variables = None
-        placed = PlacedObjects([], [], [])
+        placed = PlacedObjects([], [], [], [])
         for built, document in self._printed:
             if not is_read_by_api(document):
                 self._place(built, document, variables, placed)
+        for built, file in self._nameless:
+            self._report_nameless(built, file, placed)
         return placed
+
+    def _report_nameless(self, built: BuiltObject, file: ParsedFile, placed: PlacedObjects) -> None:
+        """Add the error about a text that is no object, such as one without a name, as a chart may print it."""
+        path = self._path.find_source(built.path)
+        location = Location(path, 1, 1) if path in self._commit.entries else self._path.location
+        code, message = next(((issue.code, issue.message) for issue in file.issues), (NOT_BUILT, f"no object: {file.reason}"))
+        placed.findings.append(Finding("error", code, f"{message} (as {self._path.describe()})", location))
+        placed.unidentified.append(f"an object of {path}")
 
     def _place(self, built: BuiltObject, document: RawDocument, variables: ResolvedVariables | None, placed: PlacedObjects) -> None:
         origin, text = self._locate(built, document), built.text
@@ -128,6 +147,8 @@ class PrintedObjects:
         parsed = file.documents[0]
         origin = origin._replace(blob=blob, index=parsed.index, item=parsed.item, spans=parsed.spans)
         placed.documents.append(make_raw_document(parsed.body, origin, parsed.broken))
+        if file.list_unidentified():
+            placed.unidentified.append(f"{document.kind} {document.name}")
 
     def _lacks_namespace(self, document: RawDocument, origin: Origin, findings: list[Finding]) -> bool:
         """Return whether the tool sets the namespace of an object; a kind of which nothing says so counts as namespaced, with a finding."""
@@ -140,10 +161,6 @@ class PrintedObjects:
             self._guessed.add(kind)
             findings.append(make_added_namespace_finding(document._replace(origin=origin), namespace, self._path.name))
         return namespaced is not False
-
-    def _parse(self, text: bytes) -> list[RawDocument]:
-        file = self._reader.read(self._commit.repository.keep_blob(text), "built.yaml")
-        return [make_raw_document(parsed.body) for parsed in file.documents]
 
     def _locate(self, built: BuiltObject, document: RawDocument) -> Origin:
         """Return where an object comes from in the commit. The tool's own kustomization has other lines than that of the commit."""

@@ -14,11 +14,11 @@ from gitsched.build.closure import Closure
 from gitsched.build.commit_files import BuildProblem, join_path
 from gitsched.build.go_templates import hide_marks
 from gitsched.build.path_recipe import PathRecipe, ToolName
-from gitsched.decide.catalog import KindScopes, RawDocument
+from gitsched.decide.catalog import KindScopes, RawDocument, make_raw_document
 from gitsched.git import TreeEntry
 from gitsched.manifests.kustomize import Kustomization
 from gitsched.manifests.schema import get_schema_key
-from gitsched.model.document import is_namespaced
+from gitsched.model.document import Body, as_object, is_namespaced
 from gitsched.model.finding import Location
 from gitsched.reconcile.builds.kustomizations import FileReader
 from gitsched.reconcile.source.commit_tree import CommitTree, resolve_closures
@@ -43,9 +43,7 @@ class ReconciledPath(NamedTuple):
     @property
     def name(self) -> str:
         """The name of the tool's document, such as `Flux Kustomization flux-system/apps`."""
-        if self.tool == "kustomization":
-            return f"the kustomization {self.recipe.directory}"
-        return f"{self.tool} {self.document.namespace or 'default'}/{hide_marks(self.document.name)}"
+        return f"the kustomization {self.recipe.directory}" if self.tool == "kustomization" else name_path(self.tool, self.document)
 
     @property
     def identity(self) -> tuple[str, str, str]:
@@ -116,6 +114,11 @@ class ReconciledPath(NamedTuple):
         return f"{self.name} builds {self.recipe.directory}{changes}"
 
 
+def name_path(tool: ToolName, document: RawDocument) -> str:
+    """Return the name of what a document of a tool reconciles."""
+    return f"{tool} {document.namespace or 'default'}/{hide_marks(document.name)}"
+
+
 def makes_objects(kustomization: Kustomization) -> bool:
     """Return whether a kustomization may have objects that are in no file of resources: of charts, generators or plug-ins."""
     generated = any(reference.field == "generators" for reference in kustomization.references)
@@ -182,6 +185,31 @@ def _open_chart(
     main = join_path(request.chart, "Chart.yaml")
     closure = Closure(request.chart, main, chart.files, frozenset(), chart.problems)
     return ReconciledPath(tool, document, recipe, base, closure, origins, recipe.problem)
+
+
+def index_builders(paths: Iterable[ReconciledPath]) -> dict[str, set[tuple[str, str, str]]]:
+    """Return the paths that build each file."""
+    found: dict[str, set[tuple[str, str, str]]] = {}
+    for path in paths:
+        for name in path.resources:
+            found.setdefault(name, set()).add(path.identity)
+    return found
+
+
+def is_built_by_another(path: ReconciledPath, builders: Mapping[str, set[tuple[str, str, str]]]) -> bool:
+    """Return whether the document of a path is a part of another one. `builders` are the paths that build each file."""
+    return not builders.get(path.location.path, set()) <= {path.identity}
+
+
+def apply_recipe(document: RawDocument, path: ReconciledPath) -> RawDocument:
+    """Return a document with the namespace and the name that it would have if the path could be built, as far as they are known."""
+    settings = dict(entry.split(" ", 1) for entry in path.recipe.changes if " " in entry)
+    metadata = dict(as_object(document.body.get("metadata")))
+    if "targetNamespace" in settings or path.recipe.default_namespace:
+        metadata["namespace"] = settings.get("targetNamespace") or metadata.get("namespace") or path.recipe.default_namespace
+    metadata["name"] = f"{settings.get('namePrefix', '')}{document.name}{settings.get('nameSuffix', '')}"
+    body: Body = {**document.body, "metadata": metadata}
+    return make_raw_document(body, document.origin)
 
 
 def read_artifact_tree(commit: CommitTree, files: Mapping[str, str], reader: FileReader) -> CommitTree:

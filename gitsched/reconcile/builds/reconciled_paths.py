@@ -14,17 +14,24 @@ from gitsched.apis.gitsched.config import Config, KindScope
 from gitsched.apis.policy_api import WorkloadSelector
 from gitsched.build.kustomize import BuildResult
 from gitsched.decide.catalog import KindScopes, KustomizedDocument, RawDocument, make_raw_document
-from gitsched.model.document import Body, as_object
+from gitsched.manifests.parsed_file import read_identity
 from gitsched.model.finding import Finding
 from gitsched.model.tool_groups import PATH_KINDS, TOOL_GROUPS
 from gitsched.reconcile.builds.build_context import BuildContext
 from gitsched.reconcile.builds.kustomizations import FileReader, is_read_by_api
 from gitsched.reconcile.builds.kustomize_roots import is_expired, is_lasting
-from gitsched.reconcile.builds.path_builder import PathBuilder, list_empty_findings, list_path_problems
+from gitsched.reconcile.builds.last_paths import LastPaths
+from gitsched.reconcile.builds.path_builder import PathBuilder, list_empty_findings, list_path_problems, make_hidden_finding
 from gitsched.reconcile.builds.path_selection import PathSelection, list_selectors
-from gitsched.reconcile.builds.printed_objects import NOT_BUILT, PrintedObjects
+from gitsched.reconcile.builds.printed_objects import NOT_BUILT, PlacedObjects, PrintedObjects
 from gitsched.reconcile.builds.reconciled_objects import NO_PATHS, NOTHING_RECONCILED, ReconciledPaths
-from gitsched.reconcile.builds.reconciled_path import BundledPaths, ReconciledPath
+from gitsched.reconcile.builds.reconciled_path import (
+    BundledPaths,
+    ReconciledPath,
+    apply_recipe,
+    index_builders,
+    is_built_by_another,
+)
 from gitsched.reconcile.builds.tool_documents import DocumentIndex
 from gitsched.reconcile.builds.tool_paths import ToolPathReader
 from gitsched.reconcile.cache.caches import SourceFile
@@ -61,7 +68,7 @@ def build_reconciled_paths(
     tool_documents = index.list_groups(TOOL_GROUPS)
     if not tool_documents:
         return NO_PATHS
-    paths = ToolPathReader(commit, tool_documents, list(index.list_read_documents()), reader, config)
+    paths = ToolPathReader(commit, tool_documents, list(index.list_read_documents()), reader, config, LastPaths(context, reader))
     found = paths.read_all()
     if not (found or paths.bundled or paths.findings):
         return NOTHING_RECONCILED
@@ -112,8 +119,8 @@ class _EarlierCommit:
 
 def _list_direct(found: list[ReconciledPath], paths: ToolPathReader) -> list[ReconciledPath]:
     """Return the paths whose documents are what the files have: no other path builds them."""
-    builders = _index_builders(path for path in found if path.changes_objects())
-    return [path for path in found if not paths.is_part(path) and not _is_built_by_another(path, builders)]
+    builders = index_builders(path for path in found if path.changes_objects())
+    return [path for path in found if not paths.is_part(path) and not is_built_by_another(path, builders)]
 
 
 def _has_value_sources(path: ReconciledPath) -> bool:
@@ -154,7 +161,13 @@ class _PathBuilds:
         self._empty: list[ReconciledPath] = []
         self._read_commit = read_commit
         self._earlier: dict[str, _EarlierCommit | None] = {}
-        self.by_name: dict[str, list[RawDocument]] = {}
+        self._by_name: dict[str, list[RawDocument]] = {}
+        self._hiding: set[str] = set()
+
+    @property
+    def by_name(self) -> Mapping[str, list[RawDocument]]:
+        """What each path prints, by name, but for those that print an object with an error in what identifies it."""
+        return {name: documents for name, documents in self._by_name.items() if name not in self._hiding}
 
     def build_only(self, paths: list[ReconciledPath]) -> Mapping[str, list[RawDocument]]:
         """Build some paths, and nothing that their builds print; return what each one prints, by name."""
@@ -165,7 +178,7 @@ class _PathBuilds:
         """Build the paths of the files, and then those of the documents that these builds print."""
         changing = [path for path in found if path.changes_objects()]
         left_to_bundles = list(self._paths.bundled)
-        builders = _index_builders(changing)
+        builders = index_builders(changing)
         reached = rest = _list_direct(found, self._paths)
         seen = {path.content for path in rest}
         above: dict[_Identity, frozenset[_Identity]] = {}
@@ -223,7 +236,7 @@ class _PathBuilds:
 
     def _list_bundled(self, written: list[ReconciledPath], builders: Mapping[str, set[_Identity]]) -> BundledPaths:
         """Return the paths that are left to Bundles, given those of the documents as files have them."""
-        changed = [path for path in written if self._paths.is_part(path) or _is_built_by_another(path, builders)]
+        changed = [path for path in written if self._paths.is_part(path) or is_built_by_another(path, builders)]
         printed = self._paths.bundled[len(written) :]
         direct = [path for path in written if path not in changed]
         unknown = tuple(path for path in changed if path.location.path not in self._built_files)
@@ -255,7 +268,7 @@ class _PathBuilds:
         """Build paths, several at a time; return what each one prints."""
         results = self._builder.build(wanted)
         objects: dict[int, PrintedObjects] = {}
-        names = {id(path): path.name for path in wanted}
+        by_number = {id(path): path for path in wanted}
         for path, result in zip(wanted, results, strict=True):
             if result is None or result.failed:
                 self._report_failure(path, result)
@@ -270,12 +283,14 @@ class _PathBuilds:
         values = [document for entry in objects.values() for document in entry.list_value_sources()]
         printed: dict[int, list[RawDocument]] = {}
         for number, entry in objects.items():
-            documents, unplaced, findings = entry.read(lambda kind, name: self._find_values(kind, name, values), self._inputs)
+            placed = entry.read(lambda kind, name: self._find_values(kind, name, values), self._inputs)
+            documents = printed[number] = placed.documents
             self._documents += documents
-            self.by_name.setdefault(names[number], []).extend(documents)
-            self._unplaced += unplaced
-            self._findings |= dict.fromkeys(findings)
-            printed[number] = documents
+            self._by_name.setdefault(by_number[number].name, []).extend(documents)
+            self._unplaced += placed.unplaced
+            self._findings |= dict.fromkeys(placed.findings)
+            if placed.unidentified:
+                self._restore_hidden(by_number[number], placed)
         return [printed.get(id(path), []) for path in wanted]
 
     def _find_values(self, kind: str, name: str, printed: list[RawDocument]) -> list[RawDocument]:
@@ -296,16 +311,28 @@ class _PathBuilds:
         is_sure = is_sure and self._failures.get(path.name, FailedBuild("", True)).lasting
         self._failures[path.name] = FailedBuild(self._kept.get(path.name, ""), is_sure)
         self._has_expired |= result is not None and is_expired(result)
-        for code, message, location in problems:
+        for code, message, location, field in problems:
             effect = f"that of commit {abbreviate_oid(self._kept[path.name])}" if earlier else "not placed"
             text = f"{message}. {path.name} is not built, and what it reconciles is {effect}"
-            self._findings[Finding("error" if earlier else "warning", code, text, location)] = None
+            self._findings[Finding("error" if earlier else "warning", code, text, location, field=field)] = None
         reason = f"{path.describe()}, which fails: {problems[0][1]}" if problems else path.describe()
         files = {path.find_source(name): path.closure.files[name] for name in sorted(path.closure.resources)}
         self._failed_files.update(files)
         for name, blob in (*files.items(), *self._list_templates(path)):
             for document in self._list_file_documents(name, blob):
-                self._unplaced.append(KustomizedDocument(_apply_recipe(document, path), lambda: reason, code=NOT_BUILT))
+                self._unplaced.append(KustomizedDocument(apply_recipe(document, path), lambda: reason, code=NOT_BUILT))
+
+    def _restore_hidden(self, path: ReconciledPath, placed: PlacedObjects) -> None:
+        """Keep the objects of an earlier commit that may be meant by those whose kind or name an error hides."""
+        self._hiding.add(path.name)
+        known = {read_identity(document.body) for document in placed.documents}
+        earlier = [document for document in self._read_earlier(path.name) if read_identity(document.body) not in known]
+        if not earlier:
+            return
+        self._failed = True
+        self._documents += earlier
+        self._failures[path.name] = FailedBuild(self._kept[path.name], lasting=False)
+        self._findings[make_hidden_finding(path, placed.unidentified, self._kept[path.name])] = None
 
     def _list_templates(self, path: ReconciledPath) -> Iterator[tuple[str, str]]:
         """Yield the templates of the chart of a path that cannot be built, which are parts of this chart all the same."""
@@ -362,28 +389,3 @@ class _PathBuilds:
             document = make_raw_document(parsed.body, make_origin(parsed, path, blob))
             if not is_read_by_api(document):
                 yield document
-
-
-def _index_builders(paths: Iterable[ReconciledPath]) -> dict[str, set[_Identity]]:
-    """Return the paths that build each file."""
-    found: dict[str, set[_Identity]] = {}
-    for path in paths:
-        for name in path.resources:
-            found.setdefault(name, set()).add(path.identity)
-    return found
-
-
-def _is_built_by_another(path: ReconciledPath, builders: Mapping[str, set[_Identity]]) -> bool:
-    """Return whether the document of a path is a part of another one. `builders` are the paths that build each file."""
-    return not builders.get(path.location.path, set()) <= {path.identity}
-
-
-def _apply_recipe(document: RawDocument, path: ReconciledPath) -> RawDocument:
-    """Return a document with the namespace and the name that it would have if the path could be built, as far as they are known."""
-    settings = dict(entry.split(" ", 1) for entry in path.recipe.changes if " " in entry)
-    metadata = dict(as_object(document.body.get("metadata")))
-    if "targetNamespace" in settings or path.recipe.default_namespace:
-        metadata["namespace"] = settings.get("targetNamespace") or metadata.get("namespace") or path.recipe.default_namespace
-    metadata["name"] = f"{settings.get('namePrefix', '')}{document.name}{settings.get('nameSuffix', '')}"
-    body: Body = {**document.body, "metadata": metadata}
-    return make_raw_document(body, document.origin)

@@ -34,6 +34,7 @@ from gitsched.model.finding import Finding, locate_origin
 from gitsched.model.tool_groups import ARGO_GROUP, KUSTOMIZE_GROUP
 from gitsched.reconcile.builds.flux_instances import UNREAD_DOCUMENT, add_instances, find_unread
 from gitsched.reconcile.builds.kustomizations import FileReader, KustomizeParts, read_kustomizations
+from gitsched.reconcile.builds.last_paths import LastPaths
 from gitsched.reconcile.builds.path_selection import UNKNOWN_NAME, find_matching_directory
 from gitsched.reconcile.builds.printed_objects import NOT_BUILT
 from gitsched.reconcile.builds.reconciled_path import ReconciledPath, is_below, open_path, read_artifact_tree
@@ -79,8 +80,9 @@ class ToolPathReader:
         documents: Sequence[RawDocument],
         reader: FileReader,
         config: Config,
+        last: LastPaths | None = None,
     ) -> None:
-        source = config.source
+        source, self._last = config.source, last
         self._commit, self._reader, self._config = commit, reader, config
         self._tool_documents = add_instances(tool_documents)
         declared: dict[ObjectName, list[RawDocument]] = {}
@@ -173,9 +175,7 @@ class ToolPathReader:
                 yield from self.read(each)
 
     def _read_flux(self, document: RawDocument) -> Iterator[ReconciledPath]:
-        reference = as_object(as_object(document.body.get("spec")).get("sourceRef"))
-        namespace = str(reference.get("namespace") or document.namespace or "default")
-        source = str(reference.get("kind") or "GitRepository"), namespace, str(reference.get("name") or "")
+        source = flux.read_source(document.body)
         directory, tree, origins = flux.read_path(document.body), self._commit, dict[str, str]()
         file = document.origin.path if document.origin is not None else ""
         roots = self._list_roots(directory, file) if source[0] in ARTIFACT_KINDS else ["."]
@@ -189,7 +189,7 @@ class ToolPathReader:
                 return
             origins = dict(artifact.files)
             tree = read_artifact_tree(self._commit, origins, self._reader)
-        elif not self._identity.is_flux_source(source, posixpath.normpath(posixpath.join(roots[0], directory)), self._commit, file):
+        elif not self._is_own_source(document, source, posixpath.normpath(posixpath.join(roots[0], directory)), file):
             if directory in tree.directories and self._is_bundled(directory):
                 recipe = self._make_flux_recipe(document, False, tree)
                 self._report_foreign(document, recipe, self._identity.describe_flux_source(source, file))
@@ -257,7 +257,7 @@ class ToolPathReader:
                 unknown[directory] = None
             if is_unknown:
                 continue
-            if not self._is_own_url(url, directory):
+            if not (self._is_own_url(url, directory) or self._was_own_url(document, url, directory)):
                 if directory in self._commit.directories and self._is_bundled(directory):
                     recipe = argo_cd.make_argo_recipe(document.body, source, self._commit, find_reference=lambda _: None)
                     self._report_foreign(document, recipe, url)
@@ -296,6 +296,20 @@ class ToolPathReader:
         name, _, path = text.removeprefix("$").partition("/")
         source = next((source for source in sources if source.get("ref") == name), None)
         return posixpath.normpath(path) if source and self._is_own_url(str(source.get("repoURL") or ""), path) else None
+
+    def _was_own_url(self, document: RawDocument, url: str, directory: str) -> bool:
+        """Return whether an Application names a directory that is missing in place of one that it had of this repository."""
+        if self._last is None or directory in self._commit.directories:
+            return False
+        return self._last.had_directory("Argo CD Application", document, partial(argo_cd.list_directories, url=url))
+
+    def _is_own_source(self, document: RawDocument, source: ObjectName, path: str, file: str) -> bool:
+        """Return whether the source of a Flux Kustomization is this repository, or was it while the path existed."""
+        if self._identity.is_flux_source(source, path, self._commit, file):
+            return True
+        if self._last is None or path in self._commit.directories:
+            return False
+        return self._last.had_directory("Flux Kustomization", document, partial(flux.list_directories, source=source))
 
     def _is_own_url(self, url: str, path: str) -> bool:
         return self._identity.is_own_url(url, path, self._commit)

@@ -215,7 +215,7 @@ class ToolBuilds:
             result = self._results[key]
             if path.recipe.default_namespace and result is not None and not result.failed:
                 self._print(path, result, {})  # its definitions count for all others
-            for code, message, location in list_path_problems(path, self._results[key], commit):
+            for code, message, location, _ in list_path_problems(path, self._results[key], commit):
                 text = f"{message}. {path.name} is not built, and clusters keep what they have"
                 self.findings.append(Finding("error", code, text, location))
 

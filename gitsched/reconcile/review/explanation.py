@@ -18,7 +18,7 @@ from gitsched.git import Repository
 from gitsched.model.document import Document, Key, workload_sort_key
 from gitsched.model.errors import Permanent
 from gitsched.model.explanation import ClusterExplanation, ExplainedCandidate, Explanation, ReplicaShare
-from gitsched.model.finding import Finding, format_names, list_faults
+from gitsched.model.finding import LAST_VALID_USED, Finding, format_names, list_faults
 from gitsched.model.progress import Progress, follow
 from gitsched.model.scheduling import Outcome
 from gitsched.model.similar_names import suggest_names
@@ -310,7 +310,7 @@ def _add_document_findings(found: Explanation, key: Key, baseline: Baseline, fin
 
     def concerns(finding: Finding) -> bool:
         if finding.resource is None:
-            is_about_file = finding.severity == "error" or finding.code == "last-valid-used"
+            is_about_file = finding.severity == "error" or finding.code == LAST_VALID_USED
             return is_about_file and finding.location is not None and finding.location.path in paths
         is_selector = finding.code.endswith(_SELECTOR_CODES)
         return (finding.severity == "error" or is_selector) and (

@@ -11,7 +11,7 @@ from gitsched.decide.registry import reserved_groups
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS, NOT_YAML, Identity, ParsedDocument, ParsedFile, read_identity
 from gitsched.manifests.unreadable_text import UNKNOWN_NAME, find_unreadable_objects
 from gitsched.model.document import Body, Origin, SourceSpans
-from gitsched.model.finding import Finding, Location, format_names
+from gitsched.model.finding import LAST_VALID_USED, Finding, Location, format_names
 from gitsched.model.rollouts import ROLLOUT_KIND
 from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.cache.caches import SourceFile
@@ -185,7 +185,7 @@ def make_findings(restored: Mapping[str, RestoredFile]) -> list[Finding]:
             f"{path} has errors: what is broken in it is used as of {origin}, where it is valid for the last time; correct the errors to "
             "use its present content"
         )
-        findings.append(Finding("info", "last-valid-used", message, Location(path, 1, 1)))
+        findings.append(Finding("info", LAST_VALID_USED, message, Location(path, 1, 1)))
     return findings
 
 
