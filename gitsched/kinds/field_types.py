@@ -14,6 +14,7 @@ from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.kinds.read_fields import READ_FIELDS
 from gitsched.kinds.table import find_kind
 from gitsched.kinds.value_limits import QUANTITY as AMOUNT
+from gitsched.kinds.value_limits import text
 from gitsched.kinds.written_objects import WRITERS
 
 if TYPE_CHECKING:
@@ -27,7 +28,20 @@ _TEXT, _NUMBER, _FLAG, _OBJECT = ("string",), ("integer",), ("boolean",), ("obje
 _NAME: Final = ("string", "object")
 """A reference is the name itself, or an object with a name."""
 _AMOUNT = ("string", "integer", "number")
-_TYPES: Final = {"text": _TEXT, "number": _NUMBER, "flag": _FLAG, "object": _OBJECT, "amount": _AMOUNT}
+_TYPES: Final = {
+    "text": _TEXT,
+    "number": _NUMBER,
+    "flag": _FLAG,
+    "object": _OBJECT,
+    "amount": _AMOUNT,
+    "duration": _TEXT,
+    "timeout": _TEXT,
+}
+_DURATIONS: Final = {
+    "duration": text(r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$|\$\{", "a duration such as 10m or 1h30m"),
+    "timeout": text(r"^([0-9]+(\.[0-9]+)?(ms|s|m))+$|\$\{", "a duration such as 90s or 2m, without hours"),
+}
+"""The durations of Flux, as its definitions have them; it may substitute variables in them."""
 _POD_FIELDS: Final = {
     "text": (
         "serviceAccountName serviceAccount priorityClassName runtimeClassName imagePullSecrets[].name {c}[].name {c}[].image "
@@ -49,6 +63,9 @@ def make_field_schema(group: str, kind: str) -> Body | None:
     schema: Body = {}
     for path, types in fields:
         _add(schema, path, types)
+    for name, limit in _DURATIONS.items():
+        for path in READ_FIELDS.get((group, kind), {}).get(name, "").split():
+            _add(schema, path, _TEXT).update({**limit, "type": ["string", "null"]})
     return schema
 
 
@@ -122,13 +139,13 @@ def _list_pod_fields(pod: str) -> Iterator[_Field]:
             yield from ((f"{pod}.{path.format(c=containers, v='volumes[]')}", _TYPES[name]) for containers in lists)
 
 
-def _add(schema: Body, path: str, types: tuple[str, ...]) -> None:
-    """Add a field to a schema, with the objects and lists that lead to it."""
+def _add(schema: Body, path: str, types: tuple[str, ...]) -> Body:
+    """Add a field to a schema, with the objects and lists that lead to it, and return its part of the schema."""
     node: Any = schema
     for part in path.split("."):
         _allow(node, ("object",), only_missing=True)
         if part == "**":
-            return  # it may be anywhere below
+            return {}  # it may be anywhere below
         name = part.removesuffix("[]")
         if name.startswith("*"):
             node = node.setdefault("patternProperties", {}).setdefault(f"{name[1:]}$", {})
@@ -140,6 +157,8 @@ def _add(schema: Body, path: str, types: tuple[str, ...]) -> None:
     _allow(node, types)
     if types == _AMOUNT:
         node.update(AMOUNT)
+    found: Body = node
+    return found
 
 
 def _allow(node: Body, types: tuple[str, ...], *, only_missing: bool = False) -> None:

@@ -76,9 +76,9 @@ READ_FIELDS: Final[Mapping[tuple[str, str], Mapping[str, str]]] = {
             "spec.chart.spec.chart spec.chart.spec.version spec.chart.spec.sourceRef.kind spec.chart.spec.sourceRef.name "
             "spec.chart.spec.sourceRef.namespace spec.chart.spec.valuesFiles[] spec.chartRef.kind spec.chartRef.name "
             "spec.chartRef.namespace spec.releaseName spec.targetNamespace spec.storageNamespace spec.dependsOn[].name "
-            f"spec.valuesFrom[].kind spec.valuesFrom[].name {_PATCHES.format('spec.postRenderers[].kustomize')} spec.interval "
-            "spec.timeout"
+            f"spec.valuesFrom[].kind spec.valuesFrom[].name {_PATCHES.format('spec.postRenderers[].kustomize')}"
         ),
+        "duration": "spec.interval spec.timeout spec.chart.spec.interval",
         "object": "spec.values",
         "flag": "spec.suspend",
     },
@@ -89,9 +89,10 @@ READ_FIELDS: Final[Mapping[tuple[str, str], Mapping[str, str]]] = {
             "spec.sourceRef.name spec.sourceRef.namespace spec.dependsOn[].name spec.dependsOn[].namespace spec.images[].name "
             "spec.images[].newName spec.images[].newTag spec.images[].digest spec.commonMetadata.labels.* "
             "spec.commonMetadata.annotations.* spec.postBuild.substitute.* spec.postBuild.substituteFrom[].kind "
-            f"spec.postBuild.substituteFrom[].name spec.postBuild.substituteStrategy {_PATCHES.format('spec')} spec.interval "
-            "spec.retryInterval spec.timeout spec.deletionPolicy spec.validation"
+            f"spec.postBuild.substituteFrom[].name spec.postBuild.substituteStrategy {_PATCHES.format('spec')} "
+            "spec.deletionPolicy spec.validation"
         ),
+        "duration": "spec.interval spec.retryInterval spec.timeout",
         "flag": "spec.ignoreMissingComponents spec.suspend spec.postBuild.substituteFrom[].optional spec.force spec.prune spec.wait",
         "object": "spec.patchesStrategicMerge[] spec.patchesJson6902[] spec.dependsOn[] spec.healthChecks[] spec.healthCheckExprs[]",
     },
@@ -100,9 +101,10 @@ READ_FIELDS: Final[Mapping[tuple[str, str], Mapping[str, str]]] = {
     **{
         ("source.toolkit.fluxcd.io", kind): {
             "text": (
-                "spec.url spec.ref.branch spec.ref.name spec.ref.semver spec.ref.tag spec.ref.commit spec.ref.digest spec.ignore "
-                "spec.interval spec.timeout"
+                "spec.url spec.ref.branch spec.ref.name spec.ref.semver spec.ref.tag spec.ref.commit spec.ref.digest spec.ignore"
             ),
+            "duration": "spec.interval",
+            "timeout": "spec.timeout",
             "flag": "spec.suspend",
         }
         for kind in ("Bucket", "GitRepository", "HelmRepository", "OCIRepository")

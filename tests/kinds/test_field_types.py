@@ -98,3 +98,33 @@ def test_what_a_delivery_tool_fills_in_may_have_another_type() -> None:
 def test_fields_that_nothing_reads_have_no_type() -> None:
     body = next(body for body in OBJECTS if body["kind"] == "ScaledObject")
     assert not find_issues({**body, "spec": {**body["spec"], "advanced": ["x"], "cooldownPeriod": {"a": "b"}}})
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "value", "expected"),
+    [
+        (
+            "kustomize.toolkit.fluxcd.io/v1 Kustomization",
+            "interval",
+            "5minutes",
+            "'interval' must be a duration such as 10m or 1h30m",
+        ),
+        ("kustomize.toolkit.fluxcd.io/v1 Kustomization", "retryInterval", "1d", "'retryInterval' must be a duration"),
+        ("kustomize.toolkit.fluxcd.io/v1 Kustomization", "timeout", "1h", ""),
+        ("kustomize.toolkit.fluxcd.io/v1 Kustomization", "interval", "${INTERVAL}", ""),
+        ("source.toolkit.fluxcd.io/v1 GitRepository", "interval", "1h30m0.5s", ""),
+        (
+            "source.toolkit.fluxcd.io/v1 GitRepository",
+            "timeout",
+            "1h",
+            "'timeout' must be a duration such as 90s or 2m, without hours",
+        ),
+        ("helm.toolkit.fluxcd.io/v2 HelmRelease", "timeout", "10", "'timeout' must be a duration such as 10m or 1h30m"),
+    ],
+)
+def test_durations_have_the_units_of_flux(kind: str, field: str, value: str, expected: str) -> None:
+    version, _, name = kind.partition(" ")
+    body = {"apiVersion": version, "kind": name, "metadata": {"name": "a"}, "spec": {field: value}}
+    messages = [issue.message for issue in validate_source_document(body).issues if issue.severity == "error"]
+    assert len(messages) == bool(expected)
+    assert all(message.startswith(expected) for message in messages)
