@@ -267,6 +267,7 @@ class _PathBuilds:
     def _build(self, wanted: list[ReconciledPath]) -> list[list[RawDocument]]:
         """Build paths, several at a time; return what each one prints."""
         results = self._builder.build(wanted)
+        self._inputs.update(path.find_source(name) for path in wanted for name in path.closure.files)
         objects: dict[int, PrintedObjects] = {}
         by_number = {id(path): path for path in wanted}
         for path, result in zip(wanted, results, strict=True):

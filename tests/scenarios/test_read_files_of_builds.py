@@ -1,0 +1,113 @@
+"""A change of any file that a build reads takes effect in a run that continues the last one, as it does in one without caches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from .conftest import Fleet, cluster
+from .test_argo_paths import application
+from .test_flux_paths import kustomization
+from .test_lost_files_of_builds import BUNDLES, POLICY
+
+FLEET = {"fleet/one.yaml": cluster("one"), "fleet/policy.yaml": POLICY, "more/a.yaml": "", "more/b.yaml": "", "more/c.yaml": ""}
+"""Where few of the files change, only these are read again."""
+DATA = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: shop}\ndata: {%s}\n"
+CHART = {
+    "Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\ndescription: was\n",
+    "values.yaml": "own: was\n",
+    "values.schema.json": '{"properties": {"own": {"enum": ["was", "is"], "title": "was"}}}',
+    "files/text.txt": "was\n",
+    "templates/_names.tpl": '{{- define "named" }}was{{ end }}\n',
+    "templates/map.yaml": DATA
+    % (
+        "web",
+        'a: was, b: "{{ .Values.own }}", c: "{{ .Values.other }}", d: {{ .Files.Get "files/text.txt" | quote }}, '
+        'e: {{ include "named" . }}, f: {{ .Chart.Description }}',
+    ),
+    "charts/sub/Chart.yaml": "apiVersion: v2\nname: sub\nversion: 1.0.0\n",
+    "charts/sub/values.yaml": "sub: was\n",
+    "charts/sub/templates/map.yaml": DATA % ("sub", 'a: "{{ .Values.sub }}"'),
+}
+DIRECTORY = {
+    "kustomization.yaml": (
+        "resources: [map.yaml, ../base]\ncomponents: [../component]\npatches: [{path: patch.yaml}]\nnamespace: shop\n"
+        "configMapGenerator: [{name: made, files: [text.yaml, plain.txt], envs: [values.env], options: {disableNameSuffixHash: true}}]\n"
+        "replacements: [{path: replacement.yaml}]\ncommonAnnotations: {a: was}\n"
+    ),
+    "map.yaml": DATA % ("web", "a: was, b: x, c: x, d: x"),
+    "patch.yaml": DATA % ("web", "b: was"),
+    "text.yaml": "a: was\n",
+    "plain.txt": "was\n",
+    "values.env": "a=was\n",
+    "replacement.yaml": (
+        "# was\nsource: {kind: ConfigMap, name: base, fieldPath: data.src}\n"
+        "targets: [{select: {kind: ConfigMap, name: web}, fieldPaths: [data.d]}]\n"
+    ),
+    "../base/kustomization.yaml": "resources: [map.yaml]\ncommonAnnotations: {b: was}\n",
+    "../base/map.yaml": DATA % ("base", "src: was, other: x"),
+    "../component/kustomization.yaml": (
+        "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\npatches: [{path: patch.json, target: {name: web}}]\n"
+    ),
+    "../component/patch.json": '[{"op": "replace", "path": "/data/c", "value": "was"}]',
+}
+OTHER_VALUES = {"values/other.yaml": "other: was\n"}
+SUBSTITUTED = {
+    "fleet/values.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: vars, namespace: flux-system}\ndata: {V: was}\n"
+}
+VARIABLES = "postBuild: {substituteFrom: [{kind: ConfigMap, name: vars}]}"
+
+
+def below(directory: str, files: Mapping[str, str]) -> dict[str, str]:
+    """Return files at their paths below a directory, of which `../` leads to its neighbours."""
+    parent = directory.rpartition("/")[0]
+    return {(f"{parent}/{path[3:]}" if path.startswith("../") else f"{directory}/{path}"): text for path, text in files.items()}
+
+
+def bundle(spec: str) -> dict[str, str]:
+    document = "apiVersion: gitsched.io/v1alpha1\nkind: Bundle\nmetadata: {name: web, namespace: shop}\n"
+    return {"fleet/bundle.yaml": f"{document}spec: {spec}\n", "fleet/policy.yaml": BUNDLES.replace("default", "shop")}
+
+
+LAYOUTS = {
+    "chart of an Application": {
+        **below("charts/web", CHART),
+        **OTHER_VALUES,
+        "tool.yaml": application("helm: {valueFiles: [values.yaml, ../../values/other.yaml]}", path="charts/web"),
+    },
+    "chart of a Bundle": {
+        **below("charts/web", CHART),
+        **OTHER_VALUES,
+        **bundle("{path: charts/web, helm: {valuesFiles: [values/other.yaml]}}"),
+    },
+    "kustomization of an Application": {**below("apps/web", DIRECTORY), "tool.yaml": application("", path="apps/web")},
+    "kustomization of Flux": {
+        **below("apps/web", {**DIRECTORY, "map.yaml": DIRECTORY["map.yaml"].replace("b: x", "b: x, e: '${V}'")}),
+        **SUBSTITUTED,
+        "tool.yaml": kustomization(VARIABLES, path="./apps/web"),
+    },
+    "kustomization of a Bundle": {**below("apps/web", DIRECTORY), **bundle("{path: apps/web}")},
+    "root of the settings": {
+        **below("apps/web", DIRECTORY),
+        "gitsched.yaml": (
+            "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec: {source: {kustomize: {build: [apps/web]}}}\n"
+        ),
+    },
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_each_file_that_a_build_reads_takes_effect(fleet: Fleet, tmp_path: Path, name: str) -> None:
+    files = {**FLEET, **LAYOUTS[name]}
+    fleet.commit(files)
+    assert not [finding for finding in fleet.reconcile().plan.findings if finding.severity == "error"]
+    read = [path for path, text in files.items() if "was" in text]
+    assert len(read) >= 8
+    for hour, path in enumerate(read, 1):
+        fleet.commit({path: files[path].replace("was", "is")}, hour=hour)
+        complete = fleet.preview(hour, cache=tmp_path / str(hour))
+        run = fleet.reconcile(hour)
+        assert (run.tree, run.plan.findings) == (complete.tree, complete.plan.findings), path
+        assert run.changed or path.endswith(("values.schema.json", "replacement.yaml")), path
