@@ -532,7 +532,11 @@ def test_the_first_screen_says_what_moves_why_and_what_is_wrong(show: Open) -> N
     assert group.inner_text().split("\n\n")[:2] == ["~ 300 workloads move: c0–c2 → west, 2,400 → 1,200 replicas (fewer)", "policy"]
     assert page.evaluate("box => box.getBoundingClientRect().bottom <= innerHeight", group.element_handle())
     page.get_by_role("link", name="300 changes withheld").click()
-    assert "4 of 300 workloads would leave cluster c4" in page.inner_text("#withheld"), "the link opens what is folded"
+    expect(page.get_by_text("4 of 300 workloads would leave cluster c4")).to_be_visible()
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.locator("#withheld").get_by_role("button", name="Copy").click()
+    page.get_by_role("button", name="Copied").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()") == "Gitsched-Allow: 1234"
 
 
 def test_the_compared_commits_are_named_with_their_authors(show: Open) -> None:
@@ -562,6 +566,10 @@ def test_the_compared_commits_are_named_with_their_authors(show: Open) -> None:
         f"https://github.com/shop/fleet/blob/{'beef' * 10}/clusters/ams.yaml#L2",
         f"https://github.com/shop/fleet/blob/{'c0ffee' * 7}/clusters/fra.yaml#L3",
     ]
+    page.get_by_role("button", name="Deployment shop/web").click()
+    hrefs = [link.get_attribute("href") for link in page.get_by_role("dialog").get_by_role("link").all()]
+    assert hrefs == [link.get_attribute("href") for link in page.locator("#changes a").all()]
+    page.keyboard.press("Escape")
     assert page.get_by_role("list", name="Alerts").inner_text() == "ams removed from the fleet"
     assert "not available" in (page.locator(".tile[aria-label^='ams:']").get_attribute("aria-label") or "")
 

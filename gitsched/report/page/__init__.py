@@ -163,7 +163,7 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
         manifests=[build_manifest_entry(entry) for entry in shown],
         manifests_more=more,
         findings=list_finding_groups(review, FINDINGS_SHOWN, links),
-        data=_embed_json(matrix),
+        data=_embed_json({**matrix, "links": links.patterns}),
         **embed_resource("style", style),
         **embed_resource("script", script),
     )

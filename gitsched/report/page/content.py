@@ -121,7 +121,7 @@ def _build_workload_row(
     if evicting:
         row["leaving"] = evicting
     if move is not None:
-        row |= {"before": _build_cluster_cells(move.before, columns), "cause": texts.index_of(move.reason)}
+        row |= {"before": _build_cluster_cells(move.before, columns), "causes": _index_reasons(move, texts)}
     if explanation is not None:
         row["why"] = _build_explanation(explanation, texts)
     return row
@@ -133,8 +133,12 @@ def _build_removed_row(move: Move, columns: Mapping[str, int], texts: StringTabl
         "state": "gone",
         "after": [],
         "before": _build_cluster_cells(move.before, columns),
-        "cause": texts.index_of(move.reason),
+        "causes": _index_reasons(move, texts),
     }
+
+
+def _index_reasons(move: Move, texts: StringTable) -> list[int]:
+    return [texts.index_of(escape_unprintable(text)) for text in list_reasons(move)]
 
 
 def _key_fields(key: Key) -> dict[str, str]:

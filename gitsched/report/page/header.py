@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -22,6 +23,9 @@ _ERRORS_SHOWN, _CONSEQUENCES_SHOWN = 3, 2
 """The page shows at most so many errors and consequences above the changes; the others follow below, or are folded."""
 _REPORTED_ELSEWHERE = frozenset(("changes-withheld", "rollout-stopped"))
 """Codes of findings that have an alert of their own."""
+
+
+_TRAILER = re.compile(r"\bGitsched-[A-Z][A-Za-z-]*: [\w./-]*[\w/-]")
 
 
 class Alert(NamedTuple):
@@ -140,7 +144,12 @@ def _describe_settings(lines: Sequence[str], links: PageLinks) -> Problem | None
 
 
 def _link_all(lines: Sequence[str], links: PageLinks) -> list[Markup]:
-    return [links.link_places(escape_unprintable(line)) for line in lines]
+    """Return escaped lines with links to places; trailers of commits can be copied."""
+    return [_mark_trailers(links.link_places(escape_unprintable(line))) for line in lines]
+
+
+def _mark_trailers(line: Markup) -> Markup:
+    return Markup(_TRAILER.sub(r"<code data-copy>\g<0></code>", str(line)))  # noqa: S704  # the pattern matches no markup
 
 
 def write_heading(review: Review, verdict: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from typing import NamedTuple
+from urllib.parse import quote
 
 from markupsafe import Markup, escape
 
@@ -34,6 +35,16 @@ class PageLinks(NamedTuple):
             return web.link_file(commit, found[1], int(found[2][:9])) if commit else ""
 
         return _link(_PLACE, text, find_address)
+
+    @property
+    def patterns(self) -> dict[str, str]:
+        """The addresses of a line of a file in the commit and in the base, with {path} and {line}, for the script; {} without any."""
+        web = self.web
+        if web is None or not self.commit:
+            return {}
+        commits = {"commit": self.commit, "base": self.base}
+        fill = {"path": "{path}", "line": "{line}"}
+        return {name: web.repository + web.file.format(commit=quote(oid), **fill) for name, oid in commits.items() if oid}
 
     def link_location(self, location: Location | None, text: str) -> Markup:
         """Return an escaped text that is a link to a location."""

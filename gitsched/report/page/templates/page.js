@@ -131,11 +131,14 @@
     drawn += more.length;
   };
 
-  const list = (lines) => lines.map((line) => make("p", line));
+  const linked = makeLinks(make, data.links);
+  const say = (content, attributes) => linked(make("p", null, attributes), content);
+  const list = (lines) => lines.map((line) => say(line));
   const show = (name, parts) => {
     const close = make("button", "Close", { class: "plain close", type: "button" });
     close.addEventListener("click", () => dialog.close());
     dialog.replaceChildren(close, ...parts);
+    addCopyButtons(make, dialog);
     if (!dialog.open) dialog.showModal();
     dialog.scrollTop = 0;
     if (opened === name) return;
@@ -151,19 +154,23 @@
   const explain = (row, column) => {
     const parts = [];
     parts.push(make("h2", title(row), { id: "why-title" }));
-    if (row.why) parts.push(make("p", text(row.why.location), { class: "soft" }));
+    if (row.why) parts.push(say(text(row.why.location), { class: "soft" }));
     const where = (places) => places.map(([index, replicas]) => data.clusters[index].name + (replicas === null ? "" : ` ${replicas}`)).join(", ") || "nowhere";
     parts.push(make("h3", row.before ? "Planned clusters" : "Clusters"), make("p", where(row.after)));
-    if (row.before) parts.push(make("p", `before: ${where(row.before)}`, { class: "soft" }), make("p", text(row.cause)));
-    else if (row.reason !== undefined && text(row.reason)) parts.push(make("p", text(row.reason)));
+    if (row.before) parts.push(make("p", `before: ${where(row.before)}`, { class: "soft" }), ...list(row.causes.map(text)));
+    else if (row.reason !== undefined && text(row.reason)) parts.push(say(text(row.reason)));
     if (row.leaving) parts.push(make("p", `evicting: ${row.leaving.map((index) => data.clusters[index].name).join(", ")}`));
-    if (!row.why && row.state !== "gone") parts.push(make("p", `gitsched explain ${row.kind}/${row.name}${row.namespace ? ` -n ${row.namespace}` : ""} tells why.`, { class: "soft" }));
+    if (!row.why && row.state !== "gone") {
+      const why = make("p", "Why it is there: ", { class: "soft" });
+      why.append(make("code", `gitsched explain ${row.kind}/${row.name}${row.namespace ? ` -n ${row.namespace}` : ""}`, { "data-copy": "" }));
+      parts.push(why);
+    }
     if (row.why) {
       const asked = column === undefined ? null : data.clusters[column].name;
       const own = asked === null ? [] : row.why.candidates.filter(([, , , names]) => names.some((number) => text(number) === asked));
       if (own.length) {
         parts.push(make("h3", asked));
-        parts.push(...own.map(([fits, group, reason]) => make("p", [text(group), fits ? "fits" : "does not fit", text(reason)].filter(Boolean).join(": "))));
+        parts.push(...own.map(([fits, group, reason]) => say([text(group), fits ? "fits" : "does not fit", text(reason)].filter(Boolean).join(": "))));
       }
       for (const [heading, lines] of row.why.sections) parts.push(make("h3", text(heading)), ...list(lines.map(text)));
       if (row.why.candidates.length) {
@@ -184,7 +191,7 @@
           } else cell.textContent = names.map(text).join(", ");
           line.append(cell);
           if (grouped) line.append(make("td", text(group)));
-          line.append(make("td", fits ? "yes" : "no"), make("td", text(reason)));
+          line.append(make("td", fits ? "yes" : "no"), linked(make("td"), text(reason)));
           table.append(line);
         }
         parts.push(make("h3", "Candidates"), table);
@@ -319,7 +326,7 @@
   document.getElementById("save-json").addEventListener("click", () => saveFile("placements.json", "application/json", `${JSON.stringify(rowsShown(), null, 2)}\n`));
 
   for (const id of ["fleet-tools", "fleet-help", "map-tools"]) document.getElementById(id).hidden = false;
-  addCopyButtons(make);
+  addCopyButtons(make, document);
   openTargets();
   makeSearch({ make, title, state: data, showWorkload: explain, showCluster });
   address.apply();

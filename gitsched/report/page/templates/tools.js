@@ -28,7 +28,22 @@ const writeCsv = (lines) => lines.map((cells) => cells.map((cell) => {
   return /[",\n\r]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
 }).join(",")).join("\r\n") + "\r\n";
 
-const addCopyButtons = (make) => {
+// Append a text to a node in which each path:line is a link; `patterns` are the addresses in the commit and in its base.
+const makeLinks = (make, patterns) => (node, text) => {
+  const PLACE = /(?<![\w/.-])((?:[\w@+][\w@+.-]*\/)*[\w@+.-]+\.(?:ya?ml|json)):(\d{1,9})(?::\d+)?(?![\w/.-])/g;
+  let end = 0;
+  for (const found of text.matchAll(PLACE)) {
+    const pattern = text.slice(0, found.index).endsWith("was ") ? patterns.base : patterns.commit;
+    if (!pattern) continue;
+    const path = found[1].split("/").map(encodeURIComponent).join("/");
+    node.append(text.slice(end, found.index), make("a", found[0], { href: pattern.replace("{path}", () => path).replace("{line}", found[2]), rel: "noreferrer" }));
+    end = found.index + found[0].length;
+  }
+  node.append(text.slice(end));
+  return node;
+};
+
+const addCopyButtons = (make, root) => {
   const copy = async (text) => {
     try {
       await navigator.clipboard.writeText(text);
@@ -52,8 +67,8 @@ const addCopyButtons = (make) => {
     if (node.tagName === "PRE") node.before(button);
     else node.after(" ", button);
   };
-  for (const node of document.querySelectorAll("[data-copy], details[open] > pre")) add(node);
-  document.addEventListener("toggle", (event) => {
+  for (const node of root.querySelectorAll("[data-copy], details[open] > pre")) add(node);
+  if (root === document) root.addEventListener("toggle", (event) => {
     const found = event.target.open && event.target.querySelector && event.target.querySelector(":scope > pre");
     if (found) add(found);
   }, true);
