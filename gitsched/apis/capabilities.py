@@ -292,10 +292,15 @@ class CompanionSelecting(Protocol):
 
 @runtime_checkable
 class NearSelecting(Protocol):
-    """Capability of an engine whose policies select workloads, so that it can say which of them nearly selects an object."""
+    """Capability of an engine whose policies select workloads: it can say which of them nearly selects an object, or selects nothing."""
 
     def describe_near_selections(self, templates: Iterable[Document], /) -> Mapping[Key, NearSelection]:
         """Return what the nearest policy selects, and what an object has instead; only for objects with such a policy."""
+        ...
+
+    def describe_lost_selection(self, policy: Key, /) -> str:
+        """Return why it may be a mistake that a policy no longer selects a workload: it has a selector that matches nothing and is similar
+        to something, or selects nothing at all; with its place. "" for a policy that is gone, or that selects others."""
         ...
 
 

@@ -290,7 +290,8 @@ class RemovedWorkload(NamedTuple):
     """A workload that only the previous output has, with its replicas by cluster; `dependent`: other workloads brought it along.
 
     `objects` are the objects in its clusters; None for the workload itself. `required_by` are the records of the workloads that brought it
-    along, as (namespace, name). With a `preservation` it stays in its clusters when its template or policy is deleted.
+    along, as (namespace, name). With a `preservation` it stays in its clusters when its template or policy is deleted. `policy` is the one
+    that selected it, None where that is not recorded.
     """
 
     key: Key
@@ -299,6 +300,7 @@ class RemovedWorkload(NamedTuple):
     objects: tuple[Key, ...] | None = None
     required_by: frozenset[tuple[str, str]] = frozenset()
     preservation: Preservation | None = None
+    policy: Key | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -85,6 +85,16 @@ def list_removal_moves(
         yield Move(workload.key, workload.replicas, {}, reason, intended=intended or preserved, preserved=preserved)
 
 
+def loses_selection(move: Move, removed: Mapping[Key, RemovedPlacement]) -> bool:
+    """Return whether a workload of the source leaves all clusters because the policy of an earlier run does not select it."""
+    return (
+        not move.after
+        and move.reason == UNSELECTED_REASON
+        and move.key in removed
+        and removed[move.key].workload.policy is not None
+    )
+
+
 def list_part_findings(removed: Iterable[RemovedPlacement]) -> Iterator[Finding]:
     """Yield the findings about removed workloads that leave clusters because something builds them now."""
     yield from find_leaving_parts(

@@ -109,16 +109,23 @@ def _find_effect(path: tuple[str, ...]) -> _Effect:
 
 def _find_description(path: tuple[str, ...]) -> str:
     """Return the description of a member in the schema of Config; "" if it has none."""
+    return str(_find_schema(path).get("description") or "")
+
+
+def _find_schema(path: tuple[str, ...]) -> Body:
+    """Return the schema of a member of a Config; {} for an unknown one."""
     schema: Body = shipped_schemas()[GROUP, VERSION, KIND]
     node = as_object(as_object(schema.get("properties")).get("spec"))
     for name in path:
         node = as_object(as_object(node.get("properties")).get(name))
-    return str(node.get("description") or "")
+    return node
 
 
 def _make_change(path: tuple[str, ...], before: Any, after: Any) -> ChangedField:
-    """Return the change of a member; None stands for a missing one."""
-    old, new = ("" if value is None else format_value(value) for value in (before, after))
+    """Return the change of a member; None stands for a missing one, which has its default."""
+    schema = _find_schema(path)
+    default = f"{format_value(schema['default'])} (default)" if "default" in schema else ""
+    old, new = (default if value is None else format_value(value) for value in (before, after))
     values = [None if value is None else json.dumps(value, ensure_ascii=False) for value in (before, after)]
     return ChangedField(".".join(path), old, new, (values[0], values[1]))
 

@@ -85,15 +85,15 @@ class Move(NamedTuple):
 
 ALLOW_TRAILER = "Gitsched-Allow"
 """The trailer of a source commit that allows the withheld changes with its digest."""
-GuardScope = Literal["fleet", "namespace", "cluster", "workload"]
-GuardEffect = Literal["removed", "moved", "replicasLost", "replicasAdded", "clustersUnready"]
+GuardScope = Literal["fleet", "namespace", "cluster", "workload", "policy"]
+GuardEffect = Literal["removed", "moved", "replicasLost", "replicasAdded", "clustersUnready", "unselected"]
 
 
 class ExceededLimit(NamedTuple):
     """A limit of the guard that changes exceed: `amount` of `size` workloads, replicas or clusters of a scope, more than `percent`.
 
-    `name` is the namespace, cluster or workload, "" for the fleet. `owners` are the tenants and namespaces whose changes are
-    withheld; () for all.
+    `name` is the namespace, cluster or workload, "" for the fleet. `owners` are the tenants and namespaces whose changes are withheld; ()
+    for all. The `cause` says why a policy no longer selects what it did.
     """
 
     scope: GuardScope
@@ -103,8 +103,11 @@ class ExceededLimit(NamedTuple):
     size: int
     percent: float
     owners: tuple[str, ...] = ()
+    cause: str = ""
 
     def __str__(self) -> str:
+        if self.effect == "unselected":
+            return f"{self.cause}: {format_count(self.amount, 'workload')} would become unplaced"
         if self.effect == "clustersUnready":
             clusters = format_part(self.amount, self.size, "cluster", "is", "are")
             return f"{clusters} not ready by reported facts alone, as if these were no longer collected (limit: {self.percent:g} %)"
@@ -292,4 +295,4 @@ class SettingChange(NamedTuple):
         path, before, after, _ = self.change
         if not (before or after):
             return path  # stands for several members
-        return f"{path}: {before or '(default)'} -> {after or '(default)'}"
+        return f"{path}: {before or '(not set)'} -> {after or '(not set)'}"

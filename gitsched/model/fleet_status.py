@@ -172,6 +172,8 @@ class FleetStatus(NamedTuple):
             yield f"{format_count(len(self.withheld.moves), 'change is', 'changes are')} withheld"
         if self.held:
             yield f"{format_count(len(self.held), 'workload is', 'workloads are')} held"
+        if self.time is not None and self.unclaimed and not self.workloads:
+            yield "no policy selects an object"
         unplaced = sum(not one.clusters for one in self.workloads) if self.time is not None else 0
         if unplaced:
             yield f"{format_count(unplaced, 'workload is', 'workloads are')} unplaced"

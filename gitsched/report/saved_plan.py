@@ -300,4 +300,5 @@ def _read_limit(entry: dict[str, Any]) -> ExceededLimit:
         _check(entry["size"], int),
         float(percent),
         tuple(_read_texts(entry["owners"])),
+        _check(entry.get("cause", ""), str),
     )

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.model.finding import OUTPUT_NOT_FETCHED, format_count, format_names
+from gitsched.model.finding import format_count, format_names
 from gitsched.model.scheduling import AtLeast, Unknown, weigh_replicas
+from gitsched.report.first_placement import count_first_placements, describe_unfetched
 from gitsched.report.lines import (
     CLUSTERS_SHOWN,
     ChangeRow,
@@ -182,28 +183,10 @@ def describe_move_kind(kind: str, number: int) -> str:
     return f"{format_count(number, 'workload')} {one if number == 1 else many}"
 
 
-def describe_unfetched(review: Review) -> str:
-    """Return that the clone may lack the output branch; "" if it does not."""
-    lacks_branch = any(finding.code == OUTPUT_NOT_FETCHED for finding in review.findings)
-    return "The output branch was not fetched, so that everything counts as new" if lacks_branch else ""
-
-
-def describe_nothing_placed(review: Review) -> list[str]:
-    """Return that every workload is unplaced, with the selector that no cluster matches if that is known."""
-    states = review.states
-    if not states["pending"] or states["placed"] or states["stale"] or not review.cluster_count:
-        return []
-    found = next((finding for finding in review.findings if finding.code.endswith("selector-unmatched")), None)
-    if found is None:
-        return ["No workload is placed: the warnings say why."]
-    where = f" ({found.location.text})" if found.location is not None else ""
-    return [f"No workload is placed: {found.message}{where}."]
-
-
 def format_headline(review: Review) -> str:
     """Return the result as one sentence without a full stop."""
     if review.before is None and not review.base.commit:
-        return describe_unfetched(review) or f"First placement of {format_count(review.states['placed'], 'workload')}"
+        return describe_unfetched(review) or f"First placement of {count_first_placements(review)}"
     if review.moves:
         removed = {move.key for move in review.moves if not move.after}  # or not placed any more
         removed -= {outcome.key for outcome in review.outcomes} if removed else set()

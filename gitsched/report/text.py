@@ -9,6 +9,12 @@ from typing import TYPE_CHECKING
 
 from gitsched.model.finding import Finding, count_shown, format_count
 from gitsched.model.time import format_time
+from gitsched.report.first_placement import (
+    count_first_placements,
+    describe_nothing_placed,
+    describe_unfetched,
+    explain_first_placements,
+)
 from gitsched.report.lines import (
     MIN_GROUP_SIZE,
     MOVE_TITLES,
@@ -30,10 +36,8 @@ from gitsched.report.lines import (
 from gitsched.report.paint import Paint, Role, paint_start
 from gitsched.report.summary import (
     describe_invalid,
-    describe_nothing_placed,
     describe_record_changes,
     describe_setting_changes,
-    describe_unfetched,
     describe_withheld,
     format_headline,
     list_comparison_notes,
@@ -129,10 +133,10 @@ def summarize_plan(review: Review) -> str:
         return f"{format_headline(review)}: {format_revision(review.source_name, review.source)} against {earlier}."
     source = f"commit {format_revision(review.source_name, review.source)}" if review.source else "the worktree"
     if review.before is None:
-        placed = format_count(review.states["placed"], "workload")
+        placed, why = count_first_placements(review), explain_first_placements(review)
         recorded = f", and make {format_count(len(review.record_changes), 'recorded decision')}" if review.record_changes else ""
         first = describe_unfetched(review) or "First placement"
-        return f"{first}: {source} would create {describe_output_branch(review)} and place {placed}{recorded}."
+        return f"{first}: {source} would create {describe_output_branch(review)} and place {placed}{recorded}.{f' {why}' if why else ''}"
     if review.moves or review.record_changes or review.comparison.delivery.images or describe_invalid(review):
         return f"{format_headline(review)}: {source} against {describe_output_branch(review)}."
     if review.changed:
@@ -206,7 +210,8 @@ def _summarize_run(review: Review) -> str:
         commit = f"Another run committed {abbreviate_oid(review.after)} to {branch} first, with the same content"
     if review.before is None:
         recorded = f", {format_count(len(review.record_changes), 'recorded decision')}" if review.record_changes else ""
-        return f"{commit} (first commit): {format_count(review.states['placed'], 'workload')} placed{recorded}, from {source}."
+        placed, why = count_first_placements(review), explain_first_placements(review)
+        return f"{commit} (first commit): {placed} placed{recorded}, from {source}.{f' {why}' if why else ''}"
     moves = summarize_moves(review.moves) or "no workload moves"
     changes = [moves if review.moves else "", describe_record_changes(review.record_changes), "" if review.moves else moves]
     if not review.moves and not review.record_changes:

@@ -7,7 +7,17 @@ from gitsched.diff.setting_changes import MAX_CHANGES, list_setting_changes
 
 def test_changes_are_listed_by_path() -> None:
     changes = list_setting_changes({"output": {"branch": "a"}}, {"output": {"branch": "b"}, "krake": {"stickiness": 2}})
-    assert [change.text for change in changes] == ["krake.stickiness: (default) -> 2", "output.branch: a -> b"]
+    assert [change.text for change in changes] == ["krake.stickiness: 0.1 (default) -> 2", "output.branch: a -> b"]
+
+
+def test_a_member_that_is_not_set_has_its_default() -> None:
+    changes = list_setting_changes({"karmada": {"preemption": True}}, {"output": {"repository": "/other"}})
+    assert [change.text for change in changes] == [
+        "karmada.preemption: true -> false (default)",
+        "output.repository: (not set) -> /other",
+    ]
+    limits = list_setting_changes({}, {"guard": {"fleet": {"removed": 50}}})
+    assert [change.text for change in limits] == ["guard.fleet.removed: 20 (default) -> 50"]
 
 
 def test_more_changes_than_the_limit_are_counted_and_hide_no_sensitive_one() -> None:

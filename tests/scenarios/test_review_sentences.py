@@ -90,8 +90,8 @@ def test_what_was_selected_by_no_policy_before_is_no_news(compared: Fleet) -> No
 def test_a_workload_that_a_changed_policy_stops_selecting_is_named_once(compared: Fleet) -> None:
     (line,) = say(review(compared, {"front.yaml": SELECTING % "frnt"}))
     assert line.startswith(
-        "Deployment default/web becomes unplaced and stops: it leaves all of its clusters (1 cluster, 2 replicas): "
-        "PropagationPolicy/default/all"
+        "Deployment default/web becomes unplaced and stops: it leaves all of its clusters (1 cluster, 2 replicas); the guard withholds "
+        "this: PropagationPolicy/default/all"
     )
 
 

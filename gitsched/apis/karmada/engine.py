@@ -27,7 +27,7 @@ from gitsched.apis.karmada.dependencies.dependencies_distributor import Dependen
 from gitsched.apis.karmada.dependencies.references import depends_on
 from gitsched.apis.karmada.explanation.rebalance_effect import explain_rebalancer, explain_unmoved
 from gitsched.apis.karmada.observed_decisions import list_observed_decisions
-from gitsched.apis.karmada.policy.near_selection import describe_near_selections
+from gitsched.apis.karmada.policy.near_selection import describe_lost_selection, describe_near_selections
 from gitsched.apis.karmada.queue.coupled_decisions import needs_queue, protects_capacity
 from gitsched.apis.karmada.reschedule_triggers import NO_TRIGGERS
 from gitsched.apis.karmada.state import KarmadaState
@@ -214,6 +214,9 @@ class KarmadaEngine(CapacityEngine):
 
     def describe_near_selections(self, templates: Iterable[Document], /) -> Mapping[Key, NearSelection]:
         return describe_near_selections(self.state, templates)
+
+    def describe_lost_selection(self, policy: Key, /) -> str:
+        return describe_lost_selection(self.state, policy, self.findings)
 
     def _reconcile_rebalancers(self) -> None:
         triggers = self.state.reschedule_triggers

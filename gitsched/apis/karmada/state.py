@@ -17,6 +17,7 @@ from gitsched.apis.karmada.binding.resource_binding import (
     is_rebalance_pending,
     read_claim,
     read_previous,
+    set_claim_namespace,
 )
 from gitsched.apis.karmada.cluster.candidates import ClusterReadings, read_clusters
 from gitsched.apis.karmada.cluster.missing_clusters import count_other_clusters, find_missing_clusters
@@ -323,7 +324,7 @@ class KarmadaState:
         annotations = read_annotations(record or template.body)
         claim = read_claim(annotations) if annotations else None
         if claim is not None:
-            claim = _set_claim_namespace(claim, template.key.namespace)
+            claim = set_claim_namespace(claim, template.key.namespace)
             policy = self.policies.policies.get(claim)
             if policy is not None and not is_skipped(template.key) and self.policies.selects(policy, template):
                 if self.settings.preemption:
@@ -411,10 +412,6 @@ def _has_followers(snapshot: Snapshot, policies: Iterable[Document]) -> bool:
 
 def _apply_options(policy: PropagationPolicy, template: Document, record: Body | None) -> PropagationPolicy:
     return apply_activation_preference(policy, template, record) if policy.is_lazy else policy
-
-
-def _set_claim_namespace(claim: Key, namespace: str) -> Key:
-    return claim._replace(namespace=claim.namespace or namespace) if claim.kind == names.POLICY else claim
 
 
 def _read_preferred(template: Document) -> tuple[str, ...] | None:

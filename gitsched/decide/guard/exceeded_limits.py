@@ -9,6 +9,7 @@ from gitsched.apis.gitsched.guard_config import MIN_PERCENT_SIZE, GuardConfig
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.engines import collect_cluster_facts
 from gitsched.decide.guard.large_changes import GuardedMoves, PlacedWorkload, find_withheld_changes, list_guarded_moves
+from gitsched.decide.guard.mistaken_selections import add_mistaken_selections, find_mistaken_selections
 from gitsched.decide.guard.observed_moves import (
     ObservedMoves,
     exceeds_half,
@@ -52,7 +53,10 @@ def find_exceeding_changes(
     observed: ObservedMoves = {}
     if len(placed) > MIN_PERCENT_SIZE:
         observed = find_observed_moves(guarded.counted, decisions, source.guard.list_edits, source.guard.record.rate)
-    return choose_withheld(source.guard, own, lambda config: _extend_withheld(source, guarded, placed, config, decisions, observed))
+    mistaken = find_mistaken_selections(guarded.counted, removed, decisions.engines)
+    return choose_withheld(
+        source.guard, own, lambda config: _extend_withheld(source, guarded, placed, config, decisions, observed, mistaken)
+    )
 
 
 def guard_moves(moves: Iterable[Move], engines: Sequence[PolicyEngine], had_workloads: HadWorkloads) -> GuardedMoves:
@@ -90,12 +94,14 @@ def _extend_withheld(
     config: GuardConfig,
     decisions: DecisionSet,
     observed: ObservedMoves,
+    mistaken: Mapping[Key, str],
 ) -> WithheldChanges:
     """Return the changes that exceed a limit, and those of other workloads that follow the same decisions; and the moves that wait."""
     if not exceeds_half(observed, placed):
         guarded = guarded._replace(limited=frozenset(observed))
     moves = (*guarded.counted, *guarded.failover)
     withheld = find_withheld_changes(guarded, placed, config, source.source.tenancy, source.guard.find_former_owner)
+    withheld = add_mistaken_selections(withheld, guarded.counted, mistaken, config) if mistaken else withheld
     withheld = extend_to_followers(withheld, moves, decisions) if withheld.moves else withheld
     evicted = {move.key: list_decisions(move.key, decisions) for move in guarded.failover} if config.limits_evictions else {}
     rate, now = source.guard.record.rate, source.times.now

@@ -34,11 +34,11 @@ class ChangedMoves(NamedTuple):
 
 def list_changed_moves(changes: IncrementalChanges) -> ChangedMoves:
     """Return the moves of an incremental plan. Raise NeedsCompletePlan if a record cannot be read, if a tenant names a workload that one of
-    its continues, or if a removed workload stays in its clusters."""
+    its continues, if a removed workload stays in its clusters, or if one is in the source and its policy no longer selects it."""
     moves = tuple(list_moves(changes.outcomes.values(), changes.had_workloads))
     if not changes.removed:
         return ChangedMoves(moves, {})
-    from gitsched.decide.removals import list_removal_moves, read_removed_placements  # most changes remove nothing
+    from gitsched.decide.removals import list_removal_moves, loses_selection, read_removed_placements  # most changes remove nothing
 
     snapshot, written = changes.snapshot, {key for key, _ in changes.continued.records}
     gone = [key for key, _ in changes.totals.engines.records if key not in written]
@@ -52,7 +52,10 @@ def list_changed_moves(changes: IncrementalChanges) -> ChangedMoves:
     removed = read_removed_placements(records)
     if any(entry.workload.preservation is not None for entry in removed.values()):
         raise NeedsCompletePlan("a removed workload stays in its clusters")
-    return ChangedMoves((*moves, *list_removal_moves(removed.values(), snapshot.templates, {})), removed, renames)
+    removals = tuple(list_removal_moves(removed.values(), snapshot.templates, {}))
+    if any(loses_selection(move, removed) for move in removals):
+        raise NeedsCompletePlan("a policy may no longer select a workload by mistake")
+    return ChangedMoves((*moves, *removals), removed, renames)
 
 
 def may_exceed_limits(changes: IncrementalChanges, moves: tuple[Move, ...], config: GuardConfig) -> bool:

@@ -238,6 +238,10 @@ class _NearSelecting(TenantEngine):
             found |= engine.describe_near_selections(by_owner.get(owner, ())) if isinstance(engine, NearSelecting) else {}
         return found
 
+    def describe_lost_selection(self, policy: Key, /) -> str:
+        engines = (engine for engine in self.engines.values() if isinstance(engine, NearSelecting))
+        return next(filter(None, (engine.describe_lost_selection(policy) for engine in engines)), "")
+
 
 class _Repeating(TenantEngine):
     def repeats(self, template: Document, outcome: Outcome, /) -> bool:

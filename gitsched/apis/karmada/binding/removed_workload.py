@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from gitsched.apis.karmada.binding.resource_binding import read_claim, set_claim_namespace
 from gitsched.apis.karmada.settings import SETTINGS
 from gitsched.apis.policy_api import Preservation, RemovedWorkload
-from gitsched.model.document import Body, Key, parse_api_group
+from gitsched.model.document import Body, Key, parse_api_group, read_annotations
 
 _PRESERVATION = Preservation(
     "preserveResourcesOnDeletion",
@@ -30,4 +31,12 @@ def read_removed_workload(record: Body) -> RemovedWorkload | None:
     replicas = {**{str(entry.get("name")): None for entry in clusters}, **own}
     required_by = frozenset((str(entry.get("namespace") or ""), str(entry.get("name"))) for entry in spec.get("requiredBy") or ())
     preservation = _PRESERVATION if spec.get(_PRESERVATION.field) is True else None
-    return RemovedWorkload(key, replicas, dependent=bool(required_by), required_by=required_by, preservation=preservation)
+    policy = read_claim(read_annotations(record))
+    return RemovedWorkload(
+        key,
+        replicas,
+        dependent=bool(required_by),
+        required_by=required_by,
+        preservation=preservation,
+        policy=policy and set_claim_namespace(policy, key.namespace),
+    )

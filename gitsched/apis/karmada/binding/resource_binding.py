@@ -51,6 +51,11 @@ def read_claim(annotations: dict[str, str]) -> Key | None:
     return Key(POLICY_GROUP, CLUSTER_POLICY, "", name) if name else None
 
 
+def set_claim_namespace(claim: Key, namespace: str) -> Key:
+    """Return the claim of a workload with the namespace of its policy, which annotations may leave out."""
+    return claim._replace(namespace=claim.namespace or namespace) if claim.kind == POLICY else claim
+
+
 _ID_NAMESPACE = bytes.fromhex("5f0f8d5c6a0e5a6f9b0f0c1d3f6f7a11")
 _VERSION_BITS, _VERSION_5 = 0xF000C000 << 48, 0x50008000 << 48
 """The bits of a UUID that are its version and its variant, and their values in a UUID of version 5 (RFC 9562)."""

@@ -8,15 +8,35 @@ from typing import TYPE_CHECKING
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, ResourceSelector, parse_resource_selector
 from gitsched.model.document import Document, Key, read_labels
 from gitsched.model.explanation import NearSelection
+from gitsched.model.finding import locate_document
 from gitsched.model.known_values import find_near
 
 if TYPE_CHECKING:
     from gitsched.apis.karmada.state import KarmadaState
+    from gitsched.model.finding import Finding
 
+SELECTS_NOTHING = "karmada-selects-nothing"
+"""Code of the finding about selectors that match nothing."""
 _MAX_RULES = 200
 """Selectors of one kind with which an object is compared."""
 _MAX_LOOKUPS = 2_000
 """Names, namespaces and labels of objects that are compared with those in selectors."""
+
+
+def describe_lost_selection(state: KarmadaState, policy: Key, findings: Iterable[Finding]) -> str:
+    """Return why a policy probably no longer selects a workload by mistake, with its place; "" for one that is gone or selects others.
+
+    `findings` are those about policies: a selector that matches nothing, and is similar to something, is one of them.
+    """
+    found = state.policies.policies.get(policy)
+    if found is None:
+        return ""
+    misspelled = next((one for one in findings if one.code == SELECTS_NOTHING and one.resource == policy.resource), None)
+    if misspelled is not None and misspelled.severity == "warning":
+        return f"{misspelled.message} ({misspelled.location})"
+    if any(state.policies.selects(found, template) for template in state.snapshot.templates.values()):
+        return ""
+    return f"{policy.title} selects nothing any more ({locate_document(found.document)})"
 
 
 def describe_near_selections(state: KarmadaState, templates: Iterable[Document]) -> Mapping[Key, NearSelection]:

@@ -1,0 +1,52 @@
+"""Withhold that workloads become unplaced because of a policy that probably no longer selects them by mistake, however few they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from gitsched.apis.capabilities import NearSelecting
+from gitsched.decide.guard.large_changes import compute_digest
+from gitsched.decide.removals import loses_selection
+from gitsched.model.changes import ExceededLimit, Move, WithheldChanges
+
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.guard_config import GuardConfig
+    from gitsched.apis.policy_api import PolicyEngine
+    from gitsched.decide.removals import RemovedPlacement
+    from gitsched.model.document import Key
+
+
+def find_mistaken_selections(
+    moves: Iterable[Move], removed: Mapping[Key, RemovedPlacement], engines: Iterable[PolicyEngine]
+) -> dict[Key, str]:
+    """Return the workloads that are still in the source and that their policy, which is as well, probably no longer selects by mistake;
+    with what is wrong with the policy."""
+    selecting = [engine for engine in engines if isinstance(engine, NearSelecting)]
+    causes: dict[Key, str] = {}
+    found: dict[Key, str] = {}
+    for move in moves:
+        policy = removed[move.key].workload.policy if loses_selection(move, removed) else None
+        if policy is None:
+            continue
+        if policy not in causes:
+            causes[policy] = next(filter(None, (engine.describe_lost_selection(policy) for engine in selecting)), "")
+        found |= {move.key: causes[policy]} if causes[policy] else {}
+    return found
+
+
+def add_mistaken_selections(
+    withheld: WithheldChanges, moves: Iterable[Move], mistaken: Mapping[Key, str], config: GuardConfig
+) -> WithheldChanges:
+    """Return what is withheld with the moves of these workloads, unless the settings let a fleet lose everything."""
+    percent = config.limits.get("fleet", {}).get("removed")
+    known = {move.key for move in withheld.moves}
+    added = [move for move in moves if move.key in mistaken and move.key not in known]
+    if percent is None or percent >= 100 or not added:
+        return withheld
+    found = tuple(sorted((*withheld.moves, *added), key=lambda move: move.key))
+    causes: dict[str, int] = {}
+    for move in added:
+        causes[mistaken[move.key]] = causes.get(mistaken[move.key], 0) + 1
+    limits = [ExceededLimit("policy", "", "unselected", count, count, 0, cause=cause) for cause, count in sorted(causes.items())]
+    return withheld._replace(moves=found, limits=(*withheld.limits, *limits), digest=compute_digest(found))

@@ -1,0 +1,59 @@
+"""What a first run places, and why it places nothing, or not everything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gitsched.model.finding import OUTPUT_NOT_FETCHED, format_count
+
+if TYPE_CHECKING:
+    from gitsched.model.finding import Finding
+    from gitsched.report.review import Review
+
+
+def describe_unfetched(review: Review) -> str:
+    """Return that the clone may lack the output branch; "" if it does not."""
+    lacks_branch = any(finding.code == OUTPUT_NOT_FETCHED for finding in review.findings)
+    return "The output branch was not fetched, so that everything counts as new" if lacks_branch else ""
+
+
+def count_first_placements(review: Review) -> str:
+    """Return how many workloads a first run places, of how many: "3 workloads", or "0 of 3 workloads"; "no workload" where no policy
+    selects an object."""
+    placed, total = review.states["placed"], sum(review.states.values())
+    if placed == total:
+        return format_count(placed, "workload") if placed else "no workload"
+    return f"{placed:,} of {format_count(total, 'workload')}"
+
+
+def explain_first_placements(review: Review) -> str:
+    """Return why a first run does not place every workload, or none, as a sentence; "" where it places all."""
+    states = review.states
+    if states["placed"] and not states["pending"]:
+        return ""
+    codes = ("selector-unmatched", "-selects-nothing", "unschedulable") if states["pending"] else ("-selects-nothing",)
+    matching = (finding for code in codes for finding in review.findings if finding.code.endswith(code))
+    found = next((finding for finding in matching if finding.severity != "info"), None)
+    if found is not None:
+        return _locate(found)
+    if not sum(states.values()) and review.unclaimed:
+        return f"No policy selects an object of the source: gitsched status --unclaimed lists {format_count(review.unclaimed, 'object')}."
+    return ""
+
+
+def describe_nothing_placed(review: Review) -> list[str]:
+    """Return that every workload is unplaced, with the selector that no cluster matches if that is known; a first run
+    says so at the start."""
+    states = review.states
+    if review.before is None or not states["pending"] or states["placed"] or states["stale"] or not review.cluster_count:
+        return []
+    found = next((finding for finding in review.findings if finding.code.endswith("selector-unmatched")), None)
+    if found is None:
+        return ["No workload is placed: the warnings say why."]
+    return [f"No workload is placed: {_locate(found)}"]
+
+
+def _locate(finding: Finding) -> str:
+    """Return a finding as a sentence, with its place."""
+    where = f" ({finding.location.text})" if finding.location is not None else ""
+    return f"{finding.message}{where}."

@@ -1,0 +1,101 @@
+"""A policy that by mistake no longer selects what it placed stops nothing, however few workloads these are."""
+
+from __future__ import annotations
+
+import pytest
+
+from gitsched.reconcile.incremental import new_state
+from gitsched.reconcile.run import make_review
+from gitsched.report.text import write_plan
+from tests.scenarios.conftest import UNGUARDED, Fleet, allow_withheld, cluster, deployment, policy
+
+pytestmark = pytest.mark.usefixtures("bugs_are_raised")
+
+WEB = deployment("web").replace("  name: web\n", "  name: web\n  labels: {tier: front}\n", 1)
+BY_LABEL = policy("one").replace("Deployment}", "Deployment, labelSelector: {matchLabels: {tier: front}}}")
+BY_NAME = policy("one").replace("Deployment}", "Deployment, name: web}")
+TWO_KINDS = policy("one").replace("Deployment}", "Deployment}\n  - {apiVersion: v1, kind: ConfigMap}")
+SETTINGS = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: default}\n"
+BASE = {"one.yaml": cluster("one"), "web.yaml": WEB}
+SELECTS_NOTHING = "PropagationPolicy/default/all selects nothing any more (policy.yaml:1:1)"
+MISTAKES: dict[str, tuple[str, dict[str, str | None], str]] = {
+    "a kind": (
+        policy("one"),
+        {"policy.yaml": policy("one").replace("Deployment", "Deploymnt")},
+        "PropagationPolicy/default/all selects Deploymnt of apps/v1, which the repository does not have; did you mean Deployment?",
+    ),
+    "one of several kinds": (
+        TWO_KINDS,
+        {"policy.yaml": TWO_KINDS.replace("Deployment", "Deploymnt")},
+        "PropagationPolicy/default/all selects Deploymnt of apps/v1, which the repository does not have; did you mean Deployment?",
+    ),
+    "a name": (
+        BY_NAME,
+        {"policy.yaml": BY_NAME.replace("name: web", "name: wbe")},
+        "PropagationPolicy/default/all selects nothing: namespace default has no Deployment wbe; did you mean web?",
+    ),
+    "a label of the policy": (BY_LABEL, {"policy.yaml": BY_LABEL.replace("front", "frnt")}, SELECTS_NOTHING),
+    "a label of the workload": (BY_LABEL, {"web.yaml": WEB.replace("front", "frnt")}, SELECTS_NOTHING),
+}
+INTENTIONS: dict[str, tuple[str, dict[str, str | None]]] = {
+    "the policy is deleted": (BY_LABEL, {"policy.yaml": None}),
+    "the manifest is deleted": (BY_LABEL, {"web.yaml": None}),
+    "the policy selects others": (TWO_KINDS, {"policy.yaml": policy("one", kind="ConfigMap")}),
+    "the guard is off": (BY_LABEL, {"policy.yaml": BY_LABEL.replace("front", "frnt"), "gitsched.yaml": UNGUARDED}),
+}
+
+
+@pytest.fixture(params=["complete", "incremental"])
+def placed(fleet: Fleet, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Fleet:
+    """A fleet whose plans start from the state of the last run, or not."""
+    monkeypatch.setattr(new_state, "MIN_WORKLOADS", 0 if request.param == "incremental" else 1_000)
+    return fleet
+
+
+def place(fleet: Fleet, first: str) -> None:
+    fleet.commit({**BASE, "policy.yaml": first, "settings.yaml": SETTINGS, "gitsched.yaml": UNGUARDED.partition("spec:")[0]})
+    fleet.reconcile()
+    assert fleet.where("default/deployment-web") == ["one"]
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_in_a_selector_stops_no_workload(name: str, placed: Fleet) -> None:
+    first, mistake, cause = MISTAKES[name]
+    place(placed, first)
+    placed.commit(mistake, hour=1)
+    plan = write_plan(make_review(placed.preview(1)), 10_000)
+    assert f"  {cause}" in plan.partition("replicas removed")[0]
+    assert ": 1 workload would become unplaced" in plan.partition("replicas removed")[0]
+    run = placed.reconcile(1)
+    assert placed.where("default/deployment-web") == ["one"]
+    (error,) = (finding for finding in run.plan.findings if finding.severity == "error")
+    assert error.code == "changes-withheld"
+    assert cause in error.message
+    placed.commit({"other.yaml": SETTINGS.replace("settings", "other")}, hour=2)
+    assert placed.reconcile(2).plan.withheld == run.plan.withheld, "it stays until it is corrected or allowed"
+    assert placed.where("default/deployment-web") == ["one"]
+    placed.commit({"policy.yaml": first, "web.yaml": WEB}, hour=3)
+    assert not placed.reconcile(3).plan.withheld.moves
+    assert placed.where("default/deployment-web") == ["one"]
+
+
+def test_exactly_this_is_allowed_by_its_digest(placed: Fleet) -> None:
+    first, mistake, _ = MISTAKES["a label of the policy"]
+    place(placed, first)
+    placed.commit(mistake, hour=1)
+    placed.reconcile(1)
+    assert not placed.reconcile(2, allowed=allow_withheld(placed.settings(2)).choices.allowed).plan.withheld.moves
+    assert placed.where("default/deployment-web") == []
+
+
+@pytest.mark.parametrize("name", INTENTIONS)
+def test_what_is_asked_for_happens(name: str, placed: Fleet) -> None:
+    first, files = INTENTIONS[name]
+    if name == "the guard is off":
+        placed.commit({"gitsched.yaml": UNGUARDED})
+        placed.reconcile()
+    place(placed, first) if name != "the guard is off" else placed.commit({**BASE, "policy.yaml": first}, hour=0.5)
+    placed.reconcile(0.5)
+    placed.commit(files, hour=1)
+    assert not placed.reconcile(1).plan.withheld.moves
+    assert placed.where("default/deployment-web") == []
