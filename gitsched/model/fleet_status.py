@@ -172,8 +172,6 @@ class FleetStatus(NamedTuple):
             yield f"{format_count(len(self.withheld.moves), 'change is', 'changes are')} withheld"
         if self.held:
             yield f"{format_count(len(self.held), 'workload is', 'workloads are')} held"
-        if self.time is not None and self.unclaimed and not self.workloads:
-            yield "no policy selects an object"
         unplaced = sum(not one.clusters for one in self.workloads) if self.time is not None else 0
         if unplaced:
             yield f"{format_count(unplaced, 'workload is', 'workloads are')} unplaced"
@@ -192,6 +190,8 @@ class FleetStatus(NamedTuple):
     def _list_recent_problems(self) -> Iterator[str]:
         losses = [loss for run in self.recent for loss in run.losses]
         unselected = {loss.move.key for loss in losses if loss.kind == "unplaced"}.difference(one.key for one in self.workloads)
+        if self.time is not None and self.unclaimed and not (self.workloads or unselected or self.withheld.moves):
+            yield "no policy selects an object"
         if unselected:
             yield format_count(len(unselected), "workload is", "workloads are") + " selected by no policy any more"
         copied = sum(loss.kind == "copied" for loss in losses)

@@ -17,16 +17,23 @@ def describe_unfetched(review: Review) -> str:
     return "The output branch was not fetched, so that everything counts as new" if lacks_branch else ""
 
 
-def count_first_placements(review: Review) -> str:
-    """Return how many workloads a first run places, of how many: "3 workloads", or "0 of 3 workloads"; "no workload" where no policy
-    selects an object."""
-    placed, total = review.states["placed"], sum(review.states.values())
-    if placed == total:
-        return format_count(placed, "workload") if placed else "no workload"
-    return f"{placed:,} of {format_count(total, 'workload')}"
+def describe_first_placement(review: Review) -> tuple[str, str]:
+    """Return how many workloads a first run places, and a sentence, after a blank, that says why no more; "" if it places all."""
+    placed = review.states["placed"]
+    if placed and placed == sum(review.states.values()):
+        return format_count(placed, "workload"), ""
+    why = _explain_unplaced(review)
+    return _count_placed(review), f" {why}" if why else ""
 
 
-def explain_first_placements(review: Review) -> str:
+def _count_placed(review: Review) -> str:
+    """Return how many workloads a first run places that does not place all: "0 of 3 workloads"; "no workload" where no policy selects an
+    object."""
+    total = sum(review.states.values())
+    return f"{review.states['placed']:,} of {format_count(total, 'workload')}" if total else "no workload"
+
+
+def _explain_unplaced(review: Review) -> str:
     """Return why a first run does not place every workload, or none, as a sentence; "" where it places all."""
     states = review.states
     if states["placed"] and not states["pending"]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.model.finding import format_count, format_names
 from gitsched.model.scheduling import AtLeast, Unknown, weigh_replicas
-from gitsched.report.first_placement import count_first_placements, describe_unfetched
+from gitsched.report.first_placement import describe_first_placement, describe_unfetched
 from gitsched.report.lines import (
     CLUSTERS_SHOWN,
     ChangeRow,
@@ -186,7 +186,7 @@ def describe_move_kind(kind: str, number: int) -> str:
 def format_headline(review: Review) -> str:
     """Return the result as one sentence without a full stop."""
     if review.before is None and not review.base.commit:
-        return describe_unfetched(review) or f"First placement of {count_first_placements(review)}"
+        return describe_unfetched(review) or f"First placement of {describe_first_placement(review)[0]}"
     if review.moves:
         removed = {move.key for move in review.moves if not move.after}  # or not placed any more
         removed -= {outcome.key for outcome in review.outcomes} if removed else set()

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 from gitsched.model.finding import Finding, count_shown, format_count
 from gitsched.model.time import format_time
 from gitsched.report.first_placement import (
-    count_first_placements,
+    describe_first_placement,
     describe_nothing_placed,
     describe_unfetched,
-    explain_first_placements,
 )
 from gitsched.report.lines import (
     MIN_GROUP_SIZE,
@@ -133,10 +132,10 @@ def summarize_plan(review: Review) -> str:
         return f"{format_headline(review)}: {format_revision(review.source_name, review.source)} against {earlier}."
     source = f"commit {format_revision(review.source_name, review.source)}" if review.source else "the worktree"
     if review.before is None:
-        placed, why = count_first_placements(review), explain_first_placements(review)
+        placed, why = describe_first_placement(review)
         recorded = f", and make {format_count(len(review.record_changes), 'recorded decision')}" if review.record_changes else ""
         first = describe_unfetched(review) or "First placement"
-        return f"{first}: {source} would create {describe_output_branch(review)} and place {placed}{recorded}.{f' {why}' if why else ''}"
+        return f"{first}: {source} would create {describe_output_branch(review)} and place {placed}{recorded}.{why}"
     if review.moves or review.record_changes or review.comparison.delivery.images or describe_invalid(review):
         return f"{format_headline(review)}: {source} against {describe_output_branch(review)}."
     if review.changed:
@@ -210,8 +209,10 @@ def _summarize_run(review: Review) -> str:
         commit = f"Another run committed {abbreviate_oid(review.after)} to {branch} first, with the same content"
     if review.before is None:
         recorded = f", {format_count(len(review.record_changes), 'recorded decision')}" if review.record_changes else ""
-        placed, why = count_first_placements(review), explain_first_placements(review)
-        return f"{commit} (first commit): {placed} placed{recorded}, from {source}.{f' {why}' if why else ''}"
+        count = review.states["placed"]
+        is_all = count and count == len(review.outcomes)
+        placed, why = (format_count(count, "workload"), "") if is_all else describe_first_placement(review)
+        return f"{commit} (first commit): {placed} placed{recorded}, from {source}.{why}"
     moves = summarize_moves(review.moves) or "no workload moves"
     changes = [moves if review.moves else "", describe_record_changes(review.record_changes), "" if review.moves else moves]
     if not review.moves and not review.record_changes:

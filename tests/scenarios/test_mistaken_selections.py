@@ -89,7 +89,7 @@ def test_exactly_this_is_allowed_by_its_digest(placed: Fleet) -> None:
 
 
 @pytest.mark.parametrize("name", INTENTIONS)
-def test_what_is_asked_for_happens(name: str, placed: Fleet) -> None:
+def test_what_a_change_intends_happens(name: str, placed: Fleet) -> None:
     first, files = INTENTIONS[name]
     if name == "the guard is off":
         placed.commit({"gitsched.yaml": UNGUARDED})

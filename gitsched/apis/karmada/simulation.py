@@ -11,6 +11,7 @@ from datetime import timedelta
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.binding.resource_binding import binding_key, read_previous
 from gitsched.apis.karmada.dependencies.attached_binding import Attachment
+from gitsched.apis.karmada.explanation.rebalance_effect import name_ignored_taints
 from gitsched.apis.karmada.policy.matching_clusters import list_matching_clusters
 from gitsched.apis.karmada.policy.policy_options import describe_takeover, is_activation_pending
 from gitsched.apis.karmada.policy.request_class import build_request_class
@@ -166,6 +167,9 @@ def describe_remedy(state: KarmadaState, template: Document, kept: Outcome, resc
             chosen, policy, by_name=any(one.key == chosen.key for one in rules), enabled=state.settings.preemption
         )
         return f"{policy.key.title} claimed it earlier, before {chosen.key.title}: {takeover}"
+    taints = name_ignored_taints(state, policy, clusters - expected_clusters) if policy is not None else ""
+    if taints:
+        return f"{taints} moves no running workload, and new ones avoid it; gitsched drain moves those that run there"
     return f"{request} would leave it where it is"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 
 from gitsched.apis.karmada.binding.resource_binding import PreviousState, binding_key, is_rebalance_pending, read_previous
@@ -12,8 +12,9 @@ from gitsched.apis.karmada.rebalancer import BindingLookup, DecideWorkload, Obse
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.model.document import Document
 from gitsched.model.explanation import Explanation, ExplanationTable
-from gitsched.model.finding import locate_document
+from gitsched.model.finding import format_names, locate_document
 from gitsched.model.scheduling import Assignment, Request
+from gitsched.model.taints import NO_SCHEDULE
 from gitsched.model.time import add_duration, format_time
 from gitsched.report.lines import format_cluster
 from gitsched.schedule import pipeline
@@ -41,7 +42,22 @@ def explain_unmoved(state: KarmadaState, template: Document) -> str:
     written = state.policies.policies.get(policy.key)
     if written is not None and written.applied_placement != policy.applied_placement:
         reasons.append("its policy is Lazy, so the placement of its binding is used until the workload is edited")
+    taints = name_ignored_taints(state, policy, (target.name for target in current.clusters))
+    reasons += [f"{taints} keeps no workload away that runs there"] if taints else []
     return "; ".join(reasons)
+
+
+def name_ignored_taints(state: KarmadaState, policy: PropagationPolicy, clusters: Iterable[str]) -> str:
+    """Return the first NoSchedule taint that a policy does not tolerate, of clusters where a workload runs, with the names of these: they
+    reject only other workloads. "" without any."""
+    tolerations, found = policy.placement.tolerations, dict[str, list[str]]()
+    for name in clusters:
+        index = state.fleet.index.get(name)
+        for taint in state.fleet.candidates[index].taints if index is not None else ():
+            if taint.effect == NO_SCHEDULE and not any(each.tolerates(taint) for each in tolerations):
+                found.setdefault(str(taint), []).append(name)
+    text, names = next(iter(found.items()), ("", []))
+    return f"the taint {text} of {format_names(sorted(names))}" if names else ""
 
 
 def explain_rebalancer(state: KarmadaState, document: Document, decide: DecideWorkload) -> Explanation | None:
