@@ -104,6 +104,22 @@ def test_an_edit_of_the_workload_moves_it_under_a_lazy_policy(fleet: Fleet) -> N
     assert fleet.where("default/deployment-web") == ["second"]
 
 
+def test_a_taint_that_moves_nothing_that_runs_is_named(fleet: Fleet) -> None:
+    fleet.commit({"web.yaml": deployment("web"), "policy.yaml": policy("first", "second"), **UP, "2.yaml": cluster("second")})
+    fleet.reconcile()
+    tainted = {path: cluster("first", "rack:NoSchedule") for path in UP}
+    fleet.commit(tainted, hour=1)
+    (stay,) = list_stays(fleet, 1)
+    taint = "the taint rack:NoSchedule of first"
+    assert (stay.current, stay.if_rescheduled) == ({"first": 2}, {"second": 2})
+    assert stay.remedy == f"{taint} moves no running workload, and new ones avoid it; gitsched drain moves those that run there"
+    fleet.commit({"back.yaml": REBALANCER, "new.yaml": deployment("new")}, hour=1.1)
+    run = fleet.reconcile(1.1)
+    (found,) = (one for one in run.plan.findings if one.code == "rebalance-without-effect")
+    assert f": {taint} does not count for what runs there." in found.message
+    assert (fleet.where("default/deployment-web"), fleet.where("default/deployment-new")) == (["first"], ["second"])
+
+
 def test_a_dependency_is_not_listed_separately(fleet: Fleet) -> None:
     more = {"apps/web.yaml": workload("web", "configmap/conf"), "conf.yaml": config()}
     fail_over(fleet, policy("first", "second", more="  propagateDeps: true\n"), more)

@@ -43,7 +43,7 @@ def explain_unmoved(state: KarmadaState, template: Document) -> str:
     if written is not None and written.applied_placement != policy.applied_placement:
         reasons.append("its policy is Lazy, so the placement of its binding is used until the workload is edited")
     taints = name_ignored_taints(state, policy, (target.name for target in current.clusters))
-    reasons += [f"{taints} keeps no workload away that runs there"] if taints else []
+    reasons += [f"{taints} does not count for what runs there"] if taints else []
     return "; ".join(reasons)
 
 
