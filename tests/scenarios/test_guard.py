@@ -12,7 +12,7 @@ from tests.builders.ocm import managed_cluster, to_yaml
 
 from .conftest import Fleet, cluster, deployment, policy
 from .histories import APPLICATION, FOLLOWER, PLACEMENT, SITE
-from .test_rollouts import SETS, managed
+from .test_rollouts import SETS, managed, replica_set
 
 MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: default}\n"
 DOUBTED = ("2 of 3 clusters are not ready by reported facts alone, as if these were no longer collected (limit: 50 %)",)
@@ -221,6 +221,21 @@ def test_workloads_of_a_placement_keep_their_clusters(fleet: Fleet) -> None:
     fleet.commit({**dict.fromkeys(followers), "placement.yaml": PLACEMENT % (2, 1)}, hour=2)
     assert "12 of 12 workloads would be removed from the fleet (limit: 20 %)" in withheld(fleet.reconcile(2))
     assert {len(fleet.where(f"shop/configmap-map-{n}")) for n in range(12)} == {2}
+
+
+def test_a_set_of_manifests_keeps_its_objects(fleet: Fleet) -> None:
+    """A removed ManifestWorkReplicaSet has no document that says which Placements it follows."""
+    files = {f"{name}.yaml": managed(name, "x") for name in ("ash", "bru")} | {"sets.yaml": SETS}
+    followers = {f"map-{n}.yaml": FOLLOWER % (f"map-{n}", "everywhere", 1) for n in range(12)}
+    fleet.commit({**files, **followers, "placement.yaml": PLACEMENT % (2, 1), "works.yaml": replica_set("red", "{type: All}")})
+    fleet.reconcile()
+    gone = {"works.yaml": None, **dict.fromkeys(list(followers)[:3])}
+    fleet.commit(gone, hour=1)
+    run = fleet.reconcile(1)
+    assert withheld(run)[0] == "4 of 13 workloads would be removed from the fleet (limit: 20 %)"
+    assert fleet.delivered("web/configmap-settings") == ["ash", "bru"]
+    fleet.reconcile(2, allowed=(run.plan.withheld.digest,))
+    assert fleet.delivered("web/configmap-settings") == []
 
 
 def test_bundles_keep_their_objects(fleet: Fleet) -> None:

@@ -30,12 +30,12 @@ class OcmWorkload(NamedTuple):
 
 
 def read_replica_set(document: Document) -> OcmWorkload:
-    """Read a ManifestWorkReplicaSet; of manifests with the same key, the last is used."""
-    spec = document.body["spec"]
+    """Read a ManifestWorkReplicaSet; of manifests with the same key, the last is used. A removed one that stays in its clusters has no
+    content."""
     manifests = {read_manifest_key(body): body for body in list_manifests(document.body)}
     references = tuple(
         (names.placement_key(document.key.namespace, reference["name"]), reference.get("rolloutStrategy") or {})
-        for reference in spec.get("placementRefs") or ()
+        for reference in get_field(document.body, "spec", "placementRefs") or ()
     )
     return OcmWorkload(document, document.key, references, tuple(manifests.items()), _hash_manifests(list(manifests.values())))
 
