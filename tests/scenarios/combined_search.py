@@ -31,14 +31,17 @@ from gitsched.build import scratch
 from gitsched.manifests import parser as file_parser
 from gitsched.model.errors import GitschedError, NeedsCompletePlan
 from gitsched.model.labels import parse_selector_text
+from gitsched.model.losses import PAIRS, LossRequest
 from gitsched.model.simulation import FailureDomain
 from gitsched.reconcile import RunSettings, package_digest
 from gitsched.reconcile.cache import document_rows
 from gitsched.reconcile.expired_documents import list_expired_documents
 from gitsched.reconcile.incremental import fallback, new_state
+from gitsched.reconcile.maintenance import plan_maintenance
 from gitsched.reconcile.output import output_commit
 from gitsched.reconcile.reschedule import WorkloadSelection
 from gitsched.reconcile.review.comparison import compare_plans
+from gitsched.reconcile.review.source_simulation import simulate_source_losses
 from gitsched.simulate.scenario import Scaling, Scenario
 from tests.builders.remembered_results import RememberedFiles, remember_builds, remember_digest
 from tests.conftest import _COMMITS, _GIT_CONFIG
@@ -87,9 +90,11 @@ class Player:
         self.reasons: list[str] = []
         self.number = 0
 
-    def play(self, steps: list[Step]) -> None:
+    def play(self, steps: list[Step], *, only_last: bool = False) -> None:
+        """Play all steps; with `only_last`, look only after the last one."""
+        looks = self.looks
         for number, step in enumerate(steps):
-            self.number = number
+            self.number, self.looks = number, 0 if only_last and number + 1 < len(steps) else looks
             try:
                 self._play(step)
             except Exception as error:
@@ -222,7 +227,9 @@ def draw_look(dice: Random, files: Files, commits: list[str]) -> Look:
         return Look("plan" if base is None else "plan BASE HEAD", compare)
     if drawn == "explain":
         why_not = dice.choice(((), (), (dice.choice(clusters),)))
-        return Look("explain", lambda settings, _: explain(settings, kind, name, namespace, why_not=why_not))
+        word, other = dice.choice((kind, kind, kind.lower(), "")), dice.choice((namespace, namespace, "shop"))
+        wanted = dice.choice((name, name, name, name[:-1] or "x"))
+        return Look("explain", lambda settings, _: explain(settings, word, wanted, other, why_not=why_not))
     if drawn == "cluster":
         chosen = dice.choice((*clusters, "fourth"))
         return Look("explain cluster", lambda settings, _: explain(settings, "cluster", chosen, why_not=()))
@@ -241,8 +248,16 @@ def draw_look(dice: Random, files: Files, commits: list[str]) -> Look:
             )
         )
         return Look("simulate", lambda settings, _: simulate(settings, scenario))
+    if drawn == "losses":
+        request = dice.choice(
+            (LossRequest("cluster"), LossRequest("region"), LossRequest(PAIRS), LossRequest("cluster", unreachable=True))
+        )
+        return Look("simulate --sweep", lambda settings, _: simulate_source_losses(settings, request, [], lambda _: None, 1))
+    if drawn == "maintenance":
+        drained = (dice.choice((*clusters, "fourth")),)
+        return Look("drain", lambda settings, _: plan_maintenance(settings._replace(revision=None), "drain", drained, None))
     if drawn == "status":
-        chosen = dice.choice((name, *clusters))
+        chosen = dice.choice((name, name[1:], *clusters))
         return Look("status, tree", lambda settings, _: show(settings, chosen))
     if drawn == "rebalance":
         selection = dice.choice(
@@ -287,13 +302,13 @@ def prepared(player: Player, seed: int) -> Iterator[None]:
         yield
 
 
-def find_difference(steps: list[Step], seed: int, looks: int, counts: Counts) -> str | None:
+def find_difference(steps: list[Step], seed: int, looks: int, counts: Counts, *, only_last: bool = False) -> str | None:
     """Play a history; return where its plans differ, or None."""
     where = Path(tempfile.mkdtemp(prefix="combined-"))
     try:
         player = Player(where, counts, looks)
         with prepared(player, seed):
-            player.play(steps)
+            player.play(steps, only_last=only_last)
     except Exception as error:  # noqa: BLE001 - whatever goes wrong is what is looked for
         return "".join(traceback.format_exception(error, limit=-12))
     finally:
@@ -376,11 +391,13 @@ def reduce_seed(options: argparse.Namespace, counts: Counts) -> int:
     def fails(shorter: list[Step]) -> bool:
         if time.monotonic() > end:
             return False
-        text = find_difference(shorter, seed, options.looks, counts)
+        text = find_difference(shorter, seed, options.looks, counts, only_last=only_last)
         return text is not None and marker[:25] in text
 
+    only_last = True
+    only_last = fails(steps)
     steps = reduce_steps(steps, fails)
-    print(find_difference(steps, seed, options.looks, counts))
+    print(find_difference(steps, seed, options.looks, counts, only_last=only_last))
     for step in steps:
         print(f"##### {step._replace(files={}, branches={})}")
         for path, text in step.files.items():

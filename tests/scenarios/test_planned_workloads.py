@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 from random import Random
@@ -185,3 +187,26 @@ def test_a_pattern_that_selects_nothing_is_refused_with_the_same_names(fleet: Fl
     errors = [simulate(one, scenario) for one in (settings, settings._replace(cache=tmp_path / "none"))]
     assert errors[0] == errors[1]
     assert "did you mean api?" in str(errors[0])
+
+
+def test_a_damaged_row_of_any_kind_is_read_as_no_state(fleet: Fleet, tmp_path: Path) -> None:
+    fleet.commit(History(Random(3), ("ocm",)).files)
+    for hour in (0, 0.1):  # the second run changes nothing: a plan that starts from it decides nothing
+        fleet.reconcile(hour)
+    settings, scaled = fleet.settings(0.1, trusted=False), Scaling("api=2", "2", Fraction(2), name="api")
+
+    def answer(settings: RunSettings) -> list[object]:
+        return [explain(settings, "deployment", "api", why_not=()), simulate(settings, Scenario(scale=(scaled,)))]
+
+    whole = answer(settings._replace(cache=tmp_path / "none"))
+    (path,) = fleet.cache.glob("plan-*.sqlite3")
+    sound = path.read_bytes()
+    with closing(sqlite3.connect(path)) as connection:
+        kinds = connection.execute("SELECT DISTINCT kind FROM rows").fetchall()
+    for (kind,) in kinds:
+        path.write_bytes(sound)
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("UPDATE rows SET data = CAST(data || x'00' AS BLOB) WHERE kind = ?", (kind,))
+            connection.commit()
+        assert answer(settings) == whole, kind
+    assert len(kinds) > 5

@@ -8,18 +8,19 @@ from typing import TypeVar
 
 from gitsched.model.system_errors import is_bug
 from gitsched.query.errors import DamagedStoreError
+from gitsched.reconcile.cache.row_format import CorruptCacheError
 
 T = TypeVar("T")
 
 _log = logging.getLogger("gitsched.reconcile")
 
 
-def attempt(answer: Callable[[], T], expected: type[Exception]) -> T | None:
+def attempt(answer: Callable[[], T], expected: type[Exception] = CorruptCacheError) -> T | None:
     """Return what `answer` finds from a state; None if it raises an `expected` error, if the state is damaged, or if a bug shows, which is
     reported."""
     try:
         return answer()
-    except (expected, DamagedStoreError) as error:
+    except (expected, CorruptCacheError, DamagedStoreError) as error:
         _log.debug("the state of the last plan is not enough: %s", error)
         return None
     except Exception as error:

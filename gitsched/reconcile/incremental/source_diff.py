@@ -81,7 +81,7 @@ def plan_incrementally(
         raise NeedsCompletePlan("a release may concern any workload")
     # After a bug, the complete plan finds the document on which it shows.
     planning = partial(_plan_from_cache, context, fetched, now, cache, reads_trees=reads_trees, withholds=withholds)
-    found = attempt(planning, CorruptCacheError)
+    found = attempt(planning)
     if found is None:
         raise NeedsCompletePlan("the state of the last plan is damaged, or a bug shows on a document")
     made, facts, tree_diff = found
