@@ -27,6 +27,7 @@ from gitsched.report.page import write_page
 from gitsched.report.saved_plan import serialize_saved_plan
 from gitsched.report.serialization import serialize_review
 from gitsched.report.text import write_plan
+from tests.scenarios import test_shared_capacity as capacity
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
 from tests.scenarios.facts_histories import FACTS, commit_branch, format_hour
 from tests.scenarios.facts_histories import SETTINGS as FACTS_SETTINGS
@@ -384,3 +385,21 @@ def test_a_pull_request_beside_facts_that_have_moved(fleet: Fleet, tmp_path: Pat
     assert write_reports(found) == write_reports(whole)
     assert found.review.moves
     assert not found.review.retained, "the first cluster is not ready"
+
+
+@pytest.mark.parametrize("is_head", [False, True], ids=["the state of the base", "the state of the head"])
+def test_capacity_that_others_take_counts_for_causes(fleet: Fleet, tmp_path: Path, is_head: bool) -> None:
+    """Nothing lacks capacity in either plan; the removed workload and the new one together would."""
+    clusters = capacity.cluster("one", cpu=4) + capacity.cluster("two", cpu=2)
+    old, other, new = (capacity.deployment(name, replicas) for name, replicas in (("old", 3), ("other", 1), ("new", 3)))
+    files = {"clusters.yaml": clusters, "policy.yaml": capacity.policy(capacity.AGGREGATED)}
+    base = fleet.commit({**files, "old.yaml": old, "other.yaml": other})
+    for hour in (0, 0.1):
+        fleet.reconcile(hour)
+    head = fleet.commit({"old.yaml": None, "new.yaml": new}, hour=0.1)
+    for _ in range(2 * is_head):
+        fleet.reconcile(0.1)
+    settings = fleet.settings(0.1, revision=head, trusted=False)
+    found, whole = compare_plans(settings, base), compare_plans(settings._replace(cache=tmp_path / "none"), base, complete=True)
+    assert write_reports(found) == write_reports(whole)
+    assert ("together with Deployment/shop/new added" in write_reports(found)["text"]) == is_head

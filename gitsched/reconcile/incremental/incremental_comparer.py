@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gitsched.apis.capabilities import ReferenceReading
 from gitsched.apis.gitsched.reserve_config import requires_reserve
 from gitsched.apis.policy_api import PolicyEngine
+from gitsched.apis.registered import Registered
 from gitsched.apis.snapshot import Snapshot
 from gitsched.decide.catalog import Catalog
 from gitsched.decide.decisions import DecisionInput, make_holds_loader
@@ -55,6 +56,9 @@ if TYPE_CHECKING:
     from gitsched.model.commit import Commit
     from gitsched.model.scheduling import Outcome
     from gitsched.reconcile.cache.plan_cache import PlanCache
+
+
+_SHARE_CHANGES = Registered("gitsched.decide.capacity.continued_capacity", "share_changes")
 
 
 class IncrementalComparer:
@@ -256,7 +260,7 @@ class _CounterfactualDecisions:
         compared: tuple[Documents, Documents],
     ) -> None:
         self._context, self._fetched, self._totals = context, later.fetched, later.run.plan.totals
-        decided = _get_update(later).incremental.decided
+        decided = self._decided = _get_update(later).incremental.decided
         self._cache, self._tenancy, self._tenants = cache, decided.snapshot.tenancy, decided.diff.tenants
         self._find = reader.make_finder()
         before, after = reader.read_changes(reader.state, _find_version(reader, later))
@@ -322,7 +326,34 @@ class _CounterfactualDecisions:
             outcome = decide_workload(document, engines, snapshot) if document is not None else None
             if outcome is not None:
                 outcomes[key] = outcome
+        if any(engine.shares_capacity for engine in engines):
+            self._check_capacity(
+                engines, snapshot, pair_documents(select_templates(self._before), select_templates(documents)), outcomes
+            )
         return combine_own(PartialDecisions(engines, outcomes, {}, templates), snapshot, keys)
+
+    def _check_capacity(
+        self,
+        engines: tuple[PolicyEngine, ...],
+        snapshot: Snapshot,
+        changed: Mapping[Key, DocumentPair],
+        outcomes: Mapping[Key, Outcome],
+    ) -> None:
+        """Raise NeedsCompletePlan unless these outcomes go together with all others of the later commit."""
+        later, templates = self._decided, snapshot.templates
+        others = {key: one for key, one in later.outcomes.items() if key not in outcomes and key in templates}
+        gone = (key for key in (*later.removed, *later.outcomes, *changed) if key not in outcomes and key not in others)
+        removed = {key: row for key in gone if (row := later.rows.read_workload(key)) is not None}
+        decided = {**others, **outcomes}
+        documents = {key: templates[key] for key in decided}
+        diff, continued = later.diff._replace(templates=changed), later.continued._replace(engines=engines)
+        found = _SHARE_CHANGES(
+            later._replace(
+                diff=diff, snapshot=snapshot, continued=continued, documents=documents, outcomes=decided, removed=removed
+            )
+        )
+        if found is None or found.limited or found.outcomes != decided:
+            raise NeedsCompletePlan("what others take may be what moves workloads")
 
     def _continue_engines(
         self, snapshot: Snapshot, documents: Documents, api_changes: Mapping[Key, DocumentPair]
