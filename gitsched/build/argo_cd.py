@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from gitsched.build.application_sets import UNKNOWN_PATCH
@@ -58,6 +58,20 @@ def list_directories(application: Body, url: str) -> list[str]:
     """Return the directories that an Application reads of the repository with a URL."""
     paths = (get_text(source, "path") for source in list_sources(application) if source.get("repoURL") == url)
     return [posixpath.normpath(path.strip("/") or ".") for path in paths if path]
+
+
+def find_reference(sources: Iterable[Body], text: str, is_own: Callable[[str, str], bool]) -> str | None:
+    """Return the path of `$name/...` in this repository, where a source of the Application has the name; None in any other.
+
+    `is_own` says of a URL and a directory ("" for none) whether they are of this repository.
+    """
+    sources, (name, _, path) = list(sources), text.removeprefix("$").partition("/")
+    url = next((get_text(source, "repoURL") for source in sources if source.get("ref") == name), None)
+    if url is None:
+        return None
+    directories = ["", *(get_text(source, "path") for source in sources if get_text(source, "repoURL") == url)]
+    known = any(is_own(url, posixpath.normpath(one.strip("/")) if one else "") for one in directories)
+    return posixpath.normpath(path) if known else None
 
 
 def make_argo_recipe(application: Body, source: Body, commit: CommitFiles, find_reference: FindReference) -> PathRecipe:

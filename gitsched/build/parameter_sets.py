@@ -24,11 +24,11 @@ IN_CLUSTER, IN_CLUSTER_SERVER = "in-cluster", "https://kubernetes.default.svc"
 
 class GeneratorInput:
     """What generators read: the files of the repository, the Secrets of clusters, and whether a URL is that of the repository. `steps` are
-    those that the ApplicationSets of a commit have taken."""
+    those that the ApplicationSets of a commit have taken, and `read` the files whose values they have read."""
 
     def __init__(self, commit: ReadableFiles, clusters: tuple[Body, ...], is_own_url: Callable[[str], bool]) -> None:
         self.commit, self.clusters, self.is_own_url = commit, clusters, is_own_url
-        self.steps = 0
+        self.steps, self.read = 0, set[str]()
 
     @cached_property
     def files(self) -> list[str]:
@@ -153,6 +153,7 @@ class ParameterGenerator:
         for path in select_files(files, source.files, self._steps):
             described = describe_path(posixpath.dirname(path) or ".", posixpath.basename(path), prefix, self._go)
             data = source.commit.read_blob(source.commit.entries[path][0])
+            source.read.add(path)
             self._steps.take(len(data))
             for entry in _read_parameters(path, data):
                 yield Parameters({**(entry if self._go else _flatten_texts(entry)), **described})

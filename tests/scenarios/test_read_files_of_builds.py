@@ -28,8 +28,8 @@ CHART = {
         'e: {{ include "named" . }}, f: {{ .Chart.Description }}',
     ),
     "charts/sub/Chart.yaml": "apiVersion: v2\nname: sub\nversion: 1.0.0\n",
-    "charts/sub/values.yaml": "sub: was\n",
-    "charts/sub/templates/map.yaml": DATA % ("sub", 'a: "{{ .Values.sub }}"'),
+    "charts/sub/values.yaml": "sub: was\nmore: was\n",
+    "charts/sub/templates/map.yaml": DATA % ("sub", 'a: "{{ .Values.sub }}", b: "{{ .Values.more }}"'),
 }
 DIRECTORY = {
     "kustomization.yaml": (
@@ -71,6 +71,45 @@ def bundle(spec: str) -> dict[str, str]:
     return {"fleet/bundle.yaml": f"{document}spec: {spec}\n", "fleet/policy.yaml": BUNDLES.replace("default", "shop")}
 
 
+INFLATED = {
+    **DIRECTORY,
+    "kustomization.yaml": (
+        f"{DIRECTORY['kustomization.yaml']}generators: [made.yaml]\nconfigurations: [fields.yaml]\n"
+        "helmCharts: [{name: sub, releaseName: r, valuesFile: values.yaml}]\n"
+    ),
+    "made.yaml": (
+        "apiVersion: builtin\nkind: ConfigMapGenerator\nmetadata: {name: other}\nliterals: [a=was]\n"
+        "options: {disableNameSuffixHash: true}\n"
+    ),
+    "fields.yaml": "# was\ncommonAnnotations: [{path: metadata/annotations, create: true}]\n",
+    "values.yaml": "sub: was\n",
+    **{path: text for path, text in CHART.items() if path.startswith("charts/sub/")},
+}
+URL = "https://github.com/acme/fleet"
+REFERENCES = (
+    "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: web, namespace: argocd}\nspec:\n  project: default\n  sources:\n"
+    f"  - {{repoURL: '{URL}', path: charts/web, targetRevision: HEAD, helm: {{valueFiles: [$values/values/other.yaml]}}}}\n"
+    f"  - {{repoURL: '{URL}', ref: values, targetRevision: HEAD}}\n"
+    "  destination: {server: 'https://kubernetes.default.svc', namespace: shop}\n"
+)
+GENERATED = f"""
+apiVersion: argoproj.io/v1alpha1
+kind: ApplicationSet
+metadata: {{name: web, namespace: argocd}}
+spec:
+  goTemplate: true
+  generators: [{{git: {{repoURL: '{URL}', revision: HEAD, files: [{{path: 'config/*.yaml'}}, {{path: 'config/*.json'}}]}}}}]
+  template:
+    metadata: {{name: '{{{{.name}}}}'}}
+    spec:
+      project: default
+      source:
+        repoURL: '{URL}'
+        path: '{{{{.directory}}}}'
+        targetRevision: HEAD
+        kustomize: {{namePrefix: '{{{{.name}}}}-', commonAnnotations: {{c: '{{{{.text}}}}'}}}}
+      destination: {{server: 'https://kubernetes.default.svc', namespace: shop}}
+"""
 LAYOUTS = {
     "chart of an Application": {
         **below("charts/web", CHART),
@@ -89,8 +128,16 @@ LAYOUTS = {
         "tool.yaml": kustomization(VARIABLES, path="./apps/web"),
     },
     "kustomization of a Bundle": {**below("apps/web", DIRECTORY), **bundle("{path: apps/web}")},
-    "root of the settings": {
+    "references of an Application": {**below("charts/web", CHART), **OTHER_VALUES, "tool.yaml": REFERENCES},
+    "files of an ApplicationSet": {
         **below("apps/web", DIRECTORY),
+        "config/a.yaml": "name: a\ndirectory: apps/web\ntext: was\n",
+        "config/b.json": '{"name": "b", "directory": "apps/web", "text": "was"}',
+        "tool.yaml": GENERATED,
+    },
+    "chart that a Bundle inflates": {**below("apps/web", INFLATED), **bundle("{path: apps/web}")},
+    "root of the settings": {
+        **below("apps/web", INFLATED),
         "gitsched.yaml": (
             "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec: {source: {kustomize: {build: [apps/web]}}}\n"
         ),
@@ -110,4 +157,4 @@ def test_each_file_that_a_build_reads_takes_effect(fleet: Fleet, tmp_path: Path,
         complete = fleet.preview(hour, cache=tmp_path / str(hour))
         run = fleet.reconcile(hour)
         assert (run.tree, run.plan.findings) == (complete.tree, complete.plan.findings), path
-        assert run.changed or path.endswith(("values.schema.json", "replacement.yaml")), path
+        assert run.changed or path.endswith(("values.schema.json", "replacement.yaml", "fields.yaml")), path

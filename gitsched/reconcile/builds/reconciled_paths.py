@@ -70,11 +70,12 @@ def build_reconciled_paths(
         return NO_PATHS
     paths = ToolPathReader(commit, tool_documents, list(index.list_read_documents()), reader, config, LastPaths(context, reader))
     found = paths.read_all()
+    nothing = NOTHING_RECONCILED._replace(inputs=paths.inputs)
     if not (found or paths.bundled or paths.findings):
-        return NOTHING_RECONCILED
+        return nothing
     selection = PathSelection(list_selectors((*index.list_read_documents(), *index.list_restored())), reader)
     if not found and not paths.bundled:
-        return NOTHING_RECONCILED if selection.is_empty else NO_PATHS._replace(findings=tuple(dict.fromkeys(paths.findings)))
+        return nothing if selection.is_empty else nothing._replace(findings=tuple(dict.fromkeys(paths.findings)))
     read_commit = partial(_EarlierCommit, reader, config, context)
     return _PathBuilds(commit, index, paths, selection, reader, context, config.kinds, read_commit).run(found)
 
@@ -223,7 +224,7 @@ class _PathBuilds:
             tuple(self._unplaced),
             tuple(self._findings),
             parts,
-            frozenset(self._inputs),
+            self._paths.inputs.union(self._inputs),
             frozenset(path.recipe.directory for path in reached if not path.origins and path.changes_objects()),
             self._builder.record._replace(kept=self._kept),
             bool(parts) or bool(self._paths.bundled),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 
 from gitsched.apis.gitsched.bundle import parse_bundle
@@ -100,6 +100,11 @@ class ToolPathReader:
         self.bundled: list[ReconciledPath] = []
         """Paths in directories of Bundles, which are left to these."""
 
+    @property
+    def inputs(self) -> frozenset[str]:
+        """The files with values for the generators of ApplicationSets."""
+        return frozenset(self._generator_input.read)
+
     def is_ignored(self, path: str) -> bool:
         """Return whether settings say that a file is placed as it is."""
         return self._ignored.is_ignored(path)
@@ -189,7 +194,10 @@ class ToolPathReader:
                 return
             origins = dict(artifact.files)
             tree = read_artifact_tree(self._commit, origins, self._reader)
-        elif not self._is_own_source(document, source, posixpath.normpath(posixpath.join(roots[0], directory)), file):
+        elif not (
+            self._identity.is_flux_source(source, posixpath.normpath(posixpath.join(roots[0], directory)), self._commit, file)
+            or self._had_directory("Flux Kustomization", document, directory, partial(flux.list_directories, source=source))
+        ):
             if directory in tree.directories and self._is_bundled(directory):
                 recipe = self._make_flux_recipe(document, False, tree)
                 self._report_foreign(document, recipe, self._identity.describe_flux_source(source, file))
@@ -257,7 +265,10 @@ class ToolPathReader:
                 unknown[directory] = None
             if is_unknown:
                 continue
-            if not (self._is_own_url(url, directory) or self._was_own_url(document, url, directory)):
+            is_known = self._is_own_url(url, directory) or self._had_directory(
+                "Argo CD Application", document, directory, partial(argo_cd.list_directories, url=url)
+            )
+            if not is_known:
                 if directory in self._commit.directories and self._is_bundled(directory):
                     recipe = argo_cd.make_argo_recipe(document.body, source, self._commit, find_reference=lambda _: None)
                     self._report_foreign(document, recipe, url)
@@ -265,7 +276,7 @@ class ToolPathReader:
             if directory not in self._commit.directories:
                 yield from self._read_missing("Argo CD Application", document, directory, "the commit does not have")
                 continue
-            find_reference = partial(self._find_reference, sources)
+            find_reference = partial(argo_cd.find_reference, sources, is_own=self._is_own_url)
             make_recipe = partial(argo_cd.make_argo_recipe, document.body, source, find_reference=find_reference)
             path = open_path("Argo CD Application", document, self._commit, {}, make_recipe)
             if problem:
@@ -291,25 +302,13 @@ class ToolPathReader:
     def _read_documents(self, blob: str, path: str) -> Iterator[RawDocument]:
         return (make_raw_document(parsed.body) for parsed in self._reader.read(blob, path).documents)
 
-    def _find_reference(self, sources: list[Body], text: str) -> str | None:
-        """Return the path of `$name/...`, where another source of the Application has the name."""
-        name, _, path = text.removeprefix("$").partition("/")
-        source = next((source for source in sources if source.get("ref") == name), None)
-        return posixpath.normpath(path) if source and self._is_own_url(str(source.get("repoURL") or ""), path) else None
-
-    def _was_own_url(self, document: RawDocument, url: str, directory: str) -> bool:
-        """Return whether an Application names a directory that is missing in place of one that it had of this repository."""
+    def _had_directory(
+        self, tool: ToolName, document: RawDocument, directory: str, list_directories: Callable[[Body], Iterable[str]]
+    ) -> bool:
+        """Return whether a directory is missing, and the document named one of this repository before."""
         if self._last is None or directory in self._commit.directories:
             return False
-        return self._last.had_directory("Argo CD Application", document, partial(argo_cd.list_directories, url=url))
-
-    def _is_own_source(self, document: RawDocument, source: ObjectName, path: str, file: str) -> bool:
-        """Return whether the source of a Flux Kustomization is this repository, or was it while the path existed."""
-        if self._identity.is_flux_source(source, path, self._commit, file):
-            return True
-        if self._last is None or path in self._commit.directories:
-            return False
-        return self._last.had_directory("Flux Kustomization", document, partial(flux.list_directories, source=source))
+        return self._last.had_directory(tool, document, list_directories)
 
     def _is_own_url(self, url: str, path: str) -> bool:
         return self._identity.is_own_url(url, path, self._commit)

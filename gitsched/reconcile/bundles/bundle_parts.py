@@ -18,9 +18,9 @@ class BundleParts(NamedTuple):
     """The variants of all Bundles and what they are made of.
 
     `resources` are files whose documents are parts of Bundles, `inputs` those without documents of their own, such as the templates of
-    charts. `kinds` are the scopes that CustomResourceDefinitions in Bundles declare. `failed`: there is an error. `dependencies` are files
-    with values of variables. `used_rules` are the indices of entries of `source.variants` that choose documents of delivery tools.
-    `owners` are the Bundles by the files that their variants read, the first one of each file.
+    charts. `kinds` are the scopes that CustomResourceDefinitions in Bundles declare. `failed`: there is an error. `dependencies` are all
+    files that builds read, and those with values of variables. `used_rules` are the indices of entries of `source.variants` that choose
+    documents of delivery tools. `owners` are the Bundles by the files that their variants read, the first one of each file.
     """
 
     variants: TemplateVariants = {}

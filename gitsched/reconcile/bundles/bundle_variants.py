@@ -114,7 +114,7 @@ def read_bundles(
         tuple(kind for raw in parts for kind in read_declared_scopes(raw)),
         built.record._replace(builder=built.record.builder or tools.record.builder, helm=built.record.helm or tools.record.helm),
         any(finding.severity == "error" for finding in findings),
-        frozenset(tools.inputs),
+        frozenset(tools.inputs).union(*(listed.files for listed in chosen.files.values())),
         frozenset(chooser.used_rules),
         chosen.list_owners(),
     )
