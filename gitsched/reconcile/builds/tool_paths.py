@@ -194,10 +194,7 @@ class ToolPathReader:
                 return
             origins = dict(artifact.files)
             tree = read_artifact_tree(self._commit, origins, self._reader)
-        elif not (
-            self._identity.is_flux_source(source, posixpath.normpath(posixpath.join(roots[0], directory)), self._commit, file)
-            or self._had_directory("Flux Kustomization", document, directory, partial(flux.list_directories, source=source))
-        ):
+        elif not self._is_own_source(document, source, directory, roots[0]):
             if directory in tree.directories and self._is_bundled(directory):
                 recipe = self._make_flux_recipe(document, False, tree)
                 self._report_foreign(document, recipe, self._identity.describe_flux_source(source, file))
@@ -301,6 +298,14 @@ class ToolPathReader:
 
     def _read_documents(self, blob: str, path: str) -> Iterator[RawDocument]:
         return (make_raw_document(parsed.body) for parsed in self._reader.read(blob, path).documents)
+
+    def _is_own_source(self, document: RawDocument, source: ObjectName, directory: str, root: str) -> bool:
+        """Return whether the source of a Flux Kustomization is this repository, of which it has the files below `root`."""
+        file = document.origin.path if document.origin is not None else ""
+        path = posixpath.normpath(posixpath.join(root, directory))
+        return self._identity.is_flux_source(source, path, self._commit, file) or self._had_directory(
+            "Flux Kustomization", document, directory, partial(flux.list_directories, source=source)
+        )
 
     def _had_directory(
         self, tool: ToolName, document: RawDocument, directory: str, list_directories: Callable[[Body], Iterable[str]]
