@@ -1,6 +1,6 @@
 """Measure lists of losses of a generated fleet in which every cluster is used: single clusters, pairs and samples, by number of processes.
 
-python -m benchmarks.losses [--manifests N] [--clusters N] [--policies N] [--jobs N...] [--pairs]
+python -m benchmarks.sweep [--manifests N] [--clusters N] [--policies N] [--jobs N...] [--pairs]
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gitsched.reconcile.review.loss_runs import simulate_losses
 from gitsched.reconcile.review.source_simulation import use_source_fleet
 from gitsched.reconcile.run import Fetched
 from gitsched.simulate.baseline import Baseline
-from gitsched.simulate.failure_domains import list_failure_domains
+from gitsched.simulate.failure_domains import index_clusters
 from gitsched.simulate.scenario import Scenario
 from gitsched.simulate.simulation import simulate
 
@@ -57,7 +57,7 @@ def measure(size: Size, scratch: Path, jobs: list[int], *, pairs: bool) -> list[
 
 
 def _measure_baseline(baseline: Baseline, jobs: list[int], *, pairs: bool) -> Iterator[Timing]:
-    names = list_failure_domains(baseline.decisions.catalog, "cluster")
+    names = sorted(index_clusters(baseline.decisions.catalog))
     alone = names[:: max(1, len(names) // _ALONE)][:_ALONE]
     start, before = perf_counter(), sum(os.times()[:4])
     for name in alone:
@@ -73,7 +73,7 @@ def _measure_baseline(baseline: Baseline, jobs: list[int], *, pairs: bool) -> It
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.losses", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.sweep", description=__doc__)
     sizes = Size(policies=WIDE_POLICIES)
     parser.add_argument("--manifests", type=int, default=sizes.manifests, metavar="N")
     parser.add_argument("--clusters", type=int, default=sizes.clusters, metavar="N")
