@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from gitsched.apis.topology import CLUSTER, NODE, ClusterLocation, Topology
 from gitsched.decide.catalog import Catalog
@@ -42,10 +43,11 @@ def index_clusters_and_nodes(catalog: Catalog, nodes: bool) -> ClusterIndex:
     return {**index_clusters(catalog), **(index_clusters(catalog, NODE) if nodes else {})}
 
 
-def list_failure_domains(catalog: Catalog, by: str, nodes: bool = False) -> list[str]:
-    """Return the sorted names of all clusters, nodes, zones, regions or providers."""
-    entries = (entry for entries in index_clusters_and_nodes(catalog, nodes).values() for entry in entries)
-    return sorted({value for _, _, location in entries for value in location.domains(by)})
+class LostClusters(NamedTuple):
+    """The sorted names of the clusters that are gone, and of those that are also in other failure domains, so that they remain."""
+
+    names: tuple[str, ...]
+    partly: tuple[str, ...]
 
 
 class DomainIndex:
@@ -69,20 +71,11 @@ class DomainIndex:
         """Return the sorted names of the failure domains of a kind."""
         return sorted(domain.name for domain in self._members if domain.kind == kind)
 
-    def find_lost(self, domains: Sequence[FailureDomain]) -> tuple[str, ...]:
-        """Return the sorted names of the clusters that are gone."""
-        return tuple(sorted(self._select(domains)[0]))
-
-    def find_partly_lost(self, domains: Sequence[FailureDomain]) -> tuple[str, ...]:
-        """Return the sorted names of the clusters that are also in other failure domains, so that they remain."""
-        lost, touched = self._select(domains)
-        return tuple(sorted(touched - lost))
-
-    def _select(self, domains: Sequence[FailureDomain]) -> tuple[set[str], set[str]]:
-        """Return the clusters that are in failure domains alone, and those that are in any of them."""
+    def find_lost(self, domains: Sequence[FailureDomain]) -> LostClusters:
+        """Return the clusters that are gone."""
         names: dict[str, set[str]] = {}
         for domain in domains:
             names.setdefault(domain.kind, set()).add(domain.name)
         members = [(domain.kind, member) for domain in domains for member in self._members[domain]]
         lost = {member for kind, member in members if self._domains[kind, member] <= names[kind]}
-        return lost, {member for _, member in members}
+        return LostClusters(tuple(sorted(lost)), tuple(sorted({member for _, member in members} - lost)))

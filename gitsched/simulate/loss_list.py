@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
-from gitsched.decide.catalog import Catalog
+from gitsched.apis.topology import CLUSTER
 from gitsched.model.document import read_labels
 from gitsched.model.errors import Permanent
-from gitsched.model.losses import PAIRS, RANDOM, CommonCause, JointLoss, LossRequest
+from gitsched.model.losses import MANY_LOSSES, PAIRS, RANDOM, CommonCause, JointLoss, LossRequest
 from gitsched.model.similar_names import suggest_names
 from gitsched.model.simulation import FailureDomain
-from gitsched.simulate.failure_domains import ClusterIndex, DomainIndex, list_failure_domains
+from gitsched.simulate.failure_domains import ClusterIndex, DomainIndex
 
 MAX_LOSSES = 2_000_000
 """The number of losses of one list: more would not end within a day."""
@@ -29,18 +29,18 @@ class LossList(NamedTuple):
     groups: Sequence[Sequence[int]]
 
 
-def list_losses(catalog: Catalog, index: DomainIndex, request: LossRequest, *, nodes: bool = False) -> LossList:
+def list_losses(index: DomainIndex, request: LossRequest) -> LossList:
     """Return the losses that a request asks for. Raise Permanent if there are too many."""
-    losses = list(_list_losses(catalog, index, request, nodes=nodes))
+    losses = list(_list_losses(index, request))
     groups: dict[tuple[str, ...], list[int]] = {}
     for number, loss in enumerate(losses):
         groups.setdefault(loss.lost, []).append(number)
     return LossList(losses, list(groups.values()))
 
 
-def _list_losses(catalog: Catalog, index: DomainIndex, request: LossRequest, *, nodes: bool) -> Iterator[JointLoss]:
+def _list_losses(index: DomainIndex, request: LossRequest) -> Iterator[JointLoss]:
+    names = index.list_names(CLUSTER if request.kind in MANY_LOSSES else request.kind)
     if request.kind == PAIRS:
-        names = list_failure_domains(catalog, "cluster")
         count = len(names) * (len(names) - 1) // 2
         if count > MAX_LOSSES:
             raise Permanent(
@@ -50,11 +50,11 @@ def _list_losses(catalog: Catalog, index: DomainIndex, request: LossRequest, *, 
         for pair in combinations(domains, 2):
             yield JointLoss(pair, (pair[0].name, pair[1].name))
     elif request.kind == RANDOM:
-        yield from _list_samples(list_failure_domains(catalog, "cluster"), index, request)
+        yield from _list_samples(names, index, request)
     else:
-        for name in list_failure_domains(catalog, request.kind, nodes):
+        for name in names:
             domain = FailureDomain(request.kind, name)
-            yield JointLoss((domain,), index.find_lost((domain,)))
+            yield JointLoss((domain,), index.find_lost((domain,)).names)
 
 
 def _list_samples(names: Sequence[str], index: DomainIndex, request: LossRequest) -> Iterator[JointLoss]:
@@ -84,7 +84,7 @@ def _draw_causes(seed: bytes, causes: Sequence[_Cause], index: DomainIndex) -> t
     effective = [cause for number, cause in zip(_draw(seed, len(causes)), causes, strict=True) if number < cause.limit]
     if not effective:
         return ()
-    lost = index.find_lost([cause.domain for cause in effective if cause.domain is not None])
+    lost = index.find_lost([cause.domain for cause in effective if cause.domain is not None]).names
     return tuple(sorted({*lost, *(name for cause in effective for name in cause.clusters)}))
 
 

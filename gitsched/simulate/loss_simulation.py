@@ -77,7 +77,7 @@ class ResilienceSimulator:
             found = describe_event(self.baseline, scenario, decide_event(self.baseline, scenario, self.index))
             return found._replace(held={})  # no table has them
         domain = domains[0] if len(domains) == 1 else None
-        return equal._replace(event=describe_scenario(scenario), domain=domain, partly_lost=self.index.find_partly_lost(domains))
+        return equal._replace(event=describe_scenario(scenario), domain=domain, partly_lost=self.index.find_lost(domains).partly)
 
     def _simulate_short(self, loss: JointLoss) -> Simulation:
         """Simulate the loss of clusters; only the workloads that miss replicas are listed."""
@@ -130,7 +130,7 @@ def simulate_all_losses(baseline: Baseline, by: str, unreachable: bool = False, 
     """Simulate the loss of each cluster, node, zone, region or provider, the worst first. With `unreachable`, it is not removed."""
     request = LossRequest(by, unreachable)
     simulator, table = ResilienceSimulator(baseline, request), LossTable(request)
-    listed = list_losses(baseline.decisions.catalog, simulator.index, request, nodes=baseline.has_inner_placements)
+    listed = list_losses(simulator.index, request)
     for group in listed.groups if progress is None else follow(listed.groups, f"simulating the loss of each {by}", progress):
         for result in simulator.simulate_group([(number, listed.losses[number]) for number in group]):
             table.add(result)

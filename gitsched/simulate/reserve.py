@@ -121,7 +121,7 @@ class LossSimulator:
         unlisted = 0
         for kind in self.kinds:
             by, index = CLUSTER if kind == ANY_TWO else kind, self._index
-            lost = {name: index.find_lost((FailureDomain(by, name),)) for name in index.list_names(by)}
+            lost = {name: index.find_lost((FailureDomain(by, name),)).names for name in index.list_names(by)}
             weighed = {name: sum(weights.get(cluster, 0) for cluster in clusters) for name, clusters in lost.items()}
             names = sorted(weighed, key=lambda name: (-weighed[name], name))
             if kind == ANY_TWO:
@@ -158,7 +158,7 @@ class LossSimulator:
         """Return the clusters and nodes that a loss takes; None if there is no such cluster, zone or region."""
         by = CLUSTER if loss.kind == ANY_TWO else loss.kind
         domains = [FailureDomain(by, name) for name in loss.names]
-        return frozenset(self._index.find_lost(domains)) if all(domain in self._index for domain in domains) else None
+        return frozenset(self._index.find_lost(domains).names) if all(domain in self._index for domain in domains) else None
 
     def _omit_irrelevant(self, lost: frozenset[str]) -> frozenset[str]:
         """Return those of some clusters that make a difference."""

@@ -20,7 +20,7 @@ from gitsched.model.errors import Permanent
 from gitsched.model.labels import Selector
 from gitsched.model.similar_names import describe_similar, suggest_names
 from gitsched.model.simulation import FAILURE_DOMAIN_KINDS, FailureDomain
-from gitsched.simulate.failure_domains import ClusterIndex, DomainIndex, index_clusters_and_nodes, list_topologies
+from gitsched.simulate.failure_domains import ClusterIndex, DomainIndex, LostClusters, index_clusters_and_nodes, list_topologies
 
 
 class Scaling(NamedTuple):
@@ -100,7 +100,7 @@ def apply_scenario(
     index = index or DomainIndex(index_clusters_and_nodes(catalog, nodes))
     clusters = index.clusters
     lost, partial = _resolve_scopes(index, scenario.lose)
-    drained = [name for name in _resolve_scopes(index, scenario.drain)[0] if name not in lost]
+    drained = [name for name in _resolve_scopes(index, scenario.drain).names if name not in lost]
     changes: dict[Key, Document | None] = {}
     for name in lost:
         for kind, document, _ in clusters[name]:
@@ -123,14 +123,14 @@ def apply_scenario(
     )
 
 
-def _resolve_scopes(index: DomainIndex, scopes: Iterable[FailureDomain]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the clusters that are entirely within the failure domains, and those that are partly within them."""
+def _resolve_scopes(index: DomainIndex, scopes: Iterable[FailureDomain]) -> LostClusters:
+    """Return the clusters that are within failure domains. Raise Permanent if there is no such domain."""
     wanted = list(scopes)
     for by in FAILURE_DOMAIN_KINDS:
         for scope in sorted(scope for scope in wanted if scope.kind == by and scope not in index):
             names = index.list_names(by)
             raise Permanent(f"there is no {by} {scope.name!r}{suggest_names(scope.name, names)}")
-    return index.find_lost(wanted), index.find_partly_lost(wanted)
+    return index.find_lost(wanted)
 
 
 def _copy_clusters(clusters: ClusterIndex, copies: Iterable[tuple[str, str]]) -> Iterable[tuple[str, Document]]:

@@ -23,7 +23,7 @@ from gitsched.model.record_json import read_record, write_record
 from gitsched.model.simulation import FailureDomain, Simulation, WorkloadEffect
 from gitsched.reconcile.result_stream import stream_results
 from gitsched.reconcile.review.loss_runs import Shard, prepare_losses, run_losses, simulate_losses
-from gitsched.reconcile.review.loss_shards import make_header, merge_shards, write_shard
+from gitsched.reconcile.review.loss_shards import make_shard, merge_shards, write_shard
 from gitsched.report.many_losses import list_overview
 from gitsched.simulate import loss_simulation
 from gitsched.simulate.baseline import Baseline, make_baseline
@@ -104,7 +104,7 @@ REQUESTS = [
 def test_results_do_not_depend_on_processes_and_shards(baseline: Baseline, tmp_path: Path, request_: LossRequest) -> None:
     """The expected table is that of single simulations, one by one."""
     simulator, table = ResilienceSimulator(baseline, request_), LossTable(request_)
-    for number, loss in enumerate(list_losses(baseline.decisions.catalog, simulator.index, request_).losses):
+    for number, loss in enumerate(list_losses(simulator.index, request_).losses):
         alone = simulate(baseline, Scenario(lose=loss.domains, unreachable=request_.unreachable))._replace(held={})
         table.add(LossResult(number, loss.samples, alone.keep_degraded() if request_.is_short else alone))
     expected = table.finish(simulator.measure_fleet())
@@ -118,8 +118,8 @@ def test_results_do_not_depend_on_processes_and_shards(baseline: Baseline, tmp_p
 
 def write(baseline: Baseline, request: LossRequest, directory: Path, number: int, shards: int, plan: str = "plan") -> Path:
     shard, path = Shard(number, shards), directory / f"{plan}-{number}-of-{shards}.jsonl"
-    run = prepare_losses(baseline, request, shard)
-    write_shard(path, make_header(run, shard, plan), run_losses(run, 1, None))
+    header, run = make_shard(prepare_losses(baseline, request), shard, plan)
+    write_shard(path, header, run_losses(run, 1, None))
     return path
 
 
@@ -154,10 +154,10 @@ def test_samples_follow_the_rates(baseline: Baseline) -> None:
     index = DomainIndex(index_clusters(baseline.decisions.catalog))
     half = CommonCause("zone", "", "8760", "1")
     request = LossRequest(RANDOM, samples=4000, causes=(half._replace(names=("w1", "w2")), half._replace(names=("e1", "e2"))))
-    losses = list_losses(baseline.decisions.catalog, index, request).losses
+    losses = list_losses(index, request).losses
     shares = {name: sum(loss.samples for loss in losses if name in loss.lost) / 4000 for name in ("w1", "w2", "e1", "e2")}
     assert [round(share, 1) for share in shares.values()] == [0.5, 0.5, 0.5, 0.2]
-    other = list_losses(baseline.decisions.catalog, index, request._replace(seed=1)).losses
+    other = list_losses(index, request._replace(seed=1)).losses
     assert {loss.lost: loss.samples for loss in losses} != {loss.lost: loss.samples for loss in other}
 
 
@@ -168,14 +168,14 @@ def test_clusters_with_the_same_label_fail_together() -> None:
     catalog = schedule(documents, now=NOW).decisions.catalog
     index = DomainIndex(index_clusters(catalog))
     request = LossRequest(RANDOM, samples=50, causes=(CommonCause("", "feed", "8760", "1"),))
-    assert {loss.lost for loss in list_losses(catalog, index, request).losses} == {("one", "two")}
+    assert {loss.lost for loss in list_losses(index, request).losses} == {("one", "two")}
     for cause, message in (
         (CommonCause("cluster", "", "1", "1", names=("four",)), "there is no cluster 'four'"),
         (CommonCause("", "rack", "1", "1"), "concerns no cluster"),
         (CommonCause("zone", "", "1", "1"), "none has such a zone"),
     ):
         with pytest.raises(Permanent, match=message):
-            list_losses(catalog, index, request._replace(causes=(cause,)))
+            list_losses(index, request._replace(causes=(cause,)))
 
 
 def test_availability_has_the_interval_of_its_samples() -> None:

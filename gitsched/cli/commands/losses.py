@@ -18,9 +18,9 @@ from gitsched.model.simulation import Resilience
 from gitsched.reconcile.review.loss_runs import Shard, prepare_losses, run_losses
 from gitsched.reconcile.review.loss_shards import (
     MAX_SHARDS,
-    ShardSummary,
+    ShardHeader,
     compute_plan_digest,
-    make_header,
+    make_shard,
     merge_shards,
     write_shard,
 )
@@ -129,10 +129,11 @@ def _simulate_on_dask(
 def _write_shard(
     settings: RunSettings, request: LossRequest, jobs: int | None, shard: Shard, path: Path, faults: list[Finding]
 ) -> None:
-    def answer(baseline: Baseline, fetched: Fetched) -> ShardSummary:
-        run = prepare_losses(baseline, request, shard)
-        header = make_header(run, shard, compute_plan_digest(fetched, run))
-        return write_shard(path, header, run_losses(run, jobs, progress))
+    def answer(baseline: Baseline, fetched: Fetched) -> ShardHeader:
+        run = prepare_losses(baseline, request)
+        header, part = make_shard(run, shard, compute_plan_digest(fetched, run))
+        write_shard(path, header, run_losses(part, jobs, progress))
+        return header
 
     with output.show_progress("Simulating", timed=True) as progress:
         found = use_source_fleet(settings._replace(progress=progress), answer, faults, lambda _: None)

@@ -23,6 +23,7 @@ from gitsched.reconcile.review.loss_shards import MAX_SHARDS, ResultCheck, compu
 from gitsched.reconcile.review.source_simulation import use_source_fleet
 from gitsched.reconcile.run import Fetched
 from gitsched.reconcile.run_settings import PinnedCommits, RunChoices, RunSettings
+from gitsched.report.lines import escape_unprintable
 from gitsched.simulate.baseline import Baseline
 from gitsched.simulate.loss_table import LossTable
 
@@ -31,6 +32,8 @@ SAMPLE_SECONDS = 0.3
 _SHORTEST, _LONGEST = 0.5, 10.0
 """How many seconds of simulations a shard has, at least and at most."""
 _SHARDS_PER_THREAD = 4
+_TEXT_SHOWN = 1000
+"""Characters of a worker's message that are shown."""
 _RUN_TASKS = Registered("gitsched.reconcile.review.dask_tasks", "run_tasks")
 
 
@@ -83,13 +86,11 @@ def simulate_on_dask(
 ) -> Resilience:
     """Simulate the losses of a request on a plan in shards, which the workers of a Dask cluster compute with the function `compute`."""
     source = _list_options(settings, fetched)
-    run = prepare_losses(baseline, request, Shard())
+    run = prepare_losses(baseline, request)
     plan, cost, total = compute_plan_digest(fetched, run), _measure_cost(run), len(run.groups)
     table, progress = LossTable(request), settings.progress
     shards: list[Shard] = []
-    fleet = run.simulator.measure_fleet()
-    header = make_shard(run, Shard(), plan)[0]
-    check = ResultCheck(header)
+    check = ResultCheck(make_shard(run, Shard(), plan)[0])
     done = 0
 
     def make_tasks(threads: int) -> Sequence[bytes]:
@@ -113,7 +114,7 @@ def simulate_on_dask(
             progress("simulating losses on Dask", done, run.size)
 
     _RUN_TASKS(address, compute, make_tasks, receive)
-    return table.finish(fleet)
+    return table.finish(run.fleet)
 
 
 def _list_options(settings: RunSettings, fetched: Fetched) -> SourceOptions:
@@ -171,7 +172,7 @@ def _read_problem(data: bytes) -> str:
         text = str(json.loads(data)["problem"])
     except (ValueError, KeyError, RecursionError, TypeError):
         text = "it does not say why"
-    return "".join(letter if letter.isprintable() else "?" for letter in text[:1000])
+    return escape_unprintable(text[:_TEXT_SHOWN])
 
 
 class PreparedLosses(NamedTuple):
@@ -220,7 +221,7 @@ def _prepare(task: ShardTask, cache: Path, operator_file: Path | None) -> Prepar
     settings = RunSettings(cache=cache, operator_file=operator_file, **options)
 
     def answer(baseline: Baseline, fetched: Fetched) -> PreparedLosses:
-        run = prepare_losses(baseline, task.request, Shard())
+        run = prepare_losses(baseline, task.request)
         return PreparedLosses(task, run, compute_plan_digest(fetched, run))
 
     prepared = use_source_fleet(settings, answer, [], lambda _: None)

@@ -17,6 +17,7 @@ import gitsched
 from gitsched.model.errors import GitschedError, Permanent, Temporary
 from gitsched.model.finding import format_count, format_names
 from gitsched.reconcile.review.refused_pickles import PickleRefused, pickles_refused
+from gitsched.report.lines import escape_unprintable
 
 Compute = Callable[[bytes], bytes]
 MakeTasks = Callable[[int], Sequence[bytes]]
@@ -71,7 +72,7 @@ def _describe_refused(refused: Sequence[str]) -> Permanent:
 
 def _format(text: object) -> str:
     """Return text of another machine for a message."""
-    return "".join(letter if letter.isprintable() else "?" for letter in str(text)[:300])
+    return escape_unprintable(str(text)[:300])
 
 
 @contextlib.asynccontextmanager

@@ -14,7 +14,7 @@ from gitsched.model.simulation import Resilience
 from gitsched.reconcile.result_stream import stream_results
 from gitsched.reconcile.worker_processes import count_processes
 from gitsched.simulate.baseline import Baseline
-from gitsched.simulate.loss_list import LossList, list_losses
+from gitsched.simulate.loss_list import list_losses
 from gitsched.simulate.loss_simulation import ResilienceSimulator
 from gitsched.simulate.loss_table import FleetSize, LossTable
 
@@ -30,18 +30,23 @@ class Shard(NamedTuple):
 
 
 class LossRun(NamedTuple):
-    """The losses of one shard on a plan. `groups` are the numbers of equal losses, which are decided once."""
+    """Losses on a plan: all, or those of one shard. `groups` are the numbers of equal ones, which are decided once, in `losses`, which are
+    all."""
 
     simulator: ResilienceSimulator
     request: LossRequest
     losses: Sequence[JointLoss]
     groups: Sequence[Sequence[int]]
-    total: int
+    fleet: FleetSize
 
     @property
     def size(self) -> int:
         """The number of losses."""
         return sum(map(len, self.groups))
+
+    def select(self, shard: Shard) -> LossRun:
+        """Return the losses of one shard."""
+        return self._replace(groups=self.groups[shard.number - 1 :: shard.shards])
 
     def list_chunks(self) -> list[Sequence[Sequence[int]]]:
         """Return the groups in parts that are worth a message."""
@@ -58,12 +63,10 @@ class LossRun(NamedTuple):
         return b"".join(write_record(result) + b"\n" for result in found)
 
 
-def prepare_losses(baseline: Baseline, request: LossRequest, shard: Shard) -> LossRun:
-    """Return the losses of a shard. Raise Permanent if there are too many."""
+def prepare_losses(baseline: Baseline, request: LossRequest) -> LossRun:
+    """Return the losses of a request. Raise Permanent if there are too many."""
     simulator = ResilienceSimulator(baseline, request)
-    listed: LossList = list_losses(baseline.decisions.catalog, simulator.index, request, nodes=baseline.has_inner_placements)
-    groups = listed.groups[shard.number - 1 :: shard.shards]
-    return LossRun(simulator, request, listed.losses, groups, len(listed.losses))
+    return LossRun(simulator, request, *list_losses(simulator.index, request), simulator.measure_fleet())
 
 
 def run_losses(run: LossRun, processes: int | None, progress: Progress | None) -> Iterator[bytes]:
@@ -108,6 +111,6 @@ def tabulate(results: Iterable[LossResult], request: LossRequest, fleet: FleetSi
 
 def simulate_losses(baseline: Baseline, request: LossRequest, processes: int | None, progress: Progress | None) -> Resilience:
     """Simulate all losses of a request on a plan."""
-    run = prepare_losses(baseline, request, Shard())
+    run = prepare_losses(baseline, request)
     results = (read_record(LossResult, line) for line in run_losses(run, processes, progress))
-    return tabulate(results, request, run.simulator.measure_fleet())
+    return tabulate(results, request, run.fleet)

@@ -42,24 +42,10 @@ class ShardHeader(NamedTuple):
     fleet: FleetSize
 
 
-class ShardSummary(NamedTuple):
-    """What a shard wrote: its number and that of all shards, and the number of losses."""
-
-    path: Path
-    shard: Shard
-    losses: int
-    total: int
-
-
-def make_header(run: LossRun, shard: Shard, plan: str) -> ShardHeader:
-    """Return what the file of a shard says about itself."""
-    return ShardHeader(FORMAT, gitsched.__version__, plan, run.request, shard, run.size, run.total, run.simulator.measure_fleet())
-
-
 def make_shard(run: LossRun, shard: Shard, plan: str) -> tuple[ShardHeader, LossRun]:
     """Return the part of all losses that is one shard, and what its file says about itself."""
-    part = run._replace(groups=run.groups[shard.number - 1 :: shard.shards])
-    return make_header(part, shard, plan), part
+    part = run.select(shard)
+    return ShardHeader(FORMAT, gitsched.__version__, plan, run.request, shard, part.size, len(run.losses), run.fleet), part
 
 
 def compute_plan_digest(fetched: Fetched, run: LossRun) -> str:
@@ -79,7 +65,7 @@ def format_shard(header: ShardHeader, lines: Iterable[bytes]) -> Iterator[bytes]
         yield line + b"\n"
 
 
-def write_shard(path: Path, header: ShardHeader, lines: Iterable[bytes]) -> ShardSummary:
+def write_shard(path: Path, header: ShardHeader, lines: Iterable[bytes]) -> None:
     """Write the results of a shard as they come; the file has its name once all are there. Raise Permanent if it cannot be written."""
     part = path.with_name(f"{path.name}.part")
     try:
@@ -91,7 +77,6 @@ def write_shard(path: Path, header: ShardHeader, lines: Iterable[bytes]) -> Shar
         part.replace(path)
     except OSError as error:
         raise Permanent(f"the shard is not written: {path}: {error.strerror}") from error
-    return ShardSummary(path, header.shard, header.losses, header.total)
 
 
 def merge_shards(paths: Sequence[Path]) -> Resilience:
