@@ -288,13 +288,8 @@ def _report_settings(context: RunContext, fetched: Fetched, config: Config, *, r
 def _read_guard_input(context: RunContext, fetched: Fetched, source: SourceTree) -> GuardInput:
     choices = context.settings.choices
     is_first = fetched.record is None and not (choices.guard_limits or choices.allowed)
-    guard = NO_GUARD_INPUT if is_first else make_guard_input(context, fetched)
-    guard = guard._replace(unverified=source.unverified) if source.unverified else guard
-    if source.tenancy is None or fetched.record is None:
-        return guard
-    from gitsched.reconcile.tenants.former_owners import make_owner_finder  # few sources have tenants
-
-    return guard._replace(find_former_owner=make_owner_finder(context, fetched))
+    guard = NO_GUARD_INPUT if is_first else make_guard_input(context, fetched, has_tenants=source.tenancy is not None)
+    return guard._replace(unverified=source.unverified) if source.unverified else guard
 
 
 def needs_setting_report(context: RunContext, fetched: Fetched, config: Config) -> bool:

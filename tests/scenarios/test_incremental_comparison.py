@@ -51,6 +51,18 @@ kind: Config
 metadata: {name: gitsched}
 spec: {output: {overlap: %s}, karmada: {failback: %s}, guard: {fleet: {removed: 100, moved: 100}, cluster: {removed: 100}}}
 """
+GUARDED = """\
+apiVersion: gitsched.io/v1alpha1
+kind: Config
+metadata: {name: gitsched}
+spec: {guard: {fleet: {removed: 40, moved: 40, replicasLost: 40}, workload: {replicasLost: 40}%s}}
+"""
+TENANT = """\
+apiVersion: gitsched.io/v1alpha1
+kind: Tenant
+metadata: {name: web}
+spec: {paths: [apps], namespaces: [default]}
+"""
 SPREAD = "    spreadConstraints: [{spreadByField: region, minGroups: 1, maxGroups: 1}]\n"
 SERVICE = """\
 apiVersion: v1
@@ -296,6 +308,31 @@ def test_a_pull_request_is_planned_from_the_last_state(
     assert found.fleet is not None
     assert {move.key for move in found.review.moves} <= found.fleet.explanations.keys()
     assert found.review.moves
+
+
+NAMES = tuple(f"web-{number}" for number in range(12))
+LARGE_CHANGES: dict[str, Files] = {
+    "replicas": {f"apps/{name}.yaml": deployment(name, 1) for name in NAMES},
+    "removals": {f"apps/{name}.yaml": None for name in NAMES[1:]},
+    "moves": {"policies/all.yaml": policy(PLACES[1])},
+    "moves of a tenant": {"tenants.yaml": TENANT, "policies/all.yaml": policy(PLACES[1])},
+    "a freeze": {"apps/web-0.yaml": deployment("web-0", 3)},
+}
+
+
+@pytest.mark.parametrize("changes", LARGE_CHANGES.values(), ids=LARGE_CHANGES)
+def test_changes_over_limits_of_the_guard_are_reported_from_the_last_state(fleet: Fleet, tmp_path: Path, changes: Files) -> None:
+    freeze = ", freeze: audit" if len(changes) == 1 and "apps/web-0.yaml" in changes else ""
+    files: Files = {f"clusters/{name}.yaml": cluster(name) for name in PLACES}
+    files |= {f"apps/{name}.yaml": deployment(name, 8) for name in NAMES} | {"policies/all.yaml": policy(PLACES[0])}
+    files |= {"gitsched.yaml": GUARDED % freeze, "tenants.yaml": changes.get("tenants.yaml")}
+    base = fleet.commit({path: text for path, text in files.items() if text is not None})
+    fleet.reconcile()
+    settings = fleet.settings(1, revision=fleet.commit(changes, hour=1), trusted=False)
+    found, whole = compare_plans(settings, base), compare_plans(settings._replace(cache=tmp_path / "complete"), base, complete=True)
+    assert not found.run.plan.complete
+    assert len(found.review.withheld.moves) in (1, 11, 12)
+    assert write_reports(found) == write_reports(whole)
 
 
 BRINGING = policy(*PLACES[:2], more="  propagateDeps: true\n")

@@ -102,11 +102,11 @@ def _extend_withheld(
     moves = (*guarded.counted, *guarded.failover)
     withheld = find_withheld_changes(guarded, placed, config, source.source.tenancy, source.guard.find_former_owner)
     withheld = add_mistaken_selections(withheld, guarded.counted, mistaken, config) if mistaken else withheld
-    withheld = extend_to_followers(withheld, moves, decisions) if withheld.moves else withheld
+    withheld = extend_to_followers(withheld, moves, decisions.engines, decisions.templates) if withheld.moves else withheld
     evicted = {move.key: list_decisions(move.key, decisions) for move in guarded.failover} if config.limits_evictions else {}
     rate, now = source.guard.record.rate, source.times.now
     limited = limit_moves(withheld, moves, {**observed, **evicted}, placed, decisions, config, rate, now)
     if not limited.waiting:
         return limited
-    waiting = extend_to_followers(WithheldChanges(limited.waiting), moves, decisions).moves
+    waiting = extend_to_followers(WithheldChanges(limited.waiting), moves, decisions.engines, decisions.templates).moves
     return limited._replace(waiting=tuple(move for move in waiting if move not in limited.moves))

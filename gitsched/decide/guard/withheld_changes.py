@@ -23,21 +23,24 @@ from gitsched.model.variants import BUNDLE_KIND
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.guard_config import GuardConfig
+    from gitsched.apis.policy_api import PolicyEngine
 
 MAX_NAMED_WORKLOADS = 5
 """The maximum number of workloads that the message about withheld changes lists."""
 WITHHELD_REASON = "its change is withheld by the guard"
 
 
-def extend_to_followers(withheld: WithheldChanges, moves: Iterable[Move], decisions: DecisionSet) -> WithheldChanges:
+def extend_to_followers(
+    withheld: WithheldChanges, moves: Iterable[Move], engines: Iterable[PolicyEngine], templates: Mapping[Key, Document]
+) -> WithheldChanges:
     """Return the withheld changes with those of all workloads that follow the same decision, such as that of a Placement.
 
     A decision has one record, which cannot have changed for some of its workloads only.
     """
-    engines = [engine for engine in decisions.engines if isinstance(engine, SharedDecisions)]
-    if not engines or not withheld.moves:
+    sharing = [engine for engine in engines if isinstance(engine, SharedDecisions)]
+    if not sharing or not withheld.moves:
         return withheld
-    followed = {move.key: frozenset(_list_shared_records(move.key, decisions)) for move in moves}
+    followed = {move.key: frozenset(_list_shared_records(templates.get(move.key), sharing)) for move in moves}
     keys = {move.key for move in withheld.moves}
     pending = set().union(*(followed.get(key, frozenset()) for key in keys))
     while pending:
@@ -50,21 +53,20 @@ def extend_to_followers(withheld: WithheldChanges, moves: Iterable[Move], decisi
     return withheld._replace(moves=extended, digest=compute_digest(extended))
 
 
-def _list_shared_records(key: Key, decisions: DecisionSet) -> dict[Key, frozenset[Key]]:
+def _list_shared_records(document: Document | None, engines: Iterable[SharedDecisions]) -> dict[Key, frozenset[Key]]:
     """Return the decisions that a workload follows together with others, each with the keys of its records."""
-    document = decisions.templates.get(key)
     found: dict[Key, frozenset[Key]] = {}
-    if document is None:
-        return found
-    for engine in decisions.engines:
-        if isinstance(engine, SharedDecisions):
+    if document is not None:
+        for engine in engines:
             found |= engine.list_shared_records(document)
     return found
 
 
 def _keep_shared_records(decisions: DecisionSet, keys: Iterable[Key], previous: Mapping[Key, Body]) -> EngineRecords:
     """Return the records of the engines, with the previous ones of decisions that workloads with withheld changes follow."""
-    kept = {record for key in keys for records in _list_shared_records(key, decisions).values() for record in records}
+    sharing = [engine for engine in decisions.engines if isinstance(engine, SharedDecisions)]
+    documents = (decisions.templates.get(key) for key in keys)
+    kept = {record for document in documents for records in _list_shared_records(document, sharing).values() for record in records}
     if not kept:
         return decisions.engine_records
     others = (entry for entry in decisions.engine_records if entry[0] not in kept)

@@ -182,8 +182,8 @@ def make_incremental_plan(
     )._replace(
         rollouts=rollouts.statuses,
         rollout_records=rollouts.records,
-        withheld=changes.withheld,
-        guard=state.guard.given.make_record(totals.config.guard, changes.withheld, holds=bool(new.held)),
+        withheld=guarded.withheld,
+        guard=state.guard.given.make_record(totals.config.guard, guarded.withheld, holds=bool(new.held)),
         ended=retention.ended,
         adopted=totals.adopted,
     )

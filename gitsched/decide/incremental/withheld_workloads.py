@@ -18,6 +18,7 @@ from gitsched.model.errors import NeedsCompletePlan
 from gitsched.model.source_edits import NO_EDITS
 
 if TYPE_CHECKING:
+    from gitsched.apis.gitsched.guard_config import GuardConfig
     from gitsched.decide.decisions import DecisionSet
     from gitsched.decide.incremental.changed_moves import ChangedMoves
     from gitsched.decide.incremental.incremental_changes import IncrementalChanges
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 class GuardRules(NamedTuple):
     """What the guard reads besides the changes of an incremental plan. `list_allowed` returns the digests of withheld changes that are
-    allowed. With `withholds`, changes over the limits are left out; otherwise only a complete plan reports them."""
+    allowed. With `withholds`, changes over the limits are left out; otherwise the plan has them and reports that a run leaves them out."""
 
     given: GuardInput = NO_GUARD_INPUT
     list_allowed: Callable[[], Collection[str]] = tuple
@@ -47,11 +48,13 @@ _COMPOSED = "a workload that keeps its placement consists of several objects, or
 
 
 class GuardedChanges(NamedTuple):
-    """The changes of a plan and its moves without those that are withheld, and the findings about the guard."""
+    """The changes of a plan and its moves without those that are left out, the findings about the guard, and the changes that a run
+    withholds."""
 
     changes: IncrementalChanges
     moves: ChangedMoves
     findings: tuple[Finding, ...]
+    withheld: WithheldChanges
 
 
 def can_stay_withheld(decisions: DecisionSet) -> bool:
@@ -105,9 +108,7 @@ def _find_guarded(changes: IncrementalChanges, moves: ChangedMoves, rules: Guard
     counted = continue_moves(moves.moves, successors)
     withheld = NOTHING_WITHHELD
     if pending or may_exceed_limits(changes, counted, rules.given.choose_settings(own)):
-        if not rules.withholds:
-            raise NeedsCompletePlan("changes over the limits of the guard are reported")
-        if totals.owners or any(isinstance(one, SharedDecisions) for one in changes.continued.engines):
+        if rules.withholds and (totals.owners or any(isinstance(one, SharedDecisions) for one in changes.continued.engines)):
             raise NeedsCompletePlan("changes over the limits of the guard concern tenants, or decisions that workloads share")
         withheld = _find_withheld(changes, moves, (*counted, *pending), successors, rules)
         if withheld.moves and moves.renames is not None and moves.renames.names:
@@ -121,13 +122,16 @@ def _find_guarded(changes: IncrementalChanges, moves: ChangedMoves, rules: Guard
     if passing:
         return passing
     if not keys:
-        return GuardedChanges(changes._replace(withheld=withheld, withheld_wakeups={}), moves, findings)
+        return GuardedChanges(changes._replace(withheld=withheld, withheld_wakeups={}), moves, findings, withheld)
     from gitsched.decide.guard.withheld_changes import make_withheld_finding  # few changes exceed a limit
 
+    findings = (*findings, make_withheld_finding(withheld))
+    if not rules.withholds:
+        return GuardedChanges(changes, moves, findings, withheld)
     kept, removed = _withhold(changes, moves, withheld, keys & decided)
     removals = (move for move in moves.moves if move.key in removed)
     changed_moves = (*list_moves(kept.outcomes.values(), kept.had_workloads), *removals)
-    return GuardedChanges(kept, moves._replace(moves=changed_moves, removed=removed), (*findings, make_withheld_finding(withheld)))
+    return GuardedChanges(kept, moves._replace(moves=changed_moves, removed=removed), findings, withheld)
 
 
 def _may_wait(changes: IncrementalChanges, moves: Iterable[Move], rules: GuardRules) -> bool:
@@ -157,6 +161,7 @@ def _find_withheld(
     """Return which of some moves exceed a limit. Workloads that were not decided again are where their rows say."""
     from gitsched.decide.guard.exceeded_limits import choose_withheld, guard_moves, list_placed
     from gitsched.decide.guard.large_changes import PlacedWorkload, find_withheld_changes
+    from gitsched.decide.guard.withheld_changes import extend_to_followers
 
     guarded = guard_moves(counted, changes.continued.engines, changes.had_workloads)
     if not guarded.is_guarded:
@@ -170,7 +175,13 @@ def _find_withheld(
         and (replicas := outcome.replicas_by_cluster)
     ]
     placed += list_placed(changes.outcomes.values(), moves.removed, continued, changes.had_workloads)
-    return choose_withheld(rules.given, changes.totals.config.guard, lambda config: find_withheld_changes(guarded, placed, config))
+    engines, documents, tenancy = changes.continued.engines, changes.documents, changes.snapshot.tenancy
+
+    def find(config: GuardConfig) -> WithheldChanges:
+        withheld = find_withheld_changes(guarded, placed, config, tenancy, rules.given.find_former_owner)
+        return extend_to_followers(withheld, (*guarded.counted, *guarded.failover), engines, documents)
+
+    return choose_withheld(rules.given, changes.totals.config.guard, find)
 
 
 def _withhold(

@@ -61,8 +61,7 @@ def plan_incrementally(
 ) -> Planned:
     """Plan only what changed since the plan in the cache. Raise NeedsCompletePlan if a complete plan is needed, which `plan_source` makes.
 
-    With `reads_trees`, all files are read where the changed ones concern others. With `withholds`, changes over the limits of the guard are
-    left out; otherwise only a complete plan reports them.
+    `reads_trees`: all files are read where changed ones concern others. `withholds`: changes over limits of the guard are left out.
     """
     header, record = cache.header, fetched.record
     if not _has_known_tenants(context, fetched, header.totals):
@@ -244,7 +243,8 @@ def _plan_from_cache(
         tenancy=tenancy,
         part_kinds=part_kinds,
     )
-    guard = GuardRules(make_guard_input(context, fetched), partial(list_allowed_changes, context, fetched), withholds)
+    guard_input = make_guard_input(context, fetched, has_tenants=tenancy is not None)
+    guard = GuardRules(guard_input, partial(list_allowed_changes, context, fetched), withholds)
     rollouts = None
     if ROLLOUT_KIND in cache.header.kinds or (fetched.record is not None and fetched.record.rollouts):
         from gitsched.reconcile.rollout_input import read_rollout_input  # most sources have no Rollout

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gitsched.render.run_metadata import RunMetadata
 
 
-def make_guard_input(context: RunContext, fetched: Fetched) -> GuardInput:
+def make_guard_input(context: RunContext, fetched: Fetched, *, has_tenants: bool) -> GuardInput:
     """Return the input of the guard. The trusted side is the base of a comparison, else what the last run recorded."""
     settings, record = context.settings, fetched.record
     trusted: GuardConfig | None = None
@@ -27,12 +27,18 @@ def make_guard_input(context: RunContext, fetched: Fetched) -> GuardInput:
         trusted = _find_recorded_settings(context, record)
     recorded = read_guard_record(record.guard if record is not None else {})
     find_base = cache(partial(_find_base, fetched, recorded))
+    find_former = None
+    if has_tenants and record is not None:
+        from gitsched.reconcile.tenants.former_owners import make_owner_finder  # few sources have tenants
+
+        find_former = make_owner_finder(context, fetched)
     return GuardInput(
         trusted,
         recorded,
         fetched.frozen,
         settings.choices.guard_limits,
         settings.choices.allowed,
+        find_former_owner=find_former,
         find_base=find_base,
         list_edits=cache(partial(_list_edits, context, fetched, find_base)),
     )
