@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.git.loaded_pygit2 import pygit2
-from gitsched.git.trees import MAX_ENTRIES, TreeEntry
+from gitsched.git.tree_merge import NotDisjointError, TreeMerge
+from gitsched.git.trees import MAX_ENTRIES, TreeEntry, TreeReader
 
 if TYPE_CHECKING:
     from gitsched.git.scratch_objects import ScratchObjects
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 
 _SUBMODULE_MODE = 0o160000
+MAX_COMPARED = 1000
+"""Commits of a branch since its common ancestor with another one that are looked at; libgit2 merges branches with more of them."""
 MAX_CONFLICTS = 1000
 """Conflicts of one merge that are listed."""
 
@@ -31,6 +35,7 @@ class CommitAncestry(ABC):
     """What a repository says about the relations of its commits. In a shallow clone, the history ends early."""
 
     _repo: pygit2.Repository
+    _trees: TreeReader
     promised: Callable[[Sequence[str]], None] | None
 
     @property
@@ -118,12 +123,21 @@ class CommitAncestry(ABC):
         return merged.tree if merged is not None else None
 
     def merge(self, ours: str, theirs: str) -> MergedTree | None:
-        """Merge two commits; return None when no common ancestor is available."""
+        """Merge two commits; return None when no common ancestor is available. Raise Permanent if a tree has too many entries."""
         try:
             base = self._repo.merge_base(ours, theirs)
             if base is None:
                 return None
-            self._prefetch_trees(*(self.commit(oid).tree for oid in (str(base), ours, theirs)))
+            trees = [self.commit(oid).tree for oid in (str(base), ours, theirs)]
+            if self._has_one_base(str(base), ours, theirs):
+                with contextlib.suppress(NotDisjointError):
+                    merged = TreeMerge(self._trees.read_tree)
+                    tree = merged.merge(trees[0], trees[1], trees[2])
+                    self.scratch.write_objects(merged.objects)
+                    return MergedTree(tree)
+            for tree in trees:
+                self.entries(tree)
+            self._prefetch_trees(*trees)
             index = self._repo.merge_commits(ours, theirs)
             if not index.conflicts:
                 return MergedTree(self.scratch.write_index(index))
@@ -131,3 +145,8 @@ class CommitAncestry(ABC):
             return MergedTree(None, tuple(sorted(paths)))
         except (KeyError, ValueError, pygit2.GitError):
             return None  # a shallow history ends before the common ancestor
+
+    def _has_one_base(self, base: str, ours: str, theirs: str) -> bool:
+        """Return whether two commits have no other best common ancestor than this one, if few commits came after it."""
+        found = [self.list_ancestors([head], base, MAX_COMPARED) for head in (ours, theirs)]
+        return max(map(len, found)) < MAX_COMPARED and {commit.oid for commit in found[0]}.isdisjoint(commit.oid for commit in found[1])

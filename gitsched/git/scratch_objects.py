@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from gitsched.git.loaded_pygit2 import pygit2
+from gitsched.git.trees import RawObject
 from gitsched.temporary_directory import TemporaryDirectory
 
 
@@ -33,6 +34,11 @@ class ScratchObjects:
     def write_index(self, index: pygit2.Index) -> str:
         """Write the trees of an index that a merge has returned, and return the id of the root."""
         return str(index.write_tree(self._repository))
+
+    def write_objects(self, objects: Iterable[RawObject]) -> None:
+        """Write objects, each with its raw id, type and content."""
+        for _, kind, data in objects:
+            self._repository.write(kind, data)
 
     def replace_entry(self, tree: str, name: str, entry: tuple[str, int] | None) -> str:
         """Write a tree in which a name at the root has another object id and mode, or is gone, and return the id of the tree."""

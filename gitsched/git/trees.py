@@ -336,8 +336,7 @@ class TreeBuilder:
             return bytes.fromhex(base)
         has_only_files = not base and not directory.directories
         rows = sorted(after.values(), key=itemgetter(1) if has_only_files else _sort_key)
-        stored = [(mode.lstrip(b"0"), name, oid) for mode, name, oid in rows] if base else rows
-        tree = self._add_object(TREE, b"".join([b"%b %b\0%b" % row for row in stored]))
+        tree = self._add_object(TREE, write_rows(rows) if base else b"".join([b"%b %b\0%b" % row for row in rows]))
         self.trees[tree.hex()] = rows
         return tree
 
@@ -390,6 +389,16 @@ class TreeBuilder:
         oid = oid or hash_object(kind, data)
         self.objects.setdefault(oid, (oid, kind, data))
         return oid
+
+
+def sort_rows(rows: Iterable[RawEntry]) -> list[RawEntry]:
+    """Return the entries of a tree in Git's order."""
+    return sorted(rows, key=_sort_key)
+
+
+def write_rows(rows: Iterable[RawEntry]) -> bytes:
+    """Return the tree object with sorted entries, without the leading zeros that a mode may have where it was read."""
+    return b"".join([b"%b %b\0%b" % (mode.lstrip(b"0"), name, oid) for mode, name, oid in rows])
 
 
 def _sort_key(row: RawEntry) -> bytes:

@@ -145,7 +145,10 @@ class _MergedChanges:
         if self._repository.find_merge_base(before, change.oid) is None:
             self._context.source.deepen(self._base.source.oid, change.oid)
             self._repository = self._context.source.repository
-        merged = self._repository.merge(before, change.oid)
+        try:
+            merged = self._repository.merge(before, change.oid)
+        except Permanent as error:
+            return SetVerdict((str(error),))
         if merged is None:
             return SetVerdict((_NOT_RELATED.format(change.oid[:12]),))
         if merged.tree is None:

@@ -1,0 +1,80 @@
+"""Merges of commits give the trees that `git merge-tree` gives, where one side alone changed each file and where both did."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from random import Random
+
+import pygit2
+
+from gitsched.git import open_repository
+from gitsched.git.tree_merge import NotDisjointError, TreeMerge
+from tests.search_depth import count_examples
+
+PATHS = ("a", "b", "dir/a", "dir/b", "dir/deep/a", "dir/deep/b", "other/a", "other/b", "deep", "dir.d")
+NOBODY = pygit2.Signature("A", "a@example.com", 0, 0)
+Files = Mapping[str, bytes]
+
+
+def edit(dice: Random, files: Files) -> dict[str, bytes]:
+    """Return files of which a few are changed, removed, added or have another name or mode of content."""
+    changed = dict(files)
+    for _ in range(dice.randrange(1, 4)):
+        path = dice.choice(PATHS)
+        content = changed.pop(path, None)
+        match dice.choice(("edit", "edit", "remove", "rename")):
+            case "edit":
+                changed[path] = b"".join(b"line %d\n" % (n + dice.randrange(50) * (n == 3)) for n in range(9))
+            case "rename" if content is not None:
+                changed[dice.choice(PATHS)] = content
+    return {path: data for path, data in changed.items() if not any(other.startswith(f"{path}/") for other in changed)}
+
+
+def write(repository: pygit2.Repository, files: Files, parents: list[pygit2.Oid], name: str) -> pygit2.Oid:
+    index = pygit2.Index()
+    for path, data in files.items():
+        index.add(pygit2.IndexEntry(path, repository.create_blob(data), pygit2.enums.FileMode.BLOB))
+    return repository.create_commit(f"refs/heads/{name}", NOBODY, NOBODY, name, index.write_tree(repository), parents)
+
+
+def test_merges_are_those_of_git(tmp_path: Path) -> None:
+    read = 0
+    for seed in range(count_examples(40)):
+        at, dice = tmp_path / str(seed), Random(seed)
+        repository = pygit2.init_repository(str(at), bare=True)
+        files = {path: b"".join(b"line %d\n" % (n * len(path)) for n in range(9)) for path in dice.sample(PATHS[:8], 6)}
+        base = write(repository, files, [], "base")
+        ours, theirs = (write(repository, edit(dice, files), [base], name) for name in ("ours", "theirs"))
+        options = ("-c", "merge.directoryRenames=false", "merge-tree", "--write-tree", "ours", "theirs")
+        done = subprocess.run(["git", "-C", str(at), *options], capture_output=True, text=True, check=False)
+        opened = open_repository(at)
+        found = opened.merge(str(ours), str(theirs))
+        assert found is not None
+        assert found.tree == (done.stdout.split()[0] if done.returncode == 0 else None), f"seed {seed}: {done.stdout}"
+        trees = [opened.commit(str(oid)).tree for oid in (base, ours, theirs)]
+        try:
+            assert TreeMerge(opened._trees.read_tree).merge(trees[0], trees[1], trees[2]) == found.tree, f"seed {seed}"
+            read += 1
+        except NotDisjointError:
+            pass
+    assert read > 10
+
+
+def test_a_branch_that_has_merged_others_is_merged_with_all_common_ancestors(tmp_path: Path) -> None:
+    """Both sides have two best common ancestors. From one of them alone, a file seems to be changed by one side that both have changed."""
+    repository = pygit2.init_repository(str(tmp_path / "criss-cross"), bare=True)
+    files = {"a": b"1\n", "b": b"1\n"}
+    base = write(repository, files, [], "base")
+    one, other = write(repository, {**files, "a": b"2\n"}, [base], "one"), write(repository, {**files, "b": b"2\n"}, [base], "other")
+    both = {"a": b"2\n", "b": b"2\n"}
+    ours = write(repository, {**both, "a": b"1\n"}, [one, other], "ours")
+    theirs = write(repository, both, [other, one], "theirs")
+    opened = open_repository(tmp_path / "criss-cross")
+    found = opened.merge(str(ours), str(theirs))
+    done = subprocess.run(
+        ["git", "-C", repository.path, "merge-tree", "--write-tree", "ours", "theirs"], capture_output=True, text=True, check=True
+    )
+    assert found is not None
+    assert found.tree == done.stdout.split()[0]
