@@ -1,4 +1,4 @@
-"""Search which of several changes fit together: a sequence in which each one fits after those before, and what keeps the others out."""
+"""Search which of several changes fit together: a sequence of changes that do, and what keeps the others out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Check = Callable[[ChangeSet], "bool | None"]
 def find_fitting_sets(count: int, check: Check) -> FittingSets:
     """Return what fits together of so many changes, which are to be merged in their order where they can be."""
     search = _Search(count, check)
-    sequence = search.find_sequence()
+    sequence = search.find_sequence(count if count > MAX_EXHAUSTIVE else 1)
     if count <= MAX_EXHAUSTIVE:
         conflicts, requirements = list(search.list_conflicts()), list(search.list_requirements())
     else:
@@ -49,24 +49,34 @@ class _Search:
             self.is_complete &= self._known[wanted] is not None
         return self._known[wanted]
 
-    def find_sequence(self) -> tuple[int, ...]:
-        """Add each change that fits after those that are there already, in several rounds, because one may need a later one."""
+    def find_sequence(self, size: int) -> tuple[int, ...]:
+        """Add changes that fit after those that are there already, in several rounds, because one may need a later one. Of those that fit
+        alone, up to `size` are added at a time."""
         sequence: list[int] = []
         left = list(range(self._count))
-        for change in left:
-            self.fits({change})
+        alone = [change for change in left if self.fits({change})]
+        if size > 1:
+            self._extend(sequence, alone, size)
+            left = [change for change in left if change not in alone]
         while left:
-            added = [change for change in left if self._extend(sequence, change)]
-            left = [change for change in left if change not in added]
-            if not added:
+            before = len(sequence)
+            self._extend(sequence, left, 1)
+            left = [change for change in left if change not in sequence]
+            if len(sequence) == before:
                 break
         return tuple(sequence)
 
-    def _extend(self, sequence: list[int], change: int) -> bool:
-        fits = self.fits({*sequence, change}) is True
-        if fits:
-            sequence.append(change)
-        return fits
+    def _extend(self, sequence: list[int], changes: Sequence[int], size: int) -> None:
+        """Add changes that fit after those of a sequence: up to `size` at a time, fewer where they do not fit, then more again."""
+        largest, left = size, list(changes)
+        while left:
+            added = left[:size]
+            if self.fits({*sequence, *added}):
+                sequence += added
+            elif len(added) > 1:
+                size = len(added) // 2
+                continue
+            left, size = left[len(added) :], min(2 * size, largest)
 
     def list_conflicts(self) -> Iterator[ChangeSet]:
         """Yield the smallest sets that do not fit: only a set of which all parts fit can be one."""
@@ -124,10 +134,11 @@ class _Search:
         return sorted(found)
 
     def find_requirement(self, change: int, before: Sequence[int]) -> ChangeSet | None:
-        """Return the changes of a sequence that one after it needs: what cannot be left out, one by one."""
-        needed = list(before)
-        for other in before:
-            fewer = [one for one in needed if one != other]
-            if self.fits({*fewer, change}) is True:
-                needed = fewer
+        """Return the changes of a sequence that one after it needs: what cannot be left out, in ever smaller parts."""
+        needed, size = list(before), len(before)
+        while size := (size + 1) // 2 if size > 1 else 0:
+            for part in [needed[start : start + size] for start in range(0, len(needed), size)]:
+                fewer = [one for one in needed if one not in part]
+                if self.fits({*fewer, change}):
+                    needed = fewer
         return frozenset(needed) or None

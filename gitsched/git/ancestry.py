@@ -149,4 +149,6 @@ class CommitAncestry(ABC):
     def _has_one_base(self, base: str, ours: str, theirs: str) -> bool:
         """Return whether two commits have no other best common ancestor than this one, if few commits came after it."""
         found = [self.list_ancestors([head], base, MAX_COMPARED) for head in (ours, theirs)]
-        return max(map(len, found)) < MAX_COMPARED and {commit.oid for commit in found[0]}.isdisjoint(commit.oid for commit in found[1])
+        return max(map(len, found)) < MAX_COMPARED and {commit.oid for commit in found[0]}.isdisjoint(
+            commit.oid for commit in found[1]
+        )

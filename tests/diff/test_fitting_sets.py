@@ -135,7 +135,18 @@ def test_of_many_changes_the_number_of_tries_is_bounded() -> None:
 
     found = find_fitting_sets(50, fits)
     assert found.conflicts == (frozenset((10, 40)),)
-    assert len(tried) < 120
+    assert len(tried) < 80
+
+
+def test_many_changes_that_fit_are_tried_once_together() -> None:
+    tried: list[ChangeSet] = []
+
+    def fits(changes: ChangeSet) -> bool:
+        tried.append(changes)
+        return True
+
+    assert find_fitting_sets(50, fits).sequence == tuple(range(50))
+    assert len(tried) == 51
 
 
 def test_sets_that_are_not_tried_any_more_are_no_answer() -> None:

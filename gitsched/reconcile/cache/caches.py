@@ -15,6 +15,7 @@ from gitsched.reconcile.cache.ownership import check_cache_directory
 from gitsched.reconcile.cache.plan_cache import PlanCache
 from gitsched.reconcile.cache.plan_file import PlanFile
 from gitsched.reconcile.cache.reading_rules import ReadingRules
+from gitsched.reconcile.cache.shared_rows import SharedRows
 from gitsched.reconcile.cache.storage import RowFile, identify_build
 
 if TYPE_CHECKING:
@@ -128,7 +129,8 @@ class LastWritten(NamedTuple):
 @dataclass(slots=True)
 class Caches:
     """All caches of one process. `plan_size` is the number of parsed files that the last complete plan needed. `builds` is opened by the
-    first build of a kustomize root. `made_plan` is the complete plan from which
+    first build of a kustomize root. `shared_rows` are
+    for commands that make many plans from one state. `made_plan` is the complete plan from which
     `gitsched.reconcile.incremental.new_state` has tried to make the state that these caches did not have."""
 
     directory: Path
@@ -137,6 +139,7 @@ class Caches:
     tree: TreeCache | None = None
     decisions: InMemoryCaches = field(default_factory=InMemoryCaches)
     plan: PlanCache | None = None
+    shared_rows: SharedRows | None = None
     made_plan: object | None = None
     last_written: LastWritten | None = None
     metric_values: Observations | None = None
@@ -165,7 +168,7 @@ class Caches:
         if cache is not None and (cache.header.cache_key, cache.header.output_tree) == (key, output_tree):
             return cache
         file = PlanFile.open(self.get_plan_path(key))
-        cache = PlanCache.open(file, key) if file is not None else None
+        cache = PlanCache.open(file, key, shared=self.shared_rows) if file is not None else None
         if cache is not None and cache.header.output_tree == output_tree:
             return cache
         found = open_shared()

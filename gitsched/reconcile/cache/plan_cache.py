@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import partial
 from hashlib import sha256
 from operator import itemgetter
@@ -33,6 +33,7 @@ from gitsched.reconcile.cache.row_format import (
     serialize_engines,
 )
 from gitsched.reconcile.cache.shards import Shards
+from gitsched.reconcile.cache.shared_rows import SharedRows
 from gitsched.reconcile.cache.storage import identify_build
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
 
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("gitsched.reconcile")
 _SEPARATOR = "\n"
 _WORKLOAD, _CLUSTER, _DOCUMENTS, _PATHS, _ENGINES, _QUERY = "workload", "cluster", "api_documents", "paths", "engines", "query"
+_ALL = "all"
+"""The kind of a shared row that has all rows of the kind that is its name."""
 HEADER = "header"
 """The kind of the only row that a run reads if nothing has changed."""
 
@@ -97,8 +100,9 @@ class LazyDocuments(Mapping[tuple[str, str], tuple[Document, ...]]):
 class PlanCache:
     """Rows of a plan state: see `gitsched.decide.incremental.plan_state.PlanRows`. Without a store they are lost with the process."""
 
-    def __init__(self, header: PlanCacheHeader, store: RowStore | None) -> None:
+    def __init__(self, header: PlanCacheHeader, store: RowStore | None, shared: SharedRows | None = None) -> None:
         self.header, self.store = header, store
+        self._shared = shared
         self._is_writable = store is not None
         self._workloads: dict[Key, WorkloadRow | None] = {}
         self._clusters: dict[str, ClusterRow | None] = {}
@@ -126,10 +130,11 @@ class PlanCache:
         self._engines, self._complete = contents.engines, True
 
     @classmethod
-    def open(cls, store: RowStore, key: str, *, is_key_checked: bool = False) -> PlanCache | None:
+    def open(cls, store: RowStore, key: str, *, is_key_checked: bool = False, shared: SharedRows | None = None) -> PlanCache | None:
         """Return the state in a store; None unless it has this key. A caller that has checked the key handles CorruptCacheError, too."""
         try:
-            header = _read_header(store.read(HEADER, ""))
+            stored = store.read(HEADER, "")
+            header = _read_header(stored) if shared is None else shared.open(stored, _read_header)
         except CorruptCacheError as error:
             if is_key_checked:
                 raise
@@ -137,7 +142,7 @@ class PlanCache:
             return None
         if header is None or not (is_key_checked or header.cache_key == key):
             return None
-        cache = cls(header._replace(cache_key=key), store)
+        cache = cls(header._replace(cache_key=key), store, shared)
         cache._saved_header = cache.header
         return cache
 
@@ -171,8 +176,14 @@ class PlanCache:
 
     def _load_workloads(self) -> None:
         """Load all workloads from the store."""
+        if self._shared is not None:
+            self._workloads = {**self._shared.read(_ALL, _WORKLOAD, partial(self._decode_workloads, {})), **self._workloads}
+        else:
+            self._workloads |= self._decode_workloads(self._workloads)
+
+    def _decode_workloads(self, known: Container[Key]) -> dict[Key, WorkloadRow]:
         rows = [(Key(*name.split(_SEPARATOR)), data) for name, data in self._read_all(_WORKLOAD)]
-        self._workloads |= {key: self._decode(data, restore_row) for key, data in rows if key not in self._workloads}
+        return {key: self._decode(data, restore_row) for key, data in rows if key not in known}
 
     @property
     def relations(self) -> PlanRelations:
@@ -333,8 +344,13 @@ class PlanCache:
         self._saved_revision = revision
 
     def _select_row(self, kind: str, name: str, restore: Callable[[Any], Any] | None = None) -> Any:
-        data = self.store.read(kind, name) if self.store is not None else None
-        return None if data is None else self._decode(data, restore)
+        def read() -> Any:
+            data = self.store.read(kind, name) if self.store is not None else None
+            return None if data is None else self._decode(data, restore)
+
+        if self._shared is None or kind == _ENGINES:  # engines continue, each with its plan
+            return read()
+        return self._shared.read(kind, name, read)
 
     def _read_all(self, kind: str) -> Iterable[tuple[str, bytes]]:
         return self.store.read_all(kind) if self.store is not None else ()

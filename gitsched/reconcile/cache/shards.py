@@ -62,7 +62,7 @@ class Shards(Mapping[Key, V]):
 
     def _load(self, number: int) -> dict[Key, V]:
         if number not in self._shards:
-            self._shards[number] = self._read(self._kind, str(number)) or {}
+            self._shards[number] = dict(self._read(self._kind, str(number)) or {})  # other readers may share what is read
         return self._shards[number]
 
 

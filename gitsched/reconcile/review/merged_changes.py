@@ -15,12 +15,16 @@ from gitsched.diff.fitting_sets import find_fitting_sets
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding
 from gitsched.model.fits import ChangeSet, FitReport, SetVerdict
+from gitsched.model.record_json import read_record, write_record
 from gitsched.reconcile.bundles.source_commits import list_source_commits
+from gitsched.reconcile.cache.shared_rows import SharedRows
 from gitsched.reconcile.fetch import fetch, find_commit
 from gitsched.reconcile.incremental.incremental_comparer import IncrementalComparer
 from gitsched.reconcile.incremental.state_plan import try_with_state
+from gitsched.reconcile.result_stream import stream_results
 from gitsched.reconcile.review.compared_plans import CompleteComparer
 from gitsched.reconcile.run import make_review, open_context
+from gitsched.reconcile.worker_processes import count_processes
 from gitsched.report.consequences import list_consequences, loses_placements
 from gitsched.report.review import ComparisonBase
 
@@ -36,6 +40,8 @@ MAX_BRANCHES = 100
 MAX_PLANS = 500
 """Plans that are made of merged branches."""
 _CHECK_RESERVES = Registered("gitsched.reconcile.review.reserve_check", "check_plan")
+MIN_DIVIDED = 8
+"""Plans from which on they are made in several processes."""
 MAX_REASONS = 100
 """Reasons why one set of branches does not fit."""
 _REQUEST = re.compile(r"[#!]([0-9]{1,9})")
@@ -57,11 +63,13 @@ def find_fits(settings: RunSettings, base: str | None, names: Sequence[str], is_
     if repeated is not None:
         raise Permanent(f"{repeated} is there twice")
     context = open_context(settings)
+    context.caches.shared_rows = SharedRows()
     with gc_paused():
         commit = find_commit(context, base) if base is not None else fetch(context).source
         fetched = fetch(context, commit)
         changes = [_find_change(context, name) for name in names]
         merged = _MergedChanges(context, fetched._replace(source=commit), changes, is_over)
+        merged.prepare([frozenset((number,)) for number in range(len(changes))], count_processes())
         found = find_fitting_sets(len(changes), merged.check)
     context.caches.save()
     listed = tuple((name, change.oid) for name, change in zip(names, changes, strict=True))
@@ -86,7 +94,7 @@ def _find_change(context: RunContext, name: str) -> Commit:
 
 
 class _MergedChanges:
-    """Merges sets of changes and plans them. `verdicts` are those of the sets that were tried, `plans` is the number of plans."""
+    """Merges sets of changes and plans them. `verdicts` are those of the sets that were tried, `plans` is the number of their plans."""
 
     def __init__(self, context: RunContext, base: Fetched, changes: Sequence[Commit], is_over: Callable[[], bool]) -> None:
         self._context, self._base, self._changes, self._is_over = context, base, changes, is_over
@@ -94,8 +102,28 @@ class _MergedChanges:
         self._merges: dict[ChangeSet, str | SetVerdict] = {frozenset(): base.source.oid}
         self._planned_base: dict[bool, PlannedCommit] = {}
         self._by_tree: dict[str, SetVerdict] = {base.source.tree: SetVerdict()}
+        self._tried = {base.source.tree}
         self.verdicts: dict[ChangeSet, SetVerdict] = {}
-        self.plans = 0
+
+    @property
+    def plans(self) -> int:
+        return len(self._tried) - 1
+
+    def prepare(self, sets: Sequence[ChangeSet], processes: int) -> None:
+        """Plan the merges of sets that will be checked, in several processes; without any effect but their results."""
+        merges = {wanted: merged for wanted in sets if isinstance(merged := self._merge(wanted), str)}
+        by_tree = {self._keep_settings(self._repository.commit(merged).tree): wanted for wanted, merged in merges.items()}
+        trees = [tree for tree in by_tree if tree not in self._by_tree]
+        if processes == 1 or len(trees) < MIN_DIVIDED:
+            return
+        self.check(by_tree[trees.pop(0)])  # what plans have in common is read before this process is copied
+
+        def plan(number: int) -> bytes:
+            return b"" if self._is_over() else write_record(self._plan(trees[number], by_tree[trees[number]]))
+
+        for number, data in stream_results(plan, len(trees), processes):
+            if data:
+                self._by_tree[trees[number]] = read_record(SetVerdict, data)
 
     def check(self, wanted: ChangeSet) -> bool | None:
         """Return whether changes fit together; None if no more is tried."""
@@ -104,14 +132,12 @@ class _MergedChanges:
             self.verdicts[wanted] = merged
             return False
         tree = self._keep_settings(self._repository.commit(merged).tree)
-        if tree not in self._by_tree:
-            if self.plans >= MAX_PLANS or self._is_over():
+        if tree not in self._tried:
+            if self.plans >= MAX_PLANS or (tree not in self._by_tree and self._is_over()):
                 return None
-            self.plans += 1
-            last = self._changes[max(wanted)]
-            now = self._context.settings.now.replace(microsecond=0)  # as in a comparison: the merge will be made now
-            source = last._replace(tree=tree, parents=(last.oid, self._base.source.oid), time=now)
-            self._by_tree[tree] = self._plan(self._base._replace(source=source))
+            self._tried.add(tree)
+        if tree not in self._by_tree:
+            self._by_tree[tree] = self._plan(tree, wanted)
         self.verdicts[wanted] = self._by_tree[tree]
         return self.verdicts[wanted].fits
 
@@ -155,8 +181,12 @@ class _MergedChanges:
             return SetVerdict(files=merged.conflicts)
         return self._repository.scratch.write_commit(merged.tree, (before, change.oid))
 
-    def _plan(self, fetched: Fetched) -> SetVerdict:
-        """Return why the plan of a merge fails, as `gitsched plan BASE` would."""
+    def _plan(self, tree: str, wanted: ChangeSet) -> SetVerdict:
+        """Return why the plan of a merge with this tree fails, as `gitsched plan BASE` would."""
+        last = self._changes[max(wanted)]
+        now = self._context.settings.now.replace(microsecond=0)  # as in a comparison: the merge will be made now
+        source = last._replace(tree=tree, parents=(last.oid, self._base.source.oid), time=now)
+        fetched = self._base._replace(source=source)
         try:
             found = try_with_state(lambda: self._compare(fetched, IncrementalComparer()))
             review = found if found is not None else self._compare(fetched, CompleteComparer())
