@@ -37,7 +37,7 @@ from gitsched.cli import LazyCommand, options
 @options.STATE
 @options.FETCH
 @options.RUN_CONDITIONS
-@options.FORMAT
+@options.choose_format("text", "markdown", "json", "yaml", "html")
 @options.LOG
 def command() -> None:
     """Merge branches in memory, and show which of them fit together: without conflicts, and with plans that do not fail. Writes nothing.

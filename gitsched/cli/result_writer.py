@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from gitsched.cli import formats, output
-from gitsched.report.blocks import blocks_to_markdown
+from gitsched.report.blocks import TableBlock, blocks_to_markdown
 
 if TYPE_CHECKING:
     from gitsched.report.blocks import Block
@@ -15,7 +15,10 @@ T = TypeVar("T")
 
 
 class ResultWriter(Generic[T]):
-    """Writes one kind of result in one format. `write` makes the text, in which a bug may show, and `show` prints it."""
+    """Writes one kind of result in one format. `write` makes the text, in which a bug may show, and `show` prints it.
+
+    With a `file_name`, a page has links that save the first table as CSV and the data as JSON under this name.
+    """
 
     def __init__(
         self,
@@ -24,7 +27,9 @@ class ResultWriter(Generic[T]):
         text: Callable[[T, int], str],
         blocks: Callable[[T], list[Block]],
         data: Callable[[T], dict[str, Any]],
+        file_name: str = "",
     ) -> None:
+        self._file_name = file_name
         self._form, self._title, self._text, self._blocks, self._data = form, title, text, blocks, data
         self._written = ""
         self._serialized: dict[str, Any] = {}
@@ -35,11 +40,19 @@ class ResultWriter(Generic[T]):
         elif self._form == "markdown":
             self._written = blocks_to_markdown(self._blocks(value))
         elif self._form == "html":
-            from gitsched.report.page.blocks import write_blocks_page  # needs jinja2
-
-            self._written = write_blocks_page(self._title, self._blocks(value))
+            self._written = self._write_page(value)
         else:
             self._serialized = self._data(value)
+
+    def _write_page(self, value: T) -> str:
+        from gitsched.report.page.blocks import Download, write_blocks_page, write_csv  # needs jinja2
+
+        blocks, name = self._blocks(value), self._file_name
+        tables = [block for block in blocks if isinstance(block, TableBlock)][:1] if name else []
+        downloads = [Download(f"{name}.csv", "text/csv", write_csv(table)) for table in tables]
+        if name:
+            downloads.append(Download(f"{name}.json", "application/json", formats.format_json(self._data(value))))
+        return write_blocks_page(self._title, blocks, downloads)
 
     def show(self) -> None:
         if self._form == "html":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 import subprocess
@@ -29,6 +30,7 @@ from gitsched.model.changes import (
 from gitsched.model.document import Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation
 from gitsched.model.finding import Finding, Location
+from gitsched.model.fits import FitReport, FittingSets, SetVerdict
 from gitsched.model.fleet_topology import ClusterSite
 from gitsched.model.history import HistoryEntry, PlacementMove, SourceChange
 from gitsched.model.holds import HeldPlacement
@@ -41,8 +43,9 @@ from gitsched.reconcile.incremental.planned_clusters import read_planned_cluster
 from gitsched.reconcile.review.explanation import explain_workloads
 from gitsched.reconcile.run import make_review
 from gitsched.report.blocks import HeatMap, ListBlock, Paragraph, TableBlock
+from gitsched.report.fits import list_fit_blocks
 from gitsched.report.page import FleetView, write_page
-from gitsched.report.page.blocks import write_blocks_page
+from gitsched.report.page.blocks import Download, write_blocks_page, write_csv
 from gitsched.report.page.history import HistoryPage, write_history_page
 from gitsched.report.review import ComparisonBase, DeliveryChanges, OutputComparison, Review
 from tests.programs import find_program
@@ -267,6 +270,47 @@ def test_tables_in_html_have_no_accessibility_violations(browser: Browser, tmp_p
         "",
         "load-0",
     ]
+    page.close()
+
+
+CHANGES = FitReport(
+    ("main", "1" * 40),
+    tuple((name, "2" * 40) for name in ("#41", "#52", f"#60{EVIL}", "#61")),
+    FittingSets((0, 3, 2), (frozenset((0, 1)),), ((2, frozenset((3,))),)),
+    {
+        frozenset((1,)): SetVerdict(),
+        frozenset((0,)): SetVerdict(),
+        frozenset((3,)): SetVerdict(),
+        frozenset((2,)): SetVerdict(("apps/second.yaml:1:1: error: defined more than once",)),
+        frozenset((0, 1)): SetVerdict(files=(f"apps/{EVIL}.yaml",)),
+    },
+    5,
+)
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
+def test_the_page_of_changes_says_what_conflicts_in_which_file(browser: Browser, tmp_path: Path, width: int, scheme: str) -> None:
+    blocks = list_fit_blocks(CHANGES)
+    table = next(block for block in blocks if isinstance(block, TableBlock))
+    downloads = [Download("fits.csv", "text/csv", write_csv(table)), Download("fits.json", "application/json", "{}\n")]
+    (tmp_path / "page.html").write_text(write_blocks_page("Pull requests together", blocks, downloads))
+    page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900}, bypass_csp=True)  # type: ignore[arg-type]
+    page.goto((tmp_path / "page.html").as_uri())
+    found = Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.evaluate("window.pwned") is None
+    assert page.get_by_role("heading", level=1).inner_text() == "3 of 4 changes fit together on main (1111111111)."
+    assert page.locator("tr.bad").inner_text().split() == [
+        *("#52", "2222222222", "-", "fits", "only", "if", "#41", "is", "not", "merged", "first", "conflicts", "in"),
+        *f"apps/{EVIL}.yaml".split(),
+    ]
+    assert "fits only after #61. Alone it does not fit" in page.locator("table").first.inner_text()
+    assert page.get_by_role("row", name=f"apps/{EVIL}.yaml").last.inner_text().split()[-3:] == ["#41", "and", "#52"]
+    with page.expect_download() as saved:
+        page.get_by_role("link", name="CSV").click()
+    assert saved.value.suggested_filename == "fits.csv"
+    assert list(csv.reader(saved.value.path().open(newline="", encoding="utf-8"))) == [[*row] for row in (table.head, *table.rows)]
     page.close()
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from functools import partial
 from typing import Any
 
-from gitsched.cli import exit_codes, formats, output
+from gitsched.cli import exit_codes, output
 from gitsched.cli.commands.reconciliation import group_options
+from gitsched.cli.result_writer import ResultWriter
 from gitsched.reconcile import RunSettings
 from gitsched.reconcile.review.merged_changes import find_fits
-from gitsched.report.fits import serialize_fits, write_fits
+from gitsched.report.fits import list_fit_blocks, serialize_fits, write_fits
 
 
 def run(
@@ -36,5 +36,7 @@ def run(
     end = time.monotonic() + limit
     with output.show_progress("Planning") as progress:
         report = find_fits(settings._replace(progress=progress), base, refs, lambda: time.monotonic() > end)
-    formats.show_as(form, partial(write_fits, report), lambda: serialize_fits(report))
+    writer = ResultWriter(form, "Pull requests together", write_fits, list_fit_blocks, serialize_fits, file_name="fits")
+    writer.write(report)
+    writer.show()
     return exit_codes.DONE if len(report.found.sequence) == len(report.changes) else exit_codes.FINDINGS

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import csv
+import io
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from gitsched.report.blocks import Block, HeatMap, ListBlock, Paragraph, TableBlock
 from gitsched.report.lines import escape_unprintable
@@ -12,7 +15,22 @@ from gitsched.report.page import embed_resource, load_template, read_resource
 _HEAT_LEVELS = 4
 
 
-def write_blocks_page(title: str, blocks: Sequence[Block]) -> str:
+class Download(NamedTuple):
+    """A file that a page contains, and that a link of the page saves."""
+
+    name: str
+    media_type: str
+    text: str
+
+
+def write_csv(table: TableBlock) -> str:
+    """Return a table as CSV."""
+    text = io.StringIO(newline="")
+    csv.writer(text).writerows((table.head, *table.rows))
+    return text.getvalue()
+
+
+def write_blocks_page(title: str, blocks: Sequence[Block], downloads: Iterable[Download] = ()) -> str:
     """Return the page; its headline is the first paragraph. Text from documents is escaped: it is no markup."""
     summary, rest = (blocks[0].text, blocks[1:]) if blocks and isinstance(blocks[0], Paragraph) else (title, blocks)
     rows = list(_build_rows(rest))
@@ -20,9 +38,19 @@ def write_blocks_page(title: str, blocks: Sequence[Block]) -> str:
         title=escape_unprintable(title),
         summary=escape_unprintable(summary),
         rows=rows,
+        downloads=list(map(_build_download, downloads)),
         headings=[row for row in rows if row["kind"] == "heading"],
         **embed_resource("style", read_resource("page.css") + read_resource("blocks.css")),
     )
+
+
+def _build_download(one: Download) -> dict[str, str]:
+    content = base64.b64encode(one.text.encode("utf-8", "replace")).decode()
+    return {
+        "name": one.name,
+        "label": one.name.rpartition(".")[2].upper(),
+        "address": f"data:{one.media_type};charset=utf-8;base64,{content}",
+    }
 
 
 def _build_rows(blocks: Iterable[Block]) -> Iterator[dict[str, Any]]:
