@@ -15,6 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 GLOSSARY = ROOT / "docs" / "development" / "architecture.md"
 HOMONYMS = {
+    ("sweep", "benchmarks/sweep.py"): "what `simulate --sweep` does",
     ("page", "gitsched/report/page/*"): "the HTML page of `plan -o html`",
     ("page", "gitsched/cli/html_reports.py"): "the HTML page of `plan -o html`",
     ("page", "gitsched/watch/*"): "the HTML pages of `watch --listen`",

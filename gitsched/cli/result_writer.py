@@ -40,11 +40,11 @@ class ResultWriter(Generic[T]):
         elif self._form == "markdown":
             self._written = blocks_to_markdown(self._blocks(value))
         elif self._form == "html":
-            self._written = self._write_page(value)
+            self._written = self._write_html(value)
         else:
             self._serialized = self._data(value)
 
-    def _write_page(self, value: T) -> str:
+    def _write_html(self, value: T) -> str:
         from gitsched.report.page.blocks import Download, write_blocks_page, write_csv  # needs jinja2
 
         blocks, name = self._blocks(value), self._file_name

@@ -43,7 +43,7 @@ def index_clusters_and_nodes(catalog: Catalog, nodes: bool) -> ClusterIndex:
     return {**index_clusters(catalog), **(index_clusters(catalog, NODE) if nodes else {})}
 
 
-class LostClusters(NamedTuple):
+class AffectedClusters(NamedTuple):
     """The sorted names of the clusters that are gone, and of those that are also in other failure domains, so that they remain."""
 
     names: tuple[str, ...]
@@ -71,11 +71,11 @@ class DomainIndex:
         """Return the sorted names of the failure domains of a kind."""
         return sorted(domain.name for domain in self._members if domain.kind == kind)
 
-    def find_lost(self, domains: Sequence[FailureDomain]) -> LostClusters:
+    def find_lost(self, domains: Sequence[FailureDomain]) -> AffectedClusters:
         """Return the clusters that are gone."""
         names: dict[str, set[str]] = {}
         for domain in domains:
             names.setdefault(domain.kind, set()).add(domain.name)
         members = [(domain.kind, member) for domain in domains for member in self._members[domain]]
         lost = {member for kind, member in members if self._domains[kind, member] <= names[kind]}
-        return LostClusters(tuple(sorted(lost)), tuple(sorted({member for _, member in members} - lost)))
+        return AffectedClusters(tuple(sorted(lost)), tuple(sorted({member for _, member in members} - lost)))

@@ -20,7 +20,7 @@ from gitsched.model.errors import Permanent
 from gitsched.model.labels import Selector
 from gitsched.model.similar_names import describe_similar, suggest_names
 from gitsched.model.simulation import FAILURE_DOMAIN_KINDS, FailureDomain
-from gitsched.simulate.failure_domains import ClusterIndex, DomainIndex, LostClusters, index_clusters_and_nodes, list_topologies
+from gitsched.simulate.failure_domains import AffectedClusters, ClusterIndex, DomainIndex, index_clusters_and_nodes, list_topologies
 
 
 class Scaling(NamedTuple):
@@ -123,7 +123,7 @@ def apply_scenario(
     )
 
 
-def _resolve_scopes(index: DomainIndex, scopes: Iterable[FailureDomain]) -> LostClusters:
+def _resolve_scopes(index: DomainIndex, scopes: Iterable[FailureDomain]) -> AffectedClusters:
     """Return the clusters that are within failure domains. Raise Permanent if there is no such domain."""
     wanted = list(scopes)
     for by in FAILURE_DOMAIN_KINDS:

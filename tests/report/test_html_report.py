@@ -289,7 +289,9 @@ CHANGES = FitReport(
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
-def test_the_page_of_changes_says_what_conflicts_in_which_file(browser: Browser, tmp_path: Path, width: int, scheme: str) -> None:
+def test_the_html_about_changes_says_what_conflicts_in_which_file(
+    browser: Browser, tmp_path: Path, width: int, scheme: str
+) -> None:
     blocks = list_fit_blocks(CHANGES)
     table = next(block for block in blocks if isinstance(block, TableBlock))
     downloads = [Download("fits.csv", "text/csv", write_csv(table)), Download("fits.json", "application/json", "{}\n")]

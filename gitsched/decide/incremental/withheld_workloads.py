@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.capabilities import ObservationFollowing, Rescheduling, SharedDecisions
 from gitsched.apis.gitsched.guard_config import MIN_PERCENT_SIZE
+from gitsched.apis.registered import Registered
 from gitsched.decide.engines import list_engine_records
 from gitsched.decide.guard.guard_settings import NO_GUARD_INPUT, GuardInput
 from gitsched.decide.incremental.changed_moves import list_changed_moves, may_exceed_limits
@@ -43,6 +44,7 @@ class GuardRules(NamedTuple):
 
 
 NO_RULES = GuardRules()
+_EXTEND = Registered("gitsched.decide.guard.withheld_changes", "extend_to_followers")
 _CONTINUES = "a workload may continue another one whose removal is withheld"
 _COMPOSED = "a workload that keeps its placement consists of several objects, or is not in the source as one document"
 
@@ -161,7 +163,6 @@ def _find_withheld(
     """Return which of some moves exceed a limit. Workloads that were not decided again are where their rows say."""
     from gitsched.decide.guard.exceeded_limits import choose_withheld, guard_moves, list_placed
     from gitsched.decide.guard.large_changes import PlacedWorkload, find_withheld_changes
-    from gitsched.decide.guard.withheld_changes import extend_to_followers
 
     guarded = guard_moves(counted, changes.continued.engines, changes.had_workloads)
     if not guarded.is_guarded:
@@ -179,7 +180,8 @@ def _find_withheld(
 
     def find(config: GuardConfig) -> WithheldChanges:
         withheld = find_withheld_changes(guarded, placed, config, tenancy, rules.given.find_former_owner)
-        return extend_to_followers(withheld, (*guarded.counted, *guarded.failover), engines, documents)
+        extended: WithheldChanges = _EXTEND(withheld, (*guarded.counted, *guarded.failover), engines, documents)
+        return extended
 
     return choose_withheld(rules.given, changes.totals.config.guard, find)
 
