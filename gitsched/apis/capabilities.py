@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
@@ -148,10 +149,12 @@ class QueuePosition(NamedTuple):
 
 class Coupling(NamedTuple):
     """Outcomes that count for others besides capacity, such as by a quota: the workloads that are `counted`, and the `members` that have to
-    be decided one after the other because their outcomes may not go together."""
+    be decided one after the other because their outcomes may not go together. Which ones are can be said of all but the `unclear` ones
+    without an outcome."""
 
     counted: frozenset[Key] = frozenset()
     members: frozenset[Key] = frozenset()
+    unclear: frozenset[Key] = frozenset()
 
 
 @runtime_checkable
@@ -179,8 +182,9 @@ class CapacitySharing(Protocol):
         """Know the engines of the API for all owners of a source with tenants, this one included: what their workloads take counts here."""
         ...
 
-    def find_coupling(self, outcomes: Mapping[Key, Outcome], /) -> Coupling:
-        """Return which of some outcomes count for others besides capacity, and which have to be decided in turns."""
+    def find_coupling(self, outcomes: Mapping[Key, Outcome], postponed: frozenset[Key] = frozenset(), /) -> Coupling:
+        """Return which of some outcomes count for others besides capacity, and which have to be decided in turns. Workloads whose decision
+        is `postponed` have no outcome yet, and had none in the last run."""
         ...
 
     def begin_turns(self, removed: Iterable[Key], /) -> None:
@@ -201,6 +205,23 @@ class CapacitySharing(Protocol):
 
     def reads_capacity(self, outcome: Outcome, /) -> bool:
         """Return whether an outcome says what would fit elsewhere, though nothing is placed there: it depends on what others take."""
+        ...
+
+
+@runtime_checkable
+class TurnPostponing(Protocol):
+    """Capability of an engine that can tell of workloads without an outcome that they will be decided in turns."""
+
+    def list_certain_turns(self) -> frozenset[Key]:
+        """Return new workloads that are almost certainly decided in turns."""
+        ...
+
+    def may_reach(self, template: Document, clusters: Iterable[str], /) -> bool:
+        """Return whether a workload that has no cluster yet may get one of these."""
+        ...
+
+    def outside_turns(self) -> AbstractContextManager[None]:
+        """Decide alone, as if no other workload had had a turn."""
         ...
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
+from sys import modules
 from typing import Any
 
 
@@ -19,4 +20,4 @@ class Registered:
 
     def load(self) -> Any:
         """Import the module, and return the function or value."""
-        return getattr(import_module(self.module), self.name)
+        return getattr(modules.get(self.module) or import_module(self.module), self.name)

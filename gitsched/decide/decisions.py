@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from gitsched.model.planned_files import ClusterInfo
     from gitsched.model.scheduling import Outcome, RecordedDecision
 
+_LIST_POSTPONED = Registered("gitsched.decide.capacity.shared_decisions", "list_postponed")
 _SHARE_CAPACITY = Registered("gitsched.decide.capacity.shared_decisions", "share_capacity")
 
 
@@ -235,7 +236,11 @@ def decide_input(source: DecisionInput, cache: DecisionCache, progress: Progress
     outcomes: dict[Key, Outcome] = {}
     faults: dict[Key, Exception] = {}
     entries = catalog.templates.items()
+    shares = not source.alone and any(engine.shares_capacity for engine in engines)
+    postponed: frozenset[Key] = _LIST_POSTPONED(engines, snapshot, source.earlier) if shares else frozenset()
     for key, document in entries if progress is None else follow(entries, "deciding workloads", progress):
+        if key in postponed:
+            continue
         try:
             outcome = read_cached_decision(document, trackers, snapshot, cache) or decide_and_cache(
                 document, engines, trackers, snapshot, cache
@@ -274,7 +279,7 @@ def decide_input(source: DecisionInput, cache: DecisionCache, progress: Progress
             outcomes[document.key], templates[document.key] = outcome, document
             own.add(document.key)
     if own:
-        outcomes = dict(sorted(outcomes.items(), key=lambda entry: (entry[0].namespace, entry[0].name, entry[0])))
+        outcomes = _sort_outcomes(outcomes)
     engine_records = list_engine_records(engines)
     refused: frozenset[Key] = frozenset()
     if source.tenancy is not None:
@@ -293,12 +298,14 @@ def decide_input(source: DecisionInput, cache: DecisionCache, progress: Progress
         own &= outcomes.keys()
         refused = frozenset(enforced.refused)
     shared: CapacityDecisions | None = None
-    if not source.alone and any(engine.shares_capacity for engine in engines):
+    if shares:
         before = {finding for engine in engines for finding in engine.findings}
+        fixed = frozenset((*quarantined, *own, *refused))
         made: CapacityDecisions = _SHARE_CAPACITY(
-            outcomes, templates, engines, snapshot, frozenset((*quarantined, *own, *refused)), source.earlier
+            outcomes, templates, engines, snapshot, fixed, source.earlier, None, None, postponed
         )
         shared, outcomes = made, {key: one for key, one in {**outcomes, **made.outcomes}.items() if one is not None}
+        outcomes = _sort_outcomes(outcomes) if postponed else outcomes
         for key in (*made.outcomes, *made.limited):
             cache.decisions.pop(key, None)
         if made.outcomes:  # what engines say of workloads may follow from the decisions about these
@@ -339,6 +346,10 @@ def decide_input(source: DecisionInput, cache: DecisionCache, progress: Progress
         depend_on_others=depend_on_others,
         shared=shared,
     )
+
+
+def _sort_outcomes(outcomes: Mapping[Key, Outcome]) -> dict[Key, Outcome]:
+    return dict(sorted(outcomes.items(), key=lambda entry: (entry[0].namespace, entry[0].name, entry[0])))
 
 
 def _keep_previous(document: Document, why: str, engines: Iterable[PolicyEngine], snapshot: Snapshot) -> Outcome | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,7 @@ _LIST_CAPACITIES = Registered(_CAPACITY, "list_capacities")
 _FIND_POSITION = Registered(_CAPACITY, "find_queue_position")
 _MEASURE_PODS = Registered(_CAPACITY, "measure_pods")
 _SHARE = Registered(_CAPACITY, "share_capacity")
+_MAY_REACH = Registered(_CAPACITY, "may_reach")
 _READS = Registered(_CAPACITY, "reads_capacity")
 NO_COUPLING = Coupling()
 
@@ -96,8 +98,26 @@ class CapacityEngine(PolicyEngine):
             found = (one.coupled for one in engines if isinstance(one, CapacityEngine))
             self.coupled.join([one for one in found if one is not None])
 
-    def find_coupling(self, outcomes: Mapping[Key, Outcome], /) -> Coupling:
-        return self.coupled.find_coupling(outcomes) if self.coupled is not None else NO_COUPLING
+    def find_coupling(self, outcomes: Mapping[Key, Outcome], postponed: frozenset[Key] = frozenset(), /) -> Coupling:
+        return self.coupled.find_coupling(outcomes, postponed) if self.coupled is not None else NO_COUPLING
+
+    def list_certain_turns(self) -> frozenset[Key]:
+        return frozenset(self.coupled.list_certain_turns()) if self.coupled is not None else frozenset()
+
+    def may_reach(self, template: Document, clusters: Iterable[str], /) -> bool:
+        found: bool = _MAY_REACH(self.state, template, clusters)
+        return found
+
+    @contextmanager
+    def outside_turns(self) -> Iterator[None]:
+        with ExitStack() as stack:
+            stack.enter_context(self.state.without_shares())
+            if self.coupled is not None:
+                stack.enter_context(self.coupled.outside_turns())
+            if self.dependencies is not None:
+                self.dependencies.clear()
+                stack.callback(self.dependencies.clear)
+            yield
 
     def begin_turns(self, removed: Iterable[Key], /) -> None:
         if self.coupled is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -77,14 +78,15 @@ class _RunCache:
 
     __slots__ = ("policies", "requirements", "shares", "variants")
 
-    def __init__(self) -> None:
+    def __init__(self, requirements: dict[Key, tuple[Document, ReplicaRequirements]]) -> None:
+        """The `requirements` that templates had in the last run are those of the same templates now."""
         self.policies: dict[Key, tuple[Document, Body | None, SelectedPolicy]] = {}
-        self.requirements: dict[Key, tuple[Document, ReplicaRequirements]] = {}
+        self.requirements = requirements
         self.variants: dict[Key, tuple[WorkloadVariants, Document, VariantRequirements]] = {}
         self.shares: dict[Key, CapacityShare] = {}
 
-    def __reduce__(self) -> tuple[type[_RunCache], tuple[()]]:
-        return type(self), ()
+    def __reduce__(self) -> tuple[type[_RunCache], tuple[dict[Key, tuple[Document, ReplicaRequirements]]]]:
+        return type(self), ({},)
 
 
 def _read_taint_policies(snapshot: Snapshot) -> ClusterTaintPolicies:
@@ -157,6 +159,7 @@ class KarmadaState:
         self.settings = settings = snapshot.config.settings_of(SETTINGS)
         self.parts = SharedParts()
         self.queue: BindingQueue | None = None
+        self._run = _RunCache({})
         self.replace_snapshot(snapshot)
         self._read_fleet(snapshot, before.readings if before is not None else ClusterReadings())
         self._failover: Failover | None = None
@@ -212,7 +215,8 @@ class KarmadaState:
         """Continue with a snapshot whose policies and Clusters are those of the last one."""
         has_bindings = any(kind in snapshot.documents for kind in BINDING_KINDS)
         self.snapshot = add_hub_bindings(snapshot) if has_bindings else snapshot
-        self._run = _RunCache()
+        known = self._run.requirements
+        self._run = _RunCache(known if len(known) <= 2 * len(snapshot.templates) else {})
         rebalancer = (names.APPS_GROUP, names.REBALANCER)
         has_rebalancers = rebalancer in snapshot.documents or any(key[:2] == rebalancer for key in snapshot.quarantined)
         self.reschedule_triggers = RescheduleTriggers(self.snapshot) if has_rebalancers else NO_TRIGGERS
@@ -220,6 +224,15 @@ class KarmadaState:
     def share_capacity(self, workload: Key, share: CapacityShare) -> None:
         """Decide a workload in this run with what is left for it."""
         self._run.shares[workload] = share
+
+    @contextmanager
+    def without_shares(self) -> Iterator[None]:
+        """Decide with what clusters have by their facts."""
+        shares, self._run.shares = self._run.shares, {}
+        try:
+            yield
+        finally:
+            self._run.shares = shares
 
     def find_definition(self, group: str, kind: str) -> Document | None:
         """Return the CustomResourceDefinition of a kind; None if the source has none."""
@@ -244,9 +257,9 @@ class KarmadaState:
         return bool(self._reported_bindings)
 
     def find_failover(self, current: PreviousState) -> Failover | None:
-        """Return what evicts a workload; None if nothing can evict it, and no earlier eviction or failback is left to handle."""
+        """Return what evicts a workload; None if nothing can evict it, and no earlier eviction is left to handle."""
         is_evicted = current.eviction_tasks or PRESERVED_STATE in current.annotations
-        return self.failover if self._may_evict or is_evicted or self.settings.failback.mode != "Never" else None
+        return self.failover if self._may_evict or is_evicted else None
 
     def find_missing_clusters(self) -> tuple[Finding, ...]:
         """Return the finding that only other APIs have clusters, if policies select a workload."""

@@ -4,16 +4,19 @@ affinity group, or the workloads of a quota, take what the others cannot have th
 1. Every workload is decided alone. Where what they start on a cluster fits together, that stands.
 2. The workloads that start pods on the other clusters are decided again, one after the other: those that are placed without regard to
    capacity by other APIs count first, then the order is that of the API's queue. Each sees what those before it have left. So are the
-   workloads of groups and quotas that the API names.
+   workloads of groups and quotas that the API names. Of new members of groups this is known before, so that they are decided alone only
+   if that may say which others have to be decided again.
 3. That may bring them to other clusters, which may be too small then: their workloads are decided as well, until no cluster is new.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from gitsched.apis.capabilities import TurnPostponing
 from gitsched.decide.capacity.capacity_takers import describe_takers
 from gitsched.decide.capacity.requested_capacity import (
     CapacityReader,
@@ -29,6 +32,8 @@ from gitsched.decide.engines import list_dependency_trackers
 from gitsched.decide.workload_decision import decide_workload
 from gitsched.model.capacity_use import NO_PLACEMENTS, CapacityUse, EarlierPlacements, add_amounts
 from gitsched.model.document import Key, workload_sort_key
+from gitsched.model.errors import DocumentFault
+from gitsched.model.system_errors import is_bug
 from gitsched.schedule.shared_capacity import CapacityShare, SharedCapacity
 
 if TYPE_CHECKING:
@@ -67,15 +72,29 @@ def share_capacity(
     earlier: EarlierPlacements = NO_PLACEMENTS,
     find_free: Callable[[], Mapping[str, Capacity]] | None = None,
     removed: Collection[Key] | None = None,
+    postponed: frozenset[Key] = frozenset(),
 ) -> CapacityDecisions:
     """Return what is decided otherwise because workloads share capacity, groups of clusters or quotas. Those that are `fixed` keep their
     outcome. `find_free` returns what clusters have before anything is placed; None to find it from `outcomes`, which are all that there are
-    then. `removed` are the workloads without an outcome; None for all other templates."""
+    then. `removed` are the workloads without an outcome; None for all other templates. Those that are `postponed` have none yet."""
     reader = find_reader(engines, snapshot.variants.__contains__)
     if reader is None:
         return NOTHING_SHARED
-    gone = [key for key in templates if key not in outcomes] if removed is None else removed
-    return _Sharing(reader, outcomes, templates, engines, snapshot, fixed, earlier, find_free, gone).decide()
+    gone = [key for key in templates if key not in outcomes and key not in postponed] if removed is None else removed
+    sharing = _Sharing(reader, outcomes, templates, engines, snapshot, fixed, earlier, find_free, gone, postponed)
+    made = sharing.decide()
+    return made._replace(outcomes={**sharing.completed, **made.outcomes}) if sharing.completed else made
+
+
+def list_postponed(engines: tuple[PolicyEngine, ...], snapshot: Snapshot, earlier: EarlierPlacements) -> frozenset[Key]:
+    """Return the workloads that need not be decided alone, since they will be decided in turns."""
+    if len(engines) > 1 or snapshot.tenancy is not None:
+        return frozenset()  # another API may claim them, and Tenants check what is decided alone
+    (engine,) = engines
+    if not isinstance(engine, TurnPostponing):
+        return frozenset()
+    others = {document.key for document, _ in engine.own_workloads()}.union(copy.workload for copy in earlier.retained)
+    return engine.list_certain_turns() - others
 
 
 def list_turns(
@@ -94,7 +113,8 @@ def list_turns(
 
 
 class _Sharing:
-    """The state of one run: `_added` are the pods that each workload starts."""
+    """The state of one run: `_added` are the pods that each workload starts, `completed` the outcomes of postponed workloads that are
+    decided alone after all."""
 
     def __init__(
         self,
@@ -107,11 +127,16 @@ class _Sharing:
         earlier: EarlierPlacements,
         find_free: Callable[[], Mapping[str, Capacity]] | None,
         removed: Collection[Key],
+        postponed: frozenset[Key],
     ) -> None:
+        self._postponed = postponed
+        self.completed: dict[Key, Outcome | None] = {}
         self._find_free = find_free
         self._reader, self._templates, self._engines, self._snapshot = reader, templates, engines, snapshot
-        self._alone, self._outcomes, self._fixed, self._earlier = outcomes, dict(outcomes), fixed, earlier
+        self._alone, self._outcomes, self._fixed, self._earlier = dict(outcomes), dict(outcomes), fixed, earlier
         self._removed = removed
+        self._shares: dict[Key, CapacityShare] = {}
+        self._faults: dict[Key, Exception] = {}
         self._positions: dict[Key, tuple[bool, tuple[object, ...]]] = {}
         self._added: dict[Key, PodsByCluster] = {}
         for key, outcome in outcomes.items():
@@ -124,7 +149,7 @@ class _Sharing:
         waiting = frozenset(
             key for key, outcome in self._outcomes.items() if key not in self._fixed and engine.reads_capacity(outcome)
         )
-        coupling = engine.find_coupling(self._outcomes)
+        coupling = self._find_coupling()
         if not (waiting or coupling.counted or any(self._added.values())):
             return CapacityDecisions(limited=engine.list_limited())
         members, coupled = self._decide_contested(waiting, coupling)
@@ -132,12 +157,13 @@ class _Sharing:
         if not members:
             self._count_all(turns, coupling)
             return CapacityDecisions(limited=engine.list_limited(), turns=turns)
-        limited = (waiting & members) | {key for key in members if self._outcomes[key].targets != self._alone[key].targets}
+        pairs = [(key, self._outcomes[key], self._alone.get(key)) for key in members if key in self._outcomes]
+        limited = {key for key, outcome, alone in pairs if key in waiting or alone is None or outcome.targets != alone.targets}
         stopped = engine.list_limited()
         changed = {
-            key: self._outcomes[key] if key in stopped else self._explain(key)
-            for key in members
-            if self._outcomes[key] != self._alone[key]
+            key: outcome if key in stopped else self._explain(key, outcome, alone)
+            for key, outcome, alone in pairs
+            if outcome != alone
         }
         dependents = self._decide_dependents(frozenset(changed), coupled)
         if changed:
@@ -154,7 +180,6 @@ class _Sharing:
         Return which they are, and which of them are the last."""
         members: frozenset[Key] = frozenset()
         coupled = coupling.members
-        self._shares: dict[Key, CapacityShare] = {}
         self._list_positions((*self._added, *waiting, *coupling.counted, *coupling.members))
         for number in range(_MAX_ROUNDS + 1):
             followers = frozenset(key for key in self._added if self._positions[key][0]) - self._fixed
@@ -168,7 +193,7 @@ class _Sharing:
                 break
             members |= following
             self._decide_in_order(members, coupling)
-            coupling = self._reader.engine.find_coupling(self._outcomes)
+            coupling = self._find_coupling()
             coupled |= coupling.members
             self._list_positions((*self._added, *coupling.counted, *coupling.members))
         return members, coupled
@@ -178,13 +203,60 @@ class _Sharing:
         new = [key for key in dict.fromkeys(keys) if key not in self._positions and key in self._templates]
         self._positions |= list_turns(self._reader, new, self._templates)
 
-    def _explain(self, key: Key) -> Outcome:
+    def _find_coupling(self) -> Coupling:
+        """Return which outcomes count for others, and which may not go together. Postponed workloads of which this cannot be told are
+        decided alone first, and so are those that may take what others need which are not decided in turns."""
+        engine, postponed = self._reader.engine, self._postponed - self._outcomes.keys()
+        coupling = engine.find_coupling(self._outcomes, postponed)
+        if not postponed or self._shares:
+            return coupling
+        self._list_positions(self._added)
+        others = (key for key in self._added if self._positions[key][0] and key not in coupling.members and key not in self._fixed)
+        clusters = {name for key in others for name in self._added[key]}
+        needed = coupling.unclear
+        if clusters and isinstance(engine, TurnPostponing):
+            needed |= {key for key in postponed if engine.may_reach(self._templates[key], clusters)}
+        for key in sorted(needed, key=workload_sort_key):
+            outcome = self.completed[key] = self._decide(key)
+            if outcome is not None:
+                self._alone[key] = self._outcomes[key] = outcome
+                self._measure(key, outcome)
+        self._raise_faults()
+        self._postponed -= needed
+        if not needed:
+            return coupling
+        self._added = dict(sorted(self._added.items(), key=lambda entry: workload_sort_key(entry[0])))
+        return engine.find_coupling(self._outcomes, self._postponed)
+
+    def _decide_alone(self, key: Key) -> Outcome | None:
+        """Decide a workload that has had a turn as if it had none."""
+        engine = self._reader.engine
+        with engine.outside_turns() if isinstance(engine, TurnPostponing) else nullcontext():
+            return self._decide(key)
+
+    def _decide(self, key: Key) -> Outcome | None:
+        """Decide a workload. What fails because of a bug is raised with that of all others."""
+        try:
+            return decide_workload(self._templates[key], self._engines, self._snapshot)
+        except Exception as error:
+            if not is_bug(error):
+                raise
+            self._faults[key] = error
+            return None
+
+    def _raise_faults(self) -> None:
+        if self._faults:
+            raise DocumentFault(self._faults)
+
+    def _explain(self, key: Key, outcome: Outcome, alone: Outcome | None) -> Outcome:
         """Return the outcome of a workload that others limit; if it lacks capacity, its finding says who has it."""
-        outcome = self._outcomes[key]
-        clusters = self._alone[key].clusters - outcome.clusters
-        if not clusters or not any(one.code == _UNSCHEDULABLE for one in outcome.findings):
+        if not any(one.code == _UNSCHEDULABLE for one in outcome.findings):
             return outcome
-        share, wanted = self._shares[key], self._reader.measure_added(self._alone[key], self._templates[key])
+        alone = alone or self._decide_alone(key)
+        clusters = alone.clusters - outcome.clusters if alone is not None else frozenset[str]()
+        if alone is None or not clusters:
+            return outcome
+        share, wanted = self._shares[key], self._reader.measure_added(alone, self._templates[key])
         taken = collect_by_cluster({one.candidate: one.pods} for one in share.shared.taken[: share.position])
         lacking = {name for name in clusters & wanted.keys() if find_lack(self._free[name], (*taken.get(name, ()), *wanted[name]))}
         if not lacking:
@@ -239,13 +311,14 @@ class _Sharing:
                 template = self._templates[key]
                 self._shares[key] = CapacityShare(shared, len(shared.taken))
                 engine.share_capacity(template, shared)
-                outcome = decide_workload(template, self._engines, self._snapshot)
+                outcome = self._decide(key)
                 if outcome is not None:
                     self._outcomes[key] = outcome
                     self._measure(key, outcome)
             shared.take(key, self._added.get(key, {}))
-            if key in members or key in counted:
+            if (key in members or key in counted) and key in self._outcomes:
                 engine.count(key, self._outcomes[key])
+        self._raise_faults()
 
     def _decide_dependents(self, changed: frozenset[Key], coupled: frozenset[Key]) -> dict[Key, Outcome | None]:
         """Return the outcomes of what depends on changed workloads, beside those which are `coupled` and have had their turn."""

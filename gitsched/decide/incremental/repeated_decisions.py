@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from gitsched.apis.capabilities import Repeating
+from gitsched.apis.capabilities import CapacitySharing, Repeating
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.engines import list_dependency_trackers, list_engine_records
 from gitsched.decide.incremental.changed_records import ChangedRecords
@@ -34,6 +34,19 @@ def find_unstable(decisions: DecisionSet) -> frozenset[Key] | None:
     previous = {key: read_back(body) for key, body in written.items()}
     snapshot = decisions.input._replace(previous=previous).make_snapshot()
     return _decide_again(decisions.engines, snapshot, decisions.unstable, decisions.templates, decisions.outcomes)
+
+
+def find_limited(decisions: DecisionSet, unstable: frozenset[Key]) -> frozenset[Key]:
+    """Return those of the workloads that others limit which each run has to decide again: not those that stay where they are now.
+    `unstable` is what `find_unstable` has returned."""
+    limited = decisions.shared.limited if decisions.shared is not None else frozenset[Key]()
+    engines = [engine for engine in decisions.engines if isinstance(engine, CapacitySharing)] if limited - unstable else []
+    kept = limited & unstable.union(*(engine.list_limited() for engine in engines))
+    outcomes = ((key, decisions.outcomes.get(key)) for key in limited - kept)
+    waiting = (
+        key for key, outcome in outcomes if outcome is not None and any(engine.reads_capacity(outcome) for engine in engines)
+    )
+    return kept.union(waiting)
 
 
 def find_unstable_changes(incremental: IncrementalPlan) -> frozenset[Key] | None:

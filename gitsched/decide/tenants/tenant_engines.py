@@ -128,8 +128,8 @@ class _Sharing(TenantEngine):
     def join(self, engines: Iterable[PolicyEngine], /) -> None:
         """Nothing: the engines of the owners are joined when they are attached."""
 
-    def find_coupling(self, outcomes: Mapping[Key, Outcome], /) -> Coupling:
-        found = [engine.find_coupling(outcomes) for engine in self._list_sharing()]
+    def find_coupling(self, outcomes: Mapping[Key, Outcome], postponed: frozenset[Key] = frozenset(), /) -> Coupling:
+        found = [engine.find_coupling(outcomes, postponed) for engine in self._list_sharing()]
         return Coupling(*(frozenset[Key]().union(*parts) for parts in zip(*found, strict=True)))
 
     def begin_turns(self, removed: Iterable[Key], /) -> None:

@@ -272,12 +272,13 @@ def make_complete_state(
     if is_settled:
         totals = totals._replace(unstable=frozenset())
     elif len(totals.unstable) > MAX_UNSTABLE:
-        from gitsched.decide.incremental.repeated_decisions import find_unstable  # few commits change many records
+        from gitsched.decide.incremental.repeated_decisions import find_limited, find_unstable  # few commits change many records
 
         unstable = find_unstable(decisions)
         if unstable is None:
             return None
-        totals = totals._replace(unstable=unstable)
+        capacity = totals.capacity._replace(limited=find_limited(decisions, unstable))
+        totals = totals._replace(unstable=unstable, capacity=capacity)
     settled = _list_settled(fetched, output_tree, state)
     if settled is None:
         return None

@@ -27,7 +27,7 @@ from gitsched.model.scheduling import Assignment, Decision, Outcome, Request
 from gitsched.model.time import format_time, parse_time
 
 
-@lru_cache(maxsize=1 << 10)  # asked several times for each workload
+@lru_cache(maxsize=1 << 14)  # asked several times for each workload, also in one pass over all after the other
 def binding_key(template: Key) -> Key:
     """Return the key of a workload's binding, named by its name and kind in lower case, with '.' for ':'."""
     name = f"{template.name.replace(':', '.')}-{template.kind}".lower()

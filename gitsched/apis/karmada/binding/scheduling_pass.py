@@ -73,6 +73,8 @@ def run_pass(
     if not (is_fixed or is_scheduling_skipped(policy, current)):
         attempt = _schedule(state, request, trigger, current, time)
     current = _add_failback_tasks(state, policy, attempt, current, time)
+    if failover is None and current.eviction_tasks:
+        failover = state.failover
     result = make_schedule_result(attempt.decision, policy, previous, current, time)
     result = _add_components(result, attempt.decision, policy, requirements)
     if timers := find_failback_timers(state, template, policy, requirements, current, result, time):

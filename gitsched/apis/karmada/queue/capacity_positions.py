@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import ClusterCapacity, QueuePosition
@@ -12,8 +14,9 @@ from gitsched.apis.karmada.policy.policy_options import read_schedule_priority
 from gitsched.apis.karmada.simulation import read_resource_request
 from gitsched.model.document import Document, get_field
 from gitsched.model.finding import Finding, format_names, locate_document
-from gitsched.model.scheduling import EqualPods, Outcome
+from gitsched.model.scheduling import AffinityGroup, EqualPods, Outcome
 from gitsched.schedule.estimator import PODS
+from gitsched.schedule.fleet import Fleet
 from gitsched.schedule.shared_capacity import CapacityShare, SharedCapacity
 
 if TYPE_CHECKING:
@@ -61,6 +64,23 @@ def find_queue_position(state: KarmadaState, template: Document) -> QueuePositio
     read = read_schedule_priority(policy, state.snapshot.templates) if template.key.namespace else None
     order = (-int((read or {}).get("priority", 0)), record is None)
     return QueuePosition(order, policy.placement.division in _BY_CAPACITY)
+
+
+def may_reach(state: KarmadaState, template: Document, clusters: Iterable[str]) -> bool:
+    """Return whether a workload that has no cluster yet may get one of these: whether an affinity group of its policy has one."""
+    policy, _ = state.find_policy(template, state.find_record(template))
+    if policy is None:
+        return True  # other workloads may bring it along
+    groups, fleet = policy.placement.groups, state.fleet
+    return bool(fleet.get_or_compute(("reachable", groups), lambda: _find_reachable(groups, fleet)) & fleet.mask(clusters))
+
+
+def _find_reachable(groups: Iterable[AffinityGroup], fleet: Fleet) -> int:
+    found = 0
+    for group in groups:
+        affinities = (group.affinity, *group.overflow)
+        found |= reduce(or_, (fleet.all if one is None else fleet.matching(one) for one in affinities))
+    return found
 
 
 def measure_pods(

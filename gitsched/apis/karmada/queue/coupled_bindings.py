@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from copy import copy
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,7 +30,7 @@ from gitsched.apis.karmada.queue.coupling_warnings import find_quota_warnings, f
 from gitsched.apis.karmada.queue.federated_quotas import FederatedQuotas, Usage, measure_usage
 from gitsched.apis.karmada.queue.quota_refusal import QuotaRefusal
 from gitsched.apis.snapshot import list_previous_records
-from gitsched.model.document import Body, Document, Key, read_labels
+from gitsched.model.document import Body, Document, Key, get_field, list_objects, read_labels
 
 if TYPE_CHECKING:
     from gitsched.apis.karmada.state import KarmadaState
@@ -270,16 +271,40 @@ class CoupledBindings:
 
     # Turns
 
-    def find_coupling(self, outcomes: Mapping[Key, Outcome]) -> Coupling:
-        """Return which outcomes count for others, and which of them have to be decided in turns."""
+    def list_certain_turns(self) -> Iterator[Key]:
+        """Yield the members of groups that have no binding yet: they and the others of their groups are decided in turns, if those have
+        outcomes as well."""
+        snapshot = self._state.snapshot
+        for key in self._groups_of:
+            if key in snapshot.templates and key not in snapshot.kept and binding_key(key) not in snapshot.previous:
+                yield key
+
+    @contextmanager
+    def outside_turns(self) -> Iterator[None]:
+        """Let workloads see the groups and quotas as the last run has left them."""
+        known = self._turns, self._refused, self.quota_refusals
+        self._turns, self._refused, self.quota_refusals = {}, {}, {}
+        try:
+            yield
+        finally:
+            self._turns, self._refused, self.quota_refusals = known
+
+    def find_coupling(self, outcomes: Mapping[Key, Outcome], postponed: frozenset[Key] = frozenset()) -> Coupling:
+        """Return which outcomes count for others, and which of them have to be decided in turns. Workloads whose decision is `postponed`
+        count as members of their groups; what they use of quotas is not known."""
         records = self._state.snapshot.previous
         bodies = [
             (key, record := records.get(binding_key(key)), _read_body(outcome, record))
             for key, outcome in outcomes.items()
             if outcome.api == names.API_NAME and key.namespace and (self._has_groups or self._has_quota(key))
         ]
-        groups, quotas = self._couple_groups(bodies), self._couple_quotas(bodies)
-        return Coupling(groups.counted | quotas.counted, groups.members | quotas.members)
+        groups = self._couple_groups([*bodies, *((key, None, None) for key in sorted(postponed))])
+        quotas, namespaces = self._couple_quotas(bodies), {key.namespace for key in postponed if self._has_quota(key)}
+        unclear = postponed - groups.members
+        if namespaces:
+            using = {key.namespace for key in quotas.counted} & namespaces
+            unclear |= {key for key in postponed if key.namespace in using}
+        return Coupling(groups.counted | quotas.counted, groups.members | quotas.members, unclear)
 
     def _couple_groups(self, bodies: Iterable[tuple[Key, Body | None, Body | None]]) -> Coupling:
         """Return the workloads with other clusters or groups than before, and all members of their groups, unless these are alone."""
@@ -409,7 +434,7 @@ def _read_body(outcome: Outcome, record: Body | None) -> Body | None:
 
 def list_clusters(record: Body | None) -> list[str]:
     """Return the clusters of a binding."""
-    return [] if record is None else [target.name for target in read_previous(record).clusters]
+    return [str(target.get("name")) for target in list_objects(get_field(record or {}, "spec", "clusters"))]
 
 
 def keep_former(result: ScheduleResult, record: Body | None, refusal: QuotaRefusal) -> ScheduleResult:
