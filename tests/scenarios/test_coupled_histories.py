@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from gitsched.apis.karmada.engine import KarmadaEngine
+from gitsched.apis.karmada.queue.coupled_bindings import CoupledBindings
 from gitsched.decide.incremental.repeated_decisions import find_unstable
-from gitsched.model.document import Document
+from gitsched.model.document import Document, Key
 from gitsched.model.scheduling import Outcome
 from gitsched.reconcile import Reconciler
 from tests.search_depth import DEEP
 
 from .conftest import Fleet
-from .coupled_histories import CoupledHistory, list_broken_promises, read_bindings
+from .coupled_histories import SETTINGS, WAYS, CoupledHistory, list_broken_promises, read_bindings
+from .test_shared_capacity import cluster, deployment, policy
 
 
 @pytest.mark.search
@@ -61,3 +64,51 @@ def test_a_decision_that_need_not_be_repeated_is_the_same(
         assert found[0] == found[1]
         fleet.reconcile(hour)
     assert known or DEEP
+
+
+@pytest.mark.search
+@pytest.mark.parametrize("seed", range(200, 500) if DEEP else (102, 104, 202))
+def test_what_is_not_decided_alone_is_decided_as_if_it_had_been(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    history, postponed = CoupledHistory(fleet, seed), 0
+    tell = CoupledBindings.list_certain_turns
+
+    def count_postponed(coupled: CoupledBindings) -> Iterable[Key]:
+        nonlocal postponed
+        found = list(tell(coupled))
+        postponed += len(found)
+        return found
+
+    for number in range(2):
+        hour = history.step() if number else 0
+        runs = []
+        for name, told in (("alone", lambda _: ()), ("turns", count_postponed)):
+            monkeypatch.setattr(CoupledBindings, "list_certain_turns", told)
+            runs.append(fleet.preview(hour, cache=tmp_path / f"{number}-{name}"))
+        assert runs[0].tree == runs[1].tree
+        assert runs[0].plan.findings == runs[1].plan.findings
+        fleet.reconcile(hour)
+    assert postponed or DEEP
+
+
+def test_a_bug_in_a_turn_concerns_one_member_of_a_group(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    fleet.commit(
+        {
+            "gitsched.yaml": SETTINGS % "0s",
+            "clusters.yaml": "".join(cluster(name, cpu=50) for name in ("one", "two", "three")),
+            "policy.yaml": policy(WAYS["apart"]),
+            **{f"{name}.yaml": deployment(name, 1, labels="{team: web}") for name in ("bad", "fine", "good")},
+        }
+    )
+    decide = KarmadaEngine.decide
+
+    def fail(engine: KarmadaEngine, template: Document) -> Outcome | None:
+        return decide(engine, template) if template.key.name != "bad" else 1 / 0  # type: ignore[return-value]
+
+    monkeypatch.setattr(KarmadaEngine, "decide", fail)
+    plan = fleet.reconcile().plan
+    assert [(one.code, one.resource and one.resource[2]) for one in plan.findings if one.severity == "error"] == [
+        ("internal-error", "bad")
+    ]
+    assert sorted(read_bindings(fleet)) == ["shop/fine-deployment.yaml", "shop/good-deployment.yaml"]

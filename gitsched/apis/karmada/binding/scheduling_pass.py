@@ -80,12 +80,7 @@ def run_pass(
     if timers := find_failback_timers(state, template, policy, requirements, current, result, time):
         result = result._replace(failback_timers=timers)
     annotations = failover.write_annotations(template, policy, previous, result, time) if failover is not None else {}
-    fleet, allocatable = state.fleet, state.inventory.allocatable
-    uncertain = list_uncertain_fits(fleet, request, previous, result.clusters, allocatable) if fleet.has_capacity else []
-    if uncertain:
-        annotations |= annotate_exceeded_capacity(fleet, request, previous, uncertain, allocatable)
-    if annotations:
-        result = result._replace(annotations=annotations)
+    result, may_exceed = _add_annotations(state, request, previous, result, annotations)
     if state.queue is not None:
         result = state.queue.limit(template, requirements, result)
     body = write_binding(template, policy, requirements, current, result, state.parts)
@@ -96,7 +91,18 @@ def run_pass(
     if failover is not None and (reports := failover.list_reports(template.key)):
         add_reported_status(body, record, reports, time)
     outcome = build_outcome(state, failover, template, policy, requirements, result, body, time, attachment)
-    return SchedulingPass(time, previous, current, *attempt, outcome, bool(uncertain))
+    return SchedulingPass(time, previous, current, *attempt, outcome, may_exceed)
+
+
+def _add_annotations(
+    state: KarmadaState, request: Request, previous: PreviousState, result: ScheduleResult, annotations: Mapping[str, str]
+) -> tuple[ScheduleResult, bool]:
+    """Return a result with annotations, those about exceeded capacity as well, and whether its clusters may exceed theirs."""
+    fleet, allocatable = state.fleet, state.inventory.allocatable
+    uncertain = list_uncertain_fits(fleet, request, previous, result.clusters, allocatable) if fleet.has_capacity else []
+    if uncertain:
+        annotations = {**annotations, **annotate_exceeded_capacity(fleet, request, previous, uncertain, allocatable)}
+    return (result._replace(annotations=annotations) if annotations else result), bool(uncertain)
 
 
 def _add_failback_tasks(
