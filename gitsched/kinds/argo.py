@@ -19,7 +19,6 @@ from gitsched.kinds.kind import (
 
 _PROJECT = ("argoproj.io/v1alpha1", "AppProject")
 _ANALYSIS = ("argoproj.io/v1alpha1", "AnalysisTemplate")
-_CLUSTER_ANALYSIS = ("argoproj.io/v1alpha1", "ClusterAnalysisTemplate")
 _EVENT_BUS = ("argoproj.io/v1alpha1", "EventBus")
 
 KINDS: KindTable = {

@@ -159,3 +159,8 @@ class Tenancy(NamedTuple):
     def find_forbidding(self, owner: str, cluster: ClusterMetadata) -> Tenant | None:
         """Return the Tenant that keeps the objects of an owner from a cluster; None if they may be there."""
         return next((tenant for tenant in self.list_rules(owner) if not tenant.allows_cluster(cluster)), None)
+
+
+def find_owner(tenancy: Tenancy | None, key: Key) -> str:
+    """Return the name of the Tenant that owns an object; "" for the platform, and in a source without Tenants."""
+    return PLATFORM if tenancy is None else tenancy.find_owner(key)

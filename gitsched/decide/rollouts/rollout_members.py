@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitsched.apis.gitsched.rollout import ObjectSelector, RolloutSpec
-from gitsched.apis.gitsched.tenancy import PLATFORM
+from gitsched.apis.gitsched.tenancy import PLATFORM, find_owner
 from gitsched.decide.registry import policy_apis
 from gitsched.decide.relations.schema import (
     DIRECT,
@@ -81,7 +81,7 @@ def make_rules(
         )
         policies = {name for document in listed for name in (document.key.title, str(document.key))}
         selectors = None if spec.selectors is None else tuple(map(_flatten, spec.selectors))
-        owner = PLATFORM if tenancy is None else tenancy.find_owner(spec.document.key)
+        owner = find_owner(tenancy, spec.document.key)
         rules.append(RolloutRule(spec.name, selectors, tuple(sorted(policies)), spec.broken, owner))
     return tuple(sorted(rules, key=lambda rule: (rule.broken, rule.owner != PLATFORM)))
 
@@ -96,7 +96,7 @@ def read_placed_facts(outcome: Outcome, template: Document, tenancy: Tenancy | N
         tuple(outcome.replicas_by_cluster),
         tuple((record.namespace, record.name) for record, _ in outcome.records),
         tuple(sorted({owner for workload in found for owner in workload.required_by})),
-        PLATFORM if tenancy is None else tenancy.find_owner(outcome.key),
+        find_owner(tenancy, outcome.key),
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gitsched.apis.gitsched.rollout import RolloutSpec, parse_rollout
-from gitsched.apis.gitsched.tenancy import PLATFORM
+from gitsched.apis.gitsched.tenancy import find_owner
 from gitsched.decide.rollouts.broken_rollouts import list_broken_rollouts, make_broken_finding
 from gitsched.decide.rollouts.lost_clusters import read_cluster_states
 from gitsched.decide.rollouts.rollout_findings import find_overlaps
@@ -59,11 +59,7 @@ def roll_out(
     again; those of the previous output take their place where a cluster waits."""
     members, steps = list_members(database, specs, files), RolloutSteps(source)
     taken = steps.take(specs, members, files)
-    broken = [
-        make_broken_finding(spec, step, PLATFORM if tenancy is None else tenancy.find_owner(spec.document.key))
-        for spec, step in taken
-        if spec.broken
-    ]
+    broken = [make_broken_finding(spec, step, find_owner(tenancy, spec.document.key)) for spec, step in taken if spec.broken]
     return steps.summarize(taken, members, (*broken, *find_overlaps(database, specs)))
 
 

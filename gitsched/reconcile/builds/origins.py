@@ -9,6 +9,7 @@ from gitsched.build.closure import Closure
 from gitsched.build.kustomize import BuiltObject
 from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.git import TreeEntry
+from gitsched.git.trees import FILE_MODE
 from gitsched.manifests.kustomize import Kustomization
 from gitsched.manifests.parsed_file import ParsedDocument
 from gitsched.model.document import Origin
@@ -19,7 +20,7 @@ from gitsched.reconcile.cache.build_cache import BuildCache
 from gitsched.reconcile.cache.storage import identify_build
 from gitsched.reconcile.source.commit_tree import CommitTree
 
-_BUILT, _FILE_MODE = "built.yaml", 0o100644
+_BUILT = "built.yaml"
 
 
 def compute_origins_key(closure: Closure, reader: FileReader) -> str:
@@ -65,10 +66,10 @@ class OriginLocator:
         """Yield the objects and the patches of the root as files, so that their parsed forms are loaded from the cache at once. Patches are
         read to locate objects only."""
         for built in objects:
-            yield TreeEntry(_BUILT, self._commit.repository.keep_blob(built.text), _FILE_MODE)
+            yield TreeEntry(_BUILT, self._commit.repository.keep_blob(built.text), FILE_MODE)
         for path, blob in self._closure.files.items() if not self._known else ():
             if path not in self._closure.resources:
-                yield TreeEntry(path if path.endswith(".json") else f"{path}.yaml", blob, _FILE_MODE)
+                yield TreeEntry(path if path.endswith(".json") else f"{path}.yaml", blob, FILE_MODE)
 
     def _find_remote(self, path: str) -> tuple[str, int, int] | None:
         """Return the position of the reference to the repository that a path is in; None for this one."""

@@ -16,6 +16,7 @@ from gitsched.build.go_templates import hide_marks
 from gitsched.build.path_recipe import PathRecipe, ToolName
 from gitsched.decide.catalog import KindScopes, RawDocument, make_raw_document
 from gitsched.git import TreeEntry
+from gitsched.git.trees import FILE_MODE
 from gitsched.manifests.kustomize import Kustomization
 from gitsched.manifests.schema import get_schema_key
 from gitsched.model.document import Body, as_object, is_namespaced
@@ -159,7 +160,7 @@ def open_path(
     blob = base.repository.keep_blob(recipe.kustomization)
     commit = copy.copy(base)
     commit.entries = ChainMap(
-        {recipe.path: (blob, 0o100644)}, dict(base.entries) if not isinstance(base.entries, dict) else base.entries
+        {recipe.path: (blob, FILE_MODE)}, dict(base.entries) if not isinstance(base.entries, dict) else base.entries
     )
     (closure,) = resolve_closures([recipe.directory], commit)
     return ReconciledPath(tool, document, recipe, commit, closure, origins, recipe.problem)

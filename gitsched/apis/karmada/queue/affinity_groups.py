@@ -17,23 +17,20 @@ from gitsched.model.scheduling import PeerClusters
 
 _AFFINITY: Final = "affinityGroup"
 _ANTI_AFFINITY: Final = "antiAffinityGroup"
-_SIDES = (("affinity", _AFFINITY), ("antiAffinity", _ANTI_AFFINITY))
+_NAMES = {"affinity": _AFFINITY, "antiAffinity": _ANTI_AFFINITY}
 
 
 def make_affinity_groups(template: Document, policy: PropagationPolicy) -> dict[str, str]:
     """Return spec.workloadAffinityGroups of a binding; {} if its policy has no term, or the template lacks the labels."""
-    terms = as_object(as_object(policy.spec.get("placement")).get("workloadAffinity"))
-    if not terms or not template.key.namespace:
-        return {}
-    labels = read_labels(template.body)
-    keys = ((name, get_text(terms, side, "groupByLabelKey")) for side, name in _SIDES)
-    return {name: f"{key}={labels[key]}" for name, key in keys if key in labels}
+    terms = list_terms(policy) if template.key.namespace else []
+    labels = read_labels(template.body) if terms else {}
+    return {_NAMES[side]: f"{key}={labels[key]}" for side, key in terms if key in labels}
 
 
 def list_terms(policy: PropagationPolicy) -> list[tuple[str, str]]:
     """Return the sides of workloadAffinity that a policy sets, each with the key of the label by which it makes groups."""
     terms = as_object(as_object(policy.spec.get("placement")).get("workloadAffinity"))
-    return [(side, key) for side, _ in _SIDES if (key := get_text(terms, side, "groupByLabelKey"))]
+    return [(side, key) for side in _NAMES if (key := get_text(terms, side, "groupByLabelKey"))]
 
 
 def list_group_keys(policies: Iterable[PropagationPolicy]) -> frozenset[str]:
@@ -120,4 +117,4 @@ class AffinityGroups:
 def read_affinity_groups(record: Body) -> dict[str, str]:
     """Return the groups of a binding of the last run."""
     found = as_object(as_object(record.get("spec")).get("workloadAffinityGroups"))
-    return {name: str(found[name]) for _, name in _SIDES if found.get(name)}
+    return {name: str(found[name]) for name in _NAMES.values() if found.get(name)}
