@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from gitsched.model.finding import format_count, format_names
@@ -10,7 +10,7 @@ from gitsched.model.fleet_status import Freeze
 from gitsched.model.time import format_age
 from gitsched.report.held import describe_held, describe_target
 from gitsched.report.history import describe_source
-from gitsched.report.lines import abbreviate_oid, escape_unprintable, format_key, list_limited, sort_moves
+from gitsched.report.lines import abbreviate_oid, escape_unprintable, format_key, list_limited, sort_moves, wrap_indented
 from gitsched.report.recent_runs import describe_recent_runs
 from gitsched.report.summary import describe_withheld
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from gitsched.model.fleet_status import FleetStatus
-    from gitsched.report.paint import Paint
+    from gitsched.report.paint import Paint, Role
 
 ERRORS_SHOWN = 3
 HELD_SHOWN = 5
@@ -28,13 +28,12 @@ EDITS_SHOWN, FILES_SHOWN = 3, 3
 others are counted."""
 
 
-def describe_problems(status: FleetStatus, paint: Paint | None = None) -> list[str]:
+def describe_problems(status: FleetStatus, width: int, paint: Paint | None = None) -> list[str]:
     """Return a line that says whether anything is wrong, and then what is wrong."""
     problems = [*status.list_problems()]
-    recent = [*map(escape_unprintable, describe_recent_runs(status.recent, status.now))]
+    recent = describe_recent_runs(status.recent, status.now)
     if not problems:
-        line = _describe_sound(status)
-        return [paint(line, "added") if paint is not None else line, *recent]
+        return [*_paint_first(_describe_sound(status), width, "added", paint), *_wrap(recent, width)]
     first = f"Needs attention: {', '.join(problems)}."
     lines = [status.unfetched] if status.time is None and status.unfetched else []
     lines += [*_list_freezes(status), *_list_edits(status)]
@@ -46,7 +45,16 @@ def describe_problems(status: FleetStatus, paint: Paint | None = None) -> list[s
     )
     lines += list_limited([str(finding) for finding in status.impaired], ERRORS_SHOWN, "and {} more workloads")
     lines += list_limited([str(finding) for finding in status.shortages], ERRORS_SHOWN, "and {} more clusters that lack capacity")
-    return [paint(first, "error") if paint is not None else first, *map(escape_unprintable, lines), *recent]
+    return [*_paint_first(first, width, "error", paint), *_wrap((*lines, *recent), width)]
+
+
+def _paint_first(text: str, width: int, role: Role, paint: Paint | None) -> list[str]:
+    lines = wrap_indented(text, width)
+    return lines if paint is None else [paint(line, role) for line in lines]
+
+
+def _wrap(lines: Iterable[str], width: int) -> list[str]:
+    return [part for line in lines for part in wrap_indented(escape_unprintable(line), width)]
 
 
 def _describe_sound(status: FleetStatus) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from gitsched.model.finding import format_count, format_names
+from gitsched.model.finding import count_shown, format_count, format_names
 from gitsched.model.fleet_status import ClusterStatus, FleetStatus, WorkloadStatus
 from gitsched.model.scheduling import total_replicas
 from gitsched.model.time import format_age, format_time
@@ -14,6 +14,8 @@ from gitsched.report.fleet_problems import describe_problems
 from gitsched.report.held import serialize_held
 from gitsched.report.history import describe_source
 from gitsched.report.lines import (
+    COLUMN_GAP,
+    WRAPPED_WIDTH,
     abbreviate_oid,
     escape_unprintable,
     format_cluster,
@@ -21,6 +23,8 @@ from gitsched.report.lines import (
     format_key,
     list_limited,
     serialize_replicas,
+    wrap,
+    wrap_indented,
 )
 from gitsched.report.paint import Paint, Role, paint_column
 from gitsched.report.recent_runs import serialize_recent_runs
@@ -29,6 +33,8 @@ from gitsched.report.serialization import API_VERSION, serialize_key, serialize_
 
 MAX_ROWS = 1_000
 """Rows of a table in text; JSON contains all."""
+_MIN_MESSAGE = 40
+"""Characters of a line of messages, however narrow the terminal is."""
 _MORE = "and {} more; use -o json for all"
 _CLUSTERS = ("CLUSTER", "READY", "WORKLOADS", "APPLIED", "HEALTHY", "BEHIND", "SINCE", "OBSERVED", "MESSAGE")
 _WORKLOADS = ("WORKLOAD", "CLUSTERS", "POLICY", "WAITS FOR A WAVE", "STATE")
@@ -36,7 +42,13 @@ _READY_ROLES: Mapping[str, Role] = {"True": "added", "False": "error", "Gone": "
 
 
 def write_fleet_status(
-    status: FleetStatus, *, workloads: bool = False, unclaimed: bool = False, namespace: str = "", paint: Paint | None = None
+    status: FleetStatus,
+    width: int = WRAPPED_WIDTH,
+    *,
+    workloads: bool = False,
+    unclaimed: bool = False,
+    namespace: str = "",
+    paint: Paint | None = None,
 ) -> str:
     """Return whether anything is wrong, what is, and the clusters and rollouts as aligned columns; with one of these options the workloads,
     or the objects without a policy, of a namespace or of all."""
@@ -49,23 +61,34 @@ def write_fleet_status(
         rows = [(escape_unprintable(format_key(key)), escape_unprintable(status.nearest.get(key, ""))) for key in keys]
         lines = list_limited(format_columns(rows), MAX_ROWS, _MORE) if rows else ["Every object is selected by a policy."]
     else:
-        lines = [*describe_problems(status, paint), ""]
-        lines += list_limited(_list_clusters(status, paint), MAX_ROWS, _MORE) if status.clusters else ["There is no cluster."]
-        lines += ["", *_describe_rollouts(status)] if status.rollouts else []
-        lines += ["", _count_workloads(status), *_count_waiting(status), *_count_copies(status), *_describe_observations(status)]
-        lines += filter(None, (_describe_branch(status), status.rewrite))
+        lines = [*describe_problems(status, width, paint), ""]
+        lines += _list_clusters(status, width, paint) if status.clusters else ["There is no cluster."]
+        counts = [_count_workloads(status), *_count_waiting(status), *_count_copies(status), *_describe_observations(status)]
+        counts += filter(None, (_describe_branch(status), status.rewrite))
+        rollouts = ["", *_describe_rollouts(status)] if status.rollouts else []
+        lines += (part for line in (*rollouts, "", *counts) for part in (wrap_indented(line, width) if line else [""]))
     return "\n".join(lines) + "\n"
 
 
-def _list_clusters(status: FleetStatus, paint: Paint | None) -> list[str]:
-    """Return the table of the clusters; without reports, it has no columns for them."""
+def _list_clusters(status: FleetStatus, width: int, paint: Paint | None) -> list[str]:
+    """Return the table of the clusters, those that need attention first; without reports, it has no columns for them. Messages are wrapped
+    below each other."""
     reported = any(one.report is not None for one in status.clusters)
-    rows = [_make_cluster_row(one, status.now, reported=reported) for one in status.clusters]
-    head, *lines = _format_table(_CLUSTERS, rows)
-    if paint is None:
-        return [head, *lines]
-    painted = paint_column(lines, head.index(_CLUSTERS[1]), [row[1] for row in rows], _READY_ROLES, paint)
-    return [paint(head, "heading"), *painted]
+    ordered = sorted(status.clusters, key=lambda one: not (one.needs_attention or one.is_drained))
+    shown = ordered[: count_shown(len(ordered), MAX_ROWS)]
+    rows = [_make_cluster_row(one, status.now, reported=reported) for one in shown]
+    head, *lines = _format_table(_CLUSTERS[:-1], [row[:-1] for row in rows])
+    offset = max(map(len, (head, *lines))) + len(COLUMN_GAP)
+    lengths = [*map(len, lines)]
+    messages = [wrap(row[-1], max(width - offset, _MIN_MESSAGE)) if row[-1] else [""] for row in rows]
+    if paint is not None:
+        lines = paint_column(lines, head.index(_CLUSTERS[1]), [row[1] for row in rows], _READY_ROLES, paint)
+    title = f"{head:<{offset}}{_CLUSTERS[-1]}" if any(row[-1] for row in rows) else head
+    found = [paint(title, "heading") if paint is not None else title]
+    for line, length, (first, *rest) in zip(lines, lengths, messages, strict=True):
+        gap = " " * (offset - length) if first else ""
+        found += [f"{line}{gap}{first}", *(f"{'':{offset}}{part}" for part in rest)]
+    return [*found, *([_MORE.format(f"{len(ordered) - len(shown):,}")] if len(ordered) > len(shown) else [])]
 
 
 def _count_workloads(status: FleetStatus) -> str:
@@ -125,6 +148,7 @@ def _describe_branch(status: FleetStatus) -> str:
         return f"There is no output branch {status.branch} yet: run gitsched reconcile."
     age = format_age(status.time, status.now)
     text = f"{status.branch} is at {abbreviate_oid(status.head)} of {format_time(status.time)} ({age} ago)"
+    text += ", as this clone fetched it last (later runs: git fetch, or --fetch origin)" if status.from_origin else ""
     return f"{text}; the source has changes that are not reconciled." if status.pending else f"{text}."
 
 

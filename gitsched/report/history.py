@@ -28,6 +28,7 @@ CAUSES = {
     "deadline": "a deadline",
     "observation": "an observed value",
     "upgrade": "a new version of gitsched",
+    "edit": "what people changed on this branch is taken back",
     "": "by hand",
 }
 

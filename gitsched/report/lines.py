@@ -64,6 +64,11 @@ def wrap(text: str, width: int, indent: str = "") -> list[str]:
     return lines or [indent.rstrip()]
 
 
+def wrap_indented(text: str, width: int) -> list[str]:
+    """Wrap one paragraph, and indent its lines as the first one is."""
+    return wrap(text.lstrip(" "), width, " " * (len(text) - len(text.lstrip(" ")))) if len(text) > width else [text]
+
+
 def wrap_all(texts: Iterable[str], width: int, indent: str = "") -> list[str]:
     """Wrap several paragraphs."""
     return [line for text in texts for line in wrap(text, width, indent)]

@@ -94,6 +94,22 @@ def test_a_commit_by_hand_on_the_output_branch_is_named(
     gitsched("freeze", "--lift")
     gitsched("reconcile", "--now", "2026-03-02T09:02:00Z")
     assert "edited" not in read(fleet)[0]
+    assert "  cause: what people changed on this branch is taken back" in gitsched("history", "-m", "1").stdout
+
+
+def test_rows_that_need_attention_come_first_and_messages_are_wrapped(fleet: Path, commit: Commit, gitsched: Run) -> None:
+    taint = TAINT.replace("power", "a-long-key.example.com/power-supply-of-the-hall").replace("NoExecute", "NoSchedule")
+    commit(fleet, one=CLUSTER.format(name="one", owner="private") + taint, two=CLUSTER.format(name="two", owner="cloud") + TAINT)
+    gitsched("reconcile", "--now", "2026-03-02T09:00:40Z")
+    settings = RunSettings(now=datetime(2026, 3, 2, 10, tzinfo=UTC), location=str(fleet), cache=fleet.parent / "cache")
+    lines = write_fleet_status(read_fleet_status(settings), 70).splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith("CLUSTER"))
+    assert lines[start + 1 : start + 5] == [
+        "two      Unknown  0          drained by the taint power:NoExecute",
+        "                             (two.yaml:9)",
+        "one      Unknown  0          has the taint",
+        "                             a-long-key.example.com/power-supply-of-the-hall:NoSchedule",
+    ]
 
 
 def test_a_cluster_that_lacks_capacity_is_named(fleet: Path, commit: Commit, gitsched: Run) -> None:
@@ -124,6 +140,9 @@ def test_a_clone_without_the_output_branch_says_how_to_get_it(
     for command in (("tree", "web"), ("history",)):
         found = gitsched(*command, at=clone)
         assert (found.returncode, "git fetch origin placements:placements" in found.stderr) == (1, True)
+    git("fetch", "-q", "origin", "placements:refs/remotes/origin/placements", at=clone)
+    assert read(clone)[-1].endswith(" ago), as this clone fetched it last (later runs: git fetch, or --fetch origin).")
+    assert "fetched" not in read(fleet)[-1]
 
 
 def test_a_freeze_in_the_settings_has_the_author_of_its_commit(fleet: Path, commit: Commit, gitsched: Run) -> None:
@@ -188,7 +207,7 @@ def test_facts_say_when_a_cluster_was_observed_and_stale_ones_nothing_about_now(
     assert lines[0] == "Needs attention: 1 of 2 clusters is no longer observed."
     assert find_row(lines, "one") == ["one", "True", "1", "10m", "ago"]
     assert find_row(lines, "two")[:5] == ["two", "Unknown", "0", "3h", "ago"]
-    assert "its facts are stale: check that gitsched collect runs" in lines[4]
+    assert "its facts are stale: check that gitsched collect runs" in lines[3], "what needs attention is first"
 
 
 KARMADA, OCM, KRAKE = (

@@ -37,8 +37,8 @@ def run(
         )
     formats.show_as(
         form,
-        lambda _: write_fleet_status(
-            found, workloads=workloads, unclaimed=unclaimed, namespace=namespace, paint=output.choose_paint(color)
+        lambda width: write_fleet_status(
+            found, width, workloads=workloads, unclaimed=unclaimed, namespace=namespace, paint=output.choose_paint(color)
         ),
         lambda: serialize_fleet_status(found),
     )

@@ -68,6 +68,18 @@ def list_hand_edits(fetched: Fetched) -> Iterator[HandEdit]:
             yield HandEdit(commit.oid, commit.subject[:MAX_AUTHOR_LENGTH], commit.name[:MAX_AUTHOR_LENGTH], commit.time, files)
 
 
+def follows_edits(repository: Repository, directory: str, commit: Commit) -> bool:
+    """Return whether commits of people since the last run, up to one of the branch, changed the files below a directory."""
+    for _ in range(MAX_EDITS):
+        if is_written_by_run(commit) or not commit.parents or not repository.has(commit.parents[0]):
+            return commit.is_rewritten
+        parent = repository.commit(commit.parents[0])
+        if repository.find_entry(commit.tree, directory) != repository.find_entry(parent.tree, directory):
+            return True
+        commit = parent
+    return False
+
+
 def _find_head_entry(fetched: Fetched, path: str) -> tuple[str, int] | None:
     return fetched.output.repository.find_entry(fetched.output_tree, path) if fetched.output_tree else None
 

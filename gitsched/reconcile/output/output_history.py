@@ -27,6 +27,7 @@ from gitsched.reconcile.fetch import fetch, read_run_record, read_source_config
 from gitsched.reconcile.output.history_names import describe_unknown_names
 from gitsched.reconcile.output.history_records import MAX_RECORD, CommitRecords, HistoryBranch
 from gitsched.reconcile.output.history_taints import ComparedTrees, list_taint_changes, locate_conditions
+from gitsched.reconcile.output.output_edits import follows_edits
 from gitsched.reconcile.run import RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
@@ -292,6 +293,9 @@ class OutputHistory:
         newest = self._source.commit(oid)
         entry = entry._replace(source=describe_source_commit(newest))
         before = earlier.source if earlier is not None else ""
+        if before == oid and entry.cause == "source" and parent is not None:
+            is_edited = follows_edits(self._output.repository, f"{self._output.prefix}{CLUSTERS}", parent)
+            return entry._replace(cause="edit") if is_edited else entry
         if not before or before == oid:
             return entry
         if not self._source.has_commit(before):

@@ -53,7 +53,15 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
             rollout_starts=find_rollout_starts(context, fetched, record.rollouts if record is not None else ()),
             retained=record.retained if record is not None else (),
             withheld_sources=list_requests(context, fetched) if status.withheld.moves else (),
+            from_origin=_is_from_origin(fetched),
         )
+
+
+def _is_from_origin(fetched: Fetched) -> bool:
+    """Return whether the output branch is the one of origin, as a clone fetched it last."""
+    output = fetched.output
+    tracked = output.repository.resolve_ref(f"refs/remotes/origin/{output.branch}") if output.remote is None else None
+    return tracked is not None and tracked == fetched.output_head
 
 
 def make_fleet_status(context: RunContext, fetched: Fetched, fleet: PlannedFleet, *, pending: bool = False) -> FleetStatus:
