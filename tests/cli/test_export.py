@@ -33,6 +33,18 @@ def pushed(fleet: Path, git: Callable[..., str]) -> Path:
     return fleet
 
 
+def test_what_would_delete_is_named_before_it_is_replaced(pushed: Path, gitsched: Run, commit: Callable[..., None]) -> None:
+    armed = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: apps}\nspec: {path: x, prune: %s}\n"
+    commit(pushed, flux=armed % "true")
+    done = gitsched("export", "flux", "--cluster", "one")
+    assert done.stderr.startswith(
+        "warning: 1 object of the source would delete what these objects take over: Kustomization apps (flux.yaml). "
+    )
+    assert len(check(done.stdout)) == 2
+    commit(pushed, flux=armed % "false")
+    assert gitsched("export", "flux", "--cluster", "one").stderr == ""
+
+
 def take(tree: Path, path: str) -> str:
     """Return the objects that a delivery tool applies from a directory of the branch."""
     done = subprocess.run(["kubectl", "kustomize", str(tree / path)], capture_output=True, text=True, check=True)

@@ -12,13 +12,14 @@ import click
 from gitsched.apis.export import Export, ExportInput
 from gitsched.cli import formats, output, reports
 from gitsched.cli.export import name_parameter
-from gitsched.model.finding import format_count
+from gitsched.model.finding import format_count, format_names
 from gitsched.reconcile import RunSettings, preview
 from gitsched.reconcile.builds.delivery_source import DeliverySource, read_delivery_source
 from gitsched.render.bundle_delivery.argocd import make_application_set, make_hub_application
 from gitsched.render.delivery_tools import ArgoOptions, FluxOptions, make_argocd_objects, make_flux_objects
 from gitsched.render.output_files import escape_segment
 from gitsched.render.yaml import dump
+from gitsched.report.lines import escape_unprintable
 
 if TYPE_CHECKING:
     from gitsched.model.document import Body
@@ -36,9 +37,10 @@ def print_flux(
     form: str,
     **chosen: Any,
 ) -> None:
-    found = _read_delivery(url, clusters, chosen)
+    names = (name, name) if name else FluxOptions().names
+    found = _read_delivery(url, clusters, chosen, names)
     keys = keys or ("gitsched-keys" if found.signed else "")
-    options = FluxOptions((name, name) if name else FluxOptions().names, namespace, access, keys, decryption)
+    options = FluxOptions(names, namespace, access, keys, decryption)
     selected = clusters or found.clusters
     if directory is not None:
         for cluster in selected:
@@ -66,7 +68,7 @@ def print_argocd(
 ) -> None:
     if clusters and bundles == "hub":
         raise click.UsageError("--bundles hub delivers the Applications of all clusters: omit --cluster")
-    found = _read_delivery(url, clusters, chosen)
+    found = _read_delivery(url, clusters, chosen, (name, f"{name}-bundles"))
     selected = clusters or None
     objects = make_argocd_objects(found.branch, selected, ArgoOptions(name, namespace, project, generator))
     if found.has_applications:
@@ -104,13 +106,22 @@ def print_decisions(
     formats.show_document(form, result.text, lambda: result.document)
 
 
-def _read_delivery(url: str | None, clusters: Sequence[str], chosen: dict[str, Any]) -> DeliverySource:
+def _read_delivery(url: str | None, clusters: Sequence[str], chosen: dict[str, Any], own: Sequence[str]) -> DeliverySource:
+    """Return what delivery tools need, and warn about those of the source that would delete what these objects take over."""
     output.configure_logging(chosen.pop("log_format"))
     with output.show_progress("Planning") as progress:
-        found = read_delivery_source(RunSettings(progress=progress, output=chosen.pop("output_repository"), **chosen), url)
+        found = read_delivery_source(RunSettings(progress=progress, output=chosen.pop("output_repository"), **chosen), url, own)
     unknown = sorted(set(clusters) - set(found.clusters))
     if unknown:
         raise click.UsageError(f"unknown cluster: {', '.join(map(repr, unknown))}")
+    if found.armed:
+        named = format_names([*map(str, found.armed)])
+        text = (
+            f"warning: {format_count(len(found.armed), 'object')} of the source would delete what these objects take over: {named}. "
+            "First set prune: false and suspend: true in Kustomizations, preserveResourcesOnDeletion: true in ApplicationSets, and "
+            "remove automated and the finalizer from Applications; docs/cut-over.md has the order"
+        )
+        click.echo(escape_unprintable(text), err=True)
     return found
 
 

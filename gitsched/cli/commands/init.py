@@ -78,6 +78,7 @@ CLUSTERS, POLICIES = "fleet/clusters.yaml", "fleet/policies.yaml"
 COMMIT_MESSAGE = "Describe the fleet"
 
 
+CUT_OVER = "see docs/cut-over.md"
 _STEPS = """
 Next:
 {steps}
@@ -177,6 +178,11 @@ def _list_steps(found: RecognizedLayout | None, *, has_repository: bool, committ
         ("gitsched plan", "show what would be placed where; writes nothing"),
         ("gitsched reconcile", "commit the decisions to the branch `placements`"),
         ("git show placements:README.md", "look at the fleet"),
+        *(
+            [(CUT_OVER, "before it is delivered: disarm what delivers these clusters today, or it deletes objects")]
+            if found is not None
+            else ()
+        ),
     ]
 
 

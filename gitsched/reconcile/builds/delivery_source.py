@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from gitsched.git.remote_refs import find_remote_url
 from gitsched.model.errors import Permanent
 from gitsched.model.urls import strip_credentials
+from gitsched.reconcile.builds.armed_tools import ArmedTool, list_armed_tools
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
 from gitsched.reconcile.run import Planned, open_context
@@ -20,6 +22,7 @@ class DeliverySource(NamedTuple):
     """`clusters` are the sorted names of those with a directory. `signed` says that the operator signs commits.
 
     `has_applications` says that the output has Applications of Bundles, `prunes_applications` that Argo CD deletes what leaves a cluster.
+    `armed` are the objects of Flux and Argo CD in the source that delete what the output branch takes over.
     """
 
     branch: OutputBranch
@@ -27,12 +30,14 @@ class DeliverySource(NamedTuple):
     signed: bool
     has_applications: bool
     prunes_applications: bool
+    armed: tuple[ArmedTool, ...] = ()
 
 
-def read_delivery_source(settings: RunSettings, url: str | None) -> DeliverySource:
+def read_delivery_source(settings: RunSettings, url: str | None, own: Collection[str] = ()) -> DeliverySource:
     """Return the address of the output and its clusters. Nothing is written.
 
     `url` is the address that delivery tools use, if it differs from the remote that is pushed to. Raises Permanent if they can use neither.
+    `own` are names of the objects that deliver the output branch.
     """
     context = open_context(settings._replace(observations="recorded"))
     fetched = fetch(context)
@@ -51,8 +56,10 @@ def read_delivery_source(settings: RunSettings, url: str | None) -> DeliverySour
             context.settings.signing is not None,
             HUB_KUSTOMIZATION in planned.plan.files,
             planned.config.delivery.argocd.prune,
+            armed,
         )
 
+    armed = list_armed_tools(context.source.repository, fetched.source.tree, own)
     planned, found = use_plan(context, fetched, settings.now, make_source)
     log_ignored_settings(planned.plan)
     return found
