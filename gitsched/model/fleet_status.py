@@ -124,7 +124,8 @@ class FleetStatus(NamedTuple):
     that lack something in their clusters, `observed` is when metric values were observed, and `now` the time from which ages count.
     `recent` are the latest runs that took something from workloads, `rollout_starts` the commits of the source with which the rollouts
     began, `retained` the copies that stay for an overlap, and `withheld_sources` the commits of the source that ask for what is withheld.
-    `from_origin`: the branch is the one of origin, as the clone fetched it last.
+    `from_origin`: the branch is the one of origin, as the clone fetched it last. `newer_source` is the commit of the source that a
+    run has planned and that came after the one here, "" where none did.
     """
 
     branch: str
@@ -154,6 +155,7 @@ class FleetStatus(NamedTuple):
     retained: tuple[RetainedCopy, ...] = ()
     withheld_sources: tuple[SourceChange, ...] = ()
     from_origin: bool = False
+    newer_source: str = ""
 
     @property
     def needs_attention(self) -> bool:

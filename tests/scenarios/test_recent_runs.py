@@ -177,3 +177,13 @@ def test_what_is_read_is_limited(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) 
     assert [text for text in (*lines, *read(fleet, 2)) if "by" in text and "Tidy" in text]
     monkeypatch.setattr(recent_runs, "MAX_RUNS", 1)
     assert sum(line.startswith("Changed ") for line in read(fleet, 2)) == 1
+
+
+def test_a_source_that_is_older_than_the_last_run_is_no_change_to_reconcile(fleet: Fleet) -> None:
+    older = merge(fleet, WEB, 0)
+    newer = merge(fleet, {"web.yaml": deployment("web", 1)}, 1)
+    assert read(fleet, 1)[-1].endswith(" ago).")
+    fleet.git("reset", "-q", "--hard", older)
+    assert f"; the source here is older than commit {newer[:10]}, which was reconciled last: pull it, " in read(fleet, 1)[-1]
+    fleet.commit({"web.yaml": deployment("web", 3)}, hour=2)
+    assert read(fleet, 2)[-1].endswith("; the source has changes that are not reconciled.")

@@ -54,6 +54,7 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
             retained=record.retained if record is not None else (),
             withheld_sources=list_requests(context, fetched) if status.withheld.moves else (),
             from_origin=_is_from_origin(fetched),
+            newer_source=_find_newer_source(context, fetched),
         )
 
 
@@ -62,6 +63,14 @@ def _is_from_origin(fetched: Fetched) -> bool:
     output = fetched.output
     tracked = output.repository.resolve_ref(f"refs/remotes/origin/{output.branch}") if output.remote is None else None
     return tracked is not None and tracked == fetched.output_head
+
+
+def _find_newer_source(context: RunContext, fetched: Fetched) -> str:
+    """Return the commit of the source that the last run planned, if the one here is an ancestor of it; "" if not."""
+    planned = fetched.record.source if fetched.record is not None else ""
+    repository, own = context.source.repository, fetched.source.oid
+    is_newer = planned not in ("", own) and repository.has_commit(planned) and repository.has_ancestor(planned, own)
+    return planned if is_newer else ""
 
 
 def make_fleet_status(context: RunContext, fetched: Fetched, fleet: PlannedFleet, *, pending: bool = False) -> FleetStatus:

@@ -44,7 +44,8 @@ def describe_takeover(policy: PropagationPolicy, claiming: PropagationPolicy, *,
         steps.append(f"a priority above {claiming.priority}")
     if not by_name:
         steps.append("a selector with its name")
-    done = [f"give {policy.key.title} {' and '.join(steps)}"] if steps else []
+    wanted = " and ".join(filter(None, (", ".join(steps[:-1]), *steps[-1:])))
+    done = [f"give {policy.key.title} {wanted}"] if steps else []
     done += [] if enabled else ["set karmada.preemption to true in gitsched.yaml"]
     return f"{', and '.join(done)}; or {release}" if done else release
 
