@@ -43,6 +43,8 @@ INTERNAL_ERROR = "internal-error"
 """The code of findings about documents on which a bug shows."""
 LAST_VALID_USED = "last-valid-used"
 """The code of notes about documents that count as they were when they were valid for the last time."""
+NO_REPLICAS = "no-replicas"
+"""Code of the finding about a workload with 0 replicas, which goes to no cluster."""
 OUTPUT_NOT_FETCHED = "output-not-fetched"
 """The code of the finding that a clone may lack the output branch of its origin."""
 

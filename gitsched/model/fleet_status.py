@@ -75,8 +75,9 @@ class ClusterStatus(NamedTuple):
         return bool(self.unready) or failed or bool(self.behind) or self.ready == "False" or self.is_stale
 
 
-WorkloadState = Literal["", "held", "withheld", "waiting", "unplaced"]
-"""What keeps a workload from being where its policies want it: a hold, the guard, or a limit of moves by period; or no cluster fits."""
+WorkloadState = Literal["", "held", "withheld", "waiting", "unplaced", "stopped"]
+"""What keeps a workload from being where its policies want it: a hold, the guard, or a limit of moves by period; or no cluster fits, or it
+has 0 replicas."""
 
 
 class WorkloadStatus(NamedTuple):
@@ -89,6 +90,11 @@ class WorkloadStatus(NamedTuple):
     waiting: tuple[str, ...] = ()
     state: WorkloadState = ""
     reason: str = ""
+
+    @property
+    def is_unplaced(self) -> bool:
+        """Whether it should be in a cluster, and is in none."""
+        return not self.clusters and self.state != "stopped"
 
 
 class Freeze(NamedTuple):
@@ -176,7 +182,7 @@ class FleetStatus(NamedTuple):
             yield f"{format_count(len(self.withheld.moves), 'change is', 'changes are')} withheld"
         if self.held:
             yield f"{format_count(len(self.held), 'workload is', 'workloads are')} held"
-        unplaced = sum(not one.clusters for one in self.workloads) if self.time is not None else 0
+        unplaced = sum(one.is_unplaced for one in self.workloads) if self.time is not None else 0
         if unplaced:
             yield f"{format_count(unplaced, 'workload is', 'workloads are')} unplaced"
         yield from self._list_recent_problems()

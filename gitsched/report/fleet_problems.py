@@ -39,6 +39,7 @@ def describe_problems(status: FleetStatus, width: int, paint: Paint | None = Non
     lines += [*_list_freezes(status), *_list_edits(status)]
     lines += _list_withheld(status) if status.withheld.moves else []
     lines += _list_unplaced(status) if status.time is not None else []
+    lines += _list_unready(status)
     lines += describe_held(status.held, HELD_SHOWN)
     lines += list_limited(
         [str(finding) for finding in status.errors], ERRORS_SHOWN, "and {} more errors; gitsched validate lists them"
@@ -83,8 +84,19 @@ def _list_withheld(status: FleetStatus) -> list[str]:
 
 def _list_unplaced(status: FleetStatus) -> list[str]:
     """Return the first workloads that are nowhere, with the reason."""
-    lines = [f"Unplaced: {format_key(one.key)}: {one.reason}" for one in status.workloads if not one.clusters]
+    lines = [f"Unplaced: {format_key(one.key)}: {one.reason}" for one in status.workloads if one.is_unplaced]
     return list_limited(lines, WORKLOADS_SHOWN, "and {} more unplaced workloads; gitsched status --workloads lists them")
+
+
+def _list_unready(status: FleetStatus) -> list[str]:
+    """Return how to go on with the first clusters that are not ready, and whose workloads stay there."""
+    lines = [
+        f"Not ready: {one.name}: {format_count(one.workloads, 'workload')}; gitsched simulate --lose {one.name} shows what would move, "
+        f"gitsched drain {one.name} moves it"
+        for one in status.clusters
+        if one.ready == "False" and one.workloads and not one.is_drained
+    ]
+    return list_limited(lines, WORKLOADS_SHOWN, "and {} more clusters that are not ready")
 
 
 def _list_edits(status: FleetStatus) -> list[str]:

@@ -96,8 +96,10 @@ def _count_workloads(status: FleetStatus) -> str:
     placed = [one for one in status.workloads if one.clusters]
     replicas = total_replicas(count for one in placed for count in one.clusters.values())
     parts = [f"{len(placed):,} placed ({format_count(replicas, 'replica')})"] if placed else []
-    unplaced, unclaimed = len(status.workloads) - len(placed), len(status.unclaimed)
+    unplaced, unclaimed = sum(one.is_unplaced for one in status.workloads), len(status.unclaimed)
+    stopped = len(status.workloads) - len(placed) - unplaced
     parts += [f"{unplaced:,} unplaced"] if unplaced and status.time is not None else []
+    parts += [f"{stopped:,} with 0 replicas"] if stopped else []
     text = f"{format_count(len(status.workloads), 'workload')}{': ' if parts else ''}{', '.join(parts)}"
     return f"{text}; {format_count(unclaimed, 'object')} not selected by any policy (--unclaimed)." if unclaimed else f"{text}."
 

@@ -45,6 +45,7 @@ MERGES: dict[str, tuple[dict[str, str | None], str, str]] = {
         "1 workload became unplaced: Deployment default/web (was on one 2)",
     ),
     "fewer replicas": ({"web.yaml": deployment("web", 1)}, FINE, "1 workload has fewer replicas: Deployment default/web 2 -> 1"),
+    "no replicas": ({"web.yaml": deployment("web", 0)}, FINE, "1 workload has fewer replicas: Deployment default/web 2 -> 0"),
     "other clusters": (
         {"policy.yaml": policy("oen", "two")},
         FINE,
@@ -177,6 +178,17 @@ def test_what_is_read_is_limited(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) 
     assert [text for text in (*lines, *read(fleet, 2)) if "by" in text and "Tidy" in text]
     monkeypatch.setattr(recent_runs, "MAX_RUNS", 1)
     assert sum(line.startswith("Changed ") for line in read(fleet, 2)) == 1
+
+
+def test_a_cluster_that_is_not_ready_has_a_next_step(fleet: Fleet) -> None:
+    unready = cluster("one") + "status: {conditions: [{type: Ready, status: 'False', reason: Unreachable}]}\n"
+    merge(fleet, {**WEB, "one.yaml": cluster("one")}, 0)
+    merge(fleet, {"one.yaml": unready}, 1)
+    lines = read(fleet, 1)
+    assert lines[0] == "Needs attention: 1 of 2 clusters is not ready."
+    assert lines[1] == (
+        "Not ready: one: 1 workload; gitsched simulate --lose one shows what would move, gitsched drain one moves it"
+    )
 
 
 def test_a_source_that_is_older_than_the_last_run_is_no_change_to_reconcile(fleet: Fleet) -> None:

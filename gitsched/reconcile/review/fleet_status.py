@@ -16,6 +16,7 @@ from gitsched.model.changes import NO_RATE
 from gitsched.model.cluster_facts import FALSE, TRUE
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import Key
+from gitsched.model.finding import NO_REPLICAS
 from gitsched.model.fleet_status import IMPAIRMENTS, ClusterStatus, FleetStatus, LastReport, Ready, WorkloadState, WorkloadStatus
 from gitsched.model.scheduling import total_replicas
 from gitsched.model.time import add_duration, format_age
@@ -210,6 +211,8 @@ def list_workload_statuses(plan: Plan) -> Iterable[WorkloadStatus]:
     for key, outcome in plan.outcomes.items():
         clusters = moves[key].before if key in moves else outcome.replicas_by_cluster
         state: WorkloadState = "" if clusters else "unplaced"
+        if not clusters and any(each.code == NO_REPLICAS for each in outcome.findings):
+            state = "stopped"
         for name, keys in states:
             state = name if key in keys else state
         reason = "" if clusters else next((each.message for each in outcome.findings if each.severity != "info"), outcome.reason)

@@ -48,7 +48,9 @@ def list_recent_runs(
 ) -> tuple[RecentRun, ...]:
     """Return the runs that took something from workloads that they still lack, the newest first. Each workload counts for the last run that
     moved it. What of the branch cannot be read is left out: `gitsched history` says why."""
-    current = {_identify(one.key): (one.key, one.clusters) for one in workloads}
+    known = tuple(workloads)
+    stopped = frozenset(_identify(one.key) for one in known if one.state == "stopped")
+    current = {_identify(one.key): (one.key, one.clusters) for one in known}
     current |= {_identify(key): (key, {}) for key in unclaimed if _identify(key) not in current}
     repository, source = fetched.output.repository, context.source.repository
     records = CommitRecords(
@@ -71,7 +73,7 @@ def list_recent_runs(
         read += len(moves)
         new = [one for one in moves if _identify(one.move.key) not in seen and one.move.before and not one.damage]
         seen |= {_identify(one.move.key) for one in moves}
-        losses = tuple(filter(None, (_find_loss(one, current, copied) for one in new)))
+        losses = tuple(filter(None, (_find_loss(one, current, stopped, copied) for one in new)))
         if losses:
             found.append(_add_sources(RecentRun(commit.oid, parent.oid, commit.time, "", losses, more), source, commit, parent))
     return tuple(_add_reverts(found, source, fetched.source.oid)) if found else ()
@@ -90,7 +92,10 @@ def _list_copied(repository: Repository, commit: Commit, prefix: str) -> frozens
 
 
 def _find_loss(
-    found: PlacementMove, current: Mapping[Key, tuple[Key, Mapping[str, int | None]]], copied: Collection[tuple[str, str, str]]
+    found: PlacementMove,
+    current: Mapping[Key, tuple[Key, Mapping[str, int | None]]],
+    stopped: Collection[Key],
+    copied: Collection[tuple[str, str, str]],
 ) -> RecentLoss | None:
     """Return what a workload lost with a move; None if it has it again, or lost nothing."""
     key, now = current.get(_identify(found.move.key), (found.move.key, None))
@@ -100,7 +105,7 @@ def _find_loss(
     if now is None or not after:
         if now:
             return None  # it has clusters again
-        kind = "removed" if now is None else "unplaced"
+        kind = "removed" if now is None else "fewer" if _identify(key) in stopped else "unplaced"
         return RecentLoss(kind, move)
     if key.resource in copied and now.keys() > before.keys():
         kind = "copied"

@@ -34,7 +34,7 @@ from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.kinds.run_once_kinds import RUN_ONCE_KINDS
 from gitsched.model.document import Body, Document, get_field, list_objects
-from gitsched.model.finding import Finding, format_count, format_names, locate_document
+from gitsched.model.finding import NO_REPLICAS, Finding, format_count, format_names, locate_document
 from gitsched.model.scheduling import Assignment, Decision, Outcome, Request, TargetCluster, make_full_targets
 from gitsched.schedule import pipeline
 
@@ -197,7 +197,7 @@ def build_outcome(
             f"{template.key} has 0 replicas and goes to no cluster, as in Karmada; to place it with 0 replicas, set "
             "karmada.enableEmptyWorkloadPropagation in gitsched.yaml"
         )
-        findings = (*findings, make_binding_finding(template, "info", "no-replicas", message))
+        findings = (*findings, make_binding_finding(template, "info", NO_REPLICAS, message))
     if requirements.invalid_replicas and policy.placement.is_divided:
         message = f"{template.key}: {requirements.replicas_path} is not a number, so its replicas are not divided"
         findings = (*findings, make_binding_finding(template, "warning", "opaque-replicas", message))
