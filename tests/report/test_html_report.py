@@ -31,7 +31,7 @@ from gitsched.model.document import Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation
 from gitsched.model.finding import Finding, Location
 from gitsched.model.fits import FitReport, FittingSets, SetVerdict
-from gitsched.model.fleet_topology import ClusterSite
+from gitsched.model.fleet_topology import ClusterSite, ResourceUse
 from gitsched.model.history import HistoryEntry, PlacementMove, SourceChange
 from gitsched.model.holds import HeldPlacement
 from gitsched.model.planned_files import ClusterInfo
@@ -330,7 +330,7 @@ def test_without_javascript_only_the_matrix_is_missing(example: str, browser: Br
 
 def test_the_last_of_a_thousand_workloads_on_a_hundred_clusters_can_be_reached(show: Open) -> None:
     page = show(make_large_fleet())
-    assert page.locator("#fleet-count").inner_text() == "1000 workloads on 100 clusters"
+    assert page.locator("#fleet-count").inner_text() == "1,000 workloads on 100 clusters"
     assert page.locator("#fleet-window tbody tr").count() < WORKLOADS
     page.locator("#fleet-window tbody th").first.focus()
     page.keyboard.press("Control+End")
@@ -339,9 +339,9 @@ def test_the_last_of_a_thousand_workloads_on_a_hundred_clusters_can_be_reached(s
     assert page.evaluate("document.activeElement.parentElement.cells[0].textContent") == "Deployment team-9/app-0999"
     assert page.locator("#topology-tree details.cluster").count() == 0  # drawn when their region is opened
     page.get_by_label("Workload", exact=True).fill("app-0123")
-    expect(page.locator("#fleet-count")).to_contain_text("1 of 1000")
+    expect(page.locator("#fleet-count")).to_contain_text("1 of 1,000")
     page.locator("#filter-region").select_option("region-1")
-    expect(page.locator("#fleet-count")).to_have_text("1 of 1000 workloads, 20 of 100 clusters")
+    expect(page.locator("#fleet-count")).to_have_text("1 of 1,000 workloads, 20 of 100 clusters")
     assert page.locator("#fleet-window td.here").all_inner_texts() == ["2"]
 
 
@@ -665,6 +665,14 @@ def test_the_map_has_a_tile_for_each_cluster_with_its_load_before_and_after(exam
     assert page.evaluate("document.activeElement.getAttribute('aria-label').split(':')[0]") == "nimbus-eu-west-1"
     page.keyboard.press("Enter")
     assert page.get_by_role("dialog").get_by_role("heading", level=2).inner_text() == "nimbus-eu-west-1"
+
+
+def test_the_load_of_a_cluster_is_not_below_zero(show: Open) -> None:
+    """What a cluster reports as requested may not have the workloads yet that leave it."""
+    site = ClusterSite("ams", resources=(ResourceUse("cpu", 1000, 100, -300),))
+    page = show(write_page(Review("c0ffee", "placements"), FleetView({"ams": ClusterInfo("ams", {})}, {}, {"ams": site})))
+    assert page.locator("#fleet-map .tile").get_attribute("aria-label") == "ams: 0 %, before 10 %"
+    assert page.locator("#topology-tree .uses").inner_text().split() == ["cpu", "0", "%"]
 
 
 def test_the_map_of_a_thousand_clusters_is_one_tab_stop_without_names(show: Open) -> None:

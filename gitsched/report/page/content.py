@@ -69,7 +69,7 @@ def build_matrix(
 
     Texts are indices into `texts`, the candidates of a workload an index into `candidates`. A cell is `[column index, replicas]`, with
     replicas as a text if they have a mark, and None without any.
-    Removed workloads have a row, too.
+    Removed workloads have a row, too. A placed workload has no `state`.
     """
     decided = list(outcomes)
     changed = {move.key: move for move in moves}
@@ -111,12 +111,11 @@ def _build_workload_row(
 ) -> dict[str, Any]:
     row: dict[str, Any] = {
         **_key_fields(outcome.key),
-        "state": outcome.state,
         "after": _build_cluster_cells(outcome.replicas_by_cluster, columns),
-        "policy": texts.index_of(outcome.policy),
-        "group": texts.index_of(outcome.group),
         "reason": texts.index_of(outcome.reason),
     }
+    if outcome.state != "placed":
+        row["state"] = outcome.state
     evicting = [columns[target.cluster] for target in outcome.targets if target.evicting]
     if evicting:
         row["leaving"] = evicting

@@ -15,7 +15,7 @@ const makeMap = ({ make, box, legend, tools, state, showCluster, plural }) => {
     if (!measured) return ["lost", "gained"].map((side) => 100 * (total.stays + total[side]) / Math.max(most, 1));
     const known = (cluster.resources || []).filter(([, used]) => used !== null);
     if (!known.length) return [null, null];
-    return [Math.max(...known.map(([, used]) => used)), Math.max(...known.map(([, used, change]) => used + change))];
+    return [Math.max(...known.map(([, used]) => used)), Math.max(0, ...known.map(([, used, change]) => used + change))];
   };
   const stepOf = (load) => load === null ? "load-none" : STEPS.find(([least]) => load >= least || least === 0)[1];
 
@@ -55,7 +55,7 @@ const makeMap = ({ make, box, legend, tools, state, showCluster, plural }) => {
       const node = make("div", null, { class: "map-place", role: "group", "aria-label": place });
       const tiles = make("div", null, { class: "tiles" });
       tiles.append(...entries.map((entry) => makeTile(entry, totals.get(entry.index), most, isBefore)));
-      node.append(make("p", `${place} (${entries.length})`, { class: "soft" }), tiles);
+      node.append(make("p", `${place} (${entries.length.toLocaleString("en")})`, { class: "soft" }), tiles);
       return node;
     });
     if (columns.length > MOST) nodes.push(make("p", `And ${plural(columns.length - MOST, "cluster")} more: use the filter.`));

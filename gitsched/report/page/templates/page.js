@@ -25,11 +25,12 @@
     return node;
   };
   const title = (row) => `${row.kind} ${row.namespace ? `${row.namespace}/` : ""}${row.name}`;
-  const plural = (number, one) => `${number} ${one}${number === 1 ? "" : "s"}`;
+  const plural = (number, one) => `${number.toLocaleString("en")} ${one}${number === 1 ? "" : "s"}`;
   const amount = (replicas) => (replicas === null ? "✓" : String(replicas));
 
   // Replicas of each workload by column, before and after.
   for (const row of data.workloads) {
+    row.state ||= "placed";
     row.now = new Map(row.after);
     row.then = row.before ? new Map(row.before) : row.now;
     row.going = new Set(row.leaving || []);
@@ -78,9 +79,9 @@
     const most = Math.max(BATCH, Math.floor(MOST_CELLS / (columns.length + 1)));
     count.textContent = rows.length === data.workloads.length && columns.length === data.clusters.length
       ? `${plural(rows.length, "workload")} on ${plural(columns.length, "cluster")}`
-      : `${rows.length} of ${plural(data.workloads.length, "workload")}, ${columns.length} of ${plural(data.clusters.length, "cluster")}`;
+      : `${rows.length.toLocaleString("en")} of ${plural(data.workloads.length, "workload")}, ${columns.length.toLocaleString("en")} of ${plural(data.clusters.length, "cluster")}`;
     shownRows = new Set(rows);
-    limit.textContent = rows.length > most ? `The first ${most} workloads are shown; use the filter for the others.` : "";
+    limit.textContent = rows.length > most ? `The first ${most.toLocaleString("en")} workloads are shown; use the filter for the others.` : "";
     rows = rows.slice(0, most);
     const table = make("table", null, {
       class: "grid", role: "grid", "aria-label": "Workloads by cluster",
@@ -325,7 +326,7 @@
   });
   document.getElementById("save-json").addEventListener("click", () => saveFile("placements.json", "application/json", `${JSON.stringify(rowsShown(), null, 2)}\n`));
 
-  for (const id of ["fleet-tools", "fleet-help", "map-tools"]) document.getElementById(id).hidden = false;
+  for (const id of ["fleet-tools", "fleet-help", "map-tools", "topology-help"]) document.getElementById(id).hidden = false;
   addCopyButtons(make, document);
   openTargets();
   makeSearch({ make, title, state: data, showWorkload: explain, showCluster });

@@ -155,7 +155,7 @@ const makeTopology = ({ make, title, amount, showWorkload, tree, scale, state })
     for (const [resource, used, change, words] of cluster.resources || []) {
       const planned = Math.max(0, Math.min(100, (used || 0) + change));
       const width = used === null ? [] : [["use", Math.min(planned, used)], [change < 0 ? "loss" : "gain", Math.abs(planned - Math.min(100, used))]];
-      const node = used === null ? make("span", words.replace(" allocatable", ""), { class: "soft" }) : measure(SHORT[resource] || resource, bar(width), `${Math.round((used || 0) + change)} %`);
+      const node = used === null ? make("span", words.replace(" allocatable", ""), { class: "soft" }) : measure(SHORT[resource] || resource, bar(width), `${Math.max(0, Math.round((used || 0) + change))} %`);
       node.title = words;
       uses.append(node);
     }
