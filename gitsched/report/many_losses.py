@@ -160,8 +160,8 @@ def list_heat_maps(value: Resilience) -> list[HeatMap]:
 
 
 def list_overview(value: Resilience) -> list[HeatMap]:
-    """Return how many replicas are missing after the loss of each cluster, zone or region, in the order of their names. Where there are
-    more than a map can show, a cell has the worst of several neighbours."""
+    """Return how many replicas are missing after the loss of each cluster, zone or region, in the order of their names; those of one row
+    are named. Where there are more than a map can show, a cell has the worst of several neighbours."""
     counts = ((row.domain, sum(max(effect.lost_replicas, 1) for effect in row.degraded)) for row in value.rows)
     missing = sorted((domain.name, count) for domain, count in counts if domain is not None)
     if len(missing) < 2 or not any(number for _, number in missing):
@@ -171,6 +171,8 @@ def list_overview(value: Resilience) -> list[HeatMap]:
     rows = [cells[start : start + _MAP_COLUMNS] for start in range(0, len(cells), _MAP_COLUMNS)]
     named = [(_name_range(row[0][0][0], row[-1][-1][0]), tuple(max(number for _, number in cell) for cell in row)) for row in rows]
     columns = [str(number) for number in range(1, len(rows[0]) + 1)]
+    if len(rows) == 1 and each == 1:
+        columns, named = [name for name, _ in missing], [("missing", tuple(number for _, number in missing))]
     several = f", each number the worst of {each}" if each > 1 else ""
     caption = f"Missing replicas after the loss of each of {len(missing):,} {value.domain_kind}s{several}"
     return [HeatMap(caption, columns, [(name, (*numbers, *(0,) * (len(columns) - len(numbers)))) for name, numbers in named])]

@@ -266,5 +266,5 @@ def test_a_map_has_every_loss_in_a_bounded_number_of_cells(clusters: int, rows: 
     assert overview.caption.startswith(f"Missing replicas after the loss of each of {clusters:,} clusters")
     assert overview.caption.endswith(f"the worst of {each}") == (each > 1)
     assert overview.rows[0][1][0] == sum(number for _, numbers in overview.rows for number in numbers) == 2
-    assert overview.rows[0][0].startswith("c0001 to ")
-    assert overview.rows[-1][0].endswith(f"c{clusters:04}")
+    named = overview.columns if rows == 1 and each == 1 else [overview.rows[0][0].partition(" to ")[0], overview.rows[-1][0][-5:]]
+    assert (named[0], named[-1]) == ("c0001", f"c{clusters:04}")

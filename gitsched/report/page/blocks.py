@@ -95,4 +95,4 @@ def _build_heat_map(block: HeatMap) -> dict[str, Any]:
 
 
 def _is_numeric(column: Sequence[str]) -> bool:
-    return any(map(str.isdecimal, column)) and all(cell in ("-", "") or cell.isdecimal() for cell in column)
+    return any(column) and all(cell in ("-", "") or cell.isdecimal() for cell in column)
