@@ -563,7 +563,7 @@ def test_the_first_screen_says_what_moves_why_and_what_is_wrong(show: Open) -> N
         "7 new errors",
         "300 changes withheld",
         "frozen: audit week",
-        "9 held in their clusters",
+        "9 held",
         "2 errors as before",
     ]
     for wanted in (
@@ -734,16 +734,29 @@ def test_the_search_finds_workloads_clusters_files_and_findings(example: str, sh
 
 
 def test_alerts_stand_above_the_title(show: Open) -> None:
-    states = {"placed": 1, "pending": 2, "stale": 0}
+    states, unplaced = {"placed": 1, "pending": 2, "stale": 0}, [Key("apps", "Deployment", "shop", name) for name in ("api", "web")]
+    outcomes = [Outcome(key, "karmada", "pending", "", "", (), 0, (), "no cluster fits", NOW) for key in unplaced]
+    held = {unplaced[0]._replace(kind="StatefulSet"): HeldPlacement({"ams": 1}, {}, "drained", ("claim",), ("ams",))}
     findings = [Finding("error", "wrong", "a policy cannot be read: policies/a.yaml:3:1")]
     sites = {"ams": ClusterSite("ams", unavailable="not ready")}
-    page = show(
-        write_page(
-            Review("c0ffee", "placements", states=states, findings=findings), FleetView({"ams": ClusterInfo("ams", {})}, {}, sites)
-        )
-    )
-    assert page.get_by_role("list", name="Alerts").inner_text().split("\n") == ["1 error", "2 unplaced", "ams not available"]
+    review = Review("c0ffee", "placements", states=states, outcomes=outcomes, held=held, findings=findings)
+    page = show(write_page(review, FleetView({"ams": ClusterInfo("ams", {})}, {}, sites)))
+    assert page.get_by_role("list", name="Alerts").inner_text().split("\n") == [
+        "1 error",
+        "2 unplaced: Deployment shop/api, Deployment shop/web",
+        "ams not available",
+        "1 held: StatefulSet shop/api",
+    ]
     assert page.evaluate("document.querySelector('.alerts').compareDocumentPosition(document.querySelector('h1')) & 4")
+
+
+def test_a_frozen_fleet_has_an_alert_where_nothing_is_withheld(show: Open) -> None:
+    message = "Placements are frozen: audit week. To lift it, run gitsched freeze --lift"
+    page = show(
+        write_page(Review("c0ffee", "placements", findings=[Finding("info", "placements-frozen", message)]), FleetView({}, {}))
+    )
+    assert page.get_by_role("list", name="Alerts").inner_text() == "frozen"
+    assert message in page.get_by_role("list", name="What needs attention").inner_text()
 
 
 @pytest.mark.parametrize(

@@ -8,19 +8,22 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from gitsched.model.document import Key
 from gitsched.model.finding import Finding, count_shown, format_count, format_names
 from gitsched.model.history import SourceChange
 from gitsched.report.consequences import list_consequence_lines, list_consequences
 from gitsched.report.held import describe_held
-from gitsched.report.lines import abbreviate_oid, escape_unprintable
+from gitsched.report.lines import abbreviate_oid, escape_unprintable, format_key
 from gitsched.report.page.links import PageLinks
 from gitsched.report.review import Review
 from gitsched.report.summary import describe_setting_changes, describe_withheld, format_headline
 
 _NAMES_IN_ALERT = 3
-"""An alert names at most so many clusters, and counts more."""
+"""An alert names at most so many clusters or workloads, and counts more."""
 _ERRORS_SHOWN, _CONSEQUENCES_SHOWN = 3, 2
 """The page shows at most so many errors and consequences above the changes; the others follow below, or are folded."""
+_FROZEN = "placements-frozen"
+"""The code of the finding that placements are frozen, also where nothing is withheld."""
 _REPORTED_ELSEWHERE = frozenset(("changes-withheld", "rollout-stopped"))
 """Codes of findings that have an alert of their own."""
 
@@ -56,19 +59,21 @@ def list_alerts(review: Review, unavailable: Sequence[str], degraded: Sequence[s
     removed = review.comparison.removed_clusters
     lost = [name for name in unavailable if name not in removed]
     new, old = len(_list_errors(review, new=True)), len(_list_errors(review, new=False))
-    held, frozen, states = len(review.held), review.withheld.freeze, review.states
+    states, is_frozen = review.states, any(finding.code == _FROZEN for finding in review.findings)
+    few = 0 < states["pending"] <= _NAMES_IN_ALERT
+    unplaced = [outcome.key for outcome in review.outcomes if outcome.state == "pending"] if few else []
     rollouts = [one for one in review.rollouts if one.state in ("stopped", "progressing")][:_NAMES_IN_ALERT]
     alerts = [
         ("error", "refused: nothing is written" if review.refused else "", "refused"),
         ("error", _count(new, "new error" if review.base.findings is not None else "error"), "errors"),
-        ("error", _state(states["pending"], "unplaced"), "topology"),
+        ("error", _state(states["pending"], "unplaced", unplaced), "topology"),
         ("error", _state(len(review.withheld.moves), "changes withheld"), "withheld"),
         ("error", _describe_clusters(removed, "removed from the fleet"), "map"),
         ("error", _describe_clusters(lost, "not available"), "map"),
         ("error", _describe_clusters(degraded, "degraded"), "map"),
         *(("error" if one.state == "stopped" else "warning", f"rollout {one.name} {one.state}", "rollouts") for one in rollouts),
-        ("warning", f"frozen: {frozen}" if frozen else "", "withheld" if review.withheld.moves else "summary"),
-        ("warning", _state(held, "held in their clusters"), "held"),
+        ("warning", f"frozen: {review.withheld.freeze}" if review.withheld.freeze else "frozen" if is_frozen else "", "frozen"),
+        ("warning", _state(len(review.held), "held", list(review.held)), "held"),
         ("warning", _state(states["stale"], "stale: not decided, they stay"), "findings"),
         ("warning", f"{_count(old, 'error')} as before" if old else "", "findings"),
     ]
@@ -79,8 +84,10 @@ def _count(number: int, noun: str) -> str:
     return format_count(number, noun) if number else ""
 
 
-def _state(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number else ""
+def _state(number: int, what: str, keys: Sequence[Key] = ()) -> str:
+    """Return how many are what, with their names if they are few; "" for none."""
+    names = f": {format_names(list(map(format_key, keys)))}" if 0 < len(keys) <= _NAMES_IN_ALERT else ""
+    return f"{number:,} {what}{names}" if number else ""
 
 
 def _describe_clusters(names: Sequence[str], what: str) -> str:
@@ -107,6 +114,7 @@ def list_problems(review: Review, links: PageLinks) -> list[Problem]:
         _describe_errors(_list_errors(review, new=True), links),
         Problem("consequences", "error", lines[:_CONSEQUENCES_SHOWN], f"{len(more)} more" if more else "", more) if lines else None,
         _fold("withheld", "error", describe_withheld(review.withheld, planned=True), links) if review.withheld.moves else None,
+        *(Problem("frozen", "warning", _link_all([finding.text], links)) for finding in review.findings if finding.code == _FROZEN),
         _fold("held", "warning", describe_held(review.held, len(review.held)), links) if review.held else None,
         _describe_settings(describe_setting_changes(review, len(review.setting_changes)), links),
     ]
