@@ -79,7 +79,9 @@ def _list_withheld(status: FleetStatus) -> list[str]:
     moves = [f"{format_key(move.key)} {describe_target(move)}" for move in sort_moves(status.withheld.moves)]
     named = f"  {format_names(moves, WORKLOADS_SHOWN)}; gitsched plan shows all"
     asked = "; ".join(map(describe_source, status.withheld_sources))
-    return [first, named, *([f"  requested by {asked}"] if asked else []), *lines]
+    single = len(status.withheld_sources) == 1
+    undo = f"; to withdraw it: git revert {abbreviate_oid(status.withheld_sources[0].commit)}" if single else ""
+    return [first, named, *([f"  requested by {asked}{undo}"] if asked else []), *lines]
 
 
 def _list_unplaced(status: FleetStatus) -> list[str]:

@@ -197,8 +197,7 @@ def _summarize_run(review: Review) -> str:
     source = f"commit {abbreviate_oid(review.source)}"
     if review.refused:
         parts = (summarize_moves(review.moves) or "no workload moves", describe_record_changes(review.record_changes))
-        planned = ", ".join(filter(None, parts))
-        return f"Nothing committed. Planned: {planned}."
+        return f"Nothing committed. Planned: {', '.join(filter(None, parts))}."
     if review.after is None:
         return f"No changes: {describe_output_branch(review)} is up to date with {source}."
     branch = describe_output_branch(review, head=False)
@@ -217,6 +216,7 @@ def _summarize_run(review: Review) -> str:
     changes = [moves if review.moves else "", describe_record_changes(review.record_changes), "" if review.moves else moves]
     if not review.moves and not review.record_changes:
         changes[0] = "files change"
+    changes += [f"{format_count(len(review.withheld.moves), 'change')} withheld"] if review.withheld.moves else []
     return f"{commit}: {', '.join(filter(None, changes))}, from {source}."
 
 

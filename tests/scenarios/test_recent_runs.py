@@ -150,7 +150,7 @@ def test_unplaced_and_withheld_workloads_are_named_with_the_reason(fleet: Fleet)
     assert lines[0] == "Needs attention: 10 changes are withheld."
     names = "Deployment default/w0 is removed, Deployment default/w1 is removed, Deployment default/w2 is removed"
     assert lines[2] == f"  {names} and 7 more; gitsched plan shows all"
-    assert lines[3].startswith(f"  requested by {source[:10]} Tidy (")
+    assert lines[3].endswith(f"); to withdraw it: git revert {source[:10]}")
     nowhere = policy("oen", name="nowhere").replace("Deployment}", "Deployment, name: nowhere}")
     back = {**more, "policy.yaml": WEB["policy.yaml"]}
     merge(fleet, {**back, "nowhere.yaml": deployment("nowhere"), "other.yaml": nowhere}, 2)
