@@ -42,7 +42,7 @@ from gitsched.decide.workload_decision import (
 )
 from gitsched.model.capacity_use import NO_PLACEMENTS, EarlierPlacements
 from gitsched.model.cluster_report import CLUSTER_REPORT
-from gitsched.model.document import Body, Document, Key
+from gitsched.model.document import Body, Document, Key, workload_sort_key
 from gitsched.model.errors import DocumentFault
 from gitsched.model.finding import Finding
 from gitsched.model.progress import Progress, follow
@@ -53,13 +53,15 @@ if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config
     from gitsched.apis.gitsched.tenancy import Tenancy
     from gitsched.apis.stateful_holds import Holds
-    from gitsched.decide.capacity.shared_decisions import CapacityDecisions
+    from gitsched.decide.capacity.shared_decisions import CapacityDecisions, SharedOutcomes
+    from gitsched.decide.tenants.tenant_decisions import SettledOutcomes
     from gitsched.model.holds import Releases
     from gitsched.model.planned_files import ClusterInfo
     from gitsched.model.scheduling import Outcome, RecordedDecision
 
 _LIST_POSTPONED = Registered("gitsched.decide.capacity.shared_decisions", "list_postponed")
-_SHARE_CAPACITY = Registered("gitsched.decide.capacity.shared_decisions", "share_capacity")
+_SHARE = Registered("gitsched.decide.capacity.shared_decisions", "share_outcomes")
+_SETTLE = Registered("gitsched.decide.tenants.tenant_decisions", "settle_outcomes")
 
 
 class DecisionInput(NamedTuple):
@@ -279,41 +281,26 @@ def decide_input(source: DecisionInput, cache: DecisionCache, progress: Progress
             outcomes[document.key], templates[document.key] = outcome, document
             own.add(document.key)
     if own:
-        outcomes = _sort_outcomes(outcomes)
+        outcomes = dict(sorted(outcomes.items(), key=lambda entry: workload_sort_key(entry[0])))
     engine_records = list_engine_records(engines)
     refused: frozenset[Key] = frozenset()
-    if source.tenancy is not None:
-        from gitsched.decide.tenants.tenant_outcomes import enforce_rules  # few sources have tenants
-
-        enforced = enforce_rules(outcomes, templates, snapshot, catalog.api_documents, engine_records)
-        outcomes, findings = dict(enforced.outcomes), [*findings, *enforced.findings]
-        if enforced.kept or enforced.refused:
-            from gitsched.decide.kept_outcomes import keep_outcomes  # few workloads break a rule
-
-            found = keep_outcomes({**enforced.kept, **enforced.refused}, engines, catalog.templates, snapshot, findings)
-            changed = {key: found.outcomes[key] for key in found.followers if key in outcomes}
-            outcomes = {key: one for key, one in {**outcomes, **changed}.items() if one is not None}
-            findings, engine_records = list(found.findings), found.records
-        quarantined |= enforced.kept.keys()
-        own &= outcomes.keys()
-        refused = frozenset(enforced.refused)
     shared: CapacityDecisions | None = None
-    if shares:
-        before = {finding for engine in engines for finding in engine.findings}
-        fixed = frozenset((*quarantined, *own, *refused))
-        made: CapacityDecisions = _SHARE_CAPACITY(
-            outcomes, templates, engines, snapshot, fixed, source.earlier, None, None, postponed
+    fixed = frozenset((*quarantined, *own))
+    if source.tenancy is not None:
+        settled: SettledOutcomes = _SETTLE(
+            outcomes, templates, engines, snapshot, fixed, source.earlier, findings, engine_records, shares
         )
-        shared, outcomes = made, {key: one for key, one in {**outcomes, **made.outcomes}.items() if one is not None}
-        outcomes = _sort_outcomes(outcomes) if postponed else outcomes
-        for key in (*made.outcomes, *made.limited):
-            cache.decisions.pop(key, None)
-        if made.outcomes:  # what engines say of workloads may follow from the decisions about these
-            after = dict.fromkeys(finding for engine in engines for finding in engine.findings)
-            findings = [one for one in findings if one in after or one not in before]
-            findings += (one for one in after if one not in before)
-        if made.turns:
-            engine_records = tuple({**dict(engine_records), **dict(list_engine_records(engines))}.items())
+        outcomes, findings, engine_records, shared = settled.shared
+        quarantined |= settled.kept
+        own &= outcomes.keys()
+        refused = settled.refused
+    elif shares:
+        made: SharedOutcomes = _SHARE(
+            outcomes, templates, engines, snapshot, fixed, source.earlier, findings, engine_records, None, postponed
+        )
+        outcomes, findings, engine_records, shared = made
+    for key in (*shared.outcomes, *shared.limited) if shared is not None else ():
+        cache.decisions.pop(key, None)
     cluster_facts = collect_cluster_facts(engines)
     if CLUSTER_REPORT in catalog.api_documents:
         from gitsched.decide.rollouts.cluster_reports import find_unknown_reports  # few sources have reports of clusters
@@ -346,10 +333,6 @@ def decide_input(source: DecisionInput, cache: DecisionCache, progress: Progress
         depend_on_others=depend_on_others,
         shared=shared,
     )
-
-
-def _sort_outcomes(outcomes: Mapping[Key, Outcome]) -> dict[Key, Outcome]:
-    return dict(sorted(outcomes.items(), key=lambda entry: (entry[0].namespace, entry[0].name, entry[0])))
 
 
 def _keep_previous(document: Document, why: str, engines: Iterable[PolicyEngine], snapshot: Snapshot) -> Outcome | None:

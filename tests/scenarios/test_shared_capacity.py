@@ -710,3 +710,67 @@ def test_a_simulated_loss_places_what_the_next_run_does(seed: int) -> None:
         }
         assert placed == left
         assert simulated.waiting == 0
+
+
+LIMITED = """\
+---
+apiVersion: gitsched.io/v1alpha1
+kind: Tenant
+metadata: {name: shop}
+spec: {paths: [shop], namespaces: [shop], priorityClasses: [urgent], limits: {replicas: %d}}
+"""
+URGENT = "{priorityClassSource: KubePriorityClass, priorityClassName: urgent}"
+CLASS = "---\napiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: urgent}\nvalue: 100\n"
+QUOTA = """\
+---
+apiVersion: policy.karmada.io/v1alpha1
+kind: FederatedResourceQuota
+metadata: {name: all, namespace: shop}
+spec: {overall: {cpu: "8"}}
+"""
+ENFORCED = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec: {karmada: {quotaEnforcement: true}}\n"
+
+
+def replicas_of(run: RunResult) -> dict[str, dict[str, int | None]]:
+    assert run.plan.details is not None
+    outcomes = run.plan.details.decisions.outcomes.items()
+    return {key.name: dict(one.replicas_by_cluster) for key, one in outcomes if one.targets}
+
+
+def list_refused(run: RunResult) -> list[str]:
+    return [one.resource[2] for one in run.plan.findings if one.code == "tenant-limit" and one.resource is not None]
+
+
+def test_the_limit_of_a_tenant_goes_to_its_higher_priority(fleet: Fleet) -> None:
+    own = policy(AGGREGATED, "low", selector="{matchLabels: {way: low}}")
+    own += policy(AGGREGATED, "high", URGENT, selector="{matchLabels: {way: high}}")
+    own += deployment("a", 4, labels="{way: low}") + deployment("z", 4, labels="{way: high}")
+    fleet.commit({"clusters.yaml": cluster("one", cpu=50), "tenants.yaml": LIMITED % 4 + CLASS, "shop/all.yaml": own})
+    run = fleet.reconcile()
+    assert list_refused(run) == ["a"]
+    assert replicas_of(run) == {"z": {"one": 4}}
+
+
+def test_what_only_its_turn_places_stays_within_the_limit_of_its_tenant(fleet: Fleet, tmp_path: Path) -> None:
+    files = {"gitsched.yaml": ENFORCED, "clusters.yaml": cluster("one", cpu=50) + QUOTA, "shop/policy.yaml": policy(AGGREGATED)}
+    fleet.commit({**files, "tenants.yaml": LIMITED % 6, "shop/big.yaml": deployment("big", 6)})
+    assert replicas_of(fleet.reconcile()) == {"big": {"one": 6}}
+    # Alone, the quota refuses both new ones. Once the first has given back what it used, it allows both, and the limit only one.
+    new = {"shop/new.yaml": deployment("new", 4), "shop/next.yaml": deployment("next", 2)}
+    fleet.commit({"shop/big.yaml": deployment("big", 2), **new})
+    for hour in (1.0, 2.0):
+        cold = fleet.preview(hour, cache=tmp_path / str(hour))
+        run = fleet.reconcile(hour)
+        assert run.tree == cold.tree
+        assert list_refused(run) == ["next"]
+        assert replicas_of(run) == {"big": {"one": 2}, "new": {"one": 4}}
+        fleet.commit({"note.txt": str(hour)})
+
+
+def test_what_a_tenant_must_not_have_takes_no_capacity(fleet: Fleet) -> None:
+    own = policy(AGGREGATED, "high", URGENT) + deployment("app", 8)
+    others = (policy(AGGREGATED) + deployment("other", 8)).replace("namespace: shop", "namespace: platform")
+    fleet.commit({"all.yaml": cluster("one", cpu=10) + others, "tenants.yaml": LIMITED % 4 + CLASS, "shop/all.yaml": own})
+    run = fleet.reconcile()
+    assert list_refused(run) == ["app"]
+    assert replicas_of(run) == {"other": {"one": 8}}

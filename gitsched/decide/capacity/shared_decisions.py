@@ -28,7 +28,7 @@ from gitsched.decide.capacity.requested_capacity import (
     measure_retained,
     sum_by_cluster,
 )
-from gitsched.decide.engines import list_dependency_trackers
+from gitsched.decide.engines import EngineRecords, list_dependency_trackers, list_engine_records
 from gitsched.decide.workload_decision import decide_workload
 from gitsched.model.capacity_use import NO_PLACEMENTS, CapacityUse, EarlierPlacements, add_amounts
 from gitsched.model.document import Key, workload_sort_key
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from gitsched.apis.policy_api import PolicyEngine
     from gitsched.apis.snapshot import Snapshot
     from gitsched.model.document import Document
+    from gitsched.model.finding import Finding
     from gitsched.model.scheduling import Outcome
     from gitsched.schedule.estimator import Capacity
 
@@ -61,6 +62,45 @@ class CapacityDecisions(NamedTuple):
 
 
 NOTHING_SHARED = CapacityDecisions()
+
+
+class SharedOutcomes(NamedTuple):
+    """The outcomes of a complete plan where workloads share something, with the findings and the records of all engines, and what is
+    decided otherwise than alone, None if nothing is shared."""
+
+    outcomes: dict[Key, Outcome]
+    findings: list[Finding]
+    records: EngineRecords
+    decisions: CapacityDecisions | None
+
+
+def share_outcomes(
+    outcomes: Mapping[Key, Outcome],
+    templates: Mapping[Key, Document],
+    engines: tuple[PolicyEngine, ...],
+    snapshot: Snapshot,
+    fixed: frozenset[Key],
+    earlier: EarlierPlacements,
+    findings: Iterable[Finding],
+    records: EngineRecords,
+    before: frozenset[Finding] | None = None,
+    postponed: frozenset[Key] = frozenset(),
+) -> SharedOutcomes:
+    """Return the outcomes of a complete plan after `share_capacity`, and what follows from them for findings and records. `before` are the
+    findings of engines that may be out of date; None for those that they have now."""
+    known = frozenset(one for engine in engines for one in engine.findings) if before is None else before
+    made = share_capacity(outcomes, templates, engines, snapshot, fixed, earlier, postponed=postponed)
+    after = {key: one for key, one in {**outcomes, **made.outcomes}.items() if one is not None}
+    if postponed:
+        after = dict(sorted(after.items(), key=lambda entry: workload_sort_key(entry[0])))
+    found = list(findings)
+    if made.outcomes or before is not None:  # what engines say of workloads may follow from the decisions about these
+        now = dict.fromkeys(one for engine in engines for one in engine.findings)
+        found = [one for one in found if one in now or one not in known]
+        found += (one for one in now if one not in known)
+    if made.turns:
+        records = tuple({**dict(records), **dict(list_engine_records(engines))}.items())
+    return SharedOutcomes(after, found, records, made)
 
 
 def share_capacity(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from gitsched.apis.gitsched.tenancy import PLATFORM, Tenancy
@@ -10,7 +10,7 @@ from gitsched.apis.gitsched.tenant import Tenant
 from gitsched.apis.policy_api import GroupKind
 from gitsched.apis.snapshot import Snapshot
 from gitsched.decide.tenants.tenant_admission import Violation, check_object
-from gitsched.decide.tenants.tenant_amounts import TenantUse, find_exceeded_limit, measure_outcome
+from gitsched.decide.tenants.tenant_amounts import TenantUse, find_exceeded_limit, has_limits, measure_outcome
 from gitsched.decide.tenants.tenant_views import TenantClusters
 from gitsched.decide.variants.bundle_delivery import find_bundle
 from gitsched.model.document import Body, Document, Key, get_field, parse_api_group
@@ -18,6 +18,9 @@ from gitsched.model.finding import Finding, format_names, locate_document
 from gitsched.model.scheduling import Outcome, TargetCluster
 from gitsched.model.variants import BUNDLE_KIND, TemplateVariants
 from gitsched.render.output_files import relative_path, status_path
+
+FindTurn = Callable[[Key], tuple[object, ...]]
+"""Returns when a workload is decided, as values that sort."""
 
 
 class EnforcedRules(NamedTuple):
@@ -36,10 +39,13 @@ def enforce_rules(
     snapshot: Snapshot,
     documents: Mapping[GroupKind, tuple[Document, ...]],
     engine_records: Iterable[tuple[Key, Body]] = (),
+    find_turn: FindTurn = lambda _: (),
+    excess: Mapping[Key, Violation] = {},
 ) -> EnforcedRules:
     """Return the outcomes without what Tenants do not allow. A workload that breaks a rule keeps what clusters have of it already.
 
     `documents` are those of policy APIs, `engine_records` the records that belong to no workload: no workload of a tenant may replace one.
+    Limits allow what does not grow first, then workloads in the order of their turns. `excess` are those which are known to exceed one.
     """
     tenancy = snapshot.tenancy
     assert tenancy is not None, "the source has tenants"
@@ -51,9 +57,7 @@ def enforce_rules(
     refused: dict[Key, Outcome] = {}
     findings: list[Finding] = []
     uses: dict[str, TenantUse] = {}
-    for key in sorted(
-        outcomes, key=lambda key: (ranks.get(tenancy.find_owner(key), len(ranks)), *_rank_growth(outcomes[key]), key)
-    ):
+    for key in sorted(outcomes, key=lambda key: (ranks.get(tenancy.find_owner(key), len(ranks)), *_rank(outcomes[key], find_turn))):
         owner, outcome = tenancy.find_owner(key), outcomes[key]
         objects = dict(_list_objects(outcome, templates[key], snapshot.variants))
         if owner != PLATFORM:
@@ -61,7 +65,7 @@ def enforce_rules(
             outcome = checker.remove_forbidden(owner, outcome, findings)
             used = uses.setdefault(owner, TenantUse())
             measured = measure_outcome(outcome, templates[key], snapshot.variants, snapshot.config)
-            violation = violation or find_exceeded_limit(key, used, measured, tenancy.list_rules(owner))
+            violation = violation or excess.get(key) or find_exceeded_limit(key, used, measured, tenancy.list_rules(owner))
             if violation is not None:
                 findings.append(_make_finding(templates[key], violation))
                 outcome = _keep_previous(outcome, objects, owner, checker, violation, held)
@@ -102,13 +106,40 @@ def obeys_rules(outcomes: Mapping[Key, Outcome], templates: Mapping[Key, Documen
     return True
 
 
-def _rank_growth(outcome: Outcome) -> tuple[int]:
-    """Order workloads for limits: those that do not grow, those that were placed before, new ones."""
-    if not outcome.previous_targets:
-        return (2,)
+def find_excess(
+    outcomes: Mapping[Key, Outcome],
+    templates: Mapping[Key, Document],
+    snapshot: Snapshot,
+    find_turn: FindTurn,
+    stopped: Collection[Key],
+) -> dict[Key, Violation]:
+    """Return the workloads that exceed a limit of their Tenant with those before them, and that are not `stopped` already."""
+    tenancy, uses, found = snapshot.tenancy, dict[str, TenantUse](), dict[Key, Violation]()
+    assert tenancy is not None, "the source has tenants"
+    limited = {owner for owner in tenancy.paths.list_owners() if has_limits(tenancy.list_rules(owner))}
+    own = [key for key in outcomes if tenancy.find_owner(key) in limited] if limited else []
+    for key in sorted(own, key=lambda key: _rank(outcomes[key], find_turn)):
+        used = uses.setdefault(tenancy.find_owner(key), TenantUse())
+        measured = measure_outcome(outcomes[key], templates[key], snapshot.variants, snapshot.config)
+        violation = find_exceeded_limit(key, used, measured, tenancy.list_rules(tenancy.find_owner(key)))
+        if violation is not None and key not in stopped and _is_growing(outcomes[key]):
+            found[key] = violation
+        else:
+            used.add(measured)
+    return found
+
+
+def _rank(outcome: Outcome, find_turn: FindTurn) -> tuple[object, ...]:
+    """Order workloads for limits: those that do not grow, then by their turns, those that were placed before and new ones."""
+    if not _is_growing(outcome):
+        return (0, (), 0, outcome.key)
+    return (1, find_turn(outcome.key), 0 if outcome.previous_targets else 1, outcome.key)
+
+
+def _is_growing(outcome: Outcome) -> bool:
     before = sum(target.replicas or 0 for target in outcome.previous_targets)
     now = sum(target.replicas or 0 for target in outcome.targets)
-    return (0 if now <= before and len(outcome.targets) <= len(outcome.previous_targets) else 1,)
+    return now > before or len(outcome.targets) > len(outcome.previous_targets)
 
 
 def _list_objects(outcome: Outcome, template: Document, variants: TemplateVariants) -> Iterator[tuple[str, tuple[Key, Document]]]:

@@ -184,7 +184,7 @@ class _FirstSchedule(NamedTuple):
             if (outcome := decide_workload(document, engines, self.snapshot)) is not None
         }
         if self.snapshot.tenancy is not None:
-            from gitsched.decide.tenants.tenant_outcomes import enforce_rules  # few sources have tenants
+            from gitsched.decide.tenants.tenant_decisions import list_allowed  # few sources have tenants
 
-            outcomes = dict(enforce_rules(outcomes, templates, self.snapshot, self.snapshot.documents).outcomes)
+            outcomes = list_allowed(outcomes, templates, engines, self.snapshot)
         return {key: outcome for key, outcome in outcomes.items() if key in keys}
