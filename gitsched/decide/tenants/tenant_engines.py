@@ -3,7 +3,8 @@ effect on them. The engine of the API has the capabilities that those of the own
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from typing import Any
 
@@ -36,6 +37,7 @@ from gitsched.apis.capabilities import (
     SelectionTracking,
     SharedDecisions,
     SnapshotChanges,
+    TurnPostponing,
 )
 from gitsched.apis.gitsched.tenancy import PLATFORM, Tenancy
 from gitsched.apis.policy_api import PolicyAPI, PolicyEngine
@@ -153,6 +155,24 @@ class _Sharing(TenantEngine):
     def reads_capacity(self, outcome: Outcome, /) -> bool:
         platform = self.get_platform()
         return isinstance(platform, CapacitySharing) and platform.reads_capacity(outcome)
+
+
+class _Postponing(TenantEngine):
+    def list_certain_turns(self) -> frozenset[Key]:
+        engines = (engine for engine in self.list_engines() if isinstance(engine, TurnPostponing))
+        return frozenset(key for engine in engines for key in engine.list_certain_turns())
+
+    def may_reach(self, template: Document, clusters: Iterable[str], /) -> bool:
+        engine = self.find(template)
+        return not isinstance(engine, TurnPostponing) or engine.may_reach(template, clusters)
+
+    @contextmanager
+    def outside_turns(self) -> Iterator[None]:
+        with ExitStack() as stack:
+            for engine in self.list_engines():
+                if isinstance(engine, TurnPostponing):
+                    stack.enter_context(engine.outside_turns())
+            yield
 
 
 class _Inputs(TenantEngine):
@@ -316,6 +336,7 @@ _CAPABILITIES: tuple[tuple[Any, type[TenantEngine]], ...] = (
     (DependencyTracking, _Dependencies),
     (CapacityReporting, _Capacity),
     (CapacitySharing, _Sharing),
+    (TurnPostponing, _Postponing),
     (InputListing, _Inputs),
     (SelectionTracking, _Selections),
     (AvailabilityReporting, _Availability),
