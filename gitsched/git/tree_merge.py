@@ -1,4 +1,4 @@
-"""Merge two trees where no file changed on both sides, by comparing tree objects: directories that one side alone changed are not read."""
+"""Merge two trees where both sides changed no file differently, by comparing tree objects: what one side alone changed is not read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EMPTY: Final = hash_object(TREE, b"").hex()
 
 
 class NotDisjointError(Exception):
-    """Both sides changed an entry, or a tree is not one that git writes."""
+    """Both sides changed a file, or a tree is not one that git writes."""
 
 
 class TreeMerge:
@@ -25,8 +25,8 @@ class TreeMerge:
         self.objects: list[RawObject] = []
 
     def merge(self, base: str | None, ours: str | None, theirs: str | None, depth: int = 0) -> str:
-        """Return the id of the tree that has the changes of both sides. Raise NotDisjointError where both changed an entry, even in the
-        same way: a file that both remove may have got a new name in one of them."""
+        """Return the id of the tree that has the changes of both sides. Raise NotDisjointError where both changed a file, unless both have
+        the same one now: a file that both remove may have got a new name in one of them."""
         trees = base, ours, theirs
         if trees not in self._known:
             self._known[trees] = self._merge(trees, depth)
@@ -39,7 +39,7 @@ class TreeMerge:
         rows = []
         for name in sorted(set().union(*sides)):
             known, here, there = (side.get(name) for side in sides)
-            found = here if there == known else there if here == known else self._merge_directories(known, here, there, depth)
+            found = here if there == known else there if here == known else self._merge_both(known, here, there, depth)
             if found is not None:
                 rows.append(found)
         data = write_rows(sort_rows(rows))
@@ -47,10 +47,11 @@ class TreeMerge:
         self.objects.append((oid, TREE, data))
         return oid.hex()
 
-    def _merge_directories(
-        self, known: RawEntry | None, here: RawEntry | None, there: RawEntry | None, depth: int
-    ) -> RawEntry | None:
-        if here is None or there is None or not all(is_tree(row) for row in (known, here, there) if row is not None):
+    def _merge_both(self, known: RawEntry | None, here: RawEntry | None, there: RawEntry | None, depth: int) -> RawEntry | None:
+        kinds = {is_tree(row) for row in (known, here, there) if row is not None}
+        if here is not None and here == there and kinds == {False}:
+            return here
+        if here is None or there is None or kinds != {True}:
             raise NotDisjointError
         tree = self.merge(known[2].hex() if known is not None else None, here[2].hex(), there[2].hex(), depth + 1)
         return (b"%o" % TREE_MODE, here[1], bytes.fromhex(tree)) if tree != EMPTY else None

@@ -22,6 +22,8 @@ Files = Mapping[str, bytes]
 def edit(dice: Random, files: Files) -> dict[str, bytes]:
     """Return files of which a few are changed, removed, added or have another name or mode of content."""
     changed = dict(files)
+    if dice.random() < 0.2:
+        changed["same"] = b"new\n"
     for _ in range(dice.randrange(1, 4)):
         path = dice.choice(PATHS)
         content = changed.pop(path, None)

@@ -315,6 +315,7 @@ LARGE_CHANGES: dict[str, Files] = {
     "replicas": {f"apps/{name}.yaml": deployment(name, 1) for name in NAMES},
     "removals": {f"apps/{name}.yaml": None for name in NAMES[1:]},
     "moves": {"policies/all.yaml": policy(PLACES[1])},
+    "a policy less": {"policies/all.yaml": None},
     "moves of a tenant": {"tenants.yaml": TENANT, "policies/all.yaml": policy(PLACES[1])},
     "a freeze": {"apps/web-0.yaml": deployment("web-0", 3)},
 }

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from gitsched.apis.registered import Registered
 from gitsched.decide.plan_result import list_moves
 from gitsched.model.document import read_annotations
 from gitsched.model.errors import NeedsCompletePlan
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from gitsched.model.scheduling import Outcome
     from gitsched.model.template_index import TemplateIndex
 
+_FIND_MISTAKEN = Registered("gitsched.decide.guard.mistaken_selections", "find_mistaken_selections")
+
 
 class ChangedMoves(NamedTuple):
     """All moves of a plan, first those of placed workloads, the `removed` workloads with their records, and which workloads `renames` say
@@ -34,11 +37,11 @@ class ChangedMoves(NamedTuple):
 
 def list_changed_moves(changes: IncrementalChanges) -> ChangedMoves:
     """Return the moves of an incremental plan. Raise NeedsCompletePlan if a record cannot be read, if a tenant names a workload that one of
-    its continues, if a removed workload stays in its clusters, or if one is in the source and its policy no longer selects it."""
+    its continues, if a removed workload stays in its clusters, or if its policy may no longer select it by mistake."""
     moves = tuple(list_moves(changes.outcomes.values(), changes.had_workloads))
     if not changes.removed:
         return ChangedMoves(moves, {})
-    from gitsched.decide.removals import list_removal_moves, loses_selection, read_removed_placements  # most changes remove nothing
+    from gitsched.decide.removals import list_removal_moves, read_removed_placements  # most changes remove nothing
 
     snapshot, written = changes.snapshot, {key for key, _ in changes.continued.records}
     gone = [key for key, _ in changes.totals.engines.records if key not in written]
@@ -53,7 +56,7 @@ def list_changed_moves(changes: IncrementalChanges) -> ChangedMoves:
     if any(entry.workload.preservation is not None for entry in removed.values()):
         raise NeedsCompletePlan("a removed workload stays in its clusters")
     removals = tuple(list_removal_moves(removed.values(), snapshot.templates, {}))
-    if any(loses_selection(move, removed) for move in removals):
+    if _FIND_MISTAKEN(removals, removed, changes.continued.engines):
         raise NeedsCompletePlan("a policy may no longer select a workload by mistake")
     return ChangedMoves((*moves, *removals), removed, renames)
 
