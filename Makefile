@@ -15,7 +15,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test gits search long runners fuzz agreement pyyaml faults soak docs bench record doubling lock newest oldest clean environment
+.PHONY: help demo test gits search fleets long runners fuzz agreement pyyaml faults soak docs bench record doubling lock newest oldest clean environment
 
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -49,6 +49,10 @@ gits: $(VENV)/.dev ## run the tests of git, faults and commands with the git of 
 
 search: $(VENV)/.dev ## look for counterexamples of the tested properties for a long time, with random examples
 	HYPOTHESIS_PROFILE=deep $(BIN)/python -m pytest -n auto --dist worksteal -m "hypothesis or search"
+
+fleets: $(VENV)/.dev ## compare reserves and fits of 5,000 random small fleets with simulations and plans of everything: hours
+	HYPOTHESIS_PROFILE=deep GITSCHED_FLEETS=5000 $(BIN)/python -m pytest -q -n $(WORKERS) tests/simulate/test_reserve_properties.py \
+		tests/diff/test_fitting_sets.py tests/scenarios/test_fits_of_random_fleets.py
 
 long: $(VENV)/.dev ## run the commands of docs, and the tests that check more of what the suite checks: minutes
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m long

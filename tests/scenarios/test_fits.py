@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from itertools import combinations
 from typing import Any
 
+import pygit2
 import pytest
 
 from gitsched.cli import main
@@ -265,3 +266,31 @@ def test_a_broken_branch_does_not_keep_others_out(fleet: Fleet, branches: str, f
     assert code == 1
     assert "2 of 3 changes fit together" in text
     assert "\nbroken does not fit:\n" in text
+
+
+@pytest.mark.long
+def test_a_hostile_branch_costs_little_and_keeps_no_other_out(fleet: Fleet, branches: str, fits: Fits) -> None:
+    """Its tree has a million million files, a link out of the repository, a file that is no YAML, and directories without an end."""
+    repository = fleet.repository
+    blob, builder = repository.create_blob(b"{" * 1_000_000), repository.TreeBuilder()
+    for number in range(10):
+        builder.insert(f"{number}.yaml", blob, pygit2.enums.FileMode.BLOB)
+    tree = builder.write()
+    for level in range(60):
+        builder = repository.TreeBuilder()
+        for number in range(10 if level < 12 else 1):
+            builder.insert(str(number), tree, pygit2.enums.FileMode.TREE)
+        tree = builder.write()
+    link = repository.create_blob(b"../../../../etc/passwd")
+    nobody = pygit2.Signature("A", "a@example.com", 0, 0)
+    main_branch = repository.branches["main"].peel(pygit2.Commit)
+    for name in ("bomb", "bomb-too"):
+        builder = repository.TreeBuilder(main_branch.tree)
+        builder.insert("bomb", tree, pygit2.enums.FileMode.TREE)
+        builder.insert(f"{name}.yaml", link, pygit2.enums.FileMode.LINK)
+        repository.create_commit(f"refs/heads/{name}", nobody, nobody, name, builder.write(), [main_branch.id])
+    found = fits("bomb", "more-web", "bomb-too", "more-site", "-o", "json")[1]
+    assert found["sequence"] == ["more-web", "more-site"]
+    for change in (found["changes"][0], found["changes"][2]):
+        assert not change["alone"]["fits"]
+        assert "entries" in change["alone"]["reasons"][0]

@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Callable
 from itertools import combinations
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -15,12 +14,12 @@ import pytest
 from gitsched.cli import main
 from gitsched.reconcile.incremental import new_state
 from tests.scenarios.conftest import Fleet, at_hour
-from tests.search_depth import count_examples
 from tests.simulate.conftest import cluster, deployment, divide
 
 Files = dict[str, str | None]
-FIRST = int(os.environ.get("GITSCHED_FIRST_FLEET", "0"))
-"""The seed of the first fleet: long searches take several batches."""
+FIRST, COUNT = (int(os.environ.get(name, usual)) for name, usual in (("GITSCHED_FIRST_FLEET", 0), ("GITSCHED_FLEETS", 2)))
+"""The seed of the first fleet, and the number of fleets: `make fleets` looks at many, in several processes."""
+PART = 50
 NAMES = ("cart", "pay", "site", "web")
 SETTINGS = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec:\n  guard: {fleet: {%s}}\n%s"
 LIMITS = ("removed: 40", "removed: 100, moved: 40", "replicasAdded: 50, removed: 100", "removed: 100, moved: 100")
@@ -121,11 +120,12 @@ def compare(fleet: Fleet, seed: int, run: Callable[..., tuple[int, str]]) -> Non
     }
 
 
+@pytest.mark.parametrize("first", range(FIRST, FIRST + COUNT, PART))
 def test_the_verdicts_are_those_of_plans_of_all_merges(
-    make_fleet: Callable[[str], Fleet], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    make_fleet: Callable[[str], Fleet], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, first: int
 ) -> None:
     monkeypatch.setattr(new_state, "MIN_WORKLOADS", 0)
-    for seed in range(FIRST, FIRST + int(os.environ.get("GITSCHED_FLEETS", count_examples(2)))):
+    for seed in range(first, min(first + PART, FIRST + COUNT)):
         fleet = make_fleet(f"fleet-{seed}")
 
         def run(command: str, *arguments: str, fleet: Fleet = fleet) -> tuple[int, str]:
