@@ -28,6 +28,7 @@ CAUSES = {
     "deadline": "a deadline",
     "observation": "an observed value",
     "upgrade": "a new version of gitsched",
+    "rerun": "the same commit of the source again, as after an allowance, a release or a freeze",
     "edit": "what people changed on this branch is taken back",
     "": "by hand",
 }

@@ -46,8 +46,9 @@ class CommitRecords:
     def __init__(self, output: HistoryBranch, chosen: HistoryFilter, read_version: Callable[[Commit], int]) -> None:
         self._output, self._filter, self._read_version = output, chosen, read_version
 
-    def read_moves(self, commit: Commit, parent: Commit | None, limit: int = MAX_MOVES) -> tuple[tuple[PlacementMove, ...], int]:
-        """Return what a commit moved, from at most `limit` records, and the number of the others."""
+    def read_moves(self, commit: Commit, parent: Commit | None, limit: int = 0) -> tuple[tuple[PlacementMove, ...], int]:
+        """Return what a commit moved, from at most `limit` records, by default MAX_MOVES, and the number of the others."""
+        limit = limit or MAX_MOVES
         before, after = (self._find_placements(each) for each in (parent, commit))
         if before == after:
             return (), 0

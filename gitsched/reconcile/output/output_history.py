@@ -295,7 +295,7 @@ class OutputHistory:
         before = earlier.source if earlier is not None else ""
         if before == oid and entry.cause == "source" and parent is not None:
             is_edited = follows_edits(self._output.repository, f"{self._output.prefix}{CLUSTERS}", parent)
-            return entry._replace(cause="edit") if is_edited else entry
+            return entry._replace(cause="edit" if is_edited else "rerun")
         if not before or before == oid:
             return entry
         if not self._source.has_commit(before):

@@ -123,7 +123,7 @@ def _add_sources(run: RecentRun, source: Repository, commit: Commit, parent: Com
     newest, earlier = (dict(each.trailers).get(SOURCE_TRAILER, "") for each in (commit, parent))
     run = run._replace(cause=dict(commit.trailers).get(CAUSE_TRAILER, ""))
     if not newest or newest == earlier:
-        return run
+        return run._replace(cause="rerun") if run.cause == "source" else run
     if not source.has_commit(newest):
         return run._replace(sources=(SourceChange(newest),))
     head = source.commit(newest)
