@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from gitsched.report.blocks import Block
 
 T = TypeVar("T")
+JSON_SHOWN = 2_000_000
+"""The number of characters of JSON up to which a page contains it; more is left to -o json."""
 
 
 class ResultWriter(Generic[T]):
@@ -50,8 +52,9 @@ class ResultWriter(Generic[T]):
         blocks, name = self._blocks(value), self._file_name
         tables = [block for block in blocks if isinstance(block, TableBlock)][:1] if name else []
         downloads = [Download(f"{name}.csv", "text/csv", write_csv(table)) for table in tables]
-        if name:
-            downloads.append(Download(f"{name}.json", "application/json", formats.format_json(self._data(value))))
+        data = formats.format_json(self._data(value)) if name else ""
+        if 0 < len(data) <= JSON_SHOWN:
+            downloads.append(Download(f"{name}.json", "application/json", data))
         return write_blocks_page(self._title, blocks, downloads)
 
     def show(self) -> None:

@@ -59,7 +59,11 @@ def blocks_to_markdown(blocks: Iterable[Block]) -> str:
                 else []
             )
         elif block.rows:
-            lines = [block.head, ["---"] * len(block.head), *([escape_markdown(cell) for cell in row] for row in block.rows)]
+            lines = [
+                list(map(escape_markdown, block.head)),
+                ["---"] * len(block.head),
+                *([escape_markdown(cell) for cell in row] for row in block.rows),
+            ]
             parts.append("\n".join(f"| {' | '.join(cells)} |" for cells in lines))
     return "\n\n".join(parts) + "\n"
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 
 import pytest
 
+from gitsched.cli import result_writer
 from tests.simulate.conftest import SHOP, WEIGHTED, Fleet, Simulate, cluster, deployment, divide, effects
 
 
@@ -96,6 +99,15 @@ def test_the_html_report_has_no_scripts_and_no_external_resources(shop: Fleet, s
     assert page.startswith("<!doctype html>")
     assert not any(word in page for word in ("http:", "https:", "<script", "src="))
     assert page.count("<tr") - page.count("<thead") >= 4
+
+
+def test_the_html_report_contains_its_table_and_its_json(shop: Fleet, simulate: Simulate, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = simulate("--sweep", "clusters", "-o", "html")
+    saved = dict(re.findall(r'href="data:(text/csv|application/json);charset=utf-8;base64,([^"]+)" download="resilience\.', page))
+    assert base64.b64decode(saved["text/csv"]).startswith(b"Lost cluster,Clusters,Affected")
+    assert json.loads(base64.b64decode(saved["application/json"])) == simulate("--sweep", "clusters", "-o", "json")
+    monkeypatch.setattr(result_writer, "JSON_SHOWN", 100)
+    assert "application/json" not in simulate("--sweep", "clusters", "-o", "html")
 
 
 @pytest.mark.parametrize("width", [80, 200])

@@ -82,6 +82,7 @@ def _make_table_writer(form: str) -> ResultWriter[Resilience]:
         simulation.write_resilience,
         simulation_blocks.list_resilience_blocks,
         serialized_simulation.serialize_resilience,
+        file_name="resilience",
     )
 
 
@@ -92,6 +93,7 @@ def _simulate(settings: RunSettings, scenario: Scenario, form: str, faults: list
         simulation.write_simulation,
         simulation_blocks.list_simulation_blocks,
         serialized_simulation.serialize_simulation,
+        file_name="simulation",
     )
     with output.show_progress("Simulating") as progress:
         settings = settings._replace(progress=progress)
@@ -107,6 +109,7 @@ def _compare_failures(against: str, settings: RunSettings, by: str, unreachable:
         simulation.write_resilience_change,
         simulation_blocks.list_resilience_change_blocks,
         serialized_simulation.serialize_resilience_change,
+        file_name="resilience-change",
     )
     with output.show_progress("Simulating") as progress:
         settings = settings._replace(progress=progress)
