@@ -22,8 +22,10 @@ from .test_shared_capacity import cluster, deployment, policy
 
 @pytest.mark.search
 @pytest.mark.parametrize("seed", range(300 if DEEP else 3))
-def test_random_histories_with_everything_on(fleet: Fleet, tmp_path: Path, seed: int) -> None:
+def test_random_histories_with_everything_on(fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     history = CoupledHistory(fleet, seed)
+    if seed % 2:  # as after a run that changes many records
+        monkeypatch.setattr("gitsched.reconcile.output.output_commit.MAX_UNSTABLE", 0)
     fleet.reconcile()
     before = read_bindings(fleet)
     assert list(list_broken_promises(fleet, {}, before, copies=history.copies)) == []

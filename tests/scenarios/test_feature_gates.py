@@ -309,6 +309,8 @@ def test_a_quota_counts_the_workloads_of_all_owners_of_its_namespace(fleet: Flee
             8,
         ),
         ("ray.yaml", RAY, "karmada-component-names", 1),
+        ("ray.yaml", RAY.replace("replicas: 1", "replicas: 99999999999", 1), "opaque-replicas", 1),
+        ("ray.yaml", RAY.replace("replicas: 1", "replicas: -1", 1), "opaque-replicas", 1),
     ],
 )
 def test_what_limits_nothing_is_a_finding_with_its_place(fleet: Fleet, path: str, text: str, code: str, line: int) -> None:

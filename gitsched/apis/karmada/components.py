@@ -31,6 +31,12 @@ def read_workload_components(template: Document) -> tuple[WorkloadComponent, ...
     return tuple(_make_component(one, is_plain=template.key.group == _PLAIN_MEMORY) for one in found)
 
 
+def has_uncounted_components(template: Document) -> bool:
+    """Return whether a number of pods of a component is no number, so that the workload has no components."""
+    kind = find_kind(template.key.group, template.key.kind)
+    return kind is not None and bool(kind.components) and read_components(template.body, kind) is None
+
+
 def _make_component(pods: ComponentPods, *, is_plain: bool) -> WorkloadComponent:
     if pods.resources is None:
         return WorkloadComponent(pods.name, pods.replicas, read_pod_requirements(pods.pod)[0])

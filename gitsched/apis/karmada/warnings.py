@@ -10,6 +10,7 @@ from typing import Any
 from gitsched.apis.karmada.binding.exceeded_capacity import find_full_clusters, read_exceeded_capacity
 from gitsched.apis.karmada.binding.resource_binding import SchedulingPass
 from gitsched.apis.karmada.binding.scheduling_pass import read_suspension
+from gitsched.apis.karmada.components import has_uncounted_components
 from gitsched.apis.karmada.failover.failback import EARLIER_GROUP, SchedulingAttempt, find_earlier_group
 from gitsched.apis.karmada.interpreter import WorkloadComponent
 from gitsched.apis.karmada.policy.equal_policies import PolicySelectors, find_equal_policies
@@ -23,6 +24,7 @@ from gitsched.apis.karmada.policy.propagation_policy import (
 from gitsched.apis.karmada.settings import FeatureGates, KarmadaConfig
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.variant_values import make_lacking_finding
+from gitsched.kinds.replicas import MAX_REPLICAS
 from gitsched.model.document import Document, Key, get_field, is_known_group, list_server_owned, parse_api_group, read_annotations
 from gitsched.model.finding import Finding, Pointer, format_names, locate_document, locate_field
 from gitsched.model.known_values import find_near
@@ -306,7 +308,8 @@ def find_binding_warnings(
     if last.request.divides and template.key[:2] == _JOB and last.outcome.targets:
         yield from _find_ttl(template)
     if state.settings.gates.components:
-        yield from _find_equal_components(template, state.read_wanted_requirements(template).components)
+        components = state.read_wanted_requirements(template).components
+        yield from _find_equal_components(template, components) if components else _find_uncounted_components(template)
     variants = state.read_variant_requirements(template)
     if variants is not None and variants.variants.lacking:
         yield from _find_lacking_clusters(state, template, last, variants.variants)
@@ -316,6 +319,16 @@ def find_binding_warnings(
     targets, group = last.outcome.targets, last.outcome.group
     is_shared, total = state.settings.overcommit_protection, state.inventory.allocatable
     yield from find_full_clusters(state.fleet, template, last.request, group, targets, exceeded, total, is_shared=is_shared)
+
+
+def _find_uncounted_components(template: Document) -> Iterator[Finding]:
+    """Yield a warning about components whose numbers of pods cannot be read."""
+    if has_uncounted_components(template):
+        message = (
+            f"{template.key}: the number of pods of a component is not a whole number from 0 to {MAX_REPLICAS}, so that none of its pods "
+            "counts against capacity and quotas"
+        )
+        yield Finding("warning", "opaque-replicas", message, locate_document(template), template.key.resource)
 
 
 def _find_equal_components(template: Document, components: Iterable[WorkloadComponent]) -> Iterator[Finding]:
