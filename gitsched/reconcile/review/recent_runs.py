@@ -33,7 +33,7 @@ MAX_RUNS: Final = 20
 """Output commits that are read."""
 AGE: Final = timedelta(days=3)
 """How old they may be."""
-MAX_RECORDS: Final = 300
+MAX_RECORDS: Final = 150
 """Records of one commit that are read; after twice as many, no further commit is."""
 NAMED_SOURCES: Final = 3
 """Source commits of a run that are named."""
