@@ -41,10 +41,14 @@ for number, commit in enumerate(commits):
 """Reconciles commits one after another, with one cache for all and with a new one for each."""
 
 
+def read_section(section: str) -> str:
+    """Return the text of a section of the page."""
+    return PAGE.split(f"\n## {section}\n")[1].split("\n## ")[0]
+
+
 def read_blocks(section: str) -> list[str]:
     """Return the blocks of Python in a section of the page."""
-    text = PAGE.split(f"\n## {section}\n")[1].split("\n## ")[0]
-    return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    return re.findall(r"```python\n(.*?)```", read_section(section), re.DOTALL)
 
 
 FILTER, REGISTRATION = read_blocks("Adding a filter")
