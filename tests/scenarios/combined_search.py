@@ -9,6 +9,7 @@ empty cache; all write the same commits and report the same. What commands print
 from __future__ import annotations
 
 import argparse
+import gc
 import logging
 import os
 import re
@@ -348,6 +349,7 @@ def main() -> int:
     parser.add_argument("--reduce", action="store_true", help="reduce the history of the first seed to few files")
     options = parser.parse_args()
     logging.disable(logging.CRITICAL)
+    gc.enable()  # importing the fixtures of the tests has disabled it
     with tempfile.TemporaryDirectory() as home:
         Path(home, "gitconfig").write_text(_GIT_CONFIG.format(template=home))
         os.environ.update(_COMMITS | {"HOME": home, "GIT_CONFIG_GLOBAL": f"{home}/gitconfig", "GIT_CONFIG_NOSYSTEM": "1"})
