@@ -74,8 +74,10 @@ def add_relation(package: Path) -> None:
     insert(package / "object_facts.py", "\n\nNO_FACTS = ObjectFacts()", textwrap.indent(fact, "    "))
     insert(package / "object_facts.py", "        features = facts.parts[0][3]", textwrap.indent(read, "        "))
     insert(package / "schema.py", "\n_VERSION = ", f"\n{names}")
-    insert(package / "schema.py", "                Relation(COMPANIONS, 5),\n", textwrap.indent(relation, " " * 16))
-    insert(package / "schema.py", "                Query(DIRECT, ", textwrap.indent(query, " " * 16))
+    insert(
+        package / "schema.py", "                Relation(COMPANIONS, 5),\n", textwrap.indent(f"{relation.rstrip()},\n", " " * 16)
+    )
+    insert(package / "schema.py", "                Query(DIRECT, ", textwrap.indent(f"{query.rstrip()},\n", " " * 16))
     insert(package / "object_queries.py", "    return tuple(facts._replace(parts=", textwrap.indent(emit, "    "))
     insert(package / "object_queries.py", "    ANNOTATIONS,\n", "    NODE_PORTS,\n")
     (package / "node_ports.py").write_text(module, encoding="utf-8")
@@ -106,7 +108,7 @@ def test_what_the_page_adds_works_in_a_copy_of_the_code(tmp_path: Path, copy: Pa
         assert is_same, f"step {number}"
         assert is_complete == (not number), f"step {number}"
         clusters = ["ash"] if number in (1, 2) else ["ash", "gent"]
-        services = dict.fromkeys(("one", "two"), ["gent"]) if number > 2 else {}
+        services = {key: ["gent"] for key in ("one", "two")} if number > 2 else {}
         assert placed == {"api": clusters, "web": clusters, **services}, f"step {number}"
         assert ("image-latest" in codes) == (number >= 2), f"step {number}"
         assert ("node-port-taken" in codes) == (number == 4), f"step {number}"
