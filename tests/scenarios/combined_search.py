@@ -51,7 +51,7 @@ from tests.scenarios.conftest import Fleet, allow_withheld
 from tests.scenarios.facts_histories import commit_branch
 from tests.scenarios.histories import Files, differs
 from tests.scenarios.test_incremental_comparison import LIMITS, write_html, write_reports
-from tests.scenarios.test_incremental_plan import ReconcilerVariant, interfere, spoil, spoil_state, summarize
+from tests.scenarios.test_incremental_plan import ReconcilerVariant, adopt_some, interfere, spoil, spoil_state, summarize
 from tests.scenarios.test_planned_workloads import explain, list_objects, request_rescheduling, show, simulate
 
 BRANCHES = ("resident", "either", "shared", "forgetful")
@@ -114,6 +114,8 @@ class Player:
                 commit_branch(fleet, branch, files, step.hour)
         if changes or not self.number:
             self.commits.append(fleet.commit(changes, hour=step.hour, message=step.message))
+        if not self.number and dice.random() < 0.15 and {"apps/web.yaml", "clusters/third.yaml"} <= self.files.keys():
+            adopt_some(fleet, self.where, list(BRANCHES))
         spoil(dice, self.either.cache, self.where / "attic")
         if dice.random() < 0.3:
             spoil_state(dice, fleet)
