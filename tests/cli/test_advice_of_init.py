@@ -46,7 +46,7 @@ def list_steps(text: str) -> list[str]:
 
 
 def follow_steps(shell: Shell, place: Path, text: str) -> None:
-    steps = list_steps(text)
+    steps = [step for step in list_steps(text) if not step.startswith("see ")]
     assert steps[-3:] == ["gitsched plan", "gitsched reconcile", "git show placements:README.md"]
     for step in steps:
         if step.startswith("edit "):

@@ -14,7 +14,7 @@ from gitsched.apis.karmada.components import has_uncounted_components
 from gitsched.apis.karmada.failover.failback import EARLIER_GROUP, SchedulingAttempt, find_earlier_group
 from gitsched.apis.karmada.interpreter import WorkloadComponent
 from gitsched.apis.karmada.policy.equal_policies import PolicySelectors, find_equal_policies
-from gitsched.apis.karmada.policy.near_selection import SELECTS_NOTHING
+from gitsched.apis.karmada.policy.near_selection import POLICY_SELECTS_NOTHING
 from gitsched.apis.karmada.policy.propagation_policy import (
     PolicyIndex,
     PropagationPolicy,
@@ -158,13 +158,13 @@ def find_unmatched_selectors(policies: PolicySelectors, resources: SelectableRes
         if misspelled is not None:
             message, location = f"{policy.key.title} selects {description}", locate_document(policy.document)
             field = locate_field(policy.document.origin, ("spec", "resourceSelectors", selectors.index(misspelled)))
-            yield Finding("warning", SELECTS_NOTHING, message, location, policy.key.resource, field)
+            yield Finding("warning", POLICY_SELECTS_NOTHING, message, location, policy.key.resource, field)
         elif unmatched and len(unmatched) == len(selectors):
             where = f"namespace {policy.key.namespace}" if policy.is_namespaced else "this repository"
             message = f"{policy.key.title} selects nothing: {where} has no {_list_selected(unmatched, policy.is_namespaced)}"
             hint = next(filter(None, (_suggest_object(selector, resources) for selector in unmatched)), "")
             location, resource = locate_document(policy.document), policy.key.resource
-            yield Finding("warning" if hint else "info", SELECTS_NOTHING, message + hint, location, resource)
+            yield Finding("warning" if hint else "info", POLICY_SELECTS_NOTHING, message + hint, location, resource)
 
 
 def _describe_misspelling(selector: ResourceSelector, resources: SelectableResources, used: Collection[str]) -> str | None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gitsched.apis.karmada.state import KarmadaState
     from gitsched.model.finding import Finding
 
-SELECTS_NOTHING = "karmada-selects-nothing"
+POLICY_SELECTS_NOTHING = "karmada-selects-nothing"
 """Code of the finding about selectors that match nothing."""
 _MAX_RULES = 200
 """Selectors of one kind with which an object is compared."""
@@ -31,7 +31,7 @@ def describe_lost_selection(state: KarmadaState, policy: Key, findings: Iterable
     found = state.policies.policies.get(policy)
     if found is None:
         return ""
-    misspelled = next((one for one in findings if one.code == SELECTS_NOTHING and one.resource == policy.resource), None)
+    misspelled = next((one for one in findings if one.code == POLICY_SELECTS_NOTHING and one.resource == policy.resource), None)
     if misspelled is not None and misspelled.severity == "warning":
         return f"{misspelled.message} ({misspelled.location})"
     if any(state.policies.selects(found, template) for template in state.snapshot.templates.values()):
