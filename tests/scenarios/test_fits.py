@@ -249,6 +249,17 @@ def test_plans_beyond_the_limit_are_not_made(branches: str, fits: Fits, monkeypa
     assert "no-pay was not tried." in text
 
 
+def test_of_many_branches_few_more_plans_are_made(fleet: Fleet, branches: str, fits: Fits, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nine branches define the same object in nine files."""
+    names = [f"new-{number}" for number in range(9)]
+    for number, name in enumerate(names, 1):
+        branch(fleet, name, {f"apps/{name}.yaml": deployment("new", number)})
+    assert fits(*names, "-o", "json")[1]["plans"] > 12
+    monkeypatch.setattr(merged_changes, "MAX_SEARCHED", 3)
+    found = fits(*names, "-o", "json")[1]
+    assert (found["plans"], found["sequence"], found["complete"]) == (12, [names[0]], False)
+
+
 def test_reasons_and_conflicts_are_limited(fleet: Fleet, branches: str, fits: Fits, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(merged_changes, "MAX_REASONS", 1)
     monkeypatch.setattr(ancestry, "MAX_CONFLICTS", 1)

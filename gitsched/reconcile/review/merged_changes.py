@@ -11,7 +11,7 @@ from gitsched.apis.gitsched.reserve_config import requires_reserve
 from gitsched.apis.registered import Registered
 from gitsched.decide.garbage_collection import gc_paused
 from gitsched.decide.recorded_decisions import compare_recorded
-from gitsched.diff.fitting_sets import find_fitting_sets
+from gitsched.diff.fitting_sets import MAX_EXHAUSTIVE, find_fitting_sets
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding
 from gitsched.model.fits import ChangeSet, FitReport, SetVerdict
@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 MAX_BRANCHES = 100
 """Branches that are compared at a time."""
 MAX_PLANS = 500
-"""Plans that are made of merged branches."""
+"""Plans that are made of merged branches, if every set of them is tried."""
+MAX_SEARCHED = 100
+"""Plans besides one for each branch that are made of more branches, most of them to find out why one does not fit."""
 _CHECK_RESERVES = Registered("gitsched.reconcile.review.reserve_check", "check_plan")
 MIN_DIVIDED = 8
 """Plans from which on they are made in several processes."""
@@ -55,7 +57,7 @@ def find_fits(settings: RunSettings, base: str | None, names: Sequence[str], is_
 
     A set fits if it merges without conflicts, and if `gitsched plan BASE` of the merge, with the settings of the base, does not fail.
     Nothing is written to the repository.
-    No more sets are tried when `is_over` returns true, or after MAX_PLANS plans.
+    No more sets are tried when `is_over` returns true, or after so many plans.
     """
     if len(names) > MAX_BRANCHES:
         raise Permanent(f"{len(names)} branches are too many to compare: at most {MAX_BRANCHES}")
@@ -103,6 +105,7 @@ class _MergedChanges:
         self._planned_base: dict[bool, PlannedCommit] = {}
         self._by_tree: dict[str, SetVerdict] = {base.source.tree: SetVerdict()}
         self._tried = {base.source.tree}
+        self._limit = min(MAX_PLANS, MAX_SEARCHED + len(changes)) if len(changes) > MAX_EXHAUSTIVE else MAX_PLANS
         self.verdicts: dict[ChangeSet, SetVerdict] = {}
 
     @property
@@ -133,7 +136,7 @@ class _MergedChanges:
             return False
         tree = self._keep_settings(self._repository.commit(merged).tree)
         if tree not in self._tried:
-            if self.plans >= MAX_PLANS or (tree not in self._by_tree and self._is_over()):
+            if self.plans >= self._limit or (tree not in self._by_tree and self._is_over()):
                 return None
             self._tried.add(tree)
         if tree not in self._by_tree:
