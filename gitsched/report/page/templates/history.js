@@ -38,6 +38,9 @@
       moves += found;
       if (workload.length + cluster.length > 0) for (const moved of entry.node.querySelectorAll(".moved")) moved.open = true;
     }
+    if (marks.size && ![...marks.values()].some((link) => link.tabIndex === 0 && !link.classList.contains("left-out"))) {
+      chooseMark([...marks.values()].findLast((link) => !link.classList.contains("left-out")));
+    }
     for (const section of document.querySelectorAll(".timeline section")) section.hidden = !section.querySelector(".entry:not([hidden])");
     count.textContent = `${plural(commits, "commit")}, ${plural(moves, "move")}`;
   };
@@ -67,6 +70,18 @@
     event.preventDefault();
     mark(id);
     keepAddress(true);
+  });
+  // One mark is in the order of the tab key; the arrow keys lead to the others.
+  const chooseMark = (chosen) => { for (const link of marks.values()) link.setAttribute("tabindex", link === chosen ? "0" : "-1"); };
+  chooseMark([...marks.values()].at(-1));
+  document.querySelector(".axis svg")?.addEventListener("keydown", (event) => {
+    const shown = [...marks.values()].filter((link) => !link.classList.contains("left-out"));
+    const at = shown.indexOf(event.target);
+    const next = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: shown.length - 1 }[event.key];
+    if (at < 0 || !shown[next] || event.ctrlKey || event.altKey || event.metaKey) return;
+    event.preventDefault();
+    chooseMark(shown[next]);
+    shown[next].focus();
   });
   form.addEventListener("input", () => { draw(); keepAddress(); });
   form.addEventListener("submit", (event) => event.preventDefault());
