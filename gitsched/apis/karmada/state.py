@@ -79,7 +79,7 @@ class _RunCache:
     __slots__ = ("policies", "requirements", "shares", "variants")
 
     def __init__(self, requirements: dict[Key, tuple[Document, ReplicaRequirements]]) -> None:
-        """The `requirements` that templates had in the last run are those of the same templates now."""
+        """The `requirements` of a template are the same wherever the run decides about it."""
         self.policies: dict[Key, tuple[Document, Body | None, SelectedPolicy]] = {}
         self.requirements = requirements
         self.variants: dict[Key, tuple[WorkloadVariants, Document, VariantRequirements]] = {}
@@ -159,7 +159,7 @@ class KarmadaState:
         self.settings = settings = snapshot.config.settings_of(SETTINGS)
         self.parts = SharedParts()
         self.queue: BindingQueue | None = None
-        self._run = _RunCache({})
+        self._run, self.snapshot = _RunCache({}), snapshot
         self.replace_snapshot(snapshot)
         self._read_fleet(snapshot, before.readings if before is not None else ClusterReadings())
         self._failover: Failover | None = None
@@ -213,10 +213,10 @@ class KarmadaState:
 
     def replace_snapshot(self, snapshot: Snapshot) -> None:
         """Continue with a snapshot whose policies and Clusters are those of the last one."""
-        has_bindings = any(kind in snapshot.documents for kind in BINDING_KINDS)
+        has_bindings, templates = any(kind in snapshot.documents for kind in BINDING_KINDS), self.snapshot.templates
         self.snapshot = add_hub_bindings(snapshot) if has_bindings else snapshot
-        known = self._run.requirements
-        self._run = _RunCache(known if len(known) <= 2 * len(snapshot.templates) else {})
+        # As long as a run decides the same templates again, with other records. Documents of earlier runs are not kept.
+        self._run = _RunCache(self._run.requirements if templates is snapshot.templates else {})
         rebalancer = (names.APPS_GROUP, names.REBALANCER)
         has_rebalancers = rebalancer in snapshot.documents or any(key[:2] == rebalancer for key in snapshot.quarantined)
         self.reschedule_triggers = RescheduleTriggers(self.snapshot) if has_rebalancers else NO_TRIGGERS
