@@ -29,7 +29,7 @@ class ComponentPods(NamedTuple):
 def read_components(body: Body, kind: Kind) -> tuple[ComponentPods, ...] | None:
     """Return the groups of pods of a manifest; None if a number of pods is something else than a number."""
     if kind.interpreter == _SPARK:
-        return tuple(_read_spark(body))
+        return _read_spark(body)
     common = as_object(get_field(body, *kind.replicas.pod_spec.split("."))) if kind.replicas and kind.replicas.pod_spec else {}
     fields = kind.replicas.pod_fields if kind.replicas is not None else ()
     claim = {name: common[name] for name in fields if name in common}
@@ -65,18 +65,22 @@ def _find_entries(body: Body, component: Component) -> Iterator[tuple[str, Body]
             yield (own if isinstance(own, str) and own else component.name.format(number)), entry
 
 
-def _read_spark(body: Body) -> Iterator[ComponentPods]:
-    """Yield the driver and the executors of a SparkApplication."""
+def _read_spark(body: Body) -> tuple[ComponentPods, ...] | None:
+    """Return the driver and the executors of a SparkApplication; None if a number of executors is something else than a number."""
     spec = as_object(body.get("spec"))
     driver, executor = as_object(spec.get("driver")), as_object(spec.get("executor"))
-    yield ComponentPods("driver", 1, _read_spark_pod(spec, driver), _read_spark_request(spec, driver))
-    replicas = parse_count(executor.get("instances"))
-    replicas = 1 if replicas is None else replicas
+    values = [executor.get("instances")]
     dynamic = as_object(spec.get("dynamicAllocation"))
     if dynamic.get("enabled") is True:
-        counts = (parse_count(dynamic.get(name)) for name in ("initialExecutors", "minExecutors"))
-        replicas = max(replicas, *(1 if count is None else count for count in counts))
-    yield ComponentPods("executor", replicas, _read_spark_pod(spec, executor), _read_spark_request(spec, executor))
+        values += [dynamic.get("initialExecutors"), dynamic.get("minExecutors")]
+    counts = [1 if value is None else parse_count(value) for value in values]
+    known = [count for count in counts if count is not None]
+    if len(known) < len(counts):
+        return None
+    return (
+        ComponentPods("driver", 1, _read_spark_pod(spec, driver), _read_spark_request(spec, driver)),
+        ComponentPods("executor", max(known), _read_spark_pod(spec, executor), _read_spark_request(spec, executor)),
+    )
 
 
 def _read_spark_pod(spec: Body, role: Body) -> Body:

@@ -95,6 +95,13 @@ spec:
     - {groupName: small, replicas: 1, rayStartParams: {}, template: {spec: {containers: [{name: ray, image: ray}]}}}
     - {groupName: small, replicas: 1, rayStartParams: {}, template: {spec: {containers: [{name: ray, image: ray}]}}}
 """
+COMPONENT_KINDS = "{apiVersion: ray.io/v1, kind: RayCluster}, {apiVersion: sparkoperator.k8s.io/v1beta2, kind: SparkApplication}"
+SPARK = """\
+apiVersion: sparkoperator.k8s.io/v1beta2
+kind: SparkApplication
+metadata: {name: spark, namespace: shop}
+spec: {driver: {cores: 1}, executor: {cores: 1, instances: %s}%s}
+"""
 
 
 def list_bound(fleet: Fleet, *names: str) -> dict[str, dict[str, int]]:
@@ -311,6 +318,8 @@ def test_a_quota_counts_the_workloads_of_all_owners_of_its_namespace(fleet: Flee
         ("ray.yaml", RAY, "karmada-component-names", 1),
         ("ray.yaml", RAY.replace("replicas: 1", "replicas: 99999999999", 1), "opaque-replicas", 1),
         ("ray.yaml", RAY.replace("replicas: 1", "replicas: -1", 1), "opaque-replicas", 1),
+        ("spark.yaml", SPARK % ("'${EXECUTORS}'", ""), "opaque-replicas", 1),
+        ("spark.yaml", SPARK % (1, ", dynamicAllocation: {enabled: true, minExecutors: -1}"), "opaque-replicas", 1),
     ],
 )
 def test_what_limits_nothing_is_a_finding_with_its_place(fleet: Fleet, path: str, text: str, code: str, line: int) -> None:
@@ -320,7 +329,7 @@ def test_what_limits_nothing_is_a_finding_with_its_place(fleet: Fleet, path: str
         {
             "gitsched.yaml": ALONE.replace("overcommitProtection: false", gates),
             "clusters.yaml": cluster("b", 10),
-            "policy.yaml": selecting.replace("[{", "[{apiVersion: ray.io/v1, kind: RayCluster}, {", 1),
+            "policy.yaml": selecting.replace("[{", f"[{COMPONENT_KINDS}, {{", 1),
             "quota.yaml": QUOTA,
             "auth.yaml": deployment("auth", 1, labels="{team: a}"),
         }
