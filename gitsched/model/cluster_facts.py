@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from gitsched.model.time import EPOCH
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 FACTS_KIND: Final = ("gitsched.io", "ClusterFacts")
 """Group and kind of the document with facts, which is cluster-scoped and has the name of the cluster."""
+MAX_SKEW: Final = timedelta(minutes=5)
+"""How far the clock of what observed a cluster may be ahead without a finding."""
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
 NO_NEW_PLACEMENTS: Final = "noNewPlacements"
 EVICT: Final = "evict"

@@ -449,6 +449,28 @@ def test_a_note_says_which_clusters_do_not_say_when_they_were_observed(fleet: Fl
     assert "Cluster a has status.resourceSummary, and nothing says when it was observed" in message
 
 
+def test_a_time_of_observation_in_the_future_is_not_known_until_it_has_come(fleet: Fleet, tmp_path: Path) -> None:
+    noon = "2026-03-02T12:00:00Z"  # hour 4
+    fleet.commit({"clusters.yaml": cluster("a", noon, cpu=20, used=10), "policy.yaml": policy(AGGREGATED)})
+    for hour, name in enumerate(("auth", "mail")):
+        fleet.commit({f"{name}.yaml": deployment(name, 8)}, hour=hour)
+        [message] = list_messages(fleet.reconcile(hour), "capacity-time-unknown")
+        assert f"gitsched.io/observed-at says {noon}, which is in the future" in message
+    assert list_bound(fleet, "auth", "mail") == {"auth": {"a": 8}, "mail": {"a": 8}}, "as without a time"
+    assert "placed" not in fleet.load("gitsched.json")
+    resident = Reconciler(fleet.settings(cache=tmp_path / "resident"))
+    for hour, counted in ((3.9, False), (3.95, True), (4.5, True)):  # clocks may differ by five minutes
+        name = f"w{hour * 100:.0f}"
+        fleet.commit({f"{name}.yaml": deployment(name, 1)}, hour=hour)
+        empty = fleet.preview(hour, cache=tmp_path / name)
+        resident.settings = fleet.settings(hour, cache=tmp_path / "resident")
+        kept, run = resident.run(resident.settings.now, preview=True), fleet.reconcile(hour)
+        assert run.tree == kept.tree == empty.tree
+        assert bool(list_messages(run, "capacity-time-unknown")) != counted
+        assert list_bound(fleet, name) == {name: {"a": 1}}
+        assert ("placed" in fleet.load("gitsched.json")) == counted
+
+
 def test_copies_that_stay_for_an_overlap_count_while_they_stay(fleet: Fleet) -> None:
     clusters = {"policy.yaml": policy(AGGREGATED + ONE_CLUSTER)}
     fleet.commit({**clusters, "clusters.yaml": cluster("a", cpu=10), "auth.yaml": deployment("auth", 8)})

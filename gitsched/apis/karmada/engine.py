@@ -227,12 +227,12 @@ class KarmadaEngine(CapacityEngine):
                 triggers.add_companions(self.dependencies.list_companions)
             triggers.reconcile(self.state.snapshot, self.decide, self._explain_unmoved)
         missing = self.state.find_missing_clusters() if self.state.other_clusters else ()
-        unobserved: tuple[Finding, ...] = _FIND_UNOBSERVED(self.state) if self.protects_capacity else ()
+        unobserved, known_at = _FIND_UNOBSERVED(self.state) if self.protects_capacity else ((), None)
         self._other_findings = (*self.state.inventory.findings, *unobserved), (*missing, *triggers.findings)
         self.__dict__.pop("findings", None)
         if self._find_policy_warnings is None:
             self.findings = self._join_findings()
-        self.wakeup: datetime | None = triggers.wakeup
+        self.wakeup: datetime | None = min((time for time in (triggers.wakeup, known_at) if time is not None), default=None)
         self.time: datetime | None = triggers.time
 
     def _explain_unmoved(self, template: Document) -> str:

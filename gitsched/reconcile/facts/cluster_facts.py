@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import NamedTuple
 
 from gitsched.apis.cluster_format import ClusterFormat, StaleFacts
@@ -13,7 +13,7 @@ from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.decide.plan_input import SourceTree
 from gitsched.decide.registry import load_cluster_formats
 from gitsched.git import FactsBranch
-from gitsched.model.cluster_facts import FACTS_KIND, AppliedFacts, ClusterFacts
+from gitsched.model.cluster_facts import FACTS_KIND, MAX_SKEW, AppliedFacts, ClusterFacts
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.finding import Finding, Location, format_count, format_names, locate_origin
 from gitsched.model.time import EPOCH, add_duration, format_time
@@ -22,8 +22,6 @@ from gitsched.reconcile.run import Facts, RunContext
 from gitsched.reconcile.source.source_reader import SourceReader, make_origin
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
 
-MAX_SKEW = timedelta(minutes=5)
-"""How far the clock of a collector may be ahead of the time of its commit without a finding."""
 _RULES = {
     "keep": "the cluster is treated as before",
     "noNewPlacements": "the cluster gets no new workloads",

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.capabilities import ClusterCapacity, QueuePosition
 from gitsched.apis.karmada import names
+from gitsched.apis.karmada.cluster.candidates import OBSERVED_AT
 from gitsched.apis.karmada.failover.failback import EARLIER_GROUP, FAILBACK_ANNOTATION
 from gitsched.apis.karmada.policy.policy_options import read_schedule_priority
 from gitsched.apis.karmada.simulation import read_resource_request
+from gitsched.model.cluster_facts import MAX_SKEW
 from gitsched.model.document import Document, get_field
-from gitsched.model.finding import Finding, format_names, locate_document
+from gitsched.model.finding import Finding, format_names, locate_document, locate_field
 from gitsched.model.scheduling import AffinityGroup, EqualPods, Outcome
+from gitsched.model.time import add_duration, format_time
 from gitsched.schedule.estimator import PODS
 from gitsched.schedule.fleet import Fleet
 from gitsched.schedule.shared_capacity import CapacityShare, SharedCapacity
@@ -26,32 +30,60 @@ _BY_CAPACITY = ("dynamic", "aggregated")
 """Ways to assign replicas that follow capacity."""
 
 
+class UnobservedClusters(NamedTuple):
+    """Notes about clusters of which nothing says when their resources were observed, and the first time at which that of one is known."""
+
+    findings: tuple[Finding, ...] = ()
+    known_at: datetime | None = None
+
+
 def list_capacities(state: KarmadaState) -> Mapping[str, ClusterCapacity]:
-    """Return the clusters with a known capacity, by name."""
-    total, observed = state.inventory.allocatable, state.inventory.observed
+    """Return the clusters with a known capacity, by name. A time of observation in the future counts as unknown."""
+    total, observed, future = state.inventory.allocatable, state.inventory.observed, _list_future(state)
     return {
-        one.name: ClusterCapacity(one.capacity, total.get(one.name), observed.get(one.name))
+        one.name: ClusterCapacity(one.capacity, total.get(one.name), None if one.name in future else observed.get(one.name))
         for one in state.fleet.candidates
         if one.capacity is not None
     }
 
 
-def find_unobserved(state: KarmadaState) -> tuple[Finding, ...]:
-    """Return a note about the clusters that do not say when their resources were observed, if replicas are divided by capacity."""
+def _list_future(state: KarmadaState) -> dict[str, datetime]:
+    """Return the times of observation that are in the future, by cluster."""
+    limit = add_duration(state.snapshot.now, MAX_SKEW)
+    return {name: time for name, time in state.inventory.observed.items() if time > limit}
+
+
+def find_unobserved(state: KarmadaState) -> UnobservedClusters:
+    """Return the clusters that do not say when their resources were observed. The notes are there if replicas are divided by capacity."""
+    future = _list_future(state)
+    known_at = min((add_duration(time, -MAX_SKEW) for time in future.values()), default=None)
     if not any(policy.placement.division in _BY_CAPACITY for policy in state.policies.policies.values()):
-        return ()
-    known = state.inventory.allocatable.keys() - state.inventory.observed.keys()
-    documents = [one for one in state.snapshot.documents.get((names.CLUSTER_GROUP, names.CLUSTER), ()) if one.key.name in known]
-    if not documents:
-        return ()
+        return UnobservedClusters((), known_at)
+    without, documents = state.inventory.allocatable.keys() - state.inventory.observed.keys(), state.snapshot.documents
+    clusters = [
+        one for one in documents.get((names.CLUSTER_GROUP, names.CLUSTER), ()) if one.key.name in without or one.key.name in future
+    ]
+    unknown, wrong = ([one for one in clusters if (one.key.name in future) == is_future] for is_future in (False, True))
+    findings = []
+    if unknown:
+        findings.append(_make_note(unknown, "nothing says when it was observed", "set"))
+    if wrong:
+        problem = f"the annotation gitsched.io/observed-at says {format_time(future[wrong[0].key.name])}, which is in the future"
+        field = locate_field(wrong[0].origin, ("metadata", "annotations", OBSERVED_AT))
+        findings.append(_make_note(wrong, problem, "correct")._replace(field=field))
+    return UnobservedClusters(tuple(findings), known_at)
+
+
+def _make_note(documents: Sequence[Document], problem: str, cure: str) -> Finding:
+    """Return a note about Clusters of which no time of observation is known."""
     first, more = documents[0], len(documents) > 1
     who = f"{len(documents)} Clusters have" if more else f"Cluster {first.key.name} has"
     named = f" ({format_names([one.key.name for one in documents])})" if more else ""
     message = (
-        f"{who} status.resourceSummary, and nothing says when it was observed{named}: what earlier runs placed counts there only against "
-        "status.resourceSummary.allocatable, not against what is free; collect facts, or set the annotation gitsched.io/observed-at"
+        f"{who} status.resourceSummary, and {problem}{named}: what earlier runs placed counts there only against "
+        f"status.resourceSummary.allocatable, not against what is free; collect facts, or {cure} the annotation {OBSERVED_AT}"
     )
-    return (Finding("info", "capacity-time-unknown", message, locate_document(first), first.key.resource),)
+    return Finding("info", "capacity-time-unknown", message, locate_document(first), first.key.resource)
 
 
 def find_queue_position(state: KarmadaState, template: Document) -> QueuePosition | None:
