@@ -464,6 +464,7 @@ def test_advice_about_builds_does_what_it_promises(fleet: Fleet) -> None:
 
 CARRIED_OUT_ELSEWHERE = {
     "correct the path, or commit what is missing": "tests/scenarios/test_kustomizations.py",
+    "and does not build now, stay; correct the error": "tests/scenarios/test_lost_files_of_builds.py",
     "write this URL in one line": "tests/scenarios/test_kustomize_remotes.py",
     "correct the URL, or copy the files": "tests/build/test_remote_base.py",
     "set the text that it returns in a value": "tests/build/test_chart_stability.py",
