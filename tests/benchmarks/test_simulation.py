@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import losses
+from benchmarks import sweep
 from benchmarks.generator import Size
 from benchmarks.simulation import measure
 
@@ -19,6 +19,6 @@ def test_every_cluster_and_every_region_is_lost_once(tmp_path: Path) -> None:
 
 
 def test_all_clusters_samples_and_pairs_are_lost_with_each_number_of_processes(tmp_path: Path) -> None:
-    timings = losses.measure(Size(40, 8, 8, wide=True), tmp_path, [1, 2], pairs=True)
+    timings = sweep.measure(Size(40, 8, 8, wide=True), tmp_path, [1, 2], pairs=True)
     assert [timing.losses for timing in timings if "samples" not in timing.name] == [8, 8, 8, 28, 28]
     assert len({timing.losses for timing in timings if "samples" in timing.name}) == 1
