@@ -21,6 +21,7 @@ from gitsched.model.document import Body, Key
 from gitsched.model.simulation import FailureDomain
 from gitsched.model.time import EPOCH
 from gitsched.reconcile import Reconciler
+from gitsched.reconcile.output import output_commit
 from gitsched.reconcile.run import RunResult
 from gitsched.simulate.baseline import make_baseline
 from gitsched.simulate.scenario import Scenario
@@ -485,6 +486,17 @@ def test_copies_that_stay_for_an_overlap_count_while_they_stay(fleet: Fleet) -> 
     fleet.reconcile(2)
     fleet.reconcile(2.1)
     assert list_bound(fleet, "mail") == {"mail": {"a": 8}}
+
+
+@pytest.mark.parametrize("limit", ["MAX_UNSTABLE", "MIN_KEYED_ROWS"])
+def test_the_run_after_the_first_decision_decides_nothing_again(fleet: Fleet, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    monkeypatch.setattr(output_commit, limit, 0)  # as in a large source
+    fleet.commit({"clusters.yaml": cluster("a", cpu=10) + cluster("b", cpu=10), "policy.yaml": policy(AGGREGATED), **EIGHT})
+    fleet.reconcile()
+    assert list_bound(fleet, "auth", "mail") == {"auth": {"a": 8}, "mail": {"b": 8}}, "each of them alone fits on a"
+    second = fleet.reconcile()
+    assert second.update is not None
+    assert not second.update.incremental.decided.outcomes
 
 
 def test_a_run_without_its_cache_decides_alike(fleet: Fleet, tmp_path: Path) -> None:

@@ -48,6 +48,8 @@ from gitsched.render.output_files import FREEZE, GITATTRIBUTES_FILE, HYDRATOR_ME
 from gitsched.render.run_metadata import GITATTRIBUTES, RunMetadata
 
 if TYPE_CHECKING:
+    from gitsched.decide.decisions import DecisionSet
+    from gitsched.decide.incremental.plan_state import Totals
     from gitsched.decide.plan_result import Plan
     from gitsched.model.changes import RecordChange
 
@@ -244,6 +246,17 @@ def _list_settled(fetched: Fetched, output_tree: str, state: CompleteState) -> M
     return list_settled(fetched, output_tree, state.used_versions)
 
 
+def _list_unstable(totals: Totals, decisions: DecisionSet, *, is_settled: bool) -> Totals | None:
+    """Return the totals with the workloads that the next plan has to decide again; None if it has to be complete."""
+    from gitsched.decide.incremental.repeated_decisions import find_limited, find_unstable  # few commits change many records
+
+    unstable = frozenset() if is_settled else find_unstable(decisions)
+    if unstable is None:
+        return None
+    capacity = totals.capacity._replace(limited=find_limited(decisions, unstable))
+    return totals._replace(unstable=unstable, capacity=capacity)
+
+
 def make_complete_state(
     fetched: Fetched, planned: Planned, output_tree: str, open_store: Callable[[], RowStore], *, is_settled: bool = False
 ) -> PlanCache | None:
@@ -269,16 +282,11 @@ def make_complete_state(
         withheld_wakeups=decisions.withheld_wakeups,
     )
     api_documents = decisions.catalog.api_documents
-    if is_settled:
-        totals = totals._replace(unstable=frozenset())
-    elif len(totals.unstable) > MAX_UNSTABLE:
-        from gitsched.decide.incremental.repeated_decisions import find_limited, find_unstable  # few commits change many records
-
-        unstable = find_unstable(decisions)
-        if unstable is None:
+    if is_settled or len(totals.unstable) > MAX_UNSTABLE:
+        known = _list_unstable(totals, decisions, is_settled=is_settled)
+        if known is None:
             return None
-        capacity = totals.capacity._replace(limited=find_limited(decisions, unstable))
-        totals = totals._replace(unstable=unstable, capacity=capacity)
+        totals = known
     settled = _list_settled(fetched, output_tree, state)
     if settled is None:
         return None
