@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Container, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.registered import Registered
+from gitsched.decide.catalog import is_template
 from gitsched.decide.engines import collect_cluster_facts
 from gitsched.decide.foreign_documents import changes_notes, list_foreign_kinds
 from gitsched.decide.incremental.affected_workloads import TAKEN_PATH, decide_affected, render_affected
@@ -35,6 +36,7 @@ from gitsched.decide.incremental.withheld_workloads import NO_RULES, GuardRules,
 from gitsched.decide.plan import build_plan
 from gitsched.decide.plan_result import Plan
 from gitsched.decide.plan_totals import UPDATED_CODES, list_unclaimed, update_totals
+from gitsched.decide.registry import reserved_groups
 from gitsched.decide.rendered_tree import BlobLookup, RenderCache
 from gitsched.decide.workload_decision import is_unchanged
 from gitsched.model.changes import NOTHING_RETAINED, CopyRetention
@@ -378,8 +380,8 @@ def _list_state_changes(
     templates: dict[Key, TemplateEntry | None] = dict.fromkeys(key for key, (_, after) in diff.templates.items() if after is None)
     restored = changes.restored
     for key, document in changes.documents.items():
-        if key in restored:
-            continue
+        if key in restored or not is_template(*key[:2], reserved_groups):
+            continue  # the index has no objects of policy APIs, which these decide themselves
         entry = make_template_entry(document, changes.outcomes.get(key))
         if index.get(key) != entry:
             templates[key] = entry
