@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from gitsched.apis.topology import CLUSTER
 from gitsched.model.simulation import FailureDomain, Simulation
 from gitsched.reconcile import source_plan
-from gitsched.simulate.scenario import Scenario
+from gitsched.simulate.scenario import Scaling, Scenario
 from tests.builders.krake import application_yaml, cluster_yaml
 from tests.scenarios.conftest import Fleet
 from tests.scenarios.test_krake import ZONE
@@ -22,6 +23,15 @@ apiVersion: cluster.karmada.io/v1alpha1
 kind: Cluster
 metadata: {name: NAME, labels: {stage: NAME}}
 spec: {syncMode: Pull}
+"""
+ROLLOUT = """\
+apiVersion: gitsched.io/v1alpha1
+kind: Rollout
+metadata: {name: waves}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}]
+  groupStrategy: {decisionGroups: [{groupName: first, groupClusterSelector: {labelSelector: {matchLabels: {stage: first}}}}]}
+  rolloutStrategy: {type: Progressive, progressive: {maxConcurrency: 1, minSuccessTime: 10m}}
 """
 POLICY = """\
 apiVersion: policy.karmada.io/v1alpha1
@@ -43,6 +53,7 @@ spec:
     metadata: {labels: {app: NAME}}
     spec: {containers: [{name: main, image: registry.example.com/NAME}]}
 """
+SCALING = Scaling("new=2", "2", Fraction(2), name="new")
 CLUSTERS = {f"{name}.yaml": CLUSTER_YAML.replace("NAME", name) for name in ("first", "second")}
 
 
@@ -59,6 +70,15 @@ def simulate_from_state(fleet: Fleet, where: Path, scenario: Scenario, monkeypat
     assert found == whole
     assert isinstance(found, tuple)
     return found[0]
+
+
+def test_replicas_that_wait_for_a_wave_are_not_placed(fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fleet.commit({**CLUSTERS, "rollout.yaml": ROLLOUT, "policy.yaml": POLICY, "old.yaml": deployment("old")})
+    fleet.reconcile()
+    fleet.commit({"new.yaml": deployment("new")}, hour=1)
+    found = simulate_from_state(fleet, tmp_path, Scenario(scale=(SCALING,)), monkeypatch)
+    before = {effect.key.name: effect.before for effect in found.effects}
+    assert before["new"] == {"first": 2}
 
 
 def test_an_application_that_changed_is_no_template_of_the_state(

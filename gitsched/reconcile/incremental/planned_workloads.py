@@ -259,9 +259,10 @@ class PlannedWorkloads:
         """Return the decisions about some workloads, and about all that APIs decide themselves. Its catalog lists the templates of the
         former, also those that no policy selects."""
         snapshot, own, catalog = self._snapshot, self._own, self._make_catalog(keys)
-        outcomes = {key: workload.outcome for key, workload in own.items()}
+        outcomes, known = {key: workload.outcome for key, workload in own.items()}, self._incremental.decided.outcomes
         for key in sorted((key for key in keys if key not in own), key=workload_sort_key):
-            outcome = decide_workload(snapshot.templates[key], self.engines, snapshot)
+            # What the plan has decided may share capacity with others, or wait for a wave of a rollout.
+            outcome = known[key] if key in known else decide_workload(snapshot.templates[key], self.engines, snapshot)
             if outcome is not None:
                 outcomes[key] = outcome
             elif self.index[key].placement is not None:
