@@ -91,6 +91,10 @@ class BuiltInKinds:
         self._by_lower = {kind.lower(): kind for kind in self._groups}
         self._checks: dict[tuple[str, str, str], tuple[ObjectSchema, RelationTree]] = {}
 
+    def lacks(self, group: str, kind: str) -> bool:
+        """Return whether Kubernetes has a group, and no kind of this name in it."""
+        return group in self.groups and group not in self._groups.get(kind, ())
+
     def check_group(self, key: tuple[str, str, str]) -> list[Issue]:
         """Report a misspelled group, such as `app` of a Deployment; nothing about kinds that Kubernetes does not have."""
         group, version, kind = key

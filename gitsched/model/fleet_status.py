@@ -108,13 +108,19 @@ class Freeze(NamedTuple):
 
 
 class HandEdit(NamedTuple):
-    """A commit of people on the output branch since the last run, and the files of the output that it changed; a run takes these back."""
+    """A commit of people on the output branch since the last run, and the files of the output that it changed. A run takes these back, but
+    for records, from which it decides."""
 
     commit: str
     subject: str
     author: str
     time: datetime
     files: tuple[str, ...]
+
+    @property
+    def changes_records(self) -> bool:
+        """Whether the next run decides from a file that was changed."""
+        return any(path.startswith("status/") for path in self.files)
 
 
 class FleetStatus(NamedTuple):

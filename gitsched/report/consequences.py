@@ -134,7 +134,7 @@ def _describe(kind: str, moves: Sequence[Move], withheld: Collection[Key]) -> st
     elif kind == "scaledToZero":
         text = f"stops: it has 0 replicas instead of {earlier:,}"
     elif kind == "unplaced":
-        text = f"becomes unplaced ({size}): its copies stay until another cluster has one"
+        text = f"becomes unplaced ({size}): its copies stay until others replace them"
     else:
         text = f"{'becomes unplaced and stops' if kind == 'stopped' else 'is removed'}: it leaves all of its clusters ({size})"
     stopped = sum(move.key in withheld for move in moves)

@@ -17,7 +17,7 @@ from gitsched.report.summary import describe_withheld
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from gitsched.model.fleet_status import FleetStatus
+    from gitsched.model.fleet_status import FleetStatus, HandEdit
     from gitsched.report.paint import Paint, Role
 
 ERRORS_SHOWN = 3
@@ -94,7 +94,7 @@ def _list_unready(status: FleetStatus) -> list[str]:
     """Return how to go on with the first clusters that are not ready, and whose workloads stay there."""
     lines = [
         f"Not ready: {one.name}: {format_count(one.workloads, 'workload')}; gitsched simulate --lose {one.name} shows what would move, "
-        f"gitsched drain {one.name} moves it"
+        f"gitsched drain {one.name} moves {'it' if one.workloads == 1 else 'them'}"
         for one in status.clusters
         if one.ready == "False" and one.workloads and not one.is_drained
     ]
@@ -102,13 +102,20 @@ def _list_unready(status: FleetStatus) -> list[str]:
 
 
 def _list_edits(status: FleetStatus) -> list[str]:
-    """Return a line for each commit of people on the output branch, of which the next run takes back what it changed."""
+    """Return a line for each commit of people on the output branch, with what the next run makes of it."""
     lines = [
         f"Edited by hand: {abbreviate_oid(edit.commit)} {edit.subject} ({edit.author}, {format_age(edit.time, status.now)} ago) changed "
-        f"{format_names(edit.files, FILES_SHOWN)}; the next run takes this back"
+        f"{format_names(edit.files, FILES_SHOWN)}; {_describe_effect(edit)}"
         for edit in status.edits
     ]
     return list_limited(lines, EDITS_SHOWN, "and {} more commits by hand; gitsched history lists them")
+
+
+def _describe_effect(edit: HandEdit) -> str:
+    """Return what the next run does with an edit: records are what it decides from, other files are written anew."""
+    if edit.changes_records:
+        return f"the next run decides from these records: unless that is meant, git revert {abbreviate_oid(edit.commit)} on that branch"
+    return "the next run takes this back"
 
 
 def describe_freeze(freeze: Freeze, now: datetime) -> str:

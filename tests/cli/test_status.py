@@ -91,6 +91,15 @@ def test_a_commit_by_hand_on_the_output_branch_is_named(
     assert lines[2].endswith(" changed clusters/one/shop/deployment-web.yaml; the next run takes this back")
     (found,) = json.loads(gitsched("status", "-o", "json").stdout)["edits"]
     assert (found["commit"], found["files"]) == (edited, ["clusters/one/shop/deployment-web.yaml"])
+    git("checkout", "-q", "placements", at=fleet)
+    record = fleet / "status/work.karmada.io/resourcebinding/shop/web-deployment.yaml"
+    record.write_text(f"# edited\n{record.read_text()}")
+    commit(fleet)
+    edited = git("rev-parse", "HEAD", at=fleet)
+    git("checkout", "-q", "main", at=fleet)
+    decides = f"the next run decides from these records: unless that is meant, git revert {edited[:10]} on that branch"
+    assert any(decides in line for line in read(fleet))
+    git("update-ref", "refs/heads/placements", "placements~", at=fleet)
     gitsched("freeze", "--lift")
     gitsched("reconcile", "--now", "2026-03-02T09:02:00Z")
     assert "edited" not in read(fleet)[0]

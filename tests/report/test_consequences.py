@@ -87,7 +87,7 @@ def test_many_causes_are_counted() -> None:
 def test_a_workload_whose_copies_stay_does_not_stop() -> None:
     copy = RetainedCopy(key(), "a", 2, ())
     assert describe(Move(key(), {"a": 2}, {}, "no cluster fits"), copies=(copy,)) == [
-        "Deployment shop/web becomes unplaced (1 cluster, 2 replicas): its copies stay until another cluster has one: no cluster fits"
+        "Deployment shop/web becomes unplaced (1 cluster, 2 replicas): its copies stay until others replace them: no cluster fits"
     ]
 
 

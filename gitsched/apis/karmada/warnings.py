@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cached_property
 from typing import Any
 
+from gitsched.apis.built_in_schemas import load_built_in_kinds
 from gitsched.apis.karmada.binding.exceeded_capacity import find_full_clusters, read_exceeded_capacity
 from gitsched.apis.karmada.binding.resource_binding import SchedulingPass
 from gitsched.apis.karmada.binding.scheduling_pass import read_suspension
@@ -170,7 +171,7 @@ def find_unmatched_selectors(policies: PolicySelectors, resources: SelectableRes
 def _describe_misspelling(selector: ResourceSelector, resources: SelectableResources, used: Collection[str]) -> str | None:
     """Describe a selector whose kind exists with a similar name or in another version.
 
-    None when nothing is similar, or only a kind that the policy has `used` already.
+    None when nothing is similar, or only a kind that the policy has `used` already, unless it is one of a group of Kubernetes.
     """
     written, group = f"{selector.kind} of {selector.api_version}", parse_api_group(selector.api_version)
     versions = resources.versions.get(selector.kind)
@@ -184,7 +185,9 @@ def _describe_misspelling(selector: ResourceSelector, resources: SelectableResou
             else f"{written}, but the repository has {selector.kind} of {here}"
         )
     near = resources.kinds.suggest(selector.kind)
-    return f"{written}, which the repository does not have; did you mean {near}?" if near and near not in used else None
+    if not near or (near in used and not load_built_in_kinds().lacks(group, selector.kind)):
+        return None
+    return f"{written}, which the repository does not have; did you mean {near}?"
 
 
 def _suggest_object(selector: ResourceSelector, resources: SelectableResources) -> str:

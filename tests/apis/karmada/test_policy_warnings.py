@@ -93,7 +93,14 @@ HERE = (
             "warning: selects Route of serving.knative.dev/v1beta1, but the repository has Route of serving.knative.dev/v1",
         ),
         (["v1 Route", "v1 Service"], ""),
-        (["v1 Service", "v1 ServiceX"], ""),
+        (
+            ["v1 Service", "v1 ServiceX"],
+            "warning: selects ServiceX of v1, which the repository does not have; did you mean Service?",
+        ),
+        (
+            ["apps/v1 Deployment web", "apps/v1 Deploymnt api"],
+            "warning: selects Deploymnt of apps/v1, which the repository does not have; did you mean Deployment?",
+        ),
         (["sources.knative.dev/v1 PingSource"], ""),
         (["apps/v1 Deployment wbe"], "warning: selects nothing: namespace shop has no Deployment wbe; did you mean web?"),
         (["v1 ConfigMap web"], "warning: selects nothing: namespace shop has no ConfigMap web; did you mean the namespace office?"),
