@@ -219,7 +219,7 @@ HOSTILE = {
     "exception": "It was not loaded",
     "text": "something else than",
     "garbage": "is not shard 1 of 1: not JSON",
-    "problem": "failed on a worker: red ?[31m text",
+    "problem": "failed on a worker: red \\x1b[31m text",
     "other plan": "its losses are other ones",
     "more results": "it has 5 of 4 results",
 }
