@@ -33,6 +33,7 @@ from gitsched.decide.recorded_decisions import describe_records
 from gitsched.decide.registry import reserved_groups
 from gitsched.decide.variants.kustomized_parts import describe_part, make_part_finding, resolve_parts
 from gitsched.decide.workload_decision import (
+    DecidedAlone,
     DecisionCache,
     adapt_outcome,
     adapt_own_outcome,
@@ -285,19 +286,15 @@ def decide_input(source: DecisionInput, cache: DecisionCache, progress: Progress
     engine_records = list_engine_records(engines)
     refused: frozenset[Key] = frozenset()
     shared: CapacityDecisions | None = None
-    fixed = frozenset((*quarantined, *own))
+    alone = DecidedAlone(outcomes, templates, engines, snapshot, frozenset((*quarantined, *own)), source.earlier, postponed)
     if source.tenancy is not None:
-        settled: SettledOutcomes = _SETTLE(
-            outcomes, templates, engines, snapshot, fixed, source.earlier, findings, engine_records, shares
-        )
+        settled: SettledOutcomes = _SETTLE(alone, findings, engine_records, shares)
         outcomes, findings, engine_records, shared = settled.shared
         quarantined |= settled.kept
         own &= outcomes.keys()
         refused = settled.refused
     elif shares:
-        made: SharedOutcomes = _SHARE(
-            outcomes, templates, engines, snapshot, fixed, source.earlier, findings, engine_records, None, postponed
-        )
+        made: SharedOutcomes = _SHARE(alone, findings, engine_records)
         outcomes, findings, engine_records, shared = made
     for key in (*shared.outcomes, *shared.limited) if shared is not None else ():
         cache.decisions.pop(key, None)

@@ -10,7 +10,7 @@ from gitsched.apis.registered import Registered
 from gitsched.apis.snapshot import Snapshot
 from gitsched.decide.decisions import DecisionInput, describe_recorded, list_own_workloads, list_quarantined
 from gitsched.decide.engines import create_engines, list_engine_records
-from gitsched.decide.workload_decision import adapt_outcome, decide_workload
+from gitsched.decide.workload_decision import DecidedAlone, adapt_outcome, decide_workload
 from gitsched.model.document import Document, Key
 from gitsched.model.scheduling import Outcome, RecordedDecision
 
@@ -70,7 +70,9 @@ def _share(
     templates = {key: others.templates[key] for key in others.own_workloads} | dict(source.catalog.templates)
     known = {key: outcome for key, outcome in others.outcomes.items() if key in templates}
     fixed = (others.own_workloads | others.quarantined) - outcomes.keys()
-    made: CapacityDecisions = _SHARE_CAPACITY({**known, **outcomes}, templates, engines, snapshot, fixed, source.earlier)
+    made: CapacityDecisions = _SHARE_CAPACITY(
+        DecidedAlone({**known, **outcomes}, templates, engines, snapshot, fixed, source.earlier)
+    )
     found = {key: made.outcomes.get(key, outcome) for key, outcome in outcomes.items()}
     return {key: outcome for key, outcome in found.items() if outcome is not None}
 

@@ -15,15 +15,30 @@ from gitsched.decide.delivered_replicas import count_delivered
 from gitsched.decide.encrypted import adapt_encrypted
 from gitsched.decide.plain_secrets import find_plain_secret
 from gitsched.decide.relations.remote_destinations import find_delivered_elsewhere
+from gitsched.model.capacity_use import NO_PLACEMENTS
 from gitsched.model.delivery import DELIVERING_KINDS
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.variants import BUNDLE_KIND
 
 if TYPE_CHECKING:
+    from gitsched.model.capacity_use import EarlierPlacements
     from gitsched.model.scheduling import Outcome
 
 TWO_CLAIMS = "two-claims"
+
+
+class DecidedAlone(NamedTuple):
+    """The `outcomes` of workloads that are decided each by itself, with what decided them. Those that are `fixed` keep their outcome, and
+    those that are `postponed` have none yet. `earlier` is what the previous output has."""
+
+    outcomes: Mapping[Key, Outcome]
+    templates: Mapping[Key, Document]
+    engines: tuple[PolicyEngine, ...]
+    snapshot: Snapshot
+    fixed: frozenset[Key] = frozenset()
+    earlier: EarlierPlacements = NO_PLACEMENTS
+    postponed: frozenset[Key] = frozenset()
 
 
 class WorkloadCheck(NamedTuple):

@@ -13,7 +13,7 @@ from gitsched.apis.snapshot import Snapshot
 from gitsched.decide.catalog import Catalog
 from gitsched.decide.decisions import DecisionSet, make_holds_loader
 from gitsched.decide.engines import create_engines
-from gitsched.decide.workload_decision import adapt_outcome, adapt_own_outcome
+from gitsched.decide.workload_decision import DecidedAlone, adapt_outcome, adapt_own_outcome
 from gitsched.model.capacity_use import NO_CAPACITY_USE
 from gitsched.model.document import Body, Document, Key, workload_sort_key
 from gitsched.model.scheduling import Outcome
@@ -304,7 +304,8 @@ def _add_own(
     own = {document.key: adapt_own_outcome(document, outcome, snapshot) for document, outcome in created}
     documents = {document.key: document for document, _ in created} | {key: snapshot.templates[key] for key in outcomes}
     only_own = frozenset(own.keys() - outcomes.keys())
-    decided, capacity = share_simulated(baseline.find_use, {**own, **outcomes}, documents, engines, snapshot, only_own, fresh=fresh)
+    alone = DecidedAlone({**own, **outcomes}, documents, engines, snapshot, only_own)
+    decided, capacity = share_simulated(baseline.find_use, alone, fresh=fresh)
     return SimulationResult(engines, decided, only_own, capacity=capacity)
 
 

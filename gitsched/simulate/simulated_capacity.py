@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,13 +16,12 @@ from gitsched.decide.capacity.requested_capacity import (
     reduce_capacity,
 )
 from gitsched.decide.capacity.shared_decisions import list_turns, share_capacity
+from gitsched.decide.workload_decision import DecidedAlone
 from gitsched.model.capacity_use import NO_CAPACITY_USE, CapacityUse, add_requests
 from gitsched.model.document import Document, Key, workload_sort_key
 
 if TYPE_CHECKING:
     from gitsched.apis.capabilities import ClusterCapacity
-    from gitsched.apis.policy_api import PolicyEngine
-    from gitsched.apis.snapshot import Snapshot
     from gitsched.decide.decisions import DecisionSet
     from gitsched.model.changes import RetainedCopy
     from gitsched.model.scheduling import Outcome
@@ -109,22 +108,15 @@ def list_planned(decided: DecisionSet, find_use: PlannedUse) -> Mapping[str, Cap
 
 
 def share_simulated(
-    find_use: PlannedUse,
-    outcomes: Mapping[Key, Outcome],
-    templates: Mapping[Key, Document],
-    engines: tuple[PolicyEngine, ...],
-    snapshot: Snapshot,
-    fixed: Collection[Key],
-    *,
-    fresh: bool,
+    find_use: PlannedUse, decided: DecidedAlone, *, fresh: bool
 ) -> tuple[dict[Key, Outcome], SimulatedCapacity | None]:
     """Return the outcomes where workloads take capacity in their turns, and what they take it from; None if they do not share any.
     With `fresh` nothing runs before."""
-    reader = find_reader(engines, snapshot.variants.__contains__)
+    reader = find_reader(decided.engines, decided.snapshot.variants.__contains__)
     if reader is None:
-        return dict(outcomes), None
+        return dict(decided.outcomes), None
     free = list_free(reader, NO_CAPACITY_USE) if fresh else find_use.list_free(reader)
-    made = share_capacity(outcomes, templates, engines, snapshot, frozenset(fixed), find_free=lambda: free, removed=()).outcomes
-    shared = {key: one for key, one in {**outcomes, **made}.items() if one is not None}
-    turns = {key: turn for key, (_, turn) in list_turns(reader, shared, templates).items()}
-    return shared, SimulatedCapacity(reader, free, templates, turns)
+    made = share_capacity(decided, find_free=lambda: free, removed=()).outcomes
+    shared = {key: one for key, one in {**decided.outcomes, **made}.items() if one is not None}
+    turns = {key: turn for key, (_, turn) in list_turns(reader, shared, decided.templates).items()}
+    return shared, SimulatedCapacity(reader, free, decided.templates, turns)

@@ -15,6 +15,7 @@ from gitsched.decide.capacity.requested_capacity import (
 )
 from gitsched.decide.capacity.shared_decisions import share_capacity
 from gitsched.decide.named_templates import NamedTemplates
+from gitsched.decide.workload_decision import DecidedAlone
 from gitsched.model.capacity_use import add_requests
 
 if TYPE_CHECKING:
@@ -39,11 +40,7 @@ def share_changes(changes: IncrementalChanges) -> IncrementalChanges | None:
     engines, snapshot = changes.continued.engines, changes.snapshot
     templates = NamedTemplates(snapshot.templates, changes.documents)
     made = share_capacity(
-        changes.outcomes,
-        templates,
-        engines,
-        snapshot,
-        frozenset(),
+        DecidedAlone(changes.outcomes, templates, engines, snapshot),
         find_free=lambda: _list_free(changes, reader, known),
         removed=changes.removed,
     )

@@ -29,8 +29,8 @@ from gitsched.decide.capacity.requested_capacity import (
     sum_by_cluster,
 )
 from gitsched.decide.engines import EngineRecords, list_dependency_trackers, list_engine_records
-from gitsched.decide.workload_decision import decide_workload
-from gitsched.model.capacity_use import NO_PLACEMENTS, CapacityUse, EarlierPlacements, add_amounts
+from gitsched.decide.workload_decision import DecidedAlone, decide_workload
+from gitsched.model.capacity_use import CapacityUse, EarlierPlacements, add_amounts
 from gitsched.model.document import Key, workload_sort_key
 from gitsched.model.errors import DocumentFault
 from gitsched.model.system_errors import is_bug
@@ -75,23 +75,15 @@ class SharedOutcomes(NamedTuple):
 
 
 def share_outcomes(
-    outcomes: Mapping[Key, Outcome],
-    templates: Mapping[Key, Document],
-    engines: tuple[PolicyEngine, ...],
-    snapshot: Snapshot,
-    fixed: frozenset[Key],
-    earlier: EarlierPlacements,
-    findings: Iterable[Finding],
-    records: EngineRecords,
-    before: frozenset[Finding] | None = None,
-    postponed: frozenset[Key] = frozenset(),
+    decided: DecidedAlone, findings: Iterable[Finding], records: EngineRecords, before: frozenset[Finding] | None = None
 ) -> SharedOutcomes:
     """Return the outcomes of a complete plan after `share_capacity`, and what follows from them for findings and records. `before` are the
     findings of engines that may be out of date; None for those that they have now."""
+    engines = decided.engines
     known = frozenset(one for engine in engines for one in engine.findings) if before is None else before
-    made = share_capacity(outcomes, templates, engines, snapshot, fixed, earlier, postponed=postponed)
-    after = {key: one for key, one in {**outcomes, **made.outcomes}.items() if one is not None}
-    if postponed:
+    made = share_capacity(decided)
+    after = {key: one for key, one in {**decided.outcomes, **made.outcomes}.items() if one is not None}
+    if decided.postponed:
         after = dict(sorted(after.items(), key=lambda entry: workload_sort_key(entry[0])))
     found = list(findings)
     if made.outcomes or before is not None:  # what engines say of workloads may follow from the decisions about these
@@ -104,24 +96,19 @@ def share_outcomes(
 
 
 def share_capacity(
-    outcomes: Mapping[Key, Outcome],
-    templates: Mapping[Key, Document],
-    engines: tuple[PolicyEngine, ...],
-    snapshot: Snapshot,
-    fixed: frozenset[Key],
-    earlier: EarlierPlacements = NO_PLACEMENTS,
+    decided: DecidedAlone,
     find_free: Callable[[], Mapping[str, Capacity]] | None = None,
     removed: Collection[Key] | None = None,
-    postponed: frozenset[Key] = frozenset(),
 ) -> CapacityDecisions:
-    """Return what is decided otherwise because workloads share capacity, groups of clusters or quotas. Those that are `fixed` keep their
-    outcome. `find_free` returns what clusters have before anything is placed; None to find it from `outcomes`, which are all that there are
-    then. `removed` are the workloads without an outcome; None for all other templates. Those that are `postponed` have none yet."""
-    reader = find_reader(engines, snapshot.variants.__contains__)
+    """Return what is decided otherwise because workloads share capacity, groups of clusters or quotas. `find_free` returns what clusters
+    have before anything is placed; None to find it from the outcomes, which are all that there are then. `removed` are the workloads
+    without an outcome; None for all other templates."""
+    reader = find_reader(decided.engines, decided.snapshot.variants.__contains__)
     if reader is None:
         return NOTHING_SHARED
-    gone = [key for key in templates if key not in outcomes and key not in postponed] if removed is None else removed
-    sharing = _Sharing(reader, outcomes, templates, engines, snapshot, fixed, earlier, find_free, gone, postponed)
+    if removed is None:
+        removed = [key for key in decided.templates if key not in decided.outcomes and key not in decided.postponed]
+    sharing = _Sharing(reader, decided, find_free, removed)
     made = sharing.decide()
     return made._replace(outcomes={**sharing.completed, **made.outcomes}) if sharing.completed else made
 
@@ -159,22 +146,14 @@ class _Sharing:
     def __init__(
         self,
         reader: CapacityReader,
-        outcomes: Mapping[Key, Outcome],
-        templates: Mapping[Key, Document],
-        engines: tuple[PolicyEngine, ...],
-        snapshot: Snapshot,
-        fixed: frozenset[Key],
-        earlier: EarlierPlacements,
+        decided: DecidedAlone,
         find_free: Callable[[], Mapping[str, Capacity]] | None,
         removed: Collection[Key],
-        postponed: frozenset[Key],
     ) -> None:
-        self._postponed = postponed
+        outcomes, self._templates, self._engines, self._snapshot, self._fixed, self._earlier, self._postponed = decided
+        self._reader, self._find_free, self._removed = reader, find_free, removed
+        self._alone, self._outcomes = dict(outcomes), dict(outcomes)
         self.completed: dict[Key, Outcome | None] = {}
-        self._find_free = find_free
-        self._reader, self._templates, self._engines, self._snapshot = reader, templates, engines, snapshot
-        self._alone, self._outcomes, self._fixed, self._earlier = dict(outcomes), dict(outcomes), fixed, earlier
-        self._removed = removed
         self._shares: dict[Key, CapacityShare] = {}
         self._faults: dict[Key, Exception] = {}
         self._positions: dict[Key, tuple[bool, tuple[object, ...]]] = {}

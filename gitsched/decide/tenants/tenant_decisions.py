@@ -14,6 +14,7 @@ from gitsched.apis.capabilities import CapacitySharing
 from gitsched.decide.capacity.shared_decisions import SharedOutcomes, share_outcomes
 from gitsched.decide.kept_outcomes import keep_outcomes
 from gitsched.decide.tenants.tenant_outcomes import enforce_rules, find_excess
+from gitsched.decide.workload_decision import DecidedAlone
 from gitsched.model.document import Document, Key
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from gitsched.decide.engines import EngineRecords
     from gitsched.decide.tenants.tenant_admission import Violation
     from gitsched.decide.tenants.tenant_outcomes import FindTurn
-    from gitsched.model.capacity_use import EarlierPlacements
     from gitsched.model.finding import Finding
     from gitsched.model.scheduling import Outcome
 
@@ -35,19 +35,9 @@ class SettledOutcomes(NamedTuple):
     refused: frozenset[Key]
 
 
-def settle_outcomes(
-    outcomes: Mapping[Key, Outcome],
-    templates: Mapping[Key, Document],
-    engines: tuple[PolicyEngine, ...],
-    snapshot: Snapshot,
-    fixed: frozenset[Key],
-    earlier: EarlierPlacements,
-    findings: Iterable[Finding],
-    records: EngineRecords,
-    shares: bool,
-) -> SettledOutcomes:
-    """Return the outcomes that Tenants allow, given those of workloads that are decided alone. Those that are `fixed` keep their outcome.
-    With `shares` workloads share capacity, groups of clusters or quotas."""
+def settle_outcomes(decided: DecidedAlone, findings: Iterable[Finding], records: EngineRecords, shares: bool) -> SettledOutcomes:
+    """Return the outcomes that Tenants allow. With `shares` workloads share capacity, groups of clusters or quotas."""
+    outcomes, templates, engines, snapshot = decided[:4]
     find_turn = make_turn_lookup(engines, templates)
     known = frozenset(one for engine in engines for one in engine.findings)
     excess: dict[Key, Violation] = {}
@@ -63,7 +53,7 @@ def settle_outcomes(
         shared = SharedOutcomes(allowed, found, made, None)
         if shares:
             before = known if excess else None
-            shared = share_outcomes(allowed, templates, engines, snapshot, fixed | stopped, earlier, found, made, before)
+            shared = share_outcomes(decided._replace(outcomes=allowed, fixed=decided.fixed | stopped), found, made, before)
         more = find_excess(shared.outcomes, templates, snapshot, find_turn, stopped) if shares else {}
         if not more:
             return SettledOutcomes(shared, frozenset(enforced.kept), frozenset(enforced.refused))
