@@ -20,4 +20,7 @@ class Registered:
 
     def load(self) -> Any:
         """Import the module, and return the function or value."""
-        return getattr(modules.get(self.module) or import_module(self.module), self.name)
+        try:
+            return getattr(modules[self.module], self.name)
+        except (KeyError, AttributeError):  # it is not imported, or another thread is importing it
+            return getattr(import_module(self.module), self.name)

@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 
 CommitCause = Literal["source", "facts", "deadline", "observation", "upgrade"]
 SOURCE_TRAILER = "Gitsched-Source"
-CAUSE_TRAILER = "Gitsched-Cause"
 """The source commit of an output commit."""
+CAUSE_TRAILER = "Gitsched-Cause"
+"""Why a run made an output commit, as a CommitCause."""
 FACTS_TRAILER = "Gitsched-Facts"
 """The commits of the facts branches, as BRANCH@COMMIT; gitsched.json has all of them."""
 _MAX_FACTS = 5

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import AvailabilityReporting, DependencyTracking
@@ -12,6 +12,7 @@ from gitsched.decide.registry import policy_apis
 from gitsched.model.document import Body, Key
 
 if TYPE_CHECKING:
+    from gitsched.model.finding import Finding
     from gitsched.model.planned_files import ClusterInfo
 
 EngineRecords = tuple[tuple[Key, Body], ...]
@@ -38,6 +39,20 @@ def collect_unavailable_clusters(engines: Iterable[PolicyEngine]) -> dict[str, s
 def list_engine_records(engines: Iterable[PolicyEngine]) -> EngineRecords:
     """Return the records of all engines that belong to no workload."""
     return tuple(record for engine in engines for record in engine.records())
+
+
+def list_engine_findings(engines: Iterable[PolicyEngine]) -> tuple[Finding, ...]:
+    """Return the findings of all engines."""
+    return tuple(finding for engine in engines for finding in engine.findings)
+
+
+def replace_engine_findings(
+    findings: Iterable[Finding], before: Collection[Finding], engines: Iterable[PolicyEngine]
+) -> list[Finding]:
+    """Return findings with those that engines have now in place of those that they had `before`."""
+    now = dict.fromkeys(list_engine_findings(engines))
+    kept = (one for one in findings if one in now or one not in before)
+    return [*kept, *(one for one in now if one not in before)]
 
 
 def create_engines(snapshot: Snapshot) -> tuple[PolicyEngine, ...]:

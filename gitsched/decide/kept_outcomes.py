@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.decide.engines import EngineRecords, list_engine_records
+from gitsched.decide.engines import EngineRecords, list_engine_findings, list_engine_records, replace_engine_findings
 from gitsched.decide.workload_decision import decide_workload
 from gitsched.model.document import Key
 
@@ -37,12 +37,9 @@ def keep_outcomes(
 ) -> KeptOutcomes:
     """Let the engines of a snapshot know what workloads keep, and decide again what depends on them. `findings` are all that were made,
     including those of the engines."""
-    before = [finding for engine in engines for finding in engine.findings]
+    before = frozenset(list_engine_findings(engines))
     dependent = frozenset[Key]().union(*(engine.keep_outcomes(kept) for engine in engines))
     followers = frozenset(key for key in dependent if key in templates and key not in kept)
     decided = {key: decide_workload(templates[key], engines, snapshot) for key in sorted(followers)}
-    after = [finding for engine in engines for finding in engine.findings]
-    gone = [finding for finding in before if finding not in after]
-    others = (finding for finding in findings if finding not in gone)
-    new = (finding for finding in after if finding not in before)
-    return KeptOutcomes({**kept, **decided}, followers, list_engine_records(engines), (*others, *new))
+    found = tuple(replace_engine_findings(findings, before, engines))
+    return KeptOutcomes({**kept, **decided}, followers, list_engine_records(engines), found)

@@ -85,14 +85,10 @@ def list_removal_moves(
         yield Move(workload.key, workload.replicas, {}, reason, intended=intended or preserved, preserved=preserved)
 
 
-def loses_selection(move: Move, removed: Mapping[Key, RemovedPlacement]) -> bool:
-    """Return whether a workload of the source leaves all clusters because the policy of an earlier run does not select it."""
-    return (
-        not move.after
-        and move.reason == UNSELECTED_REASON
-        and move.key in removed
-        and removed[move.key].workload.policy is not None
-    )
+def find_lost_policy(move: Move, removed: Mapping[Key, RemovedPlacement]) -> Key | None:
+    """Return the policy of an earlier run that does not select a workload of the source any more, which leaves all clusters by that."""
+    entry = removed.get(move.key)
+    return entry.workload.policy if entry is not None and not move.after and move.reason == UNSELECTED_REASON else None
 
 
 def list_part_findings(removed: Iterable[RemovedPlacement]) -> Iterator[Finding]:

@@ -7,10 +7,10 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from gitsched.apis.gitsched.config import GROUP, KIND, parse_config
-from gitsched.apis.topology import CLUSTER
 from gitsched.decide.catalog import Catalog, KustomizedDocument, is_template
+from gitsched.decide.cluster_conditions import index_cluster_kinds
 from gitsched.decide.decisions import DecisionInput
-from gitsched.decide.registry import policy_apis, reserved_groups
+from gitsched.decide.registry import reserved_groups
 from gitsched.decide.validation import validate_document
 from gitsched.diff.field_differences import FieldDifference, list_field_differences, revert_fields
 from gitsched.model.document import Document, Key
@@ -155,8 +155,7 @@ class DocumentChanges:
 
     def list_removed_clusters(self) -> set[str]:
         """Return the names of the clusters of which the later input has no document any more."""
-        topologies = [api.topology for api in policy_apis.values() if api.topology is not None]
-        kinds = {(topology.group, topology.kind): topology for topology in topologies if topology.level == CLUSTER}
+        kinds = index_cluster_kinds()
         removed = ((key[:2], change.before) for key, change in self.by_key.items() if change.after is None)
         return {kinds[kind].read_location(before).name for kind, before in removed if kind in kinds and before is not None}
 

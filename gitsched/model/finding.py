@@ -168,6 +168,11 @@ def format_names(names: Sequence[str], limit: int = 3) -> str:
     return f"{', '.join(names[:shown])}{more}"
 
 
+def join_all(texts: Sequence[str]) -> str:
+    """Return all texts as a list in a sentence: "a, b and c"."""
+    return " and ".join(filter(None, (", ".join(texts[:-1]), *texts[-1:])))
+
+
 def format_count(number: int, noun: str, plural: str = "") -> str:
     """Return a number with its noun, in the singular for 1. The plural adds an s by default."""
     return f"{number} {noun}" if number == 1 else f"{number:,} {plural or noun + 's'}"

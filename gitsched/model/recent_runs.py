@@ -40,3 +40,8 @@ class RecentRun(NamedTuple):
     more_sources: int = 0
     is_merge: bool = False
     reverted_by: SourceChange | None = None
+
+    @property
+    def has_one_source(self) -> bool:
+        """Whether exactly one commit of the source caused it."""
+        return len(self.sources) == 1 and not self.more_sources

@@ -18,6 +18,10 @@ class WebLinks(NamedTuple):
         """Return the address of a line of a file in a commit."""
         return self.repository + self.file.format(commit=quote(commit), path=quote(path), line=line)
 
+    def make_file_pattern(self, commit: str) -> str:
+        """Return the address of a line of a file in a commit, with {path} and {line} for these."""
+        return self.repository + self.file.format(commit=quote(commit), path="{path}", line="{line}")
+
     def link_commit(self, commit: str) -> str:
         """Return the address of a commit."""
         return self.repository + self.commit.format(commit=quote(commit))

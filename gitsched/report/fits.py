@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from gitsched.model.finding import count_shown, format_count, format_names
@@ -39,11 +39,12 @@ def list_fit_blocks(report: FitReport) -> list[Block]:
     for verdict, changes in ((report.verdicts[conflict], conflict) for conflict in conflicts):
         for file in verdict.files:
             files.setdefault(file, set()).add(_name_set(report, changes))
+    left = frozenset(number for number, (_, is_left) in enumerate(rows) if is_left)
     by_file = [(file, "; ".join(sorted(sets))) for file, sets in sorted(files.items())]
     shown = count_shown(len(by_file), MAX_ROWS)
     return [
         Paragraph(f"{_summarize(report)}."),
-        TableBlock(("Change", "Commit", "Order", "Verdict", "Reasons"), [cells for cells, _ in rows], _find_left(rows)),
+        TableBlock(("Change", "Commit", "Order", "Verdict", "Reasons"), [cells for cells, _ in rows], left),
         *([Paragraph("Changes that do not fit together", heading=True)] if conflicts else []),
         TableBlock(
             ("Changes", "Reasons"),
@@ -55,10 +56,6 @@ def list_fit_blocks(report: FitReport) -> list[Block]:
         *map(Paragraph, count_omitted(len(by_file) - shown)),
         *map(Paragraph, _list_notes(report)),
     ]
-
-
-def _find_left(rows: Iterable[tuple[Sequence[str], bool]]) -> frozenset[int]:
-    return frozenset(number for number, (_, is_left) in enumerate(rows) if is_left)
 
 
 def _list_rows(report: FitReport) -> Iterator[tuple[tuple[str, ...], bool]]:
@@ -118,7 +115,7 @@ def _list_reasons(verdict: SetVerdict, width: int) -> list[str]:
 def _list_texts(verdict: SetVerdict) -> list[str]:
     files = [f"conflicts in {format_names(verdict.files, FILES_SHOWN)}"] if verdict.files else []
     shown = count_shown(len(verdict.reasons), REASONS_SHOWN)
-    return [*files, *verdict.reasons[:shown], *map(str.strip, count_omitted(len(verdict.reasons) - shown))]
+    return [*files, *verdict.reasons[:shown], *count_omitted(len(verdict.reasons) - shown)]
 
 
 def serialize_fits(report: FitReport) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from gitsched.model.finding import count_shown, format_count
 from gitsched.model.holds import HeldPlacement, describe_release
 from gitsched.model.scheduling import total_replicas
 from gitsched.model.time import format_time
-from gitsched.report.lines import format_clusters, format_key, serialize_replicas
+from gitsched.report.lines import count_omitted, format_clusters, format_key, serialize_replicas
 
 HELD_SHOWN = 20
 """The number of held workloads that are printed; JSON contains all."""
@@ -32,8 +32,7 @@ def describe_held(held: Mapping[Key, HeldPlacement], shown: int = HELD_SHOWN) ->
     shown = count_shown(len(held), shown)
     for key, placement in [*held.items()][:shown]:
         lines += describe_held_workload(key, placement)
-    more = len(held) - shown
-    return [*lines, f"and {more:,} more; use -o json for all"] if more > 0 else lines
+    return [*lines, *count_omitted(len(held) - shown)]
 
 
 def describe_held_workload(key: Key, held: HeldPlacement) -> tuple[str, str]:

@@ -25,7 +25,7 @@ from gitsched.report.markdown_moves import (
     write_record_changes,
 )
 from gitsched.report.move_groups import MoveGroup, group_moves
-from gitsched.report.review import Review
+from gitsched.report.review import Review, list_existing_findings
 from gitsched.report.simulation import describe_losses, format_loss_row, list_loss_headers
 from gitsched.report.summary import (
     REVIEWED_TRAILER,
@@ -288,7 +288,7 @@ def _write_cluster_deltas(data: CommentData, detail: DetailLevel, omitted: list[
 def _write_findings(data: CommentData, detail: DetailLevel, omitted: list[str]) -> str:
     """Return new and existing findings; all findings count as new if those of the base are unknown."""
     review, new = data.review, data.new_findings
-    existing = _list_existing_findings(review, new)
+    existing = list_existing_findings(review, new)
     if not review.findings and not review.fixed_count:
         return ""
     shown = count_shown(len(new), detail.findings) if detail.findings else 0
@@ -309,11 +309,6 @@ def _write_findings(data: CommentData, detail: DetailLevel, omitted: list[str]) 
     parts += [f"{len(existing)} existing"] if existing else []
     parts += [f"{review.fixed_count} fixed"] if review.fixed_count and review.base.findings is not None else []
     return write_details(f"Findings: {', '.join(parts)}", "\n".join(lines)) or f"Findings: {', '.join(parts)}."
-
-
-def _list_existing_findings(review: Review, new_findings: list[Finding]) -> list[Finding]:
-    new = {id(finding) for finding in new_findings}
-    return [finding for finding in review.findings if id(finding) not in new]
 
 
 def _write_finding(finding: Finding) -> str:

@@ -7,12 +7,12 @@ from datetime import datetime
 from typing import Any
 
 from gitsched.model.changes import Move
-from gitsched.model.finding import format_count, format_names
+from gitsched.model.finding import count_shown, format_count, format_names
 from gitsched.model.recent_runs import LOSSES, Loss, RecentLoss, RecentRun
 from gitsched.model.scheduling import total_replicas
 from gitsched.model.time import format_age, format_time
 from gitsched.report.history import CAUSES, describe_source, serialize_source
-from gitsched.report.lines import abbreviate_oid, format_clusters, format_key, list_limited, sort_moves
+from gitsched.report.lines import abbreviate_oid, format_clusters, format_key, sort_moves
 from gitsched.report.serialization import serialize_clusters, serialize_key
 
 RUNS_SHOWN = 3
@@ -29,9 +29,10 @@ _TITLES: Mapping[Loss, tuple[str, str]] = {
 
 def describe_recent_runs(runs: Sequence[RecentRun], now: datetime) -> list[str]:
     """Return a few lines for each run: its commit of the source, what it took from which workloads, and how to undo that."""
-    texts = [_describe_run(run, now) for run in runs]
-    shown = list_limited(["\n".join(lines) for lines in texts], RUNS_SHOWN, "and {} more runs: gitsched history lists them")
-    return [line for text in shown for line in text.split("\n")]
+    shown = count_shown(len(runs), RUNS_SHOWN)
+    lines = [line for run in runs[:shown] for line in _describe_run(run, now)]
+    more = len(runs) - shown
+    return [*lines, *([f"and {more:,} more runs: gitsched history lists them"] if more else [])]
 
 
 def _describe_run(run: RecentRun, now: datetime) -> list[str]:
@@ -48,10 +49,11 @@ def _describe_run(run: RecentRun, now: datetime) -> list[str]:
 
 
 def _describe_loss(kind: Loss, move: Move) -> str:
-    before, name = move.before, format_key(move.key)
+    before, after, name = move.before, move.after, format_key(move.key)
     if kind == "fewer":
-        return f"{name} {total_replicas(before.values())} -> {total_replicas(move.after.values())}"
-    left, joined = ({name: counts[name] for name in counts.keys() - others.keys()} for counts, others in _sides(move))
+        return f"{name} {total_replicas(before.values())} -> {total_replicas(after.values())}"
+    left = {cluster: before[cluster] for cluster in before.keys() - after.keys()}
+    joined = {cluster: after[cluster] for cluster in after.keys() - before.keys()}
     if kind == "moved":
         if not joined:
             return f"{name} (left {format_clusters(left, NAMES_SHOWN)})"
@@ -59,10 +61,6 @@ def _describe_loss(kind: Loss, move: Move) -> str:
     if kind == "copied":
         return f"{name} (data: {format_clusters(before, NAMES_SHOWN)}; copy: {format_clusters(joined, NAMES_SHOWN)})"
     return f"{name} (was on {format_clusters(before, NAMES_SHOWN)})"
-
-
-def _sides(move: Move) -> tuple[tuple[Mapping[str, int | None], Mapping[str, int | None]], ...]:
-    return (move.before, move.after), (move.after, move.before)
 
 
 def _describe_cure(run: RecentRun) -> str:
@@ -78,9 +76,10 @@ def _describe_cure(run: RecentRun) -> str:
     details = f"all moves: gitsched history --from {abbreviate_oid(run.commit)} -m 1"
     if not run.sources:
         return f"{details}; why: {explain}"
-    single = len(run.sources) == 1 and not run.more_sources
     option = "-m 1 " if run.is_merge else ""
-    revert = f"git revert {option}{abbreviate_oid(run.sources[0].commit)}" if single else "git revert the commit that did it"
+    revert = (
+        f"git revert {option}{abbreviate_oid(run.sources[0].commit)}" if run.has_one_source else "git revert the commit that did it"
+    )
     later = f", then {back} for what stays where it is" if back else ""
     return f"to undo it: {revert}, and gitsched reconcile{later}; {details}"
 

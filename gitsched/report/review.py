@@ -176,6 +176,12 @@ class Review(NamedTuple):
         return _count_problems(self.base.findings or ()) - (_count_problems(self.findings) - _count_problems(self.new_findings))
 
 
+def list_existing_findings(review: Review, new: Iterable[Finding]) -> list[Finding]:
+    """Return the findings of a review besides the `new` ones."""
+    known = {id(finding) for finding in new}
+    return [finding for finding in review.findings if id(finding) not in known]
+
+
 def _count_problems(findings: Iterable[Finding]) -> int:
     return sum(finding.severity != "info" for finding in findings)
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.model.finding import format_count, format_names
+from gitsched.model.finding import format_count, format_names, join_all
 from gitsched.model.scheduling import AtLeast, Unknown, weigh_replicas
 from gitsched.report.first_placement import describe_first_placement, describe_unfetched
 from gitsched.report.lines import (
@@ -268,7 +268,7 @@ def describe_record_changes(changes: Sequence[RecordChange]) -> str:
     if not counts:
         return ""
     parts = [format_count(number, kind) for kind, number in sorted(counts.items())]
-    listed = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
+    listed = join_all(parts)
     return f"the decision about {listed} changes" if counts.total() == 1 else f"the decisions about {listed} change"
 
 

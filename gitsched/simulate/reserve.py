@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from gitsched.apis.gitsched.reserve_config import ReserveConfig
-from gitsched.apis.gitsched.tenancy import PLATFORM, Tenancy
+from gitsched.apis.gitsched.tenancy import PLATFORM, Tenancy, find_owner
 from gitsched.apis.topology import CLUSTER, NODE
 from gitsched.model.document import Key
 from gitsched.model.reserve import ANY_TWO, RESERVE_LOSSES, Amounts, Loss, Shortage
@@ -74,7 +74,7 @@ class LossSimulator:
 
     def find_owner(self, key: Key) -> str:
         """Return the name of the Tenant that owns a workload; "" for the platform."""
-        return self._tenancy.find_owner(key) if self._tenancy is not None else PLATFORM
+        return find_owner(self._tenancy, key)
 
     def must_survive(self, key: Key, loss: Loss) -> bool:
         """Return whether a workload has a reserve for losses of this kind."""

@@ -17,6 +17,7 @@ from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.decide.validation import validate_document
 from gitsched.model.document import Body, Document, Key, get_field, is_namespaced, parse_api_group, read_labels
 from gitsched.model.errors import Permanent
+from gitsched.model.finding import join_all
 from gitsched.model.labels import Selector
 from gitsched.model.similar_names import describe_similar, suggest_names
 from gitsched.model.simulation import FAILURE_DOMAIN_KINDS, FailureDomain
@@ -77,8 +78,7 @@ def describe_scenario(scenario: Scenario) -> str:
 
 def _describe_scopes(scopes: tuple[FailureDomain, ...], verbs: tuple[str, str]) -> list[str]:
     names = [str(scope) for scope in scopes]
-    subjects = " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
-    return [f"{subjects} {verbs[len(names) > 1]}"] if names else []
+    return [f"{join_all(names)} {verbs[len(names) > 1]}"] if names else []
 
 
 class ChangedCatalog(NamedTuple):

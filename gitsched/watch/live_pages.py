@@ -22,7 +22,7 @@ from gitsched.model.time import format_time
 from gitsched.reconcile import RunResult
 from gitsched.reconcile.incremental.planned_clusters import changes_clusters, read_applied, read_planned_clusters
 from gitsched.reconcile.output.history_records import HistoryBranch
-from gitsched.reconcile.output.output_history import OutputHistory, describe_source_commit
+from gitsched.reconcile.output.output_history import OutputHistory, find_source_commit
 from gitsched.report.page import FleetView, write_page
 from gitsched.report.page.history import HistoryPage, write_history_page
 from gitsched.report.page.live import LiveView
@@ -183,9 +183,8 @@ class LivePages:
 
     def _write_fleet(self, state: _State) -> str:
         review, changed = state.review, state.changed
-        live, source = LiveView(state.version, "fleet", self._repository), Repository(self._source())
-        known = review.source and source.has_commit(review.source)
-        commits = {review.source: describe_source_commit(source.commit(review.source))} if known else {}
+        live = LiveView(state.version, "fleet", self._repository)
+        commits = {review.source: find_source_commit(Repository(self._source()), review.source)}
         fleet = state.fleet._replace(commits=commits)
         if changed is None or changed is review or review.moves or review.record_changes:
             return write_page(review, fleet, live)

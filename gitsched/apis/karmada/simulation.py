@@ -161,11 +161,10 @@ def describe_remedy(state: KarmadaState, template: Document, kept: Outcome, resc
         return f"{request} can bring it there when its eviction from {named} is over"
     if rescheduled is not None and rescheduled.replicas_by_cluster.keys() != clusters:
         return f"{request} brings it to {format_names(sorted(rescheduled.replicas_by_cluster))}"
-    chosen, rules = state.policies.match(template), state.policies.list_policies_by_name(template)
+    chosen = state.policies.match(template)
     if policy is not None and chosen is not None and chosen.key != policy.key:
-        takeover = describe_takeover(
-            chosen, policy, by_name=any(one.key == chosen.key for one in rules), enabled=state.settings.preemption
-        )
+        by_name = any(one.key == chosen.key for one in state.policies.list_policies_by_name(template))
+        takeover = describe_takeover(chosen, policy, by_name=by_name, enabled=state.settings.preemption)
         return f"{policy.key.title} claimed it earlier, before {chosen.key.title}: {takeover}"
     taints = name_ignored_taints(state, policy, clusters - expected_clusters) if policy is not None else ""
     if taints:

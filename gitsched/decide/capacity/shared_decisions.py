@@ -28,7 +28,13 @@ from gitsched.decide.capacity.requested_capacity import (
     measure_retained,
     sum_by_cluster,
 )
-from gitsched.decide.engines import EngineRecords, list_dependency_trackers, list_engine_records
+from gitsched.decide.engines import (
+    EngineRecords,
+    list_dependency_trackers,
+    list_engine_findings,
+    list_engine_records,
+    replace_engine_findings,
+)
 from gitsched.decide.workload_decision import DecidedAlone, decide_workload
 from gitsched.model.capacity_use import CapacityUse, EarlierPlacements, add_amounts
 from gitsched.model.document import Key, workload_sort_key
@@ -80,16 +86,14 @@ def share_outcomes(
     """Return the outcomes of a complete plan after `share_capacity`, and what follows from them for findings and records. `before` are the
     findings of engines that may be out of date; None for those that they have now."""
     engines = decided.engines
-    known = frozenset(one for engine in engines for one in engine.findings) if before is None else before
+    known = frozenset(list_engine_findings(engines)) if before is None else before
     made = share_capacity(decided)
     after = {key: one for key, one in {**decided.outcomes, **made.outcomes}.items() if one is not None}
     if decided.postponed:
         after = dict(sorted(after.items(), key=lambda entry: workload_sort_key(entry[0])))
     found = list(findings)
     if made.outcomes or before is not None:  # what engines say of workloads may follow from the decisions about these
-        now = dict.fromkeys(one for engine in engines for one in engine.findings)
-        found = [one for one in found if one in now or one not in known]
-        found += (one for one in now if one not in known)
+        found = replace_engine_findings(found, known, engines)
     if made.turns:
         records = tuple({**dict(records), **dict(list_engine_records(engines))}.items())
     return SharedOutcomes(after, found, records, made)

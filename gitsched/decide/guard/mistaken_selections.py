@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import NearSelecting
 from gitsched.decide.guard.large_changes import compute_digest
-from gitsched.decide.removals import loses_selection
+from gitsched.decide.removals import find_lost_policy
 from gitsched.model.changes import ExceededLimit, Move, WithheldChanges
 
 if TYPE_CHECKING:
@@ -26,12 +27,13 @@ def find_mistaken_selections(
     causes: dict[Key, str] = {}
     found: dict[Key, str] = {}
     for move in moves:
-        policy = removed[move.key].workload.policy if loses_selection(move, removed) else None
+        policy = find_lost_policy(move, removed)
         if policy is None:
             continue
         if policy not in causes:
             causes[policy] = next(filter(None, (engine.describe_lost_selection(policy) for engine in selecting)), "")
-        found |= {move.key: causes[policy]} if causes[policy] else {}
+        if causes[policy]:
+            found[move.key] = causes[policy]
     return found
 
 
@@ -45,8 +47,6 @@ def add_mistaken_selections(
     if percent is None or percent >= 100 or not added:
         return withheld
     found = tuple(sorted((*withheld.moves, *added), key=lambda move: move.key))
-    causes: dict[str, int] = {}
-    for move in added:
-        causes[mistaken[move.key]] = causes.get(mistaken[move.key], 0) + 1
+    causes = Counter(mistaken[move.key] for move in added)
     limits = [ExceededLimit("policy", "", "unselected", count, count, 0, cause=cause) for cause, count in sorted(causes.items())]
     return withheld._replace(moves=found, limits=(*withheld.limits, *limits), digest=compute_digest(found))

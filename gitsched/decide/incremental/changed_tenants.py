@@ -14,7 +14,7 @@ from gitsched.decide.plan_totals import sort_findings
 from gitsched.decide.registry import policy_apis
 from gitsched.decide.renames import RENAMED_FROM
 from gitsched.decide.tenants.tenant_admission import check_object, is_about_one_document
-from gitsched.decide.tenants.tenant_amounts import exceeds_limits, has_limits, measure_outcome
+from gitsched.decide.tenants.tenant_amounts import exceeds_limits, has_limits, list_limited_owners, measure_outcome
 from gitsched.decide.tenants.tenant_outcomes import obeys_rules
 from gitsched.decide.tenants.tenant_views import TenantClusters
 from gitsched.kinds.table import is_namespaced as is_namespaced_by_table
@@ -67,7 +67,7 @@ def measure_limited(decisions: DecisionSet) -> Mapping[Key, Amounts]:
     tenancy = decisions.tenancy
     if tenancy is None:
         return {}
-    limited = {owner for owner in tenancy.paths.list_owners() if has_limits(tenancy.list_rules(owner))}
+    limited = list_limited_owners(tenancy)
     variants, config = decisions.variants, decisions.input.config if decisions.input is not None else None
     assert config is not None, "a source with tenants is an input"
     return {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gitsched.apis.capabilities import Continuation, Continuing, ReferenceReading, SnapshotChanges
 from gitsched.apis.continuation import changes_followers
 from gitsched.decide.decisions import describe_recorded
-from gitsched.decide.engines import collect_cluster_facts, list_engine_records
+from gitsched.decide.engines import collect_cluster_facts, list_engine_findings, list_engine_records
 from gitsched.decide.incremental.changed_documents import creates_engine
 from gitsched.decide.incremental.own_workloads import OwnWorkload, read_own_workloads
 from gitsched.decide.registry import is_active, policy_apis
@@ -43,7 +43,7 @@ class ContinuedEngines(NamedTuple):
 
     def read_again(self) -> ContinuedEngines:
         """Return what the engines say after decisions that count for each other."""
-        findings = tuple(finding for engine in self.engines for finding in engine.findings)
+        findings = list_engine_findings(self.engines)
         records = list_engine_records(self.engines)
         if (findings, records) == (self.findings, self.records):
             return self
@@ -82,7 +82,7 @@ def continue_engines(
     own = read_own_workloads(engines, snapshot)
     if own is None or (own and totals.source.with_variants):
         return None  # what is built for clusters may be a part of them
-    findings = tuple(finding for engine in engines for finding in engine.findings)
+    findings = list_engine_findings(engines)
     records = list_engine_records(engines)
     if not is_new and (findings, records) != (totals.engines.findings, totals.engines.records):
         return None

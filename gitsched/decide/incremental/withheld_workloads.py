@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gitsched.apis.capabilities import ObservationFollowing, Rescheduling, SharedDecisions
 from gitsched.apis.gitsched.guard_config import MIN_PERCENT_SIZE
 from gitsched.apis.registered import Registered
-from gitsched.decide.engines import list_engine_records
+from gitsched.decide.engines import list_engine_findings, list_engine_records
 from gitsched.decide.guard.guard_settings import NO_GUARD_INPUT, GuardInput
 from gitsched.decide.incremental.changed_moves import list_changed_moves, may_exceed_limits
 from gitsched.decide.plan_result import list_moves
@@ -235,8 +235,7 @@ def _stand_alone(changes: IncrementalChanges, kept: Mapping[Key, Outcome]) -> bo
     engines, continued = changes.continued.engines, changes.continued
     if any(engine.keep_outcomes(kept) for engine in engines):
         return False
-    findings = tuple(finding for engine in engines for finding in engine.findings)
-    return (findings, list_engine_records(engines)) == (continued.findings, continued.records)
+    return (list_engine_findings(engines), list_engine_records(engines)) == (continued.findings, continued.records)
 
 
 def _lose_clusters(changes: IncrementalChanges, keys: Iterable[Key]) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.decide.relations.companion_placement import CompanionPlacement, DeliveredCompanion, read_companion
 from gitsched.decide.relations.schema import RELATED
+from gitsched.model.document import workload_sort_key
 from gitsched.model.explanation import ExplainedReference
 
 if TYPE_CHECKING:
@@ -27,17 +28,13 @@ def explain_companions(db: RelationReader, outcomes: Mapping[Key, Outcome], key:
     targets: list[ExplainedReference] = []
     targeted_by: list[ExplainedReference] = []
     found = [one for entry in db.rows_of(RELATED, tuple(key)) if (one := read_companion(db, entry)) is not None]
-    for one in sorted(found, key=lambda one: (not isinstance(one, CompanionPlacement), _get_order(one.companion.owner))):
+    for one in sorted(found, key=lambda one: (not isinstance(one, CompanionPlacement), workload_sort_key(one.companion.owner))):
         for other in one.targets if isinstance(one, CompanionPlacement) else one.workloads:
             if one.companion.key == key:
                 targets.append(_explain(one.companion, other, outcomes))
             if other.key == key:
                 targeted_by.append(_explain(other, one.companion, outcomes))
     return ExplainedCompanions(tuple(targets), tuple(targeted_by))
-
-
-def _get_order(key: Key) -> tuple[str, str, Key]:
-    return key.namespace, key.name, key
 
 
 def _explain(one: DeliveredCompanion, other: DeliveredCompanion, outcomes: Mapping[Key, Outcome]) -> ExplainedReference:

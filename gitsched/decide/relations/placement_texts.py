@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gitsched.decide.relations.object_facts import BROKEN, DOCUMENT, DUPLICATE, PART
 from gitsched.decide.relations.object_queries import find_own_clusters, list_owners, read_facts, read_placement
+from gitsched.model.finding import join_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,4 +44,4 @@ def join_names(names: list[str], limit: int = MAX_NAMES, count: int = 0) -> str:
     """Return the first names as text, with the number of all others. `count` is that of all names where only the first are given."""
     if max(count, len(names)) > limit:
         return f"{', '.join(names[:limit])} and {max(count, len(names)) - limit} more"
-    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+    return join_all(names)

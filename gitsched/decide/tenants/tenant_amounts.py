@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from gitsched.apis.gitsched.config import Config
+from gitsched.apis.gitsched.tenancy import Tenancy
 from gitsched.apis.gitsched.tenant import Tenant
 from gitsched.apis.replicas import count_copy_replicas
 from gitsched.decide.pod_amounts import PodAmounts, ScaleTarget, find_scale_target, measure_pods
@@ -153,6 +154,11 @@ def _has_known_replicas(key: Key, body: Body, config: Config) -> bool:
 def has_limits(rules: Iterable[Tenant]) -> bool:
     """Return whether a Tenant limits what its workloads have in all clusters together."""
     return any(tenant.limits.replicas is not None or tenant.limits.requests for tenant in rules)
+
+
+def list_limited_owners(tenancy: Tenancy) -> frozenset[str]:
+    """Return the tenants with a limit of what their workloads have in all clusters together."""
+    return frozenset(owner for owner in tenancy.paths.list_owners() if has_limits(tenancy.list_rules(owner)))
 
 
 def exceeds_limits(amounts: Iterable[Amounts], rules: Iterable[Tenant]) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.capabilities import CapacitySharing
 from gitsched.decide.capacity.shared_decisions import SharedOutcomes, share_outcomes
+from gitsched.decide.engines import list_engine_findings
 from gitsched.decide.kept_outcomes import keep_outcomes
 from gitsched.decide.tenants.tenant_outcomes import enforce_rules, find_excess
 from gitsched.decide.workload_decision import DecidedAlone
@@ -39,7 +40,7 @@ def settle_outcomes(decided: DecidedAlone, findings: Iterable[Finding], records:
     """Return the outcomes that Tenants allow. With `shares` workloads share capacity, groups of clusters or quotas."""
     outcomes, templates, engines, snapshot = decided[:4]
     find_turn = make_turn_lookup(engines, templates)
-    known = frozenset(one for engine in engines for one in engine.findings)
+    known = frozenset(list_engine_findings(engines))
     excess: dict[Key, Violation] = {}
     while True:
         enforced = enforce_rules(outcomes, templates, snapshot, snapshot.documents, records, find_turn, excess)

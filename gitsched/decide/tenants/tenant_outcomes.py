@@ -10,7 +10,7 @@ from gitsched.apis.gitsched.tenant import Tenant
 from gitsched.apis.policy_api import GroupKind
 from gitsched.apis.snapshot import Snapshot
 from gitsched.decide.tenants.tenant_admission import Violation, check_object
-from gitsched.decide.tenants.tenant_amounts import TenantUse, find_exceeded_limit, has_limits, measure_outcome
+from gitsched.decide.tenants.tenant_amounts import TenantUse, find_exceeded_limit, list_limited_owners, measure_outcome
 from gitsched.decide.tenants.tenant_views import TenantClusters
 from gitsched.decide.variants.bundle_delivery import find_bundle
 from gitsched.model.document import Body, Document, Key, get_field, parse_api_group
@@ -116,7 +116,7 @@ def find_excess(
     """Return the workloads that exceed a limit of their Tenant with those before them, and that are not `stopped` already."""
     tenancy, uses, found = snapshot.tenancy, dict[str, TenantUse](), dict[Key, Violation]()
     assert tenancy is not None, "the source has tenants"
-    limited = {owner for owner in tenancy.paths.list_owners() if has_limits(tenancy.list_rules(owner))}
+    limited = list_limited_owners(tenancy)
     own = [key for key in outcomes if tenancy.find_owner(key) in limited] if limited else []
     for key in sorted(own, key=lambda key: _rank(outcomes[key], find_turn)):
         used = uses.setdefault(tenancy.find_owner(key), TenantUse())

@@ -385,6 +385,11 @@ def describe_source_commit(commit: Commit) -> SourceChange:
     return SourceChange(commit.oid, _shorten(commit.subject), _shorten(commit.author_name), commit.time)
 
 
+def find_source_commit(source: Repository, oid: str) -> SourceChange:
+    """Return what reports say of a commit of the source; only its id where it is not available."""
+    return describe_source_commit(source.commit(oid)) if source.has_commit(oid) else SourceChange(oid)
+
+
 def _shorten(text: str) -> str:
     return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}... ({len(text):,} characters)"
 

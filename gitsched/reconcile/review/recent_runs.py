@@ -16,7 +16,7 @@ from gitsched.model.recent_runs import Loss, RecentLoss, RecentRun
 from gitsched.model.scheduling import total_replicas
 from gitsched.reconcile.fetch import read_run_record
 from gitsched.reconcile.output.history_records import CommitRecords, HistoryBranch
-from gitsched.reconcile.output.output_history import describe_source_commit
+from gitsched.reconcile.output.output_history import describe_source_commit, find_source_commit
 from gitsched.render.format_versions import FORMAT_VERSION
 
 if TYPE_CHECKING:
@@ -141,8 +141,7 @@ def _add_reverts(runs: list[RecentRun], source: Repository, head: str) -> Iterat
     since = list_commits_since(earliest, [head], lambda oid: _read(source, oid), _MAX_COMMITS).commits
     reverts = {oid: commit for commit in since for oid in _list_reverted(commit)}
     for run in runs:
-        single = len(run.sources) == 1 and not run.more_sources
-        revert = reverts.get(run.sources[0].commit) if single else None
+        revert = reverts.get(run.sources[0].commit) if run.has_one_source else None
         yield run._replace(reverted_by=describe_source_commit(revert)) if revert is not None else run
 
 
@@ -178,5 +177,5 @@ def find_rollout_starts(context: RunContext, fetched: Fetched, rollouts: Iterabl
         oid = dict(commit.trailers).get(SOURCE_TRAILER, "")
         parent = commit.parents[0] if commit.parents else ""
         for name in [name for name, wanted in parents.items() if wanted == parent and oid]:
-            found[name] = describe_source_commit(source.commit(oid)) if source.has_commit(oid) else SourceChange(oid)
+            found[name] = find_source_commit(source, oid)
     return found

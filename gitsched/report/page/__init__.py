@@ -98,11 +98,11 @@ def choose_explained(review: Review, clusters: int) -> list[Outcome]:
 def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -> str:
     """Return the page of a plan, or with `live` that of the fleet after a run. Text from documents is escaped: it is no markup."""
     matrix = build_matrix(review.outcomes, review.moves, fleet.facts, fleet.explanations, fleet.sites)
-    for cluster in matrix["clusters"] if review.comparison.removed_clusters else ():
+    for cluster in matrix["clusters"]:
         if cluster["name"] in review.comparison.removed_clusters:
             cluster["unavailable"] = "it has no document any more"
-    for cluster in matrix["clusters"] if fleet.reports else ():
-        cluster |= build_applied_fields(fleet.reports.get(cluster["name"]))
+        if fleet.reports:
+            cluster |= build_applied_fields(fleet.reports.get(cluster["name"]))
     places = build_place_rows(matrix["clusters"], review.outcomes, review.moves)
     style, script = read_resource("page.css"), read_script(*SCRIPTS, live=live)
     links = PageLinks(fleet.web, review.source, review.base.commit)

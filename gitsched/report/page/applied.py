@@ -20,10 +20,10 @@ def build_applied_fields(report: LastReport | None) -> dict[str, Any]:
         "degraded" if report.health == "Degraded" else "",
         f"{format_count(report.age, 'commit')} before the last" if report.age else "",
     )
-    return {"applied": describe_applied(report), "earlier": ", ".join(filter(None, notes))}
+    return {"applied": _describe_applied(report), "earlier": ", ".join(filter(None, notes))}
 
 
-def describe_applied(report: LastReport) -> str:
+def _describe_applied(report: LastReport) -> str:
     """Return which output commit a cluster has applied, and how healthy what it applied is."""
     earlier = "" if not report.age else f", {format_count(report.age, 'commit')} before the last one"
     unhealthy = f": {report.unhealthy[0].key.title} is {report.unhealthy[0].health}" if report.unhealthy else ""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gitsched.model.changes import ManifestChange, Move, RecordChange, RetainedWorkload
-from gitsched.model.document import Key
+from gitsched.model.document import Key, workload_sort_key
 from gitsched.model.explanation import ExplainedCandidate, Explanation
 from gitsched.model.finding import SEVERITIES, Finding, count_shown, format_count
 from gitsched.model.fleet_topology import ClusterSite
@@ -80,7 +80,7 @@ def build_matrix(
     columns = {name: index for index, name in enumerate(names)}
     rows = [
         _build_workload_row(outcome, changed.get(outcome.key), explanations.get(outcome.key), columns, texts)
-        for outcome in sorted(decided, key=_outcome_sort_key)
+        for outcome in sorted(decided, key=lambda outcome: workload_sort_key(outcome.key))
     ]
     rows += [
         _build_removed_row(move, columns, texts)
@@ -93,10 +93,6 @@ def build_matrix(
         "texts": texts.strings,
         "candidates": texts.candidates,
     }
-
-
-def _outcome_sort_key(outcome: Outcome) -> tuple[str, str, Key]:
-    return outcome.key.namespace, outcome.key.name, outcome.key
 
 
 def _build_cluster_column(name: str, facts: ClusterInfo | None, site: ClusterSite | None) -> dict[str, Any]:
@@ -317,7 +313,7 @@ def _build_group(group: MoveGroup) -> dict[str, Any]:
     title = f"{group.sign} {describe_group(group)}{' (fewer)' if group.shrinking else ''}"
     is_open = len(group.moves) <= OPEN_GROUP
     details = [*list_reasons(group), *describe_flows(group), *([] if is_open else [name_workloads(group)])]
-    shown = [escape_unprintable(text).replace(" -> ", " → ") for text in (title, *details)]
+    shown = list(map(_write_text, (title, *details)))
     return {"title": shown[0], "details": shown[1:], "open": is_open}
 
 
@@ -339,8 +335,13 @@ def build_move_row(move: Move, common: Collection[str] = ()) -> dict[str, Any]:
     return {
         "name": format_key(move.key),
         "clusters": clusters,
-        "reasons": [escape_unprintable(text).replace(" -> ", " → ") for text in list_reasons(move) if text not in common],
+        "reasons": [_write_text(text) for text in list_reasons(move) if text not in common],
     }
+
+
+def _write_text(text: str) -> str:
+    """Return a text without unprintable characters, and with arrows."""
+    return escape_unprintable(text).replace(" -> ", " → ")
 
 
 def _format_replicas(replicas: int | None) -> str:

@@ -15,7 +15,7 @@ from gitsched.report.consequences import list_consequence_lines, list_consequenc
 from gitsched.report.held import describe_held
 from gitsched.report.lines import abbreviate_oid, escape_unprintable, format_key
 from gitsched.report.page.links import PageLinks
-from gitsched.report.review import Review
+from gitsched.report.review import Review, list_existing_findings
 from gitsched.report.summary import describe_setting_changes, describe_withheld, format_headline
 
 _NAMES_IN_ALERT = 3
@@ -58,7 +58,7 @@ def list_alerts(review: Review, unavailable: Sequence[str], degraded: Sequence[s
     that they are `degraded`."""
     removed = review.comparison.removed_clusters
     lost = [name for name in unavailable if name not in removed]
-    new, old = len(_list_errors(review, new=True)), len(_list_errors(review, new=False))
+    new, old = map(len, _split_errors(review))
     states, is_frozen = review.states, any(finding.code == _FROZEN for finding in review.findings)
     few = 0 < states["pending"] <= _NAMES_IN_ALERT
     unplaced = [outcome.key for outcome in review.outcomes if outcome.state == "pending"] if few else []
@@ -96,13 +96,15 @@ def _describe_clusters(names: Sequence[str], what: str) -> str:
     return f"{format_count(len(names), 'cluster') if len(names) > _NAMES_IN_ALERT else format_names(names)} {what}"
 
 
-def _list_errors(review: Review, *, new: bool) -> list[Finding]:
-    """Return the errors that the change introduces, or those that it does not; all are new where those of the base are not known."""
+def _split_errors(review: Review) -> tuple[list[Finding], list[Finding]]:
+    """Return the errors that the change introduces, and those that it does not; all are new where those of the base are not known."""
     left_out = _REPORTED_ELSEWHERE if review.withheld.moves or review.rollouts else frozenset[str]()
-    found = review.new_findings if review.base.findings is not None else list(review.findings)
-    known = set(map(id, found))
-    others = [finding for finding in review.findings if id(finding) not in known]
-    return [finding for finding in (found if new else others) if finding.severity == "error" and finding.code not in left_out]
+    new = review.new_findings
+    first, second = (
+        [finding for finding in found if finding.severity == "error" and finding.code not in left_out]
+        for found in (new, list_existing_findings(review, new))
+    )
+    return first, second
 
 
 def list_problems(review: Review, links: PageLinks) -> list[Problem]:
@@ -111,7 +113,7 @@ def list_problems(review: Review, links: PageLinks) -> list[Problem]:
     more = lines[_CONSEQUENCES_SHOWN:]
     problems = [
         Problem("refused", "error", [Markup("Refused: {}").format(escape_unprintable(review.refused))]) if review.refused else None,
-        _describe_errors(_list_errors(review, new=True), links),
+        _describe_errors(_split_errors(review)[0], links),
         Problem("consequences", "error", lines[:_CONSEQUENCES_SHOWN], f"{len(more)} more" if more else "", more) if lines else None,
         _fold("withheld", "error", describe_withheld(review.withheld, planned=True), links) if review.withheld.moves else None,
         *(Problem("frozen", "warning", _link_all([finding.text], links)) for finding in review.findings if finding.code == _FROZEN),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from typing import NamedTuple
-from urllib.parse import quote
 
 from markupsafe import Markup, escape
 
@@ -42,9 +41,7 @@ class PageLinks(NamedTuple):
         web = self.web
         if web is None or not self.commit:
             return {}
-        commits = {"commit": self.commit, "base": self.base}
-        fill = {"path": "{path}", "line": "{line}"}
-        return {name: web.repository + web.file.format(commit=quote(oid), **fill) for name, oid in commits.items() if oid}
+        return {name: web.make_file_pattern(oid) for name, oid in (("commit", self.commit), ("base", self.base)) if oid}
 
     def link_location(self, location: Location | None, text: str) -> Markup:
         """Return an escaped text that is a link to a location."""

@@ -73,7 +73,9 @@ def _is_changing(outcome: Outcome) -> bool:
 
 def _may_wait(state: KarmadaState, template: Document, policy: PropagationPolicy) -> bool:
     """Return whether a policy may not apply as it is now, or not yet."""
-    if policy.is_lazy or find_missing_prerequisite(policy, template, state.overrides, state.snapshot.templates) is not None:
+    if policy.is_lazy:
+        return True
+    if policy.has_prerequisites and find_missing_prerequisite(policy, template, state.overrides, state.snapshot.templates):
         return True
     return state.queue is not None and state.queue.refuses_update(template)
 

@@ -60,9 +60,7 @@ def update_failback_timers(
     settings: FailbackConfig, request: Request, timers: FailbackTimers, fleet: Fleet, time: datetime
 ) -> FailbackTimers:
     """Return the timers at `time`: for each group before `request.first_group`, the one in use, that could run the workload."""
-    if settings.mode != "AfterStabilization":
-        return ()
-    if not request.first_group:
+    if settings.mode != "AfterStabilization" or not request.first_group:
         return ()
     known = dict(timers)
     ready = (group.name for i, group in enumerate(request.groups[: request.first_group]) if _fits_group(request, i, fleet))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.policy.propagation_policy import PolicyPlacement, PropagationPolicy, parse_placement, serialize_placement
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field, read_annotations
-from gitsched.model.finding import Finding, locate_document, locate_field
+from gitsched.model.finding import Finding, join_all, locate_document, locate_field
 
 
 def find_preempting_policy(claiming: PropagationPolicy, candidates: Iterable[PropagationPolicy]) -> PropagationPolicy:
@@ -44,8 +44,7 @@ def describe_takeover(policy: PropagationPolicy, claiming: PropagationPolicy, *,
         steps.append(f"a priority above {claiming.priority}")
     if not by_name:
         steps.append("a selector with its name")
-    wanted = " and ".join(filter(None, (", ".join(steps[:-1]), *steps[-1:])))
-    done = [f"give {policy.key.title} {wanted}"] if steps else []
+    done = [f"give {policy.key.title} {join_all(steps)}"] if steps else []
     done += [] if enabled else ["set karmada.preemption to true in gitsched.yaml"]
     return f"{', and '.join(done)}; or {release}" if done else release
 

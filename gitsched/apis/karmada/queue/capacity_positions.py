@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import reduce
-from operator import or_
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.capabilities import ClusterCapacity, QueuePosition
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.cluster.candidates import OBSERVED_AT
 from gitsched.apis.karmada.failover.failback import EARLIER_GROUP, FAILBACK_ANNOTATION
+from gitsched.apis.karmada.policy.matching_clusters import find_matching_mask
 from gitsched.apis.karmada.policy.policy_options import read_schedule_priority
 from gitsched.apis.karmada.simulation import read_resource_request
 from gitsched.model.cluster_facts import MAX_SKEW
 from gitsched.model.document import Document, get_field
 from gitsched.model.finding import Finding, format_names, locate_document, locate_field
-from gitsched.model.scheduling import AffinityGroup, EqualPods, Outcome
+from gitsched.model.scheduling import EqualPods, Outcome
 from gitsched.model.time import add_duration, format_time
 from gitsched.schedule.estimator import PODS
-from gitsched.schedule.fleet import Fleet
 from gitsched.schedule.shared_capacity import CapacityShare, SharedCapacity
 
 if TYPE_CHECKING:
@@ -68,7 +66,7 @@ def find_unobserved(state: KarmadaState) -> UnobservedClusters:
     if unknown:
         findings.append(_make_note(unknown, "nothing says when it was observed", "set"))
     if wrong:
-        problem = f"the annotation gitsched.io/observed-at says {format_time(future[wrong[0].key.name])}, which is in the future"
+        problem = f"the annotation {OBSERVED_AT} says {format_time(future[wrong[0].key.name])}, which is in the future"
         field = locate_field(wrong[0].origin, ("metadata", "annotations", OBSERVED_AT))
         findings.append(_make_note(wrong, problem, "correct")._replace(field=field))
     return UnobservedClusters(tuple(findings), known_at)
@@ -103,16 +101,7 @@ def may_reach(state: KarmadaState, template: Document, clusters: Iterable[str]) 
     policy, _ = state.find_policy(template, state.find_record(template))
     if policy is None:
         return True  # other workloads may bring it along
-    groups, fleet = policy.placement.groups, state.fleet
-    return bool(fleet.get_or_compute(("reachable", groups), lambda: _find_reachable(groups, fleet)) & fleet.mask(clusters))
-
-
-def _find_reachable(groups: Iterable[AffinityGroup], fleet: Fleet) -> int:
-    found = 0
-    for group in groups:
-        affinities = (group.affinity, *group.overflow)
-        found |= reduce(or_, (fleet.all if one is None else fleet.matching(one) for one in affinities))
-    return found
+    return bool(find_matching_mask(state.fleet, policy) & state.fleet.mask(clusters))
 
 
 def measure_pods(

@@ -10,13 +10,6 @@
       row, workload: row.cells[0].textContent.toLowerCase(), clusters: row.cells[1].textContent.toLowerCase(),
     })),
   }));
-  const make = (tag, content, attributes = {}) => {
-    const node = document.createElement(tag);
-    if (content) node.textContent = content;
-    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-    return node;
-  };
-  const plural = (number, one) => `${number.toLocaleString("en")} ${one}${number === 1 ? "" : "s"}`;
   let marked = ""; // the id of the entry that the time axis led to
   const draw = () => {
     const wanted = new FormData(form);

@@ -18,14 +18,7 @@
   let body = null;
   let opened = ""; // what the dialog is about
 
-  const make = (tag, content, attributes = {}) => {
-    const node = document.createElement(tag);
-    if (content !== undefined && content !== null) node.textContent = content;
-    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-    return node;
-  };
   const title = (row) => `${row.kind} ${row.namespace ? `${row.namespace}/` : ""}${row.name}`;
-  const plural = (number, one) => `${number.toLocaleString("en")} ${one}${number === 1 ? "" : "s"}`;
   const amount = (replicas) => (replicas === null ? "✓" : String(replicas));
 
   // Replicas of each workload by column, before and after.

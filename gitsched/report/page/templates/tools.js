@@ -1,5 +1,13 @@
 "use strict";
-// The address of what is shown, files of it, copies of texts, and the search over the page.
+// Nodes and counts, the address of what is shown, files of it, copies of texts, and the search over the page.
+const make = (tag, content, attributes = {}) => {
+  const node = document.createElement(tag);
+  if (content !== undefined && content !== null) node.textContent = content;
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  return node;
+};
+const plural = (number, one) => `${number.toLocaleString("en")} ${one}${number === 1 ? "" : "s"}`;
+
 const makeAddress = (apply) => {
   const isOwn = () => location.hash === "" || location.hash.startsWith("#?"); // other fragments lead to a section
   const read = () => new URLSearchParams(location.hash.startsWith("#?") ? location.hash.slice(2) : "");

@@ -6,7 +6,6 @@ const makeTopology = ({ make, title, amount, showWorkload, tree, scale, state })
   const SHORT = { memory: "mem" };
   const PLACES = { provider: "(no provider)", region: "(no region)" };
 
-  const plural = (number, one) => `${number.toLocaleString("en")} ${one}${number === 1 ? "" : "s"}`;
   const empty = () => ({ clusters: 0, workloads: 0, stays: 0, gained: 0, lost: 0, arrive: [], leave: [], change: [], keep: [], down: 0, more: false, hadMore: false });
   const size = (replicas) => Number.parseInt(replicas, 10) || 0; // marked ones are text: "2+" is a minimum, "?" is not known
 
