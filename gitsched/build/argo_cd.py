@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from gitsched.build.application_sets import UNKNOWN_PATCH
@@ -54,29 +54,34 @@ def list_sources(application: Body) -> list[Body]:
     return list_objects(spec.get("sources")) or list_objects([spec.get("source")])
 
 
+def read_directory(source: Body) -> str:
+    """Return the directory that a source of an Application names; the root if it names none."""
+    return posixpath.normpath(get_text(source, "path").strip("/") or ".")
+
+
 def list_directories(application: Body, url: str) -> list[str]:
     """Return the directories that an Application reads of the repository with a URL."""
-    paths = (get_text(source, "path") for source in list_sources(application) if source.get("repoURL") == url)
-    return [posixpath.normpath(path.strip("/") or ".") for path in paths if path]
+    sources = (source for source in list_sources(application) if source.get("repoURL") == url)
+    return [read_directory(source) for source in sources if get_text(source, "path")]
 
 
-def find_reference(sources: Iterable[Body], text: str, is_own: Callable[[str, str], bool]) -> str | None:
+def find_reference(sources: Sequence[Body], text: str, is_own: Callable[[str, str], bool]) -> str | None:
     """Return the path of `$name/...` in this repository, where a source of the Application has the name; None in any other.
 
     `is_own` says of a URL and a directory ("" for none) whether they are of this repository.
     """
-    sources, (name, _, path) = list(sources), text.removeprefix("$").partition("/")
+    name, _, path = text.removeprefix("$").partition("/")
     url = next((get_text(source, "repoURL") for source in sources if source.get("ref") == name), None)
     if url is None:
         return None
-    directories = ["", *(get_text(source, "path") for source in sources if get_text(source, "repoURL") == url)]
-    known = any(is_own(url, posixpath.normpath(one.strip("/")) if one else "") for one in directories)
+    own = (source for source in sources if get_text(source, "repoURL") == url and get_text(source, "path"))
+    known = any(is_own(url, directory) for directory in ("", *map(read_directory, own)))
     return posixpath.normpath(path) if known else None
 
 
 def make_argo_recipe(application: Body, source: Body, commit: CommitFiles, find_reference: FindReference) -> PathRecipe:
     """Return how Argo CD builds a source of an Application, which is in this repository."""
-    directory = posixpath.normpath(get_text(source, "path").strip("/") or ".")
+    directory = read_directory(source)
     name = get_text(application, "metadata", "name")
     namespace = str(get_field(application, "spec", "destination", "namespace") or "")
     source = _apply_overrides(source, directory, name, commit)

@@ -6,7 +6,7 @@ read nowhere has no type here, and null is the absence of a value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -65,7 +65,7 @@ def make_field_schema(group: str, kind: str) -> Body | None:
         _add(schema, path, types)
     for name, limit in _DURATIONS.items():
         for path in READ_FIELDS.get((group, kind), {}).get(name, "").split():
-            _add(schema, path, _TEXT).update({**limit, "type": ["string", "null"]})
+            _add(schema, path, _TEXT, limit)
     return schema
 
 
@@ -139,13 +139,13 @@ def _list_pod_fields(pod: str) -> Iterator[_Field]:
             yield from ((f"{pod}.{path.format(c=containers, v='volumes[]')}", _TYPES[name]) for containers in lists)
 
 
-def _add(schema: Body, path: str, types: tuple[str, ...]) -> Body:
-    """Add a field to a schema, with the objects and lists that lead to it, and return its part of the schema."""
+def _add(schema: Body, path: str, types: tuple[str, ...], limit: Mapping[str, Any] | None = None) -> None:
+    """Add a field to a schema, with the objects and lists that lead to it, and with a `limit` of its values."""
     node: Any = schema
     for part in path.split("."):
         _allow(node, ("object",), only_missing=True)
         if part == "**":
-            return {}  # it may be anywhere below
+            return  # it may be anywhere below
         name = part.removesuffix("[]")
         if name.startswith("*"):
             node = node.setdefault("patternProperties", {}).setdefault(f"{name[1:]}$", {})
@@ -155,10 +155,7 @@ def _add(schema: Body, path: str, types: tuple[str, ...]) -> Body:
             _allow(node, ("array",), only_missing=True)
             node = node.setdefault("items", {})
     _allow(node, types)
-    if types == _AMOUNT:
-        node.update(AMOUNT)
-    found: Body = node
-    return found
+    node.update(AMOUNT if types == _AMOUNT else limit or {})
 
 
 def _allow(node: Body, types: tuple[str, ...], *, only_missing: bool = False) -> None:

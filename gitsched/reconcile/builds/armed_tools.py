@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Collection, Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from gitsched.decide.catalog import make_raw_document
 from gitsched.manifests.parser import parse_file
-from gitsched.model.document import get_field, parse_api_group
+from gitsched.model.document import get_field
 from gitsched.model.errors import GitschedError
+from gitsched.model.tool_groups import ARGO_GROUP, KUSTOMIZE_GROUP
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
 
 if TYPE_CHECKING:
@@ -19,7 +22,7 @@ MAX_FILES: Final = 20_000
 """Files of a source that are searched."""
 _MAX_SIZE: Final = 1 << 20
 """Bytes of one of them."""
-_MARKS: Final = (b"kustomize.toolkit.fluxcd.io", b"argoproj.io")
+_MARKS: Final = (KUSTOMIZE_GROUP.encode(), ARGO_GROUP.encode())
 _FINALIZER: Final = "resources-finalizer.argocd.argoproj.io"
 
 
@@ -56,7 +59,7 @@ def _list_bodies(repository: Repository, tree: str) -> Iterator[tuple[str, Body]
     files = (
         entry for entry in repository.entries(tree) if entry.path.endswith((".yaml", ".yml")) and entry.mode in REGULAR_FILE_MODES
     )
-    for _, entry in zip(range(MAX_FILES), files, strict=False):
+    for entry in islice(files, MAX_FILES):
         try:
             if repository.blob_size(entry.blob) > _MAX_SIZE:
                 continue
@@ -68,17 +71,16 @@ def _list_bodies(repository: Repository, tree: str) -> Iterator[tuple[str, Body]
 
 
 def _find_armed(path: str, body: Body) -> ArmedTool | None:
-    group, kind = parse_api_group(str(body.get("apiVersion") or "")), str(body.get("kind") or "")
-    name = str(get_field(body, "metadata", "name") or "")
-    automated = get_field(body, "spec", "syncPolicy", "automated")
-    if (group, kind) == ("kustomize.toolkit.fluxcd.io", "Kustomization"):
+    document = make_raw_document(body)
+    kind = document.group, document.kind
+    if kind == (KUSTOMIZE_GROUP, "Kustomization"):
         armed = get_field(body, "spec", "prune") is True and get_field(body, "spec", "suspend") is not True
-    elif (group, kind) == ("argoproj.io", "Application"):
+    elif kind == (ARGO_GROUP, "Application"):
         finalizers = get_field(body, "metadata", "finalizers")
-        prunes = isinstance(automated, dict) and automated.get("prune") is True
+        prunes = get_field(body, "spec", "syncPolicy", "automated", "prune") is True
         armed = prunes or (isinstance(finalizers, list) and any(str(one).startswith(_FINALIZER) for one in finalizers))
-    elif (group, kind) == ("argoproj.io", "ApplicationSet"):
+    elif kind == (ARGO_GROUP, "ApplicationSet"):
         armed = get_field(body, "spec", "syncPolicy", "preserveResourcesOnDeletion") is not True
     else:
         return None
-    return ArmedTool(kind, name, path) if armed and name else None
+    return ArmedTool(document.kind, document.name, path) if armed and document.name else None

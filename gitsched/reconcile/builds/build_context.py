@@ -30,6 +30,11 @@ class BuildContext(NamedTuple):
     list_earlier: Callable[[int], Iterable[Commit]] = lambda _: ()
     may_read: Callable[[str], bool] | None = None
 
+    def find_last_commit(self, name: str) -> str:
+        """Return the commit of which a root or a path has its objects: that of the last run, or an earlier one whose objects are kept; ""
+        before the first run."""
+        return self.record.builds.kept.get(name, self.record.source) if self.record is not None else ""
+
     def list_entries(self, tree: str) -> list[TreeEntry]:
         """Return the entries of another tree of the source that builds may read."""
         entries = self.repository.entries(tree)

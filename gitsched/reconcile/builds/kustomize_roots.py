@@ -181,8 +181,7 @@ class EarlierBuilds:
 
     def build(self, root: str) -> EarlierBuild | None:
         """Return a root of the newest commit that can be built, up to that of the last run; None if there is none."""
-        record = self._context.record
-        last = record.builds.kept.get(root, record.source) if record is not None else ""
+        last = self._context.find_last_commit(root)
         if not last:
             return None
         found: dict[str, EarlierBuild | None] = {}

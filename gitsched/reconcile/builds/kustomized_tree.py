@@ -11,6 +11,7 @@ from gitsched.decide.catalog import RawDocument
 from gitsched.git import Repository, TreeEntry
 from gitsched.manifests.charts import CHART_FILE, ChartIndex
 from gitsched.manifests.parsed_file import read_identity
+from gitsched.model.document import Body, Origin
 from gitsched.reconcile.builds.build_context import BuildContext
 from gitsched.reconcile.builds.built_roots import NO_ROOTS
 from gitsched.reconcile.builds.kustomizations import FileReader, KustomizedTree, separate_parts
@@ -48,7 +49,7 @@ def read_kustomized_tree(
     regular = [entry for entry in entries if entry.mode & 0o170000 == _REGULAR and not entry.unsafe]
     if builds is not None:
         context = builds()
-        hidden = _restore_hidden(files, documents, ChartIndex(entry.path for entry in entries), context.repository)
+        hidden = _restore_hidden(entries, files, documents, context.repository)
         restored = [entry._replace(blob=hidden[entry.path]) if entry.path in hidden else entry for entry in entries]
         commit = open_commit_tree(context, restored, reader)
         patterns += [rule.path for rule in config.source.variants if rule.path not in patterns and commit.list_roots(rule.path)]
@@ -70,38 +71,41 @@ def read_kustomized_tree(
 
 
 def _restore_hidden(
-    files: Mapping[str, SourceFile], documents: Iterable[RawDocument], charts: ChartIndex, repository: Repository
+    entries: Iterable[TreeEntry], files: Mapping[str, SourceFile], documents: Iterable[RawDocument], repository: Repository
 ) -> dict[str, str]:
     """Return the blobs, by path, of files that hide documents which they had, for what builds them. A file in which no document can be read
     has its last valid content; one that hides some, as by a misspelled kind, has the last valid versions of these."""
-    earlier: dict[str, list[RawDocument]] = {}
+    earlier: dict[str, list[tuple[Origin, Body]]] = {}
     for document in documents:
         origin = document.origin
-        if origin is None or origin.path not in files or charts.find_chart(origin.path) is not None:
-            continue  # a template of a chart is none of its objects
-        if origin.blob != files[origin.path].blob:
-            earlier.setdefault(origin.path, []).append(document)
-    restored = ((path, _restore_content(files[path], found, repository)) for path, found in earlier.items())
+        if origin is not None and origin.path in files and origin.blob != files[origin.path].blob:
+            earlier.setdefault(origin.path, []).append((origin, document.body))
+    if not earlier:
+        return {}
+    charts = ChartIndex(entry.path for entry in entries)
+    own = {path: found for path, found in earlier.items() if charts.find_chart(path) is None}  # a template is no object of its own
+    restored = ((path, _restore_content(files[path], found, repository)) for path, found in own.items())
     return {path: blob for path, blob in restored if blob is not None}
 
 
-def _restore_content(file: SourceFile, earlier: Sequence[RawDocument], repository: Repository) -> str | None:
+def _restore_content(file: SourceFile, earlier: Sequence[tuple[Origin, Body]], repository: Repository) -> str | None:
     """Return the blob of a file with the last valid versions of the documents that it hides; None if it hides none."""
     if not file.file.documents:
-        return next(document.origin.blob for document in reversed(earlier) if document.origin is not None)
+        return earlier[-1][0].blob
     present = {read_identity(parsed.body) for parsed in file.file.documents}
-    replaced = {read_identity(document.body) for document in earlier}
+    replaced = {read_identity(body) for _, body in earlier}
     if replaced <= present:
         return None
-    unidentified = file.file.list_unidentified()
-    texts = []
-    for parsed in file.file.documents:
-        identity = read_identity(parsed.body)
-        if identity not in replaced and identity[1:] not in unidentified:
-            texts.append(read_document_text(repository.blob(file.blob), parsed.body, parsed.spans if parsed.item < 0 else None))
-    for origin, body in ((document.origin, document.body) for document in earlier):
-        if origin is not None:
-            texts.append(read_document_text(repository.blob(origin.blob), body, origin.spans if origin.item < 0 else None))
+    unidentified, data = file.file.list_unidentified(), repository.blob(file.blob)
+    texts = [
+        read_document_text(data, parsed.body, parsed.spans if parsed.item < 0 else None)
+        for parsed in file.file.documents
+        if (identity := read_identity(parsed.body)) not in replaced and identity[1:] not in unidentified
+    ]
+    texts += [
+        read_document_text(repository.blob(origin.blob), body, origin.spans if origin.item < 0 else None)
+        for origin, body in earlier
+    ]
     return repository.keep_blob("---\n".join(texts).encode("utf-8", "surrogateescape"))
 
 

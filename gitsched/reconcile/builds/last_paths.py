@@ -24,8 +24,7 @@ class LastPaths:
     def had_directory(self, tool: ToolName, document: RawDocument, list_directories: Callable[[Body], Iterable[str]]) -> bool:
         """Return whether the file of a document had a version of it that named a directory of this repository, among those that
         `list_directories` returns of a version."""
-        record, origin, name = self._context.record, document.origin, name_path(tool, document)
-        tree = self._open(record.builds.kept.get(name, record.source)) if record is not None else None
+        origin, tree = document.origin, self._open(self._context.find_last_commit(name_path(tool, document)))
         if tree is None or origin is None or origin.path not in tree.entries:
             return False
         file = self._reader.read(tree.entries[origin.path][0], origin.path)

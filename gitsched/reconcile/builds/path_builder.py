@@ -7,6 +7,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
+from gitsched.build.argo_cd import read_directory
 from gitsched.build.chart_stability import is_error, is_repeatable
 from gitsched.build.helm import ChartResult
 from gitsched.build.kustomize import BuildResult, BuiltObject
@@ -24,12 +25,10 @@ from gitsched.report.lines import abbreviate_oid
 
 EMPTY_BUILD = "empty-build"
 """The code of the finding about a directory that builds no object."""
-MISSING_PATH = "missing-path"
-"""The code of the finding about a directory that is not in the source of its document."""
-
-
 MAX_NAMED_OBJECTS = 5
 """The maximum number of objects that a message lists."""
+MISSING_PATH = "missing-path"
+"""The code of the finding about a directory that is not in the source of its document."""
 
 
 class PathProblem(NamedTuple):
@@ -59,11 +58,12 @@ def list_path_problems(path: ReconciledPath, result: BuildResult | None, commit:
 
 def _find_path_field(path: ReconciledPath) -> Pointer:
     """Return the field of the tool's document that names the directory."""
-    if path.tool == "Flux Kustomization" or not isinstance(sources := get_field(path.document.body, "spec", "sources"), list):
-        return ("spec", "path") if path.tool == "Flux Kustomization" else ("spec", "source", "path")
-    named = (
-        index for index, source in enumerate(sources) if str(as_object(source).get("path")).strip("/") == path.recipe.directory
-    )
+    if path.tool == "Flux Kustomization":
+        return "spec", "path"
+    sources = get_field(path.document.body, "spec", "sources")
+    if not isinstance(sources, list):
+        return "spec", "source", "path"
+    named = (index for index, source in enumerate(sources) if read_directory(as_object(source)) == path.recipe.directory)
     return "spec", "sources", next(named, 0), "path"
 
 

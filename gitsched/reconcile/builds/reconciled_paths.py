@@ -269,8 +269,7 @@ class _PathBuilds:
         """Build paths, several at a time; return what each one prints."""
         results = self._builder.build(wanted)
         self._inputs.update(path.find_source(name) for path in wanted for name in path.closure.files)
-        objects: dict[int, PrintedObjects] = {}
-        by_number = {id(path): path for path in wanted}
+        objects: list[tuple[ReconciledPath, PrintedObjects]] = []
         for path, result in zip(wanted, results, strict=True):
             if result is None or result.failed:
                 self._report_failure(path, result)
@@ -281,18 +280,18 @@ class _PathBuilds:
                     self._charts.add(path.recipe.chart.chart)
                 if not result.objects:
                     self._empty.append(path)
-                objects[id(path)] = PrintedObjects(path, result, self._commit, self._reader, self._scopes)
-        values = [document for entry in objects.values() for document in entry.list_value_sources()]
+                objects.append((path, PrintedObjects(path, result, self._commit, self._reader, self._scopes)))
+        values = [document for _, entry in objects for document in entry.list_value_sources()]
         printed: dict[int, list[RawDocument]] = {}
-        for number, entry in objects.items():
+        for path, entry in objects:
             placed = entry.read(lambda kind, name: self._find_values(kind, name, values), self._inputs)
-            documents = printed[number] = placed.documents
+            documents = printed[id(path)] = placed.documents
             self._documents += documents
-            self._by_name.setdefault(by_number[number].name, []).extend(documents)
+            self._by_name.setdefault(path.name, []).extend(documents)
             self._unplaced += placed.unplaced
             self._findings |= dict.fromkeys(placed.findings)
             if placed.unidentified:
-                self._restore_hidden(by_number[number], placed)
+                self._restore_hidden(path, placed)
         return [printed.get(id(path), []) for path in wanted]
 
     def _find_values(self, kind: str, name: str, printed: list[RawDocument]) -> list[RawDocument]:
@@ -317,7 +316,7 @@ class _PathBuilds:
             effect = f"that of commit {abbreviate_oid(self._kept[path.name])}" if earlier else "not placed"
             text = f"{message}. {path.name} is not built, and what it reconciles is {effect}"
             self._findings[Finding("error" if earlier else "warning", code, text, location, field=field)] = None
-        reason = f"{path.describe()}, which fails: {problems[0][1]}" if problems else path.describe()
+        reason = f"{path.describe()}, which fails: {problems[0].message}" if problems else path.describe()
         files = {path.find_source(name): path.closure.files[name] for name in sorted(path.closure.resources)}
         self._failed_files.update(files)
         for name, blob in (*files.items(), *self._list_templates(path)):
@@ -350,8 +349,7 @@ class _PathBuilds:
     def _read_earlier(self, name: str) -> list[RawDocument]:
         """Return the objects of a path as the newest commit has them that can be built, up to that of the last run; none if there is no
         such commit."""
-        record = self._context.record
-        last = record.builds.kept.get(name, record.source) if record is not None else ""
+        last = self._context.find_last_commit(name)
         if not last:
             return []
         commits = self._context.list_earlier(MAX_EARLIER_COMMITS)

@@ -215,9 +215,9 @@ class ToolBuilds:
             result = self._results[key]
             if path.recipe.default_namespace and result is not None and not result.failed:
                 self._print(path, result, {})  # its definitions count for all others
-            for code, message, location, _ in list_path_problems(path, self._results[key], commit):
-                text = f"{message}. {path.name} is not built, and clusters keep what they have"
-                self.findings.append(Finding("error", code, text, location))
+            for problem in list_path_problems(path, self._results[key], commit):
+                text = f"{problem.message}. {path.name} is not built, and clusters keep what they have"
+                self.findings.append(Finding("error", problem.code, text, problem.location))
 
     def __contains__(self, key: str) -> bool:
         return key in self._paths

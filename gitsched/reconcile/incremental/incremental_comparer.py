@@ -303,7 +303,7 @@ class _CounterfactualDecisions:
             holds = make_holds_loader(templates, adopted=totals.adopted, holds_data=holds_data)
         api_changes = pair_documents(select_api_documents(self._before), select_api_documents(documents))
         stored = merge_documents(self._cache.api_documents, api_changes)
-        changes = {**api_changes, **pair_documents(select_templates(self._before), select_templates(documents))}
+        changed = pair_documents(select_templates(self._before), select_templates(documents))
         snapshot = Snapshot(
             stored,
             templates,
@@ -314,10 +314,10 @@ class _CounterfactualDecisions:
             totals.now,
             load_holds=holds,
             has_adopted=bool(totals.adopted),
-            tenancy=find_owners(self._tenancy, self._cache, stored, changes),
+            tenancy=find_owners(self._tenancy, self._cache, stored, {**api_changes, **changed}),
             part_kinds=totals.source.part_kinds,
         )
-        engines, dirty = self._continue_engines(snapshot, documents, api_changes)
+        engines, dirty = self._continue_engines(snapshot, documents, api_changes, changed)
         for tracker in list_dependency_trackers(engines):
             tracker.affected_by(dirty)
         outcomes = {}
@@ -327,9 +327,7 @@ class _CounterfactualDecisions:
             if outcome is not None:
                 outcomes[key] = outcome
         if any(engine.shares_capacity for engine in engines):
-            self._check_capacity(
-                engines, snapshot, pair_documents(select_templates(self._before), select_templates(documents)), outcomes
-            )
+            self._check_capacity(engines, snapshot, changed, outcomes)
         return combine_own(PartialDecisions(engines, outcomes, {}, templates), snapshot, keys)
 
     def _check_capacity(
@@ -356,19 +354,22 @@ class _CounterfactualDecisions:
             raise NeedsCompletePlan("what others take may be what moves workloads")
 
     def _continue_engines(
-        self, snapshot: Snapshot, documents: Documents, api_changes: Mapping[Key, DocumentPair]
+        self,
+        snapshot: Snapshot,
+        documents: Documents,
+        api_changes: Mapping[Key, DocumentPair],
+        changed: Mapping[Key, DocumentPair],
     ) -> tuple[tuple[PolicyEngine, ...], frozenset[Key]]:
         """Return engines for a snapshot, and the workloads about which they have to be told that they changed."""
         reads_templates = any(isinstance(engine, ReferenceReading) for engine in self._cache.engines)
         differs = reads_templates or api_changes or self._tenants or self._cache.header.totals.engines.has_new_records
         if differs or documents.keys() != self._before.keys():
-            cache, templates = self._open_state(), select_templates(documents)
-            changes = pair_documents(select_templates(self._before), templates)
-            diff = SourceDiff(templates, {}, changes, api_changes, tenants=self._tenants)
+            cache = self._open_state()
+            diff = SourceDiff(select_templates(documents), {}, changed, api_changes, tenants=self._tenants)
             found = continue_engines(cache.header.totals, cache, diff, snapshot, cache.header.kinds)
             if found is None:
                 raise NeedsCompletePlan("an engine cannot continue")
-            return found.engines, frozenset(changes) | found.affected
+            return found.engines, frozenset(changed) | found.affected
         self._engines = self._engines or self._open_state().engines
         for engine in self._engines:
             is_due = engine.wakeup is not None and engine.wakeup <= snapshot.now

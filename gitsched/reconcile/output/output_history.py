@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from gitsched import __version__
-from gitsched.decide.commit_metadata import CAUSE_TRAILER
+from gitsched.decide.commit_metadata import CAUSE_TRAILER, SOURCE_TRAILER
 from gitsched.decide.guard.guard_settings import read_guard_record
 from gitsched.git import Repository
 from gitsched.git.history import list_commits_since
@@ -27,7 +27,7 @@ from gitsched.reconcile.fetch import fetch, read_run_record, read_source_config
 from gitsched.reconcile.output.history_names import describe_unknown_names
 from gitsched.reconcile.output.history_records import MAX_RECORD, CommitRecords, HistoryBranch
 from gitsched.reconcile.output.history_taints import ComparedTrees, list_taint_changes, locate_conditions
-from gitsched.reconcile.output.output_edits import follows_edits
+from gitsched.reconcile.output.output_edits import follows_edits, is_written_by_run
 from gitsched.reconcile.run import RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
@@ -284,7 +284,7 @@ class OutputHistory:
     def _add_source(self, entry: HistoryEntry, commit: Commit, parent: Commit | None) -> HistoryEntry:
         """Add the source commit, and those since the commit before. Where it is missing, the output has its subject and author."""
         record, earlier = self._read_metadata(commit), self._read_metadata(parent) if parent is not None else None
-        oid = dict(commit.trailers).get("Gitsched-Source", "")
+        oid = dict(commit.trailers).get(SOURCE_TRAILER, "")
         if not oid:
             return entry  # no run made the commit
         oid = record.source if record is not None and record.source.startswith(oid) else oid
@@ -396,7 +396,7 @@ def _shorten(text: str) -> str:
 
 def _summarize(commit: Commit) -> str:
     """Return the subject; of a run, without the subject of the source commit."""
-    if "Gitsched-Source" not in dict(commit.trailers):
+    if not is_written_by_run(commit):
         return commit.subject
     return commit.subject.removeprefix("place: ").partition(" (")[0]
 

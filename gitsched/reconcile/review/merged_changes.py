@@ -114,10 +114,12 @@ class _MergedChanges:
 
     def prepare(self, sets: Sequence[ChangeSet], processes: int) -> None:
         """Plan the merges of sets that will be checked, in several processes; without any effect but their results."""
+        if processes == 1 or len(sets) < MIN_DIVIDED:
+            return
         merges = {wanted: merged for wanted in sets if isinstance(merged := self._merge(wanted), str)}
         by_tree = {self._keep_settings(self._repository.commit(merged).tree): wanted for wanted, merged in merges.items()}
         trees = [tree for tree in by_tree if tree not in self._by_tree]
-        if processes == 1 or len(trees) < MIN_DIVIDED:
+        if len(trees) < MIN_DIVIDED:
             return
         self.check(by_tree[trees.pop(0)])  # what plans have in common is read before this process is copied
 

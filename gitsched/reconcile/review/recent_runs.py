@@ -60,9 +60,8 @@ def list_recent_runs(
     )
     found: list[RecentRun] = []
     seen: set[Key] = set()
-    commits = [*repository.list_first_parents(fetched.output_head, MAX_RUNS + 1)]
     oldest, read = context.settings.now - AGE, 0
-    for commit, parent in pairwise(commits):
+    for commit, parent in pairwise(repository.list_first_parents(fetched.output_head, MAX_RUNS + 1)):
         if commit.time < oldest or read >= 2 * MAX_RECORDS:
             break
         try:
@@ -129,7 +128,7 @@ def _add_sources(run: RecentRun, source: Repository, commit: Commit, parent: Com
     head = source.commit(newest)
     if len(head.parents) > 1 and head.parents[0] == earlier:
         return run._replace(sources=(describe_source_commit(head),), is_merge=True)
-    since = list_commits_since(earlier, [newest], lambda oid: _read(source, oid), _MAX_COMMITS).commits if earlier else (head,)
+    since = _list_since(source, earlier, newest) if earlier else (head,)
     shown = since[:NAMED_SOURCES] or (head,)
     return run._replace(sources=tuple(map(describe_source_commit, shown)), more_sources=max(len(since) - len(shown), 0))
 
@@ -138,7 +137,7 @@ def _add_reverts(runs: list[RecentRun], source: Repository, head: str) -> Iterat
     """Yield runs with the commit of the source that reverts the one commit that each followed."""
     named = [run.sources[0].commit for run in runs if run.sources]
     earliest = named[-1] if named else head
-    since = list_commits_since(earliest, [head], lambda oid: _read(source, oid), _MAX_COMMITS).commits
+    since = _list_since(source, earliest, head)
     reverts = {oid: commit for commit in since for oid in _list_reverted(commit)}
     for run in runs:
         revert = reverts.get(run.sources[0].commit) if run.has_one_source else None
@@ -152,8 +151,13 @@ def _list_reverted(commit: Commit) -> Iterator[str]:
             yield line.removeprefix(_REVERTS)[:40]
 
 
-def _read(source: Repository, oid: str) -> Commit | None:
-    return source.commit(oid) if source.has_commit(oid) else None
+def _list_since(source: Repository, earlier: str, head: str) -> tuple[Commit, ...]:
+    """Return the commits between two, the newest first, as far as they are available."""
+
+    def read(oid: str) -> Commit | None:
+        return source.commit(oid) if source.has_commit(oid) else None
+
+    return list_commits_since(earlier, [head], read, _MAX_COMMITS).commits
 
 
 def list_requests(context: RunContext, fetched: Fetched) -> tuple[SourceChange, ...]:
@@ -163,7 +167,7 @@ def list_requests(context: RunContext, fetched: Fetched) -> tuple[SourceChange, 
     earlier = guard.base or (record.source if record is not None else "")
     if not earlier or earlier == fetched.source.oid:
         return ()
-    since = list_commits_since(earlier, [fetched.source.oid], lambda oid: _read(source, oid), _MAX_COMMITS).commits
+    since = _list_since(source, earlier, fetched.source.oid)
     return tuple(map(describe_source_commit, since[:NAMED_SOURCES]))
 
 
@@ -174,6 +178,8 @@ def find_rollout_starts(context: RunContext, fetched: Fetched, rollouts: Iterabl
         return {}
     source, found = context.source.repository, dict[str, SourceChange]()
     for commit in fetched.output.repository.list_first_parents(fetched.output_head, _MAX_COMMITS):
+        if len(found) == len(parents):
+            break
         oid = dict(commit.trailers).get(SOURCE_TRAILER, "")
         parent = commit.parents[0] if commit.parents else ""
         for name in [name for name, wanted in parents.items() if wanted == parent and oid]:
