@@ -168,6 +168,11 @@ class Simulation(NamedTuple):
         return sum(effect.waiting for effect in self.effects)
 
     @property
+    def missing(self) -> int:
+        """Replicas that do not run because of the event: they are unplaced, or in a cluster without capacity."""
+        return sum(effect.lost_replicas for effect in self.effects)
+
+    @property
     def degraded(self) -> tuple[WorkloadEffect, ...]:
         """The workloads with fewer running replicas than without the event, or without a cluster; worst first."""
         degraded = (effect for effect in self.effects if effect.is_degraded)

@@ -167,8 +167,8 @@ def list_loss_headers(by: str) -> tuple[str, ...]:
 
 def format_loss_row(row: Simulation) -> tuple[str, ...]:
     """Return the cells of one loss: its name; the numbers of lost clusters, affected workloads, started replicas, workloads that become
-    unplaced, replicas that cannot be placed and replicas without capacity; the most affected workload."""
-    numbers = (len(row.lost), row.moved, row.started_replicas, len(row.unplaced), row.shortfall, row.waiting)
+    unplaced, missing replicas and those of them without capacity; the most affected workload."""
+    numbers = (len(row.lost), row.moved, row.started_replicas, len(row.unplaced), row.missing, row.waiting)
     return (
         row.domain.name if row.domain else row.event,
         *(str(number) if number else EMPTY_CELL for number in numbers),

@@ -108,7 +108,7 @@ class LossTable:
 
 def rank_loss(row: Simulation) -> tuple[object, ...]:
     """Return what orders losses, the worst first."""
-    return -len(row.unplaced), -(row.shortfall + row.waiting), -row.moved, row.domain.name if row.domain else ""
+    return -len(row.unplaced), -row.missing, -row.moved, row.domain.name if row.domain else ""
 
 
 def _find_interval(successes: int, samples: int) -> tuple[float, float]:
