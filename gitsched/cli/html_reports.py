@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gitsched.cli import output
 from gitsched.forge.web_links import find_web_links
 from gitsched.model.history import HistoryEntry
-from gitsched.reconcile.output.output_history import OutputHistory, describe_source_commit
+from gitsched.reconcile.output.output_history import OutputHistory, describe_source_commit, find_source_commit
 from gitsched.reconcile.review.comparison import PlanComparison
 from gitsched.reconcile.review.fleet_view import view_fleet
 from gitsched.report.page import write_page
@@ -24,7 +24,12 @@ def write_plan_page(compared: PlanComparison, review: Review) -> str:
     source = compared.context.source
     planned = filter(None, (compared.later, compared.earlier))
     commits = {one.fetched.source.oid: describe_source_commit(one.fetched.source) for one in planned}
-    return write_page(review, fleet._replace(web=find_web_links(source.find_url()), commits=commits))
+    record = compared.later.fetched.record
+    placed_from = record.source if record is not None else ""
+    if placed_from and placed_from not in commits:
+        commits[placed_from] = find_source_commit(source.repository, placed_from)
+    shown = fleet._replace(web=find_web_links(source.find_url()), commits=commits, placed_from=placed_from)
+    return write_page(review, shown)
 
 
 def write_history(history: OutputHistory, entries: Sequence[HistoryEntry], notes: Sequence[str]) -> str:

@@ -202,7 +202,7 @@ def format_headline(review: Review) -> str:
     parts = [describe_invalid(review), summary, *changes, others]
     text = ", ".join(filter(None, parts))
     if others == _NOTHING and not parts[0]:
-        return "No changes"
+        return NO_CHANGES
     start = text[0] if parts[0] else text[0].upper()  # the name of a document may be a path
     return f"{start}{text[1:]}".removesuffix(f", {_NOTHING}")
 
@@ -217,6 +217,8 @@ def _describe_unplaced(review: Review) -> Iterator[str]:
 
 _UNSELECTED = ("is selected by no policy", "are selected by no policy")
 _NOTHING = "nothing changes"
+NO_CHANGES = "No changes"
+"""The headline of a plan that changes nothing."""
 
 
 def _describe_other_changes(review: Review) -> str:

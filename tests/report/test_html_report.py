@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -512,7 +514,7 @@ def test_changed_files_and_retained_workloads_are_shown(show: Open) -> None:
 
 def test_losses_are_shown_and_harmful_ones_are_highlighted(show: Open) -> None:
     web, job = Key("apps", "Deployment", "shop", "web"), Key("batch", "Job", "shop", "import")
-    degraded = (WorkloadEffect(web, {"fra": 4}, {"ams": 1}, 4, shortfall=3), WorkloadEffect(job, {"fra": 1}, {}, 1, shortfall=1))
+    degraded = (WorkloadEffect(web, {"fra": 4}, {"ams": 1}, 4, shortfall=3, waiting=2), WorkloadEffect(job, {"fra": 1}, {}, 1, shortfall=1))
     rows = tuple(
         Simulation(f"region {name} is lost", FailureDomain("region", name), (name,), (), (), (), 2, effects, (), ())
         for name, effects in (("eu", degraded), ("us", ()))
@@ -525,9 +527,9 @@ def test_losses_are_shown_and_harmful_ones_are_highlighted(show: Open) -> None:
         "2",
         "1",
         "1",
-        "4",
-        "0",
-        "Job shop/import: unplaced, Deployment shop/web: 3 missing",
+        "6",
+        "2",
+        "Job shop/import: unplaced, Deployment shop/web: 5 missing",
     ]
     assert "old" in (bad.get_attribute("class") or "")
     assert good.get_attribute("class") is None
@@ -579,7 +581,8 @@ def test_the_first_screen_says_what_moves_why_and_what_is_wrong(show: Open) -> N
         assert wanted in text
     assert "would leave cluster" not in text
     group = page.locator("#changes li").first
-    assert group.inner_text().split("\n\n")[:2] == ["~ 300 workloads move: c0–c2 → west, 2,400 → 1,200 replicas (fewer)", "policy"]
+    title = "~ 300 workloads move: c0–c2 → west, 2,400 → 1,200 replicas (fewer) withheld"
+    assert group.inner_text().split("\n\n")[:2] == [title, "policy"]
     assert page.evaluate("box => box.getBoundingClientRect().bottom <= innerHeight", group.element_handle())
     page.get_by_role("link", name="300 changes withheld").click()
     expect(page.get_by_text("4 of 300 workloads would leave cluster c4")).to_be_visible()
@@ -621,7 +624,11 @@ def test_the_compared_commits_are_named_with_their_authors(show: Open) -> None:
     assert hrefs == [link.get_attribute("href") for link in page.locator("#changes a").all()]
     page.keyboard.press("Escape")
     assert page.get_by_role("list", name="Alerts").inner_text() == "ams removed from the fleet"
-    assert "not available" in (page.locator(".tile[aria-label^='ams:']").get_attribute("aria-label") or "")
+    assert "removed" in (page.locator(".tile[aria-label^='ams:']").get_attribute("aria-label") or "")
+    places = page.locator("#fleet-map .map-place").evaluate_all("places => places.map((place) => place.ariaLabel)")
+    assert places == ["(no region)", "removed from the fleet"]
+    groups = page.locator("#topology-tree .group-name").all_inner_texts()
+    assert groups == ["(no provider)", "(no region)", "removed from the fleet", "no document any more"]
 
 
 def test_names_of_workloads_leave_space_for_clusters_on_a_phone(browser: Browser, tmp_path: Path) -> None:
@@ -715,8 +722,8 @@ def test_what_is_shown_is_saved_as_csv_and_json(example: str, show: Open) -> Non
             page.get_by_role("button", name=name, exact=True).click()
         saved[name] = Path(download.value.path()).read_bytes().decode()
     lines = saved["CSV"].split("\r\n")
-    assert lines[0] == "kind,namespace,name,state,cluster,before,after"
-    assert "Deployment,shop,cart,placed,fra-prod-1,2," in lines
+    assert lines[0] == "kind,namespace,name,state,cluster,before,after,withheld"
+    assert "Deployment,shop,cart,placed,fra-prod-1,2,," in lines
     (lost,) = (row for row in json.loads(saved["JSON"]) if row["cluster"] == "fra-prod-1")
     assert (lost["name"], lost["before"], lost["after"]) == ("cart", 2, "")
 
@@ -752,6 +759,115 @@ def test_alerts_stand_above_the_title(show: Open) -> None:
         "1 held: StatefulSet shop/api",
     ]
     assert page.evaluate("document.querySelector('.alerts').compareDocumentPosition(document.querySelector('h1')) & 4")
+
+
+def test_withheld_changes_are_marked_wherever_they_are_listed(show: Open) -> None:
+    keys = [Key("apps", "Deployment", "shop", name) for name in ("api", "web")]
+    moves = [Move(key, {"ams": 2}, {"fra": 2}, f"policy of {key.name}") for key in keys]
+    placed = [Outcome(key, "karmada", "placed", "", "", (TargetCluster("fra", 2),), 2, (), "", NOW) for key in keys]
+    comparison = ComparisonBase("beef", "main")
+    withheld = WithheldChanges((moves[1],), (ExceededLimit("cluster", "ams", "removed", 1, 2, 30),), "1234")
+    review = Review("c0ffee", "placements", outcomes=placed, moves=moves, withheld=withheld, base=comparison)
+    page = show(write_page(review, FleetView({name: ClusterInfo(name, {}) for name in ("ams", "fra")}, {})))
+    assert page.get_by_role("list", name="Alerts").inner_text() == "1 change withheld: Deployment shop/web"
+    marked = {"api": "", "web": "withheld"}
+    for place in ("#changes tbody tr", "#fleet-window tbody tr"):
+        for name, mark in marked.items():
+            row = page.locator(place, has_text=f"shop/{name}").first
+            assert row.locator(".withheld").all_inner_texts() == [mark] * bool(mark), place
+    page.get_by_label("State").select_option("withheld")
+    assert page.locator("#fleet-window tbody th").all_inner_texts() == ["withheld Deployment shop/web"]
+    page.get_by_role("button", name="Deployment shop/web").first.click()
+    assert "Withheld by the guard: a run leaves this change out" in page.get_by_role("dialog").inner_text()
+
+
+@pytest.mark.parametrize(
+    ("changes", "headline", "facts"),
+    [
+        (
+            {},
+            "No changes: no workload moves, and no file of a cluster differs",
+            ["commit\nc0ffee", "against\nbranch placements at beef, made from 1234 Move the shop (Ann)"],
+        ),
+        (
+            {"changed": True, "comparison": OutputComparison(delivery=DeliveryChanges(files=3))},
+            "No workload moves, rendered manifests change",
+            ["commit\nc0ffee", "against\nbranch placements at beef, made from 1234 Move the shop (Ann)"],
+        ),
+        ({"changed": True}, "No workload moves, only status records change", ["commit\nc0ffee"]),
+        (
+            {"base": ComparisonBase("1234", "main")},
+            "No changes: no workload moves, and no file of a cluster differs",
+            ["commit\nc0ffee", "against main\n1234 Move the shop (Ann)"],
+        ),
+        ({"before": None, "states": {"placed": 2, "pending": 0, "stale": 0}}, "First placement of 2 workloads", ["commit\nc0ffee"]),
+    ],
+)
+def test_the_headline_of_a_quiet_plan_says_what_changes_and_the_commits_stand_below(
+    show: Open, changes: dict[str, Any], headline: str, facts: list[str]
+) -> None:
+    """Neither a path of this machine nor a commit is in the headline."""
+    review = Review("c0ffee", "placements", "/srv/fleet", before="beef")._replace(**changes)
+    known = {"1234": SourceChange("1234", "Move the shop", "Ann")}
+    page = show(write_page(review, FleetView({}, {}, commits=known, placed_from="1234")))
+    assert page.get_by_role("heading", level=1).inner_text() == headline
+    assert page.locator(".facts .commit").all_inner_texts()[: len(facts)] == facts
+    assert "/srv/fleet" not in page.inner_text("body")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_levels_of_the_map_are_read_without_colour(browser: Browser, tmp_path: Path, scheme: str) -> None:
+    """Each level fills another part of a tile; borders, filled parts and text have enough contrast with what is beside them."""
+    loads = {f"c{load}": ClusterSite(f"c{load}", resources=(ResourceUse("cpu", 100, load),)) for load in (5, 30, 60, 80, 95)}
+    page = browser.new_page(color_scheme=scheme)  # type: ignore[arg-type]
+    (tmp_path / "page.html").write_text(
+        write_page(Review("c0ffee", "placements"), FleetView({name: ClusterInfo(name, {}) for name in loads}, {}, loads))
+    )
+    page.goto((tmp_path / "page.html").as_uri())
+    tiles = page.locator("#fleet-map .tile").evaluate_all(
+        """tiles => tiles.map((tile) => {
+          const style = getComputedStyle(tile);
+          const [fill, level] = ["--fill", "--level"].map((name) => style.getPropertyValue(name).trim());
+          return { fill, level, edge: style.borderTopColor, ink: style.color, paper: getComputedStyle(document.body).backgroundColor };
+        })"""
+    )
+    assert len({tile["level"] for tile in tiles}) == len(loads)
+    for tile in tiles:
+        for one, other, least in (("fill", "paper", 3), ("edge", "paper", 3), ("ink", "fill", 4.5), ("ink", "paper", 4.5)):
+            assert measure_contrast(tile[one], tile[other]) >= least, (one, other, tile)
+    page.close()
+
+
+def measure_contrast(one: str, other: str) -> float:
+    """Return the contrast of two colours, each `#rrggbb` or `rgb(r, g, b)`, as WCAG defines it."""
+
+    def measure_luminance(colour: str) -> float:
+        parts = (
+            [int(colour[start : start + 2], 16) for start in (1, 3, 5)]
+            if colour[0] == "#"
+            else map(int, re.findall(r"\d+", colour))
+        )
+        linear = [part / 255 / 12.92 if part <= 10 else ((part / 255 + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    darker, lighter = sorted((measure_luminance(one), measure_luminance(other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def test_the_matrix_of_a_large_fleet_begins_where_something_changes(show: Open) -> None:
+    names = [f"c{number:03}" for number in range(100)]
+    key, moved = (Key("apps", "Deployment", "shop", name) for name in ("api", "web"))
+    outcomes = [
+        Outcome(each, "karmada", "placed", "", "", (TargetCluster(cluster, 2),), 2, (), "", NOW)
+        for each, cluster in ((key, "c050"), (moved, "c099"))
+    ]
+    moves = [Move(moved, {"c070": 2}, {"c099": 2}, "policy")]
+    review = Review("c0ffee", "placements", before="beef", outcomes=outcomes, moves=moves)
+    page = show(write_page(review, FleetView({name: ClusterInfo(name, {}) for name in names}, {})))
+    assert page.locator("#fleet-window thead th").all_inner_texts()[:5] == ["Workload", "c070", "c099", "c050", "c000"]
+    assert page.locator("#fleet-window tbody th").all_inner_texts() == ["Deployment shop/web", "Deployment shop/api"]
+    tiles = page.locator("#fleet-map .tile").evaluate_all("tiles => tiles.map((tile) => tile.title.split(':')[0])")
+    assert tiles == names, "the map keeps the order of the names"
 
 
 def test_a_frozen_fleet_has_an_alert_where_nothing_is_withheld(show: Open) -> None:

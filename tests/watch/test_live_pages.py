@@ -121,7 +121,7 @@ def test_pages_are_read_only_cached_by_content_and_load_nothing(open_site: Calla
     site = open_site()
     assert site.get("/")[0] == 503
     site.run()
-    for path, title in (("/", "1 workload on 1 cluster: branch placements"), ("/history", "History of branch placements")):
+    for path, title in (("/", "1 workload placed on 1 cluster"), ("/history", "History of branch placements")):
         status, text, headers = site.get(path)
         assert (status, f"<title>{title}" in text) == (200, True)
         assert site.get(path, If_None_Match=headers["ETag"])[:2] == (304, "")

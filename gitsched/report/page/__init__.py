@@ -24,7 +24,7 @@ from gitsched.model.scheduling import Outcome
 from gitsched.model.time import format_time
 from gitsched.model.web_links import WebLinks
 from gitsched.report.images import describe_image_changes
-from gitsched.report.lines import abbreviate_oid, escape_unprintable
+from gitsched.report.lines import escape_unprintable
 from gitsched.report.page.applied import build_applied_fields, summarize_applied
 from gitsched.report.page.content import (
     build_loss_table,
@@ -71,7 +71,8 @@ SCRIPTS = ("topology.js", "map.js", "tools.js", "page.js")
 
 class FleetView(NamedTuple):
     """The clusters of the fleet, the explanation of each workload, where the clusters are, if that is known, the web pages of the source,
-    None without any, the last report of each cluster about what it has applied, and the source commits that the page names, by id."""
+    None without any, the last report of each cluster about what it has applied, the source commits that the page names, by id, and the one
+    of them that the head of the output branch follows, "" if it is not known."""
 
     facts: Mapping[str, ClusterInfo]
     explanations: Mapping[Key, Explanation]
@@ -79,6 +80,7 @@ class FleetView(NamedTuple):
     web: WebLinks | None = None
     reports: Mapping[str, LastReport] = {}
     commits: Mapping[str, SourceChange] = {}
+    placed_from: str = ""
 
 
 def choose_explained(review: Review, clusters: int) -> list[Outcome]:
@@ -97,16 +99,17 @@ def choose_explained(review: Review, clusters: int) -> list[Outcome]:
 
 def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -> str:
     """Return the page of a plan, or with `live` that of the fleet after a run. Text from documents is escaped: it is no markup."""
-    matrix = build_matrix(review.outcomes, review.moves, fleet.facts, fleet.explanations, fleet.sites)
+    withheld = {move.key for move in review.withheld.moves}
+    matrix = build_matrix(
+        review.outcomes, review.moves, fleet.facts, fleet.explanations, fleet.sites, withheld, review.comparison.removed_clusters
+    )
     for cluster in matrix["clusters"]:
-        if cluster["name"] in review.comparison.removed_clusters:
-            cluster["unavailable"] = "it has no document any more"
         if fleet.reports:
             cluster |= build_applied_fields(fleet.reports.get(cluster["name"]))
     places = build_place_rows(matrix["clusters"], review.outcomes, review.moves)
     style, script = read_resource("page.css"), read_script(*SCRIPTS, live=live)
     links = PageLinks(fleet.web, review.source, review.base.commit)
-    verdict = escape_unprintable(summarize_plan(review) if live is None else _summarize_fleet(review, len(matrix["clusters"])))
+    heading = write_heading(review) if live is None else _summarize_fleet(review, len(matrix["clusters"]))
     shown = review.comparison.delivery.rendered[:MANIFESTS_SHOWN]
     more = len(review.comparison.delivery.rendered) - len(shown) + review.comparison.delivery.omitted
     losses, reserve = build_loss_table(review), build_reserve_table(review)
@@ -122,13 +125,13 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
         ("findings", "Findings", len(review.findings)),
     ]
     applied = summarize_applied(fleet.facts, fleet.reports) if fleet.reports else []
-    listed = list_move_groups(review.moves, MOVES_SHOWN)
+    listed = list_move_groups(review.moves, MOVES_SHOWN, withheld)
     return load_template("page.html.j2").render(
         live=live,
         pages=PAGES,
-        verdict=verdict,
-        heading=escape_unprintable(write_heading(review, verdict)) if live is None else verdict,
-        commits=list_commits(review, fleet.commits, links),
+        verdict=escape_unprintable(summarize_plan(review) if live is None else heading),
+        heading=escape_unprintable(heading),
+        commits=list_commits(review, fleet.commits, links, fleet.placed_from, live=live is not None),
         provenance=[escape_unprintable(line) for line in list_comparison_notes(review)],
         digest=review.comparison.digest,
         time=format_time(review.time),
@@ -187,9 +190,9 @@ def compute_csp_hash(text: str) -> str:
 
 def _summarize_fleet(review: Review, clusters: int) -> str:
     """Return what the output branch has now."""
-    head = abbreviate_oid(review.after or review.before or "")
-    placed = f"{format_count(review.states['placed'], 'workload')} on {format_count(clusters, 'cluster')}"
-    return f"{placed}: branch {review.branch}{f' at {head}' if head else ''}"
+    placed, total = review.states["placed"], sum(review.states.values())
+    part = format_count(placed, "workload") if placed == total else f"{placed:,} of {format_count(total, 'workload')}"
+    return f"{part} placed on {format_count(clusters, 'cluster')}"
 
 
 def read_script(*names: str, live: LiveView | None = None) -> str:

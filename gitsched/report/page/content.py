@@ -64,12 +64,14 @@ def build_matrix(
     facts: Mapping[str, ClusterInfo],
     explanations: Mapping[Key, Explanation],
     sites: Mapping[str, ClusterSite] = {},
+    withheld: Collection[Key] = (),
+    removed: Collection[str] = (),
 ) -> dict[str, Any]:
     """Return clusters as columns and workloads as rows: `{"clusters": [...], "workloads": [...], "texts": [...], "candidates": [...]}`.
 
     Texts are indices into `texts`, the candidates of a workload an index into `candidates`. A cell is `[column index, replicas]`, with
     replicas as a text if they have a mark, and None without any.
-    Removed workloads have a row, too. A placed workload has no `state`.
+    Removed workloads have a row, too. A placed workload has no `state`, and one whose change the guard leaves out is `withheld`.
     """
     decided = list(outcomes)
     changed = {move.key: move for move in moves}
@@ -77,29 +79,29 @@ def build_matrix(
     used = {target.cluster for outcome in decided for target in outcome.targets}
     used |= {cluster for move in changed.values() for cluster in move.before}
     names = sorted(facts.keys() | used)
+    gone = {*removed, *(used - facts.keys() if facts else ())}
     columns = {name: index for index, name in enumerate(names)}
     rows = [
-        _build_workload_row(outcome, changed.get(outcome.key), explanations.get(outcome.key), columns, texts)
+        (outcome.key, _build_workload_row(outcome, changed.get(outcome.key), explanations.get(outcome.key), columns, texts))
         for outcome in sorted(decided, key=lambda outcome: workload_sort_key(outcome.key))
     ]
-    rows += [
-        _build_removed_row(move, columns, texts)
-        for key, move in sorted(changed.items())
-        if key not in {each.key for each in decided}
-    ]
+    known = {each.key for each in decided}
+    rows += [(key, _build_removed_row(move, columns, texts)) for key, move in sorted(changed.items()) if key not in known]
     return {
-        "clusters": [_build_cluster_column(name, facts.get(name), sites.get(name)) for name in names],
-        "workloads": rows,
+        "clusters": [_build_cluster_column(name, facts.get(name), sites.get(name), is_removed=name in gone) for name in names],
+        "workloads": [{**row, "withheld": 1} if key in withheld else row for key, row in rows],
         "texts": texts.strings,
         "candidates": texts.candidates,
     }
 
 
-def _build_cluster_column(name: str, facts: ClusterInfo | None, site: ClusterSite | None) -> dict[str, Any]:
+def _build_cluster_column(name: str, facts: ClusterInfo | None, site: ClusterSite | None, *, is_removed: bool) -> dict[str, Any]:
+    """Return a cluster; one without a document stands apart from those of which nobody says where they are."""
     facts, site = facts or ClusterInfo(name, {}), site or ClusterSite(name)
     labels = [f"{key}={value}" if value else key for key, value in sorted(facts.labels.items())]
     place = {"region": facts.region or site.region, "provider": facts.provider or site.provider}
-    return {"name": name, **place, "labels": labels, **build_site_fields(site)}
+    removed = {"removed": 1, "unavailable": "it has no document any more"} if is_removed else {}
+    return {"name": name, **place, "labels": labels, **build_site_fields(site), **removed}
 
 
 def _build_workload_row(
@@ -262,7 +264,7 @@ def build_loss_table(review: Review) -> dict[str, Any] | None:
             "moved": row.moved,
             "started": row.started_replicas,
             "unplaced": len(row.unplaced),
-            "missing": row.shortfall,
+            "missing": row.missing,
             "waiting": row.waiting,
             "worst": escape_unprintable(describe_worst_effect(row)),
             "bad": bool(row.degraded),
@@ -285,8 +287,9 @@ class ListedMoves(NamedTuple):
     more: int
 
 
-def list_move_groups(moves: Sequence[Move], most: int) -> ListedMoves:
-    """Return the moves as the other reports group them, the gravest first, at most so many; each group has all that are left of these."""
+def list_move_groups(moves: Sequence[Move], most: int, withheld: Collection[Key] = ()) -> ListedMoves:
+    """Return the moves as the other reports group them, the gravest first, at most so many; each group has all that are left of these.
+    Those of `withheld` workloads have a mark."""
     groups: list[dict[str, Any]] = []
     alone: list[dict[str, Any]] = []
     left = count_shown(len(moves), most)
@@ -294,11 +297,13 @@ def list_move_groups(moves: Sequence[Move], most: int) -> ListedMoves:
         members = group.moves[:left]
         left -= len(members)
         if group.is_single:
-            alone += map(build_move_row, members)
+            alone += (build_move_row(move, withheld=move.key in withheld) for move in members)
         else:
             common = _list_common_reasons(group)
-            rows = [build_move_row(move, common) for move in members]
-            groups.append(_build_group(group) | {"moves": rows, "number": len(group.moves)})
+            rows = [build_move_row(move, common, withheld=move.key in withheld) for move in members]
+            left_out = sum(move.key in withheld for move in group.moves)
+            mark = "" if not left_out else "withheld" if left_out == len(group.moves) else f"{left_out:,} withheld"
+            groups.append(_build_group(group) | {"moves": rows, "number": len(group.moves), "withheld": mark})
     return ListedMoves(groups, alone, len(moves) - count_shown(len(moves), most))
 
 
@@ -317,7 +322,7 @@ def _build_group(group: MoveGroup) -> dict[str, Any]:
     return {"title": shown[0], "details": shown[1:], "open": is_open}
 
 
-def build_move_row(move: Move, common: Collection[str] = ()) -> dict[str, Any]:
+def build_move_row(move: Move, common: Collection[str] = (), *, withheld: bool = False) -> dict[str, Any]:
     """Return the clusters of a move before and after with their replicas, and its reasons, without those that are common to a group."""
     clusters = []
     for cluster in sorted(move.before.keys() | move.after.keys()):
@@ -334,6 +339,7 @@ def build_move_row(move: Move, common: Collection[str] = ()) -> dict[str, Any]:
         clusters.append(("old", f"{format_replica_change(move).replace('->', '→')} replicas, fewer"))
     return {
         "name": format_key(move.key),
+        "withheld": withheld,
         "clusters": clusters,
         "reasons": [_write_text(text) for text in list_reasons(move) if text not in common],
     }

@@ -6,17 +6,19 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
+from gitsched.model.changes import Move
 from gitsched.model.document import Key
 from gitsched.model.finding import Finding, count_shown, format_count, format_names
 from gitsched.model.history import SourceChange
 from gitsched.report.consequences import list_consequence_lines, list_consequences
+from gitsched.report.first_placement import describe_first_placement
 from gitsched.report.held import describe_held
 from gitsched.report.lines import abbreviate_oid, escape_unprintable, format_key
 from gitsched.report.page.links import PageLinks
 from gitsched.report.review import Review, list_existing_findings
-from gitsched.report.summary import describe_setting_changes, describe_withheld, format_headline
+from gitsched.report.summary import NO_CHANGES, describe_setting_changes, describe_withheld, format_headline
 
 _NAMES_IN_ALERT = 3
 """An alert names at most so many clusters or workloads, and counts more."""
@@ -67,7 +69,7 @@ def list_alerts(review: Review, unavailable: Sequence[str], degraded: Sequence[s
         ("error", "refused: nothing is written" if review.refused else "", "refused"),
         ("error", _count(new, "new error" if review.base.findings is not None else "error"), "errors"),
         ("error", _state(states["pending"], "unplaced", unplaced), "topology"),
-        ("error", _state(len(review.withheld.moves), "changes withheld"), "withheld"),
+        ("error", _describe_withheld(review.withheld.moves), "withheld"),
         ("error", _describe_clusters(removed, "removed from the fleet"), "map"),
         ("error", _describe_clusters(lost, "not available"), "map"),
         ("error", _describe_clusters(degraded, "degraded"), "map"),
@@ -88,6 +90,10 @@ def _state(number: int, what: str, keys: Sequence[Key] = ()) -> str:
     """Return how many are what, with their names if they are few; "" for none."""
     names = f": {format_names(list(map(format_key, keys)))}" if 0 < len(keys) <= _NAMES_IN_ALERT else ""
     return f"{number:,} {what}{names}" if number else ""
+
+
+def _describe_withheld(moves: Sequence[Move]) -> str:
+    return _state(len(moves), f"change{'s' if len(moves) != 1 else ''} withheld", [move.key for move in moves])
 
 
 def _describe_clusters(names: Sequence[str], what: str) -> str:
@@ -162,18 +168,43 @@ def _mark_trailers(line: Markup) -> Markup:
     return Markup(_TRAILER.sub(r"<code data-copy>\g<0></code>", str(line)))  # noqa: S704  # the pattern matches no markup
 
 
-def write_heading(review: Review, verdict: str) -> str:
-    """Return the headline without the revisions, which are below it; the whole sentence if it says something else."""
+def write_heading(review: Review) -> str:
+    """Return what the change does, without the commits, which are below it; of a first placement also why it places no more."""
     headline = format_headline(review)
-    return headline if verdict.startswith(f"{headline}: ") else verdict
+    if headline == NO_CHANGES:
+        return "No changes: no workload moves, and no file of a cluster differs"
+    why = describe_first_placement(review)[1] if review.before is None and not review.base.commit else ""
+    return f"{headline}.{why}" if why else headline
 
 
-def list_commits(review: Review, commits: Mapping[str, SourceChange], links: PageLinks) -> list[tuple[str, Markup]]:
-    """Return the commit that is planned and the one with which it is compared: what each is, and its id, subject and author."""
-    named = ((review.source_name or "commit", review.source), (f"against {review.base.name}".strip(), review.base.commit))
-    return [
-        (escape_unprintable(title), _describe_commit(commits.get(oid, SourceChange(oid)), links)) for title, oid in named if oid
-    ]
+def list_commits(
+    review: Review, commits: Mapping[str, SourceChange], links: PageLinks, placed_from: str = "", *, live: bool = False
+) -> list[tuple[str, Markup]]:
+    """Return the commit that is planned and what it is compared with: what each is, and its id, subject and author.
+
+    `placed_from` is the source commit that the head of the output branch follows, "" if it is not known. A `live` page shows what the
+    branch has now.
+    """
+
+    def describe(oid: str) -> Markup:
+        return _describe_commit(commits.get(oid, SourceChange(oid)), links)
+
+    base = review.base
+    rows = [(review.source_name or "commit", describe(review.source) if review.source else Markup("the worktree"))]
+    if base.commit:
+        rows.append((f"against {base.name}".strip(), describe(base.commit)))
+    elif live:
+        rows.append(("output", escape(_describe_output(review, review.after or review.before))))
+    elif review.before:
+        output = escape(_describe_output(review, review.before))
+        known = Markup(", made from {}").format(describe(placed_from)) if placed_from else ""
+        rows.append(("against", output + known))
+    return [(escape_unprintable(title), text) for title, text in rows]
+
+
+def _describe_output(review: Review, head: str | None) -> str:
+    """Return the output branch and its head, without its repository, which may be a path of this machine."""
+    return escape_unprintable(f"branch {review.branch}{f' at {abbreviate_oid(head)}' if head else ''}")
 
 
 def _describe_commit(commit: SourceChange, links: PageLinks) -> Markup:

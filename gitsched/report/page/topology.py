@@ -14,6 +14,8 @@ from gitsched.report.summary import count_moves
 
 PLACES_SHOWN = 200
 """The number of places in the table for browsers without JavaScript; the others are counted."""
+REMOVED = "removed from the fleet"
+"""Where clusters stand that have no document any more."""
 _BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -86,7 +88,8 @@ def build_place_rows(clusters: Iterable[Mapping[str, Any]], outcomes: Iterable[O
     deltas = count_moves(moves).clusters
     places: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for cluster in clusters:
-        places.setdefault((cluster["provider"], cluster["region"]), []).append(cluster)
+        place = (REMOVED, "") if "removed" in cluster else (cluster["provider"], cluster["region"])
+        places.setdefault(place, []).append(cluster)
     rows = []
     for (provider, region), members in sorted(places.items()):
         names = [str(cluster["name"]) for cluster in members]

@@ -8,7 +8,8 @@ const makeMap = ({ make, box, legend, tools, state, showCluster, plural }) => {
   // Without a known capacity, the cluster with the most replicas is not full: it has no colour of a warning.
   const STEPS = measured
     ? [[90, "load-4", "90 % and more"], [75, "load-3", "75 to 90 %"], [50, "load-2", "50 to 75 %"], [25, "load-1", "25 to 50 %"], [0, "load-0", "less"]]
-    : [[67, "load-2", "67 % and more"], [33, "load-1", "33 to 67 %"], [0, "load-0", "less"]];
+    : [[67, "load-3", "67 % and more"], [33, "load-1", "33 to 67 %"], [0, "load-0", "less"]];
+  const REMOVED = "removed from the fleet";
   let shown = { columns: [], totals: new Map() };
 
   const loadsOf = (cluster, total, most) => {
@@ -25,7 +26,7 @@ const makeMap = ({ make, box, legend, tools, state, showCluster, plural }) => {
     const words = [
       load === null ? "load not known" : `${Math.round(load)} %`,
       before !== null && !isBefore && Math.round(before) !== Math.round(after) ? `before ${Math.round(before)} %` : "",
-      cluster.unavailable ? "not available" : "",
+      cluster.removed ? "removed" : cluster.unavailable ? "not available" : "",
       cluster.earlier || "",
       isBefore ? "" : total.arrive.length ? `+${plural(total.arrive.length, "workload")}` : "",
       isBefore ? "" : total.leave.length ? `−${plural(total.leave.length, "workload")}` : "",
@@ -47,11 +48,11 @@ const makeMap = ({ make, box, legend, tools, state, showCluster, plural }) => {
     const most = Math.max(0, ...columns.map(({ index }) => { const total = totals.get(index); return total.stays + Math.max(total.lost, total.gained); }));
     const places = new Map();
     for (const entry of columns.slice(0, MOST)) {
-      const place = [entry.cluster.provider, entry.cluster.region].filter(Boolean).join(" · ") || "(no region)";
+      const place = entry.cluster.removed ? REMOVED : [entry.cluster.provider, entry.cluster.region].filter(Boolean).join(" · ") || "(no region)";
       if (!places.has(place)) places.set(place, []);
       places.get(place).push(entry);
     }
-    const nodes = [...places].sort(([left], [right]) => left.localeCompare(right, "en", { numeric: true })).map(([place, entries]) => {
+    const nodes = [...places].sort(([left], [right]) => (left === REMOVED) - (right === REMOVED) || left.localeCompare(right, "en", { numeric: true })).map(([place, entries]) => {
       const node = make("div", null, { class: "map-place", role: "group", "aria-label": place });
       const tiles = make("div", null, { class: "tiles" });
       tiles.append(...entries.map((entry) => makeTile(entry, totals.get(entry.index), most, isBefore)));
@@ -71,10 +72,10 @@ const makeMap = ({ make, box, legend, tools, state, showCluster, plural }) => {
     });
     const signs = [...(measured ? [["load-none", "not known"]] : []), ["gains", "gets more"], ["loses", "loses"], ["bad", measured ? "not available, or more is requested than it has" : "not available"]].map(([kind, words]) => {
       const pair = make("span", null, { class: "pair sign" });
-      pair.append(make("span", kind === "bad" ? "!" : null, { class: `key tile-key ${kind}` }), words);
+      pair.append(make("span", kind === "bad" && columns.length <= LARGE ? "!" : null, { class: `key tile-key ${kind}${kind === "bad" && columns.length > LARGE ? " tile" : ""}` }), words);
       return pair;
     });
-    legend.replaceChildren(make("span", `Colour: ${of}.`, { class: "soft" }), ...keys, ...signs);
+    legend.replaceChildren(make("span", `How full a tile is: ${of}.`, { class: "soft" }), ...keys, ...signs);
   };
 
   // One tile is in the order of the tab key; the arrow keys lead to the others.

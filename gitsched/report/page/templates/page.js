@@ -4,6 +4,7 @@
   const BATCH = 100; // rows drawn at once
   const CELLS = 20_000; // cells drawn at once
   const MOST_CELLS = 250_000; // cells drawn in all: more would make the browser slow
+  const ORDERED = 60; // clusters up to which the matrix has them in the order of their names
   const CELL = 2.6; // width of a column, in rem; that of names depends on the style
   const form = document.getElementById("filters");
   const frame = document.getElementById("fleet-window");
@@ -55,7 +56,7 @@
     const names = words("workload");
     rows = data.workloads
       .filter((row) => !wanted.get("namespace") || row.namespace === wanted.get("namespace").slice(1))
-      .filter((row) => !wanted.get("state") || (wanted.get("state") === "changed" ? row.before : row.state === wanted.get("state")))
+      .filter((row) => !wanted.get("state") || ({ changed: row.before, withheld: row.withheld })[wanted.get("state")] || row.state === wanted.get("state"))
       .filter((row) => match(row.text, names))
       .filter((row) => !narrowed || [...row.now.keys(), ...row.then.keys()].some((column) => seen.has(column)));
     if (wanted.get("empty") || wanted.get("state") === "changed") {
@@ -64,17 +65,31 @@
     }
   };
 
+  // In a large fleet the matrix begins where something is: changed workloads first, and clusters in the order in which the rows use them.
+  const arrange = () => {
+    const order = new Map();
+    rows = [...rows].sort((left, right) => Boolean(right.before) - Boolean(left.before));
+    for (const row of rows) for (const column of [...row.then.keys(), ...row.now.keys(), ...row.going]) if (!order.has(column)) order.set(column, order.size);
+    const rank = ({ index }) => order.get(index) ?? order.size + index;
+    columns = [...columns].sort((left, right) => rank(left) - rank(right));
+  };
+
   const draw = () => {
     chosen();
     totals = topology.draw({ columns, rows });
     drawMap({ columns, totals });
+    const isArranged = columns.length > ORDERED;
+    if (isArranged) arrange();
     keepAddress();
     const most = Math.max(BATCH, Math.floor(MOST_CELLS / (columns.length + 1)));
     count.textContent = rows.length === data.workloads.length && columns.length === data.clusters.length
       ? `${plural(rows.length, "workload")} on ${plural(columns.length, "cluster")}`
       : `${rows.length.toLocaleString("en")} of ${plural(data.workloads.length, "workload")}, ${columns.length.toLocaleString("en")} of ${plural(data.clusters.length, "cluster")}`;
     shownRows = new Set(rows);
-    limit.textContent = rows.length > most ? `The first ${most.toLocaleString("en")} workloads are shown; use the filter for the others.` : "";
+    limit.textContent = [
+      isArranged ? "Changed workloads stand first, and clusters in the order in which the rows use them." : "",
+      rows.length > most ? `The first ${most.toLocaleString("en")} workloads are shown; use the filter for the others.` : "",
+    ].filter(Boolean).join(" ");
     rows = rows.slice(0, most);
     const table = make("table", null, {
       class: "grid", role: "grid", "aria-label": "Workloads by cluster",
@@ -113,6 +128,7 @@
     const more = rows.slice(drawn, drawn + size).map((row, offset) => {
       const line = make("tr", null, { "aria-rowindex": drawn + offset + 2 });
       const name = make("th", title(row), { scope: "row", title: title(row), tabindex: drawn + offset === 0 ? 0 : -1 });
+      if (row.withheld) name.prepend(make("span", "withheld", { class: "withheld" }), " ");
       line.append(name, ...columns.map(({ cluster, index }) => {
         const cell = cellOf(row, index);
         if (!cell) return make("td", "", { tabindex: -1 });
@@ -151,6 +167,7 @@
     if (row.why) parts.push(say(text(row.why.location), { class: "soft" }));
     const where = (places) => places.map(([index, replicas]) => data.clusters[index].name + (replicas === null ? "" : ` ${replicas}`)).join(", ") || "nowhere";
     parts.push(make("h3", row.before ? "Planned clusters" : "Clusters"), make("p", where(row.after)));
+    if (row.withheld) parts.push(make("p", "Withheld by the guard: a run leaves this change out until it is allowed.", { class: "held" }));
     if (row.before) parts.push(make("p", `before: ${where(row.before)}`, { class: "soft" }), ...list(row.causes.map(text)));
     else if (row.reason !== undefined && text(row.reason)) parts.push(say(text(row.reason)));
     if (row.leaving) parts.push(make("p", `evicting: ${row.leaving.map((index) => data.clusters[index].name).join(", ")}`));
@@ -258,7 +275,7 @@
   }
   const states = document.getElementById("filter-state");
   const present = new Set(data.workloads.map((row) => row.state));
-  if (data.workloads.some((row) => row.before)) states.append(make("option", "changed", { value: "changed" }));
+  for (const [state, has] of [["changed", (row) => row.before], ["withheld", (row) => row.withheld]]) if (data.workloads.some(has)) states.append(make("option", state, { value: state }));
   for (const state of ["placed", "pending", "stale", "gone"]) if (present.has(state)) states.append(make("option", state, { value: state }));
 
   const byName = new Map(data.workloads.map((row) => [title(row), row]));
@@ -310,11 +327,11 @@
   const rowsShown = () => [...data.workloads].filter((row) => shownRows.has(row)).flatMap((row) => {
     const cells = columns.map(({ cluster, index }) => [cluster.name, row.then.get(index), row.now.get(index)]).filter(([, before, after]) => before !== undefined || after !== undefined);
     return (cells.length ? cells : [["", undefined, undefined]]).map(([cluster, before, after]) => ({
-      kind: row.kind, namespace: row.namespace, name: row.name, state: row.state, cluster, before: before === undefined ? "" : before ?? "placed", after: after === undefined ? "" : after ?? "placed",
+      kind: row.kind, namespace: row.namespace, name: row.name, state: row.state, cluster, before: before === undefined ? "" : before ?? "placed", after: after === undefined ? "" : after ?? "placed", withheld: row.withheld ? "yes" : "",
     }));
   });
   document.getElementById("save-csv").addEventListener("click", () => {
-    const names = ["kind", "namespace", "name", "state", "cluster", "before", "after"];
+    const names = ["kind", "namespace", "name", "state", "cluster", "before", "after", "withheld"];
     saveFile("placements.csv", "text/csv", writeCsv([names, ...rowsShown().map((row) => names.map((name) => row[name]))]));
   });
   document.getElementById("save-json").addEventListener("click", () => saveFile("placements.json", "application/json", `${JSON.stringify(rowsShown(), null, 2)}\n`));

@@ -5,6 +5,7 @@ const makeTopology = ({ make, title, amount, showWorkload, tree, scale, state })
   const BATCH = 100; // entries drawn at once
   const SHORT = { memory: "mem" };
   const PLACES = { provider: "(no provider)", region: "(no region)" };
+  const REMOVED = { provider: "removed from the fleet", region: "no document any more" };
 
   const empty = () => ({ clusters: 0, workloads: 0, stays: 0, gained: 0, lost: 0, arrive: [], leave: [], change: [], keep: [], down: 0, more: false, hadMore: false });
   const size = (replicas) => Number.parseInt(replicas, 10) || 0; // marked ones are text: "2+" is a minimum, "?" is not known
@@ -106,15 +107,16 @@ const makeTopology = ({ make, title, amount, showWorkload, tree, scale, state })
     const sign = { arrive: "+", leave: "−", change: "", keep: "" }[kind];
     const size = kind === "change" ? `${amount(then)} → ${amount(now)}` : kind === "keep" ? amount(now) : `${sign}${number === null ? "" : number}`;
     item.append(make("span", size, { class: `place ${{ arrive: "new", leave: "old", change: "turn", keep: "" }[kind]}` }), " ", button);
-    const others = kind === "leave" ? places(row.now, column) || "nowhere" : kind === "arrive" ? places([...row.then].filter(([index]) => !row.now.has(index) || size(row.now.get(index)) < size(row.then.get(index))), column) : "";
-    if (others) item.append(make("span", ` ${kind === "leave" ? "now on" : "from"} ${others}`, { class: "soft" }));
+    if (row.withheld) item.append(" ", make("span", "withheld", { class: "withheld" }));
+    const others = kind === "leave" ? places(row.now, column) : kind === "arrive" ? places([...row.then].filter(([index]) => !row.now.has(index) || size(row.now.get(index)) < size(row.then.get(index))), column) : "";
+    if (others || kind === "leave") item.append(make("span", kind === "leave" ? ` now ${others ? `on ${others}` : "nowhere"}` : ` from ${others}`, { class: "soft" }));
     return item;
   };
 
   const clusterContent = (cluster, index, total) => {
     const box = make("div", null, { class: "inside" });
     const facts = [cluster.zones && `zone ${cluster.zones.join(", ")}`, ...(cluster.resources || []).map(([name, , , text]) => `${name}: ${text}`)].filter(Boolean);
-    if (cluster.unavailable) box.append(make("p", `Not available: ${cluster.unavailable}`, { class: "error" }));
+    if (cluster.unavailable) box.append(make("p", `${cluster.removed ? "Removed" : "Not available"}: ${cluster.unavailable}`, { class: "error" }));
     if (cluster.applied) box.append(make("p", `This cluster ${cluster.applied}.`));
     if (facts.length) box.append(make("p", facts.join(" · "), { class: "soft" }));
     if (cluster.labels.length) box.append(make("p", cluster.labels.join(" · "), { class: "soft" }));
@@ -147,7 +149,7 @@ const makeTopology = ({ make, title, amount, showWorkload, tree, scale, state })
     const name = make("span", null, { class: "site" });
     name.append(make("span", cluster.name, { class: "cluster-name" }));
     if (cluster.zones) name.append(make("span", ` ${cluster.zones[0]}${cluster.zones.length > 1 ? ` +${cluster.zones.length - 1}` : ""}`, { class: "soft zone", title: cluster.zones.join(", ") }));
-    if (cluster.unavailable) name.append(make("span", "not available", { class: "old badge" }));
+    if (cluster.unavailable) name.append(make("span", cluster.removed ? "removed" : "not available", { class: "old badge" }));
     if (cluster.earlier) name.append(make("span", cluster.earlier, { class: "turn badge" }));
     summary.append(name, measure("", replicaBar(total, most), replicaText(total)));
     const uses = make("span", null, { class: "uses" });
@@ -167,10 +169,11 @@ const makeTopology = ({ make, title, amount, showWorkload, tree, scale, state })
   const groupBy = (entries, field) => {
     const found = new Map();
     for (const entry of entries) {
-      const name = entry.cluster[field] || "";
+      const name = entry.cluster.removed ? REMOVED[field] : entry.cluster[field] || "";
       found.set(name, [...(found.get(name) || []), entry]);
     }
-    return [...found].sort(([left], [right]) => (left === "") - (right === "") || left.localeCompare(right, "en"));
+    const rank = (name) => (name === "") + 2 * (name === REMOVED[field]);
+    return [...found].sort(([left], [right]) => rank(left) - rank(right) || left.localeCompare(right, "en"));
   };
   const zoneOf = ({ cluster }) => (cluster.zones || []).join(", ");
 
@@ -187,7 +190,7 @@ const makeTopology = ({ make, title, amount, showWorkload, tree, scale, state })
   };
   const sumOf = (entries, totals) => {
     const sum = add(entries.map(({ index }) => totals.get(index)));
-    sum.down = entries.filter(({ cluster }) => cluster.unavailable).length;
+    sum.down = entries.filter(({ cluster }) => cluster.unavailable && !cluster.removed).length;
     sum.zones = new Set(entries.flatMap(({ cluster }) => cluster.zones || [])).size;
     for (const name of ["arrive", "leave", "change"]) sum[name] = [...new Set(sum[name])];
     // What moves inside of the group neither arrives nor leaves.
