@@ -81,9 +81,9 @@ class Continuing(Protocol):
     def continue_with(self, snapshot: Snapshot, changes: SnapshotChanges, /) -> Continuation | None:
         """Return the engine for another snapshot; None if only a new engine and a complete plan can tell what is affected.
 
-        It takes the place of `update` if a document of a policy API changed, if templates came or went, or if the last plan changed one of
-        `records`, which are then those of the previous output. A refused engine is discarded, so it may be half updated.
-        `findings`, `records`, `clusters`, `wakeup` and `time` of the returned engine are those of a new engine for the snapshot. A
+        It takes the place of `update` if a document of a policy API changed, if templates came or went or have other labels, or if the last
+        plan changed one of `records`, which are then those of the previous output. A refused engine is discarded, so it may be half
+        updated. `findings`, `records`, `clusters`, `wakeup` and `time` of the returned engine are those of a new engine for the snapshot. A
         DependencyTracking engine is asked afterwards what depends on the changed and affected workloads.
         """
         ...

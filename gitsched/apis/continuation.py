@@ -8,7 +8,7 @@ from gitsched.apis.capabilities import DocumentPair, SnapshotChanges
 from gitsched.apis.snapshot import Snapshot
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.kinds.companion_targets import read_follows
-from gitsched.model.document import Key
+from gitsched.model.document import Key, read_labels
 
 
 def is_plain(snapshot: Snapshot) -> bool:
@@ -20,6 +20,17 @@ def is_plain(snapshot: Snapshot) -> bool:
         or snapshot.duplicate_templates
         or snapshot.fixed
         or snapshot.tenancy is not None
+    )
+
+
+def changes_selection(templates: Mapping[Key, DocumentPair]) -> bool:
+    """Return whether policies may select other templates than before: some came or went, or have other labels or another version."""
+    return any(
+        before is None
+        or after is None
+        or before.api_version != after.api_version
+        or read_labels(before.body) != read_labels(after.body)
+        for before, after in templates.values()
     )
 
 

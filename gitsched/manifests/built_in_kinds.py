@@ -95,6 +95,12 @@ class BuiltInKinds:
         """Return whether Kubernetes has a group, and no kind of this name in it."""
         return group in self.groups and group not in self._groups.get(kind, ())
 
+    def check_kind(self, key: tuple[str, str, str]) -> list[Issue]:
+        """Report a group, version and kind that this version of Kubernetes does not have; nothing about custom resources."""
+        if key in self._names:
+            return []
+        return self._check_kind(*key) if key[0] in self.groups else self.check_group(key)
+
     def check_group(self, key: tuple[str, str, str]) -> list[Issue]:
         """Report a misspelled group, such as `app` of a Deployment; nothing about kinds that Kubernetes does not have."""
         group, version, kind = key

@@ -279,7 +279,7 @@ def test_names_beyond_the_lookups_of_a_run_are_reported_without_a_suggestion(mon
     policies = [make_policy(f"p{number}", f"frontend{'x' * number}") for number in (1, 2, 3)]
     documents = [make_cluster("one"), make_deployment("frontend"), *policies]
     assert ["did you mean frontend?" in message for _, message in find(documents, "karmada-selects-nothing")] == [True] * 3
-    monkeypatch.setattr("gitsched.apis.karmada.warnings._MAX_LOOKUPS", 1)
+    monkeypatch.setattr("gitsched.apis.karmada.policy.unmatched_selectors._MAX_LOOKUPS", 1)
     assert ["did you mean frontend?" in message for _, message in find(documents, "karmada-selects-nothing")] == [
         True,
         False,

@@ -16,6 +16,7 @@ BY_LABEL = policy("one").replace("Deployment}", "Deployment, labelSelector: {mat
 BY_NAME = policy("one").replace("Deployment}", "Deployment, name: web}")
 TWO_KINDS = policy("one").replace("Deployment}", "Deployment}\n  - {apiVersion: v1, kind: ConfigMap}")
 SETTINGS = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: default}\n"
+LABEL_AND_KIND = BY_LABEL.replace("front}}}", "front}}}\n  - {apiVersion: v1, kind: ConfigMap}")
 BASE = {"one.yaml": cluster("one"), "web.yaml": WEB}
 SELECTS_NOTHING = "PropagationPolicy/default/all selects nothing any more (policy.yaml:1:1)"
 MISTAKES: dict[str, tuple[str, dict[str, str | None], str]] = {
@@ -34,8 +35,25 @@ MISTAKES: dict[str, tuple[str, dict[str, str | None], str]] = {
         {"policy.yaml": BY_NAME.replace("name: web", "name: wbe")},
         "PropagationPolicy/default/all selects nothing: namespace default has no Deployment wbe; did you mean web?",
     ),
-    "a label of the policy": (BY_LABEL, {"policy.yaml": BY_LABEL.replace("front", "frnt")}, SELECTS_NOTHING),
-    "a label of the workload": (BY_LABEL, {"web.yaml": WEB.replace("front", "frnt")}, SELECTS_NOTHING),
+    "a label of the policy": (
+        BY_LABEL,
+        {"policy.yaml": BY_LABEL.replace("front", "frnt")},
+        "PropagationPolicy/default/all selects nothing: namespace default has no Deployment with tier=frnt; did you mean "
+        "tier=front of Deployment/default/web?",
+    ),
+    "a label of the workload": (
+        BY_LABEL,
+        {"web.yaml": WEB.replace("front", "frnt")},
+        "PropagationPolicy/default/all selects nothing: namespace default has no Deployment with tier=front; did you mean "
+        "tier=frnt of Deployment/default/web?",
+    ),
+    "a label beside another selector": (
+        LABEL_AND_KIND,
+        {"policy.yaml": LABEL_AND_KIND.replace("front", "frnt")},
+        "PropagationPolicy/default/all selects Deployment with tier=frnt, which namespace default does not have; did you mean "
+        "tier=front of Deployment/default/web?",
+    ),
+    "another label of the policy": (BY_LABEL, {"policy.yaml": BY_LABEL.replace("front", "main")}, SELECTS_NOTHING),
 }
 INTENTIONS: dict[str, tuple[str, dict[str, str | None]]] = {
     "the policy is deleted": (BY_LABEL, {"policy.yaml": None}),

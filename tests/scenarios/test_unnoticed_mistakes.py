@@ -175,3 +175,23 @@ def test_a_secret_in_plain_text_is_noted_without_its_value(fleet: Fleet, tmp_pat
 )
 def test_a_secret_without_readable_values_is_not_noted(fleet: Fleet, tmp_path: Path, values: str) -> None:
     assert find(fleet, tmp_path, login=f"{SECRET}{values}") == []
+
+
+def test_a_changed_label_changes_what_policies_select(fleet: Fleet, tmp_path: Path) -> None:
+    """The findings about selectors are those of a complete plan when nothing but a label of a workload changes."""
+    codes = {"karmada-policies-equal", "karmada-selects-nothing"}
+    selected = "{apiVersion: apps/v1, kind: Deployment, labelSelector: {matchLabels: {%s}}}"
+    policies = [
+        OTHER.replace("NAME", name).replace("{apiVersion: apps/v1, kind: Deployment}", selected % label)
+        for name, label in (("front", "tier: front"), ("shop", "app: web"))
+    ]
+    labelled = WEB.replace("namespace: shop}", "namespace: shop, labels: {tier: front, app: web}}")
+    other = "---\n".join(policies).replace("PRIORITY", "7").replace("    - {apiVersion: v1, kind: ConfigMap}\n", "")
+    fleet.commit({"other.yaml": other, "web.yaml": labelled})
+    fleet.reconcile()
+    for label, expected in (("tier: frnt", {"karmada-selects-nothing"}), ("tier: front", {"karmada-policies-equal"})):
+        fleet.commit({"web.yaml": labelled.replace("tier: front", label)}, hour=1)
+        complete = fleet.preview(1, cache=tmp_path / "empty").plan.findings
+        assert fleet.preview(1).plan.findings == complete
+        assert fleet.reconcile(1).plan.findings == complete
+        assert codes.intersection(finding.code for finding in complete) == expected

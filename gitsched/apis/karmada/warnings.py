@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cached_property
 from typing import Any
 
-from gitsched.apis.built_in_schemas import load_built_in_kinds
 from gitsched.apis.karmada.binding.exceeded_capacity import find_full_clusters, read_exceeded_capacity
 from gitsched.apis.karmada.binding.resource_binding import SchedulingPass
 from gitsched.apis.karmada.binding.scheduling_pass import read_suspension
@@ -15,18 +14,19 @@ from gitsched.apis.karmada.components import has_uncounted_components
 from gitsched.apis.karmada.failover.failback import EARLIER_GROUP, SchedulingAttempt, find_earlier_group
 from gitsched.apis.karmada.interpreter import WorkloadComponent
 from gitsched.apis.karmada.policy.equal_policies import PolicySelectors, find_equal_policies
-from gitsched.apis.karmada.policy.near_selection import POLICY_SELECTS_NOTHING
 from gitsched.apis.karmada.policy.propagation_policy import (
     PolicyIndex,
     PropagationPolicy,
     ResourceSelector,
+    SelectorIndex,
     parse_resource_selector,
 )
 from gitsched.apis.karmada.settings import FeatureGates, KarmadaConfig
 from gitsched.apis.karmada.state import KarmadaState
+from gitsched.apis.registered import Registered
 from gitsched.apis.variant_values import make_lacking_finding
 from gitsched.kinds.replicas import MAX_REPLICAS
-from gitsched.model.document import Document, Key, get_field, is_known_group, list_server_owned, parse_api_group, read_annotations
+from gitsched.model.document import Document, Key, get_field, list_server_owned, parse_api_group, read_annotations, read_labels
 from gitsched.model.finding import Finding, Pointer, format_names, locate_document, locate_field
 from gitsched.model.known_values import find_near
 from gitsched.model.variants import WorkloadVariants
@@ -34,12 +34,7 @@ from gitsched.schedule.fleet import VariantFilter
 from gitsched.schedule.rejections import list_rejections
 
 _JOB = ("batch", "Job")
-_KIND_SIMILARITY = 0.85
-_MAX_NAMESPACES = 3
-
-
-_MAX_LOOKUPS = 100
-"""Maximum number of names for which a suggestion is looked up: each is compared with all existing names."""
+_DESCRIBE_UNMATCHED = Registered("gitsched.apis.karmada.policy.unmatched_selectors", "describe_unmatched")
 
 
 def find_policy_warnings(
@@ -65,33 +60,12 @@ def find_policy_warnings(
         *find_disabled_gates(policies, quotas, settings.gates),
         *find_unknown_clusters(policies, cluster_names),
         *find_equal_policies(selectors, index, list_templates),
-        *find_unmatched_selectors(selectors, SelectableResources(templates, other_kinds)),
+        *find_unmatched_selectors(selectors, SelectableResources(templates, other_kinds), list_templates),
     )
 
 
-class NameSuggestions:
-    """Suggestions for unknown names: the most similar existing name with at least `similarity`, from 0 to 1."""
-
-    def __init__(self, names: Iterable[str], similarity: float) -> None:
-        self._names, self._similarity = sorted(names), similarity
-        self._suggestions: dict[str, str] = {}
-
-    def suggest(self, name: str) -> str:
-        """Return the most similar name; "" when none is similar, or after too many lookups."""
-        if name not in self._suggestions:
-            if len(self._suggestions) >= _MAX_LOOKUPS:
-                return ""
-            from difflib import get_close_matches  # imported late: rarely needed
-
-            self._suggestions[name] = next(iter(get_close_matches(name[:100], self._names, n=1, cutoff=self._similarity)), "")
-        return self._suggestions[name]
-
-
 class SelectableResources:
-    """The objects that selectors can match, by kind, version, namespace and name.
-
-    Labels are not indexed, so the findings change only when objects are added or removed.
-    """
+    """The objects that selectors can match, by kind, version, namespace and name."""
 
     def __init__(self, templates: Mapping[Key, str], other_kinds: Iterable[tuple[str, str]]) -> None:
         """`templates` has the apiVersion of each template; `other_kinds` are groups and kinds of objects that are not templates or are
@@ -102,24 +76,27 @@ class SelectableResources:
         for key, api_version in templates.items():
             self.versions.setdefault(key.kind, set()).add(api_version)
             self._namespaces.add((api_version, key.kind, key.namespace))
-        self._other_kinds, self._lookups = frozenset(other_kinds), 0
-        self.kinds = NameSuggestions(self.versions, _KIND_SIMILARITY)
+        self._other_kinds = frozenset(other_kinds)
+
+    def is_other(self, selector: ResourceSelector) -> bool:
+        """Return whether objects of the kind of a selector are not templates."""
+        return (parse_api_group(selector.api_version), selector.kind) in self._other_kinds
 
     def has_match(self, selector: ResourceSelector) -> bool:
         """Return whether an object has the kind, namespace and name of a selector; always true for the other kinds."""
         api_version, kind, namespace, name = selector[:4]
-        if (parse_api_group(api_version), kind) in self._other_kinds:
+        if self.is_other(selector):
             return True
         if api_version not in self.versions.get(kind, ()) or (namespace and (api_version, kind, namespace) not in self._namespaces):
             return False
-        return not name or name in self._names[api_version, kind, namespace]
+        return not name or name in self.names[api_version, kind, namespace]
 
     def list_namespaces(self, api_version: str, kind: str, name: str) -> list[str]:
         """Return the namespaces that have an object of a kind and name; without a name, any object of the kind."""
         if name:
             found = (
                 space
-                for (version, of, space), names in self._names.items()
+                for (version, of, space), names in self.names.items()
                 if (version, of) == (api_version, kind) and name in names
             )
         else:
@@ -130,15 +107,8 @@ class SelectableResources:
         """Return whether any object is in a namespace."""
         return any(space == namespace for _, _, space in self._namespaces)
 
-    def suggest_name(self, api_version: str, kind: str, namespace: str, name: str) -> str:
-        """Return the most similar name of an object of a kind in a namespace, "" for all; "" if there is none."""
-        self._lookups += 1
-        if self._lookups > _MAX_LOOKUPS:
-            return ""
-        return find_near(name, self._names.get((api_version, kind, namespace), ()))
-
     @cached_property
-    def _names(self) -> Mapping[tuple[str, str, str], set[str]]:
+    def names(self) -> Mapping[tuple[str, str, str], set[str]]:
         """The names of each kind by namespace, and under "" in all namespaces; computed on first use."""
         names: dict[tuple[str, str, str], set[str]] = {}
         for key, api_version in self._templates.items():
@@ -147,65 +117,48 @@ class SelectableResources:
         return names
 
 
-def find_unmatched_selectors(policies: PolicySelectors, resources: SelectableResources) -> Iterator[Finding]:
-    """Report for each policy a selector with a probably misspelled kind or version, else that all of its selectors match nothing."""
-    for policy, selectors in policies:
-        unmatched = [selector for selector in selectors if not resources.has_match(selector)]
-        used = {selector.kind for selector in selectors if selector not in unmatched}
-        described = (
-            (selector, _describe_misspelling(selector, resources, used)) for selector in unmatched if selector.kind not in used
-        )
-        misspelled, description = next((entry for entry in described if entry[1] is not None), (None, None))
-        if misspelled is not None:
-            message, location = f"{policy.key.title} selects {description}", locate_document(policy.document)
-            field = locate_field(policy.document.origin, ("spec", "resourceSelectors", selectors.index(misspelled)))
-            yield Finding("warning", POLICY_SELECTS_NOTHING, message, location, policy.key.resource, field)
-        elif unmatched and len(unmatched) == len(selectors):
-            where = f"namespace {policy.key.namespace}" if policy.is_namespaced else "this repository"
-            message = f"{policy.key.title} selects nothing: {where} has no {_list_selected(unmatched, policy.is_namespaced)}"
-            hint = next(filter(None, (_suggest_object(selector, resources) for selector in unmatched)), "")
-            location, resource = locate_document(policy.document), policy.key.resource
-            yield Finding("warning" if hint else "info", POLICY_SELECTS_NOTHING, message + hint, location, resource)
+def find_unmatched_selectors(
+    policies: PolicySelectors, resources: SelectableResources, list_templates: Callable[[], Iterable[Document]]
+) -> Iterator[Finding]:
+    """Yield the findings about selectors of policies that match nothing. Those with invalid labels have a finding of their own."""
+    unmatched = {
+        (policy.key.namespace, selector)
+        for policy, selectors in policies
+        for selector in selectors
+        if not resources.has_match(selector)
+    }
+    unmatched |= _find_unmatched_labels(
+        {
+            (policy.key.namespace, selector): None
+            for policy, selectors in policies
+            for selector in selectors
+            if selector.labels is not None
+            and (policy.key.namespace, selector) not in unmatched
+            and not resources.is_other(selector)
+        },
+        list_templates,
+    )
+    if unmatched:
+        yield from _DESCRIBE_UNMATCHED(policies, unmatched, resources, list_templates)
 
 
-def _describe_misspelling(selector: ResourceSelector, resources: SelectableResources, used: Collection[str]) -> str | None:
-    """Describe a selector whose kind exists with a similar name or in another version.
-
-    None when nothing is similar, or only a kind that the policy has `used` already, unless it is one of a group of Kubernetes.
-    """
-    written, group = f"{selector.kind} of {selector.api_version}", parse_api_group(selector.api_version)
-    versions = resources.versions.get(selector.kind)
-    if versions is not None:
-        # Custom resources often have the name of a built-in kind, such as Service or Ingress: that is not a misspelling.
-        unrelated = is_known_group(group) and not any(map(is_known_group, map(parse_api_group, versions)))
-        here = " and ".join(sorted(versions))
-        return (
-            None
-            if unrelated or selector.api_version in versions
-            else f"{written}, but the repository has {selector.kind} of {here}"
-        )
-    near = resources.kinds.suggest(selector.kind)
-    if not near or (near in used and not load_built_in_kinds().lacks(group, selector.kind)):
-        return None
-    return f"{written}, which the repository does not have; did you mean {near}?"
-
-
-def _suggest_object(selector: ResourceSelector, resources: SelectableResources) -> str:
-    """Return which object a selector that matches nothing probably means: the same one in another namespace, or one with a similar name."""
-    api_version, kind, namespace, name = selector[:4]
-    elsewhere = resources.list_namespaces(api_version, kind, name) if namespace else []
-    if elsewhere and (name or not resources.has_objects(namespace)):
-        return f"; did you mean the namespace {' or '.join(elsewhere[:_MAX_NAMESPACES])}?"
-    near = resources.suggest_name(api_version, kind, namespace, name) if name and not elsewhere else ""
-    return f"; did you mean {near}?" if near else ""
-
-
-def _list_selected(selectors: list[ResourceSelector], namespaced: bool) -> str:
-    described = []
-    for selector in selectors:
-        where = f"in namespace {selector.namespace}" if selector.namespace and not namespaced else ""
-        described.append(" ".join(filter(None, (selector.kind, selector.name, where))))
-    return format_names(described)
+def _find_unmatched_labels(
+    wanted: Iterable[tuple[str, ResourceSelector]], list_templates: Callable[[], Iterable[Document]]
+) -> set[tuple[str, ResourceSelector]]:
+    """Return those selectors, each with the scope of its policy, whose labels no object has."""
+    selectors = list(wanted)
+    missing = set(range(len(selectors)))
+    if not missing:
+        return set()
+    index, kinds = SelectorIndex(selectors), {(selector.api_version, selector.kind) for _, selector in selectors}
+    for template in list_templates():
+        if (template.api_version, template.key.kind) in kinds:
+            labels = read_labels(template.body)
+            for scope in {template.key.namespace, ""}:
+                missing.difference_update(*index.match(scope, template, labels))
+            if not missing:
+                break
+    return {selectors[position] for position in missing}
 
 
 def find_unknown_clusters(policies: Collection[PropagationPolicy], cluster_names: Collection[str]) -> Iterator[Finding]:

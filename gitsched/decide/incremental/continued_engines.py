@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.capabilities import Continuation, Continuing, ReferenceReading, SnapshotChanges
-from gitsched.apis.continuation import changes_followers
+from gitsched.apis.continuation import changes_followers, changes_selection
 from gitsched.decide.decisions import describe_recorded
 from gitsched.decide.engines import collect_cluster_facts, list_engine_findings, list_engine_records
 from gitsched.decide.incremental.changed_documents import creates_engine
@@ -58,7 +58,8 @@ def continue_engines(
     before = rows.engines
     concerns_all = totals.engines.has_new_records or snapshot.observations != totals.engines.observations
     concerns_all = concerns_all or snapshot.part_kinds != totals.source.part_kinds
-    is_new = bool(diff.api_documents or diff.came_or_went or diff.tenants) or concerns_all or changes_followers(diff.templates)
+    is_new = bool(diff.api_documents or diff.tenants) or concerns_all
+    is_new = is_new or changes_selection(diff.templates) or changes_followers(diff.templates)
     facts = collect_cluster_facts(before) if diff.api_documents else {}
     if is_new and not _are_same_active(before, rows, diff, snapshot, old_kinds):
         return None

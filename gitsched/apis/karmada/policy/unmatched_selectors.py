@@ -1,0 +1,225 @@
+"""Describe the selectors of policies that match nothing, with what they probably mean; entered only where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from gitsched.apis.built_in_schemas import load_built_in_kinds
+from gitsched.apis.karmada.policy.near_selection import POLICY_SELECTS_NOTHING
+from gitsched.kinds.operator_scopes import is_namespaced
+from gitsched.model.document import Document, Key, is_known_group, parse_api_group, read_labels
+from gitsched.model.finding import Finding, Severity, format_names, locate_document, locate_field
+from gitsched.model.known_values import find_near
+
+if TYPE_CHECKING:
+    from gitsched.apis.karmada.policy.equal_policies import PolicySelectors
+    from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, ResourceSelector
+    from gitsched.apis.karmada.warnings import SelectableResources
+    from gitsched.model.labels import Requirement, Selector
+
+_KIND_SIMILARITY, _CUSTOM_KIND_SIMILARITY = 0.85, 0.9
+_MAX_NAMESPACES = 3
+_MAX_LOOKUPS = 100
+"""Kinds, and other names and labels, for which a suggestion is looked up: each is compared with all existing ones."""
+
+
+def describe_unmatched(
+    policies: PolicySelectors,
+    unmatched: Collection[tuple[str, ResourceSelector]],
+    resources: SelectableResources,
+    list_templates: Callable[[], Iterable[Document]],
+) -> Iterator[Finding]:
+    """Yield a finding for each policy that selects nothing, and one for each selector beside others that probably is a mistake.
+
+    `unmatched` are the selectors that match nothing, with the scope of their policy. One of all objects of a kind, which may come later, is
+    no mistake, nor is one that matches something in another version.
+    """
+    comparison = _SelectorComparison(policies, resources, list_templates)
+    for policy, selectors in policies:
+        scope = policy.key.namespace
+        wrong = [(index, one) for index, one in enumerate(selectors) if (scope, one) in unmatched]
+        if wrong:
+            matched = [one for one in selectors if (scope, one) not in unmatched]
+            yield from _describe_policy(policy, wrong, matched, comparison)
+
+
+def _describe_policy(
+    policy: PropagationPolicy,
+    wrong: list[tuple[int, ResourceSelector]],
+    matched: list[ResourceSelector],
+    comparison: _SelectorComparison,
+) -> Iterator[Finding]:
+    """Yield the findings about the selectors of a policy that are `wrong`, with their positions, beside those that match something."""
+    versions = {one._replace(api_version="") for one in matched}
+    wrong = [(index, one) for index, one in wrong if one._replace(api_version="") not in versions]
+    compared = [(index, one, comparison.compare(one, matched)) for index, one in wrong]
+    if not matched and (len(wrong) == 1 or not any(found.is_near for _, _, found in compared)):
+        index, _, found = compared[0]
+        names = format_names([_describe_selected(one, policy) for _, one in wrong])
+        text = found.misspelling or f"nothing: {_describe_scope(policy)} has no {names}{found.hint}"
+        yield _make_finding(policy, text, index if len(wrong) == 1 else None, is_near=found.is_near)
+        return
+    for index, one, found in compared:
+        if found.is_near or one.name or one.labels is not None:
+            text = f"{_describe_selected(one, policy)}, which {_describe_scope(policy)} does not have{found.hint}"
+            yield _make_finding(policy, found.misspelling or text, index, is_near=found.is_near)
+
+
+class _Similar(NamedTuple):
+    """What a selector that matches nothing is similar to: a kind or version, or the hint at an object; "" for none."""
+
+    misspelling: str
+    hint: str
+
+    @property
+    def is_near(self) -> bool:
+        return bool(self.misspelling or self.hint)
+
+
+def _make_finding(policy: PropagationPolicy, text: str, index: int | None, *, is_near: bool) -> Finding:
+    document = policy.document
+    field = locate_field(document.origin, ("spec", "resourceSelectors", index)) if index is not None else None
+    severity: Severity = "warning" if is_near else "info"
+    message = f"{policy.key.title} selects {text}"
+    return Finding(severity, POLICY_SELECTS_NOTHING, message, locate_document(document), policy.key.resource, field)
+
+
+class _SelectorComparison:
+    """Compares selectors with the objects of the source."""
+
+    def __init__(
+        self, policies: PolicySelectors, resources: SelectableResources, list_templates: Callable[[], Iterable[Document]]
+    ) -> None:
+        self._resources, self._list_templates = resources, list_templates
+        self._kinds = sorted(resources.versions)
+        self._lower_kinds = {kind.lower(): kind for kind in self._kinds}
+        self._near_kinds: dict[tuple[str, float], str] = {}
+        self._lookups = 0
+        selectors = [one for _, listed in policies for one in listed]
+        self._names = {(one.kind, one.name) for one in selectors}
+        self._labels = {
+            (one.kind, requirement.key, value)
+            for one in selectors
+            for requirement in (one.labels.requirements if one.labels is not None else ())
+            for value in ("", *requirement.values)
+        }
+
+    def compare(self, selector: ResourceSelector, matched: list[ResourceSelector]) -> _Similar:
+        """Return what a selector that matches nothing is similar to. `matched` are those of its policy that match something."""
+        misspelling = self._describe_kind(selector, {one.kind for one in matched})
+        hint = "" if misspelling else self._suggest_object(selector, in_use=bool(matched))
+        return _Similar(misspelling, f"; did you mean {hint}?" if hint else "")
+
+    def _describe_kind(self, selector: ResourceSelector, used: Collection[str]) -> str:
+        """Describe a selector whose kind exists with a similar name or in another version; "" if nothing is similar.
+
+        A similar kind of operators that the policy has `used` already is another one."""
+        written, group = f"{selector.kind} of {selector.api_version}", parse_api_group(selector.api_version)
+        versions = self._resources.versions.get(selector.kind)
+        if versions is not None:
+            if selector.api_version in versions or _is_unrelated(selector, versions):
+                return ""
+            return f"{written}, but the repository has {selector.kind} of {' and '.join(sorted(versions))}"
+        near = self._suggest_kind(selector.kind, _KIND_SIMILARITY)
+        if near in used and not load_built_in_kinds().lacks(group, selector.kind):
+            same_group = (
+                group in map(parse_api_group, self._resources.versions[near]) and is_namespaced(group, selector.kind) is None
+            )
+            near = self._suggest_kind(selector.kind, _CUSTOM_KIND_SIMILARITY) if same_group else ""
+        if near:
+            return f"{written}, which the repository does not have; did you mean {near}?"
+        issues = load_built_in_kinds().check_kind((group, selector.api_version.rpartition("/")[2], selector.kind))
+        return next((f"{written}: {issue.message}" for issue in issues if issue.severity == "error"), "")
+
+    def _suggest_kind(self, kind: str, similarity: float) -> str:
+        """Return the most similar kind of the source; "" when none is similar, or after too many lookups."""
+        known = self._near_kinds.get((kind, similarity))
+        if known is None:
+            known = self._lower_kinds.get(kind.lower(), "")
+            if not known and len(self._near_kinds) < _MAX_LOOKUPS:
+                from difflib import get_close_matches  # rarely needed
+
+                found = get_close_matches(kind[:100].lower(), self._lower_kinds, n=1, cutoff=similarity)
+                known = self._lower_kinds[found[0]] if found else ""
+            self._near_kinds[kind, similarity] = known
+        return known
+
+    def _suggest_object(self, selector: ResourceSelector, *, in_use: bool) -> str:
+        """Return which objects a selector probably means: the same ones in another namespace, or some with a similar name or label.
+
+        Where other selectors of the policy are `in_use`, names and labels that any selector has are not meant, nor is a namespace, unless
+        that of the selector has nothing."""
+        api_version, kind, namespace, name = selector[:4]
+        resources = self._resources
+        elsewhere = resources.list_namespaces(api_version, kind, name) if namespace and selector.labels is None else []
+        if elsewhere and not ((in_use or not name) and resources.has_objects(namespace)):
+            return f"the namespace {' or '.join(elsewhere[:_MAX_NAMESPACES])}"
+        if selector.labels is not None:
+            return self._suggest_labels(selector, selector.labels)
+        if not name or (elsewhere and not in_use):
+            return ""
+        names = resources.names.get((api_version, kind, namespace), set())
+        return self._find_near(name, (one for one in names if not (in_use and (kind, one) in self._names)))
+
+    def _suggest_labels(self, selector: ResourceSelector, labels: Selector) -> str:
+        """Return the label that objects have in place of one that none has."""
+        known: dict[str, dict[str, Key]] = {}
+        for template in self._list_templates():
+            is_selectable = (template.api_version, template.key.kind) == (selector.api_version, selector.kind)
+            for key, value in read_labels(template.body).items() if is_selectable else ():
+                if selector.namespace in ("", template.key.namespace):
+                    values = known.setdefault(key, {})
+                    values[value] = min(values.get(value, template.key), template.key)
+        found = (self._suggest_label(selector.kind, requirement, known) for requirement in labels.requirements if known)
+        return next(filter(None, found), "")
+
+    def _suggest_label(self, kind: str, requirement: Requirement, known: Mapping[str, Mapping[str, Key]]) -> str:
+        key, values = requirement.key, known.get(requirement.key)
+        if requirement.operator not in ("In", "Exists") or (
+            values is not None and not values.keys().isdisjoint(requirement.values)
+        ):
+            return ""
+        if values is None:
+            near = self._find_near(key, (one for one in known if (kind, one, "") not in self._labels))
+            return f"the label {near} of {min(known[near].values()).title}" if near else ""
+        free = [one for one in values if (kind, key, one) not in self._labels]
+        near = next(filter(None, (self._find_near(value, free) for value in requirement.values)), "")
+        return f"{key}={near} of {values[near].title}" if near else ""
+
+    def _find_near(self, name: str, known: Iterable[str]) -> str:
+        self._lookups += 1
+        return find_near(name, known) if self._lookups <= _MAX_LOOKUPS else ""
+
+
+def _is_unrelated(selector: ResourceSelector, versions: Collection[str]) -> bool:
+    """Return whether a kind is another one than that of the same name which exists in `versions`: custom resources often have the name of a
+    built-in kind, such as Service or Ingress."""
+    group, groups = parse_api_group(selector.api_version), {parse_api_group(version) for version in versions}
+    if group in groups:
+        return False
+    if is_known_group(group):
+        return not any(map(is_known_group, groups))
+    built_in = load_built_in_kinds()
+    misspelled = built_in.check_group((group, selector.api_version.rpartition("/")[2], selector.kind))
+    return "." in group and not misspelled and not find_near(group, (one for one in groups if not is_known_group(one)))
+
+
+def _describe_scope(policy: PropagationPolicy) -> str:
+    return f"namespace {policy.key.namespace}" if policy.is_namespaced else "this repository"
+
+
+def _describe_selected(selector: ResourceSelector, policy: PropagationPolicy) -> str:
+    where = f"in namespace {selector.namespace}" if selector.namespace and not policy.is_namespaced else ""
+    labels = ", ".join(map(_format_requirement, selector.labels.requirements)) if selector.labels is not None else ""
+    return " ".join(filter(None, (selector.kind, selector.name, f"with {labels}" if labels else "", where)))
+
+
+def _format_requirement(requirement: Requirement) -> str:
+    """Write a condition as kubectl does."""
+    key, operator, values = requirement
+    if operator in ("In", "NotIn"):
+        if len(values) == 1:
+            return f"{key}{'=' if operator == 'In' else '!='}{values[0]}"
+        return f"{key} {operator.lower()} ({', '.join(values)})"
+    return key if operator == "Exists" else f"!{key}"

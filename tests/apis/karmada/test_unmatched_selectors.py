@@ -1,0 +1,145 @@
+"""Selectors of a policy that match nothing, beside others that do: what is probably wrong, and what is no mistake."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+import gitsched
+from tests.tables import each_row
+
+Body = dict[str, Any]
+OBJECTS = """\
+apps/v1 Deployment shop/web: {app: web, tier: front}
+apps/v1 Deployment shop/api: {app: api, tier: front}
+apps/v1 Deployment shop/cart: {app: cart, tier: front}
+v1 Service shop/web: {}
+v1 ConfigMap shop/web: {}
+v1 ConfigMap office/mail: {}
+serving.knative.dev/v1 Route shop/web: {}
+"""
+
+
+def list_objects() -> list[Body]:
+    """The objects of the table above."""
+    found = []
+    for text, labels in yaml.safe_load(OBJECTS).items():
+        api_version, kind, path = text.split()
+        namespace, name = path.split("/")
+        metadata = {"name": name, "namespace": namespace, "labels": labels}
+        found.append({"apiVersion": api_version, "kind": kind, "metadata": metadata})
+    return found
+
+
+def list_found(*selectors: str, kind: str = "PropagationPolicy", other: str = "") -> list[str]:
+    """The findings about a policy that selects the Deployment web and more, beside a policy with one `other` selector."""
+    bodies = []
+    for name, texts in (("policy", ("{apiVersion: apps/v1, kind: Deployment, name: web}", *selectors)), ("other", (other,))):
+        metadata = {"name": name} | ({"namespace": "shop"} if kind == "PropagationPolicy" else {})
+        spec = {"resourceSelectors": [yaml.safe_load(text) for text in texts if text], "placement": {}}
+        if spec["resourceSelectors"]:
+            bodies.append({"apiVersion": "policy.karmada.io/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec})
+    findings = gitsched.schedule([*bodies, *list_objects()]).findings
+    start = f"{kind}/shop/policy selects " if kind == "PropagationPolicy" else f"{kind}/policy selects "
+    return [f"{f.severity}: {f.message.removeprefix(start)}" for f in findings if f.code == "karmada-selects-nothing"]
+
+
+LABELLED = "{apiVersion: apps/v1, kind: Deployment, labelSelector: %s}"
+
+
+@each_row(
+    ("selector", "found"),
+    [
+        # names
+        (
+            "{apiVersion: apps/v1, kind: Deployment, name: apii}",
+            "Deployment apii, which namespace shop does not have; did you mean api?",
+        ),
+        ("{apiVersion: v1, kind: Service, name: wbe}", "Service wbe, which namespace shop does not have; did you mean web?"),
+        ("{apiVersion: v1, kind: Service, name: zebra}", "(note) Service zebra, which namespace shop does not have"),
+        ("{apiVersion: v1, kind: ConfigMap, name: mail}", "(note) ConfigMap mail, which namespace shop does not have"),
+        # kinds
+        (
+            "{apiVersion: apps/v1, kind: deployment, name: api}",
+            "deployment of apps/v1, which the repository does not have; did you mean Deployment?",
+        ),
+        ("{apiVersion: v1, kind: configmap}", "configmap of v1, which the repository does not have; did you mean ConfigMap?"),
+        (
+            "{apiVersion: apps/v1, kind: statefulset, name: db}",
+            "statefulset of apps/v1: Kubernetes 1.36 has no kind 'statefulset' in apps/v1: write StatefulSet",
+        ),
+        (
+            "{apiVersion: serving.knative.dev/v1, kind: Routes, name: api}",
+            "Routes of serving.knative.dev/v1, which the repository does not have; did you mean Route?",
+        ),
+        # versions
+        (
+            "{apiVersion: app/v1, kind: Deployment, name: api}",
+            "Deployment of app/v1, but the repository has Deployment of apps/v1",
+        ),
+        (
+            "{apiVersion: apps/v1beta1, kind: Deployment}",
+            "Deployment of apps/v1beta1, but the repository has Deployment of apps/v1",
+        ),
+        (
+            "{apiVersion: extensions/v1beta1, kind: Ingress, name: web}",
+            "Ingress of extensions/v1beta1: Kubernetes 1.36 has no Ingress in extensions/v1beta1: write networking.k8s.io/v1",
+        ),
+        ("{apiVersion: apps/v1beta1, kind: Deployment, name: web}", ""),  # the same selector has the right version as well
+        (
+            "{apiVersion: serving.knative.dev/v1, kind: Service, name: web}",
+            "(note) Service web, which namespace shop does not have",
+        ),
+        # labels
+        (
+            LABELLED % "{matchLabels: {app: crat}}",
+            "Deployment with app=crat, which namespace shop does not have; did you mean app=cart of Deployment/shop/cart?",
+        ),
+        (
+            LABELLED % "{matchLabels: {teir: front}}",
+            "Deployment with teir=front, which namespace shop does not have; did you mean the label tier of Deployment/shop/api?",
+        ),
+        (
+            LABELLED % "{matchExpressions: [{key: app, operator: In, values: [zebra, kraken]}]}",
+            "(note) Deployment with app in (kraken, zebra), which namespace shop does not have",
+        ),
+        (
+            LABELLED % "{matchLabels: {app: cart}, matchExpressions: [{key: tier, operator: NotIn, values: [front]}]}",
+            "(note) Deployment with app=cart, tier!=front, which namespace shop does not have",
+        ),
+        (LABELLED % "{matchExpressions: [{key: app, operator: NotIn, values: [zebra]}]}", ""),
+        # all objects of a kind may come later
+        ("{apiVersion: apps/v1, kind: StatefulSet}", ""),
+        ("{apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitor}", ""),
+    ],
+)
+def test_a_selector_that_matches_nothing_beside_one_that_matches(selector: str, found: str) -> None:
+    severity, text = ("info", found.removeprefix("(note) ")) if found.startswith("(note) ") else ("warning", found)
+    assert list_found(selector) == ([f"{severity}: {text}"] if found else [])
+
+
+def test_each_of_several_has_a_finding() -> None:
+    names = [f"{{apiVersion: apps/v1, kind: Deployment, name: {name}}}" for name in ("apii", "crat")]
+    assert [text.partition(", ")[0] for text in list_found(*names)] == ["warning: Deployment apii", "warning: Deployment crat"]
+
+
+@each_row(
+    ("selector", "other"),
+    [
+        ("{apiVersion: apps/v1, kind: Deployment, name: apii}", "{apiVersion: apps/v1, kind: Deployment, name: api}"),
+        (LABELLED % "{matchLabels: {app: apii}}", LABELLED % "{matchLabels: {app: api}}"),
+        (LABELLED % "{matchLabels: {teir: front}}", LABELLED % "{matchLabels: {tier: front}}"),
+    ],
+)
+def test_what_another_policy_selects_is_not_meant(selector: str, other: str) -> None:
+    (found,) = list_found(selector, other=other)
+    assert found.startswith("info: ")
+    assert "did you mean" not in found
+
+
+def test_a_cluster_policy_names_a_namespace_that_nothing_is_in() -> None:
+    assert list_found("{apiVersion: v1, kind: ConfigMap, name: mail, namespace: ofice}", kind="ClusterPropagationPolicy") == [
+        "warning: ConfigMap mail in namespace ofice, which this repository does not have; did you mean the namespace office?"
+    ]
+    assert list_found("{apiVersion: v1, kind: Service, labelSelector: {}}", kind="ClusterPropagationPolicy") == []
