@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gitsched.model.finding import format_count, format_names
-from gitsched.model.history import HistoryEntry, PlacementMove, SourceChange, TaintChange
+from gitsched.model.history import HistoryEntry, HistoryFilter, PlacementMove, SourceChange, TaintChange
 from gitsched.model.time import format_age, format_time
 from gitsched.report.lines import MOVE_SIGNS, abbreviate_oid, classify_move, escape_unprintable, format_clusters, format_key
 from gitsched.report.paint import paint_sign
@@ -32,6 +32,25 @@ CAUSES = {
     "edit": "what people changed on this branch is taken back",
     "": "by hand",
 }
+
+
+def describe_left_out(chosen: HistoryFilter, *, newer: int, has_older: bool) -> list[str]:
+    """Return which commits the times of a filter leave out; `newer` ones are after its end."""
+    later = format_count(newer, "newer commit")
+    return [
+        *(
+            [f"{later} {'is' if newer == 1 else 'are'} left out: after {format_time(chosen.until)}"]
+            if newer and chosen.until
+            else ()
+        ),
+        *([f"older commits are left out: before {format_time(chosen.since)}"] if has_older and chosen.since else ()),
+    ]
+
+
+def describe_choice(chosen: HistoryFilter) -> str:
+    """Return which moves a filter chooses: "workload shop/web, cluster fra"; "" for all."""
+    named = (("workload", chosen.workload), ("namespace", chosen.namespace), ("cluster", chosen.cluster))
+    return ", ".join(f"{kind} {pattern}" for kind, pattern in named if pattern)
 
 
 def write_entry(
@@ -142,9 +161,16 @@ def describe_reason(found: PlacementMove, drained: Collection[str] = ()) -> str:
 
 
 def serialize_history(
-    branch: str, head: str, entries: Sequence[HistoryEntry], notes: Sequence[str], next_commit: str, end: str
+    branch: str,
+    head: str,
+    entries: Sequence[HistoryEntry],
+    notes: Sequence[str],
+    next_commit: str,
+    end: str,
+    left_out: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Return a history as JSON: `next` is the commit at which the next page starts, `end` says why the history ends early."""
+    """Return a history as JSON: `next` is the commit at which the next page starts, `end` says why the history ends early, and `left_out`
+    what the times of the filter leave out."""
     return {
         "apiVersion": API_VERSION,
         "kind": "History",
@@ -154,6 +180,7 @@ def serialize_history(
         "notes": list(notes),
         "next": next_commit or None,
         "end": end,
+        "leftOut": list(left_out),
     }
 
 

@@ -96,13 +96,27 @@ def test_filters_choose_commits_by_workload_cluster_and_time(moved: Path) -> Non
     assert [read(moved, **chosen)[0].count("\n\n") for chosen, _ in FILTERS] == [number for _, number in FILTERS]
 
 
+def test_what_since_and_until_leave_out_is_reported(moved: Path, gitsched: Run) -> None:
+    older = "older commits are left out: before 2026-03-02T09:00:15Z"
+    newer = "1 newer commit is left out: after 2026-03-02T12:00:00Z"
+    period = ("--since", "2026-03-02T09:00:15Z", "--until", "2026-03-02T12:00:00Z")
+    assert gitsched("history", *period).stdout.endswith(f"\nnote: {newer}\nnote: {older}\n")
+    assert json.loads(gitsched("history", *period, "-o", "json").stdout)["leftOut"] == [newer, older]
+    page = gitsched("history", *period, "--cluster", "two", "-o", "html").stdout
+    assert all(text in page for text in (newer, older, "Only moves of: cluster two."))
+    assert "left out" not in gitsched("history", "--since", "2026-03-01", "--until", "2026-03-04").stdout
+
+
 def test_a_name_that_the_output_does_not_have_gets_a_suggestion(moved: Path, gitsched: Run) -> None:
     for words, answer in (
         (("wbe",), "; there is no workload 'wbe' now; did you mean web?"),
         (("shop/wbe",), "; there is no workload 'shop/wbe' now; did you mean shop/web?"),
         (("--cluster", "twoo"), "; there is no cluster 'twoo'; did you mean two?"),
         (("--cluster", "mars"), "; there is no cluster 'mars'; there are: one, two."),
-        (("deploy", "web", "-n", "shop", "--until", "2020-01-01"), "."),
+        (
+            ("deploy", "web", "-n", "shop", "--until", "2020-01-01"),
+            ".\nnote: 3 newer commits are left out: after 2020-01-01T00:00:00Z",
+        ),
     ):
         assert gitsched("history", *words).stdout == f"No commit matches{answer}\n"
 

@@ -10,7 +10,7 @@ from gitsched.cli.workload_names import parse_clusters, parse_pattern
 from gitsched.model.history import HistoryFilter
 from gitsched.reconcile import RunSettings
 from gitsched.reconcile.output.output_history import OutputHistory, open_history
-from gitsched.report.history import serialize_history, write_entry
+from gitsched.report.history import describe_choice, describe_left_out, serialize_history, write_entry
 from gitsched.report.lines import abbreviate_oid, escape_unprintable
 
 if TYPE_CHECKING:
@@ -41,16 +41,20 @@ def run(
         _show_text(history, limit, chosen["now"], output.choose_paint(color))
         return exit_codes.DONE
     entries = list(history.read_entries(limit))
-    notes = history.list_notes()
+    notes, left_out = history.list_notes(), _list_left_out(history)
     if form == "html":
         from gitsched.cli.html_reports import write_history  # needs jinja2
 
-        output.show(write_history(history, entries, notes))
+        output.show(write_history(history, entries, [*notes, *left_out], describe_choice(wanted)))
         return exit_codes.DONE
     formats.show_document(
-        form, "", lambda: serialize_history(history.branch, history.head, entries, notes, history.next, history.end)
+        form, "", lambda: serialize_history(history.branch, history.head, entries, notes, history.next, history.end, left_out)
     )
     return exit_codes.DONE
+
+
+def _list_left_out(history: OutputHistory) -> list[str]:
+    return describe_left_out(history.chosen, newer=history.newer, has_older=history.has_older)
 
 
 def _show_text(history: OutputHistory, limit: int, now: datetime, paint: Paint | None) -> None:
@@ -64,6 +68,8 @@ def _show_text(history: OutputHistory, limit: int, now: datetime, paint: Paint |
     if not shown:
         unknown = escape_unprintable(history.describe_unknown())
         formats.show_text(f"No commit matches{unknown}{'' if unknown.endswith('?') else '.'}\n")
+    for text in _list_left_out(history):
+        formats.show_text(f"note: {text}\n")
     if history.end:
         formats.show_text(f"The history ends here: {escape_unprintable(history.end)}.\n")
     if history.next:

@@ -62,7 +62,7 @@ class OutputHistory:
     Without a `cache`, files of the source are not read: taints of people are left out, and the lines of others.
 
     When the entries have been read, `next` is the commit at which the next page starts, and `end` says why the history ends before its
-    beginning; "" otherwise.
+    beginning; "" otherwise. `newer` counts the commits after `until`, and `has_older` says whether there are any before `since`.
     """
 
     def __init__(
@@ -73,10 +73,11 @@ class OutputHistory:
         cache: ParseCache | None = None,
         facts: Repository | None = None,
     ) -> None:
-        self._output, self._source, self._filter, self._cache = output, source, chosen, cache
+        self._output, self._source, self.chosen, self._cache = output, source, chosen, cache
         self._facts = facts or source
         self._records = CommitRecords(output, chosen, self._read_version)
         self.next = self.end = ""
+        self.newer, self.has_older = 0, False
         self.head = self._resolve(chosen.start) if chosen.start else self._output.head
 
     @property
@@ -105,7 +106,7 @@ class OutputHistory:
 
     def describe_unknown(self) -> str:
         """Return which name of the filter the newest commit does not have, with similar ones; "" if it has them."""
-        return describe_unknown_names(self._output, self._records, self._output.repository.commit(self.head), self._filter)
+        return describe_unknown_names(self._output, self._records, self._output.repository.commit(self.head), self.chosen)
 
     def read_entries(self, limit: int) -> Iterator[HistoryEntry]:
         """Yield at most `limit` entries, the newest first."""
@@ -116,13 +117,13 @@ class OutputHistory:
                 return
             commit = repository.commit(oid)
             parent, missing = self._find_parent(commit)
-            chosen = self._filter
-            if chosen.since is not None and commit.time < chosen.since - _SKEW:
+            chosen = self.chosen
+            is_older = chosen.since is not None and commit.time < chosen.since
+            is_newer = chosen.until is not None and commit.time > chosen.until
+            self.has_older, self.newer = self.has_older or is_older, self.newer + is_newer
+            if is_older and chosen.since is not None and commit.time < chosen.since - _SKEW:
                 return
-            is_chosen = (chosen.since is None or commit.time >= chosen.since) and (
-                chosen.until is None or commit.time <= chosen.until
-            )
-            if is_chosen:
+            if not (is_older or is_newer):
                 entry = self._read_entry(commit, parent)
                 if entry.moves or entry.records or not chosen.selects_moves:
                     found += 1
@@ -172,7 +173,7 @@ class OutputHistory:
                 moves, more = self._records.read_moves(commit, parent)
                 records, unread = self._records.read_record_changes(commit, parent)
                 entry = entry._replace(moves=moves, more_moves=more, records=records)
-                if not (entry.moves or entry.records) and self._filter.selects_moves:
+                if not (entry.moves or entry.records) and self.chosen.selects_moves:
                     return entry
                 entry = entry._replace(notes=tuple(self._list_notes(commit, parent)))
                 if len(commit.trailers) > MAX_TRAILERS:
@@ -227,7 +228,7 @@ class OutputHistory:
         if digest != read_guard_record(guard).digest:
             yield f"the guard withholds changes: {digest}" if digest else "the guard withholds nothing any more"
         known, kept = (set(map(_identify, copies)) for copies in (copies_before, record.retained))
-        chosen = self._filter.selects_key
+        chosen = self.chosen.selects_key
         begun = [copy for copy in record.retained if _identify(copy) not in known and chosen(copy.workload)]
         ended = [copy for copy in copies_before if _identify(copy) not in kept and chosen(copy.workload)]
         yield from (*describe_retained_copies(begun, MAX_COPIES), *describe_ended_copies(ended, MAX_COPIES))
