@@ -10,6 +10,7 @@ from gitsched.model.history import HistoryEntry
 from gitsched.reconcile.output.output_history import OutputHistory, describe_source_commit, find_source_commit
 from gitsched.reconcile.review.comparison import PlanComparison
 from gitsched.reconcile.review.fleet_view import view_fleet
+from gitsched.reconcile.review.freezes import list_freezes
 from gitsched.report.page import write_page
 from gitsched.report.page.history import HistoryPage, write_history_page
 from gitsched.report.review import Review
@@ -28,11 +29,12 @@ def write_plan_page(compared: PlanComparison, review: Review) -> str:
     placed_from = record.source if record is not None else ""
     if placed_from and placed_from not in commits:
         commits[placed_from] = find_source_commit(source.repository, placed_from)
-    shown = fleet._replace(web=find_web_links(source.find_url()), commits=commits, placed_from=placed_from)
+    freezes = tuple(list_freezes(compared.context, compared.later.fetched, compared.later.run.plan))
+    shown = fleet._replace(web=find_web_links(source.find_url()), commits=commits, placed_from=placed_from, freezes=freezes)
     return write_page(review, shown)
 
 
-def write_history(history: OutputHistory, entries: Sequence[HistoryEntry], notes: Sequence[str]) -> str:
-    """Return the page of a part of the history."""
+def write_history(history: OutputHistory, entries: Sequence[HistoryEntry], notes: Sequence[str], chosen: str) -> str:
+    """Return the page of a part of the history; `chosen` says which moves it has, "" for all."""
     web = find_web_links(history.find_source_url())
-    return write_history_page(HistoryPage(history.branch, history.head, entries, notes, history.next, history.end, web))
+    return write_history_page(HistoryPage(history.branch, history.head, entries, notes, history.next, history.end, web, chosen))

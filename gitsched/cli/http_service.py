@@ -6,6 +6,7 @@ from gitsched.cli import output
 from gitsched.forge.credentials import Credential
 from gitsched.reconcile import Reconciler
 from gitsched.reconcile.facts.score_reception import ScoreReceiver
+from gitsched.reconcile.review.freezes import list_run_freezes
 from gitsched.watch.http_server import format_address, is_loopback, listen, reserve_files
 from gitsched.watch.loop import read_clock
 from gitsched.watch.score_endpoint import ClusterTokens
@@ -31,7 +32,12 @@ def serve(
     sockets = listen(address)
     local_only = not pages and all(map(is_loopback, sockets))
     shown = (
-        PageSettings(lambda: reconciler.source.repository.path, local_only, reconciler.source.find_url())
+        PageSettings(
+            lambda: reconciler.source.repository.path,
+            local_only,
+            reconciler.source.find_url(),
+            lambda run: tuple(list_run_freezes(reconciler.context, run)),
+        )
         if pages or local_only
         else None
     )

@@ -15,7 +15,7 @@ from gitsched.git.objects import LostObject
 from gitsched.model.errors import Conflict
 from gitsched.reconcile.cache.caches import Caches, ParseCache
 from gitsched.reconcile.pipeline import run
-from gitsched.reconcile.run import OutputMoved, RunResult, open_context
+from gitsched.reconcile.run import OutputMoved, RunContext, RunResult, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.render.output_files import METADATA_FILES
 
@@ -41,6 +41,11 @@ class Reconciler:
     @settings.setter
     def settings(self, settings: RunSettings) -> None:
         self._given, self._context = settings, self._context._replace(settings=settings)
+
+    @property
+    def context(self) -> RunContext:
+        """The settings and caches of the next run."""
+        return self._context
 
     @property
     def source(self) -> SourceRepository:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gitsched.model.finding import format_count, format_names
 from gitsched.model.fleet_status import Freeze
-from gitsched.model.time import format_age
+from gitsched.model.time import format_age, format_time
 from gitsched.report.held import describe_held, describe_target
 from gitsched.report.history import describe_source
 from gitsched.report.lines import abbreviate_oid, escape_unprintable, format_key, list_limited, sort_moves, wrap_indented
@@ -118,8 +118,15 @@ def _describe_effect(edit: HandEdit) -> str:
     return "the next run takes this back"
 
 
-def describe_freeze(freeze: Freeze, now: datetime) -> str:
-    """Return why placements are frozen, who froze them, since when, and how to lift that."""
-    by = [freeze.author, f"{format_age(freeze.since, now)} ago" if freeze.since is not None else "", f"by {freeze.place}"]
+def describe_freeze(freeze: Freeze, now: datetime | None = None) -> str:
+    """Return why placements are frozen, who froze them, since when, and how to lift that: with the age if it is known what time it is."""
+    since = (
+        ""
+        if freeze.since is None
+        else f"since {format_time(freeze.since)}"
+        if now is None
+        else f"{format_age(freeze.since, now)} ago"
+    )
+    by = [freeze.author, since, f"by {freeze.place}"]
     cure = f"remove {freeze.place}" if freeze.place.startswith("guard") else "gitsched freeze --lift"
     return f"{freeze.reason} ({', '.join(filter(None, by))}); to lift it: {cure}"

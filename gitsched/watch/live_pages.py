@@ -16,14 +16,15 @@ from gitsched.git import Repository
 from gitsched.git.urls import identify_repository, is_url
 from gitsched.model.errors import GitschedError, Temporary
 from gitsched.model.fault import describe_fault
-from gitsched.model.fleet_status import LastReport
+from gitsched.model.fleet_status import Freeze, LastReport
 from gitsched.model.history import HistoryFilter
 from gitsched.model.time import format_time
 from gitsched.reconcile import RunResult
 from gitsched.reconcile.incremental.planned_clusters import changes_clusters, read_applied, read_planned_clusters
 from gitsched.reconcile.output.history_records import HistoryBranch
 from gitsched.reconcile.output.output_history import OutputHistory, find_source_commit
-from gitsched.report.page import FleetView, write_page
+from gitsched.report.lines import escape_unprintable
+from gitsched.report.page import FleetView, write_page, write_waiting_page
 from gitsched.report.page.history import HistoryPage, write_history_page
 from gitsched.report.page.live import LiveView
 from gitsched.report.review import DeliveryChanges, Review
@@ -73,11 +74,19 @@ class LivePages:
     """Answers GET with the pages, rendered when they are requested, and sends an event when they change.
 
     `source` is the Git directory of the source, and `url` where it is, None for a local one. With `local_only`, requests need the name of
-    this machine as their host: a page of another site whose name leads to this machine (DNS rebinding) cannot read them.
+    this machine as their host: a page of another site whose name leads to this machine (DNS rebinding) cannot read them. `list_freezes`
+    returns who froze placements, and is called in the thread of the runs.
     """
 
-    def __init__(self, source: Callable[[], str], *, local_only: bool, url: str | None = None) -> None:
-        self._source, self._local_only = source, local_only
+    def __init__(
+        self,
+        source: Callable[[], str],
+        *,
+        local_only: bool,
+        url: str | None = None,
+        list_freezes: Callable[[RunResult], tuple[Freeze, ...]] = lambda _: (),
+    ) -> None:
+        self._source, self._local_only, self._list_freezes = source, local_only, list_freezes
         self._repository, self._web = identify_repository(url) if url and is_url(url) else "", find_web_links(url)
         self._state: _State | None = None
         self._ran_at = self._succeeded_at = 0.0
@@ -97,7 +106,8 @@ class LivePages:
             fleet = FleetView(clusters.facts, {}, clusters.sites, self._web)
             fleet_digest = _digest(fleet)
         reports = read_applied(run, Repository(run.git_directory), fleet.facts)
-        fleet = fleet._replace(reports=reports) if reports != fleet.reports else fleet
+        freezes = self._list_freezes(run) if run.plan.freeze else ()
+        fleet = fleet._replace(reports=reports, freezes=freezes) if (reports, freezes) != (fleet.reports, fleet.freezes) else fleet
         version = _compute_version(review, fleet_digest, reports)
         if earlier is not None and earlier.version == version and run.update is not None:
             return  # the pages stay the same, so the outcomes need not be read
@@ -134,12 +144,10 @@ class LivePages:
                 else HttpResponse(200, b"", "text/event-stream")
             )
         if self._state is None:
-            text = (
-                f"no run has succeeded, and the last one failed: {self._failure}"
-                if self._failure
-                else "the first run has not finished"
-            )
-            return HttpResponse(503, f"{text}\n".encode(), headers=(("Retry-After", "5"),))
+            name = "fleet" if path == FLEET_PATH else "history"
+            html = write_waiting_page(LiveView("", name, failure=escape_unprintable(self._failure)))
+            page = _make_page("", html).response
+            return page._replace(status=503, headers=(*page.headers, ("Retry-After", "5")))
         known = _find_header(headers, b"if-none-match")
         rendered = self._rendered.get(path)
         if rendered is not None and rendered.version == self._state.version:
@@ -153,7 +161,9 @@ class LivePages:
             return last, b""
         data: dict[str, object] = {"age": round(time.monotonic() - ran_at, 1)}
         if self._failure:
-            data |= {"error": self._failure, "succeeded": round(time.monotonic() - self._succeeded_at, 1)}
+            data["error"] = self._failure
+            if self._state is not None:
+                data["succeeded"] = round(time.monotonic() - self._succeeded_at, 1)
         return ran_at, f"event: run\ndata: {json.dumps(data)}\n\n".encode()
 
     def _read_event(self, last: str) -> tuple[str, bytes]:

@@ -19,6 +19,8 @@ from gitsched.watch.wakeup import Wakeup
 if TYPE_CHECKING:
     from gitsched.forge.credentials import Credential
     from gitsched.forge.status_reporter import StatusOutcome, StatusReporter
+    from gitsched.model.fleet_status import Freeze
+    from gitsched.reconcile import RunResult
     from gitsched.watch.http_server import HttpServer
     from gitsched.watch.live_pages import LivePages
     from gitsched.watch.prometheus_metrics import PrometheusMetrics
@@ -52,11 +54,13 @@ class ScoreSettings(NamedTuple):
 
 
 class PageSettings(NamedTuple):
-    """The Git directory of the source, whether only this machine may read the pages, and the URL of the source, None for a local one."""
+    """The Git directory of the source, whether only this machine may read the pages, the URL of the source, None for a local one, and who
+    froze placements, as a run found them."""
 
     source: Callable[[], str]
     local_only: bool
     url: str | None = None
+    list_freezes: Callable[[RunResult], tuple[Freeze, ...]] = lambda _: ()
 
 
 class WatchService:
@@ -96,7 +100,7 @@ class WatchService:
         if pages is not None:
             from gitsched.watch.live_pages import LivePages
 
-            self._pages = LivePages(pages.source, local_only=pages.local_only, url=pages.url)
+            self._pages = LivePages(pages.source, local_only=pages.local_only, url=pages.url, list_freezes=pages.list_freezes)
         routes = HttpRoutes(self._health, self._metrics, secret=secret, request_run=request_run, scores=endpoint, pages=self._pages)
         self._server = HttpServer(sockets, routes)
 

@@ -401,7 +401,7 @@ def test_markup_in_commits_is_shown_as_text_on_the_timeline(show: Open) -> None:
     assert page.locator("main img, main script").count() == 0
     assert page.locator("main").inner_text().count(EVIL) > 5
     page.get_by_label("Cluster").fill("not there")
-    assert page.locator("#history-count").inner_text() == "0 commits, 0 moves"
+    assert page.locator("#history-count").inner_text() == "0 commits, 0 moves; the filter leaves out 1 commit"
 
 
 def test_the_timeline_has_a_time_axis_and_links_to_commits_and_pull_requests(browser: Browser, tmp_path: Path) -> None:
@@ -430,15 +430,17 @@ def test_the_timeline_has_a_time_axis_and_links_to_commits_and_pull_requests(bro
     page.close()
 
 
-def test_the_address_of_the_timeline_has_the_filter_and_the_commit(show: Open) -> None:
-    def make_entry(number: int) -> HistoryEntry:
-        move = Move(Key("apps", "Deployment", "shop", f"w{number}"), {"fra": 1}, {f"c{number % 2}": 1}, "policy")
-        source = SourceChange("beef" * 10, "Move", "Ann")
-        time = NOW + timedelta(days=number)
-        return HistoryEntry(
-            f"{number}" * 40, time, "", "", "source", f"change {number}", source=source, moves=(PlacementMove(move, "policy"),)
-        )
+def make_entry(number: int) -> HistoryEntry:
+    """Return a commit so many days after NOW, with which one workload moved."""
+    move = Move(Key("apps", "Deployment", "shop", f"w{number}"), {"fra": 1}, {f"c{number % 2}": 1}, "policy")
+    source = SourceChange("beef" * 10, "Move", "Ann")
+    time = NOW + timedelta(days=number)
+    return HistoryEntry(
+        f"{number}" * 40, time, "", "", "source", f"change {number}", source=source, moves=(PlacementMove(move, "policy"),)
+    )
 
+
+def test_the_address_of_the_timeline_has_the_filter_and_the_commit(show: Open) -> None:
     page = show(write_history_page(HistoryPage("placements", "c0ffee", list(map(make_entry, (9, 8, 7, 6, 5))))))
     assert page.locator(".axis text").all_text_contents() == [f"2026-03-{day:02}" for day in range(8, 12)]
     page.get_by_label("Cluster").fill("c1")
@@ -458,7 +460,7 @@ def test_the_address_of_the_timeline_has_the_filter_and_the_commit(show: Open) -
     page.goto(page.url.partition("#")[0] + address)
     page.reload()
     assert page.get_by_label("Cluster").input_value() == "c1"
-    assert page.locator("#history-count").inner_text() == "3 commits, 3 moves"
+    assert page.locator("#history-count").inner_text() == "3 commits, 3 moves; the filter leaves out 2 commits"
     assert page.evaluate("document.activeElement.id") == "commit-7777777777"
     with page.expect_download() as download:
         page.get_by_role("button", name="CSV").click()
@@ -468,6 +470,22 @@ def test_the_address_of_the_timeline_has_the_filter_and_the_commit(show: Open) -
     page.get_by_role("button", name="Show all").click()
     expect(page.locator("#history-count")).to_have_text("5 commits, 5 moves")
     assert page.evaluate("location.hash") == ""
+
+
+def test_the_timeline_is_filtered_by_day(show: Open) -> None:
+    page = show(write_history_page(HistoryPage("placements", "c0ffee", list(map(make_entry, (9, 8, 7, 6, 5))))))
+    assert "5 commits from 2026-03-07 to 2026-03-11" in page.inner_text("header")
+    page.get_by_label("From day").fill("2026-03-08")
+    page.get_by_label("To day").fill("2026-03-09")
+    assert page.locator(".entry:visible").evaluate_all("nodes => nodes.map((node) => node.id)") == [
+        "commit-7777777777",
+        "commit-6666666666",
+    ]
+    assert page.locator("#history-count").inner_text() == "2 commits, 2 moves; the filter leaves out 3 commits"
+    assert page.locator(".axis a:visible").count() == 2
+    assert page.evaluate("location.hash") == "#?since=2026-03-08&until=2026-03-09"
+    page.reload()
+    assert page.locator(".entry:visible").count() == 2
 
 
 def test_recorded_decisions_are_shown_with_their_causes(show: Open) -> None:
@@ -514,7 +532,10 @@ def test_changed_files_and_retained_workloads_are_shown(show: Open) -> None:
 
 def test_losses_are_shown_and_harmful_ones_are_highlighted(show: Open) -> None:
     web, job = Key("apps", "Deployment", "shop", "web"), Key("batch", "Job", "shop", "import")
-    degraded = (WorkloadEffect(web, {"fra": 4}, {"ams": 1}, 4, shortfall=3, waiting=2), WorkloadEffect(job, {"fra": 1}, {}, 1, shortfall=1))
+    degraded = (
+        WorkloadEffect(web, {"fra": 4}, {"ams": 1}, 4, shortfall=3, waiting=2),
+        WorkloadEffect(job, {"fra": 1}, {}, 1, shortfall=1),
+    )
     rows = tuple(
         Simulation(f"region {name} is lost", FailureDomain("region", name), (name,), (), (), (), 2, effects, (), ())
         for name, effects in (("eu", degraded), ("us", ()))

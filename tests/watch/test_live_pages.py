@@ -18,6 +18,8 @@ from playwright.sync_api import expect, sync_playwright
 
 from gitsched.model.errors import Permanent, Temporary
 from gitsched.reconcile import Reconciler, RunSettings
+from gitsched.reconcile.output.freeze import set_freeze
+from gitsched.reconcile.review.freezes import list_run_freezes
 from gitsched.reconcile.run import make_review
 from gitsched.watch import Wakeup, http_server
 from gitsched.watch.health import WatchHealth
@@ -40,9 +42,13 @@ class Site:
         self.fleet.mkdir()
         self._git("init", "-q", "-b", "main")
         self.commit(one=CLUSTER.format(name="one", owner="private"), policy=POLICY, web=WORKLOAD)
-        self._settings = RunSettings(now=NOW, location=str(self.fleet), cache=base / "cache")
+        self.settings = RunSettings(now=NOW, location=str(self.fleet), cache=base / "cache")
         self.restart()
-        self.pages = LivePages(lambda: self._reconciler.source.repository.path, local_only=local_only)
+        self.pages = LivePages(
+            lambda: self._reconciler.source.repository.path,
+            local_only=local_only,
+            list_freezes=lambda run: tuple(list_run_freezes(self._reconciler.context, run)),
+        )
         wakeup = Wakeup()
         health = WatchHealth(wakeup)
         sockets = listen("127.0.0.1:0")
@@ -66,12 +72,12 @@ class Site:
 
     def show_complete_plan(self) -> None:
         """Show the result of the last run, as a complete plan with the same changes."""
-        found = Reconciler(self._settings._replace(output=None)).run(NOW, preview=True, complete=True)
+        found = Reconciler(self.settings._replace(output=None)).run(NOW, preview=True, complete=True)
         self.pages.update(found, make_review(self.last))
 
     def restart(self) -> None:
         """Continue with what an earlier process has left in the cache."""
-        self._reconciler = Reconciler(self._settings)
+        self._reconciler = Reconciler(self.settings)
 
     def get(self, path: str, method: str = "GET", **headers: str) -> tuple[int, str, dict[str, str]]:
         connection = HTTPConnection(self.host, self.port, timeout=PATIENCE)
@@ -220,7 +226,8 @@ def test_a_failed_run_is_reported_with_the_age_of_what_is_shown(
     site = open_site(local_only=local_only)
     failure = Permanent("the repository git.example.com/fleet is gone")
     site.pages.report_failure(failure)
-    assert site.get("/")[:2] == (503, f"no run has succeeded, and the last one failed: {reason}\n")
+    status, text, headers = site.get("/")
+    assert (status, headers["Retry-After"], f"The last run failed: {reason}" in text) == (503, "5", True)
     site.run()
     site.pages.report_failure(failure)
     with site.open_events() as stream:
@@ -270,6 +277,46 @@ def test_events_report_changes_once_and_their_clients_are_limited(
 
 
 @pytest.mark.needs("browser")
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
+def test_before_a_run_succeeds_a_page_says_why_and_then_shows_the_fleet(
+    open_site: Callable[..., Site], width: int, scheme: str
+) -> None:
+    site = open_site()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_program("browser"), args=["--no-sandbox"])
+        context = browser.new_context(bypass_csp=True, color_scheme=scheme, viewport={"width": width, "height": 800})  # type: ignore[arg-type]
+        page = context.new_page()
+        page.goto(f"http://localhost:{site.port}/")
+        expect(page.get_by_role("heading", level=1)).to_have_text("The first run has not finished")
+        site.pages.report_failure(Temporary("the remote <b> does not answer"))
+        expect(page.get_by_role("alert")).to_have_text("The last run failed: the remote <b> does not answer")
+        page.reload()
+        expect(page.get_by_role("heading", level=1)).to_have_text("No run has succeeded yet")
+        expect(page.get_by_role("alert")).to_have_text("The last run failed: the remote <b> does not answer")
+        assert page.locator("#live-since").inner_text() == ""
+        assert page.evaluate("getComputedStyle(document.querySelector('.failure')).borderLeftWidth") == "4px"
+        found = Axe().run(page)
+        assert found.violations_count == 0, found.generate_report()
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        site.run()
+        expect(page.get_by_role("heading", level=1)).to_have_text("1 workload placed on 1 cluster")
+        browser.close()
+
+
+def test_a_frozen_fleet_names_who_froze_it_and_since_when(open_site: Callable[..., Site]) -> None:
+    site = open_site()
+    site.run()
+    set_freeze(site.settings, "audit week")
+    site.run()
+    text = site.get("/")[1]
+    since = r"since 20\d\d-\d\d-\d\d"
+    assert re.search(rf">frozen: audit week \(\w[\w ]+ {since}\)</a>", text)
+    assert re.search(
+        rf"Placements are frozen: audit week \(\w[\w ]+, {since}T[^,]+, by the file FREEZE of the branch placements\)", text
+    )
+
+
+@pytest.mark.needs("browser")
 def test_a_page_in_a_browser_follows_the_fleet(open_site: Callable[..., Site]) -> None:
     site = open_site()
     site.run()
@@ -295,7 +342,7 @@ def test_a_page_in_a_browser_follows_the_fleet(open_site: Callable[..., Site]) -
         site.run()
         expect(page.locator(".entry")).to_have_count(2)
         page.get_by_label("Workload").fill("nothing")
-        expect(page.locator("#history-count")).to_have_text("0 commits, 0 moves")
+        expect(page.locator("#history-count")).to_have_text("0 commits, 0 moves; the filter leaves out 2 commits")
         site.commit(web=WORKLOAD.replace("replicas: 2", "replicas: 4"))
         site.run()
         page.get_by_role("button", name="The fleet has changed: show it").click()

@@ -7,15 +7,16 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gitsched.apis.gitsched.config import FILE
+from gitsched.git import Repository
 from gitsched.model.fleet_status import Freeze
+from gitsched.reconcile.output.history_records import HistoryBranch
 from gitsched.reconcile.source.config_file import read_config
 from gitsched.render.output_files import FREEZE
 
 if TYPE_CHECKING:
     from gitsched.decide.plan_result import Plan
-    from gitsched.git import Repository
     from gitsched.model.commit import Commit
-    from gitsched.reconcile.run import Fetched, RunContext
+    from gitsched.reconcile.run import Fetched, RunContext, RunResult
 
 MAX_COMMITS = 1_000
 """Commits of a branch that are searched for the one that wrote a freeze."""
@@ -23,23 +24,32 @@ MAX_COMMITS = 1_000
 
 def list_freezes(context: RunContext, fetched: Fetched, plan: Plan) -> Iterator[Freeze]:
     """Yield the freezes in force."""
+    branch = HistoryBranch(fetched.output.branch, fetched.output.repository, fetched.output_head or "", fetched.prefix)
+    yield from _list_freezes(context, plan, branch, fetched.source.oid, fetched.frozen)
+
+
+def list_run_freezes(context: RunContext, run: RunResult) -> Iterator[Freeze]:
+    """Yield the freezes that were in force in a run."""
+    if run.plan.freeze:
+        branch = HistoryBranch(run.branch, Repository(run.git_directory), run.after or run.before or "", run.prefix)
+        yield from _list_freezes(context, run.plan, branch, run.source, run.plan.guard.frozen)
+
+
+def _list_freezes(context: RunContext, plan: Plan, output: HistoryBranch, source: str, frozen: str) -> Iterator[Freeze]:
     configured = plan.totals.config.guard.freeze
-    if fetched.frozen:
-        output, path = fetched.output, f"{fetched.prefix}{FREEZE}"
+    if frozen:
+        path = f"{output.prefix}{FREEZE}"
 
         def has_file(commit: Commit) -> bool:
             return output.repository.find_entry(commit.tree, path) == wanted
 
-        wanted = (
-            output.repository.find_entry(output.repository.commit(fetched.output_head).tree, path) if fetched.output_head else None
-        )
+        wanted = output.repository.find_entry(output.repository.commit(output.head).tree, path) if output.head else None
         place = f"the file {path} of the branch {output.branch}"
-        yield _find_author(Freeze(fetched.frozen, place), output.repository, fetched.output_head, has_file)
+        yield _find_author(Freeze(frozen, place), output.repository, output.head, has_file)
     if configured:
-        repository = context.source.repository
         freezes = partial(_freezes, context, configured)
-        yield _find_author(Freeze(configured, f"guard.freeze in {FILE}"), repository, fetched.source.oid, freezes)
-    if plan.freeze and not (fetched.frozen or configured):
+        yield _find_author(Freeze(configured, f"guard.freeze in {FILE}"), context.source.repository, source, freezes)
+    if plan.freeze and not (frozen or configured):
         yield Freeze(plan.freeze, "the settings of the last run")
 
 

@@ -10,13 +10,13 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from jinja2 import Environment, StrictUndefined, Template
+from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from gitsched.model.document import Key
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import format_count
-from gitsched.model.fleet_status import LastReport
+from gitsched.model.fleet_status import Freeze, LastReport
 from gitsched.model.fleet_topology import ClusterSite
 from gitsched.model.history import SourceChange
 from gitsched.model.planned_files import ClusterInfo
@@ -72,7 +72,7 @@ SCRIPTS = ("topology.js", "map.js", "tools.js", "page.js")
 class FleetView(NamedTuple):
     """The clusters of the fleet, the explanation of each workload, where the clusters are, if that is known, the web pages of the source,
     None without any, the last report of each cluster about what it has applied, the source commits that the page names, by id, and the one
-    of them that the head of the output branch follows, "" if it is not known."""
+    of them that the head of the output branch follows, "" if it is not known, and who froze placements."""
 
     facts: Mapping[str, ClusterInfo]
     explanations: Mapping[Key, Explanation]
@@ -81,6 +81,7 @@ class FleetView(NamedTuple):
     reports: Mapping[str, LastReport] = {}
     commits: Mapping[str, SourceChange] = {}
     placed_from: str = ""
+    freezes: tuple[Freeze, ...] = ()
 
 
 def choose_explained(review: Review, clusters: int) -> list[Outcome]:
@@ -136,11 +137,12 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
         digest=review.comparison.digest,
         time=format_time(review.time),
         wakeup=format_time(review.next_wakeup) if review.next_wakeup else "",
-        problems=list_problems(review, links),
+        problems=list_problems(review, links, fleet.freezes),
         alerts=list_alerts(
             review,
             [cluster["name"] for cluster in matrix["clusters"] if "unavailable" in cluster],
             sorted(name for name, report in fleet.reports.items() if report.health == "Degraded"),
+            fleet.freezes,
         ),
         linked=links.link_places,
         sections=sections,
@@ -169,6 +171,17 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
         data=_embed_json({**matrix, "links": links.patterns}),
         **embed_resource("style", style),
         **embed_resource("script", script),
+    )
+
+
+def write_waiting_page(live: LiveView) -> str:
+    """Return the page that stands for the others until a run succeeds; it follows the events and then shows them."""
+    return load_template("waiting.html.j2").render(
+        live=live,
+        pages=PAGES,
+        title="No run has succeeded yet" if live.failure else "The first run has not finished",
+        **embed_resource("style", read_resource("page.css")),
+        **embed_resource("script", read_script(live=live)),
     )
 
 
@@ -208,5 +221,5 @@ def read_resource(name: str) -> str:
 @cache
 def load_template(name: str) -> Template:
     """Return a template of this package, which escapes what it is given."""
-    environment = Environment(undefined=StrictUndefined, autoescape=True, keep_trailing_newline=True)
-    return environment.from_string(read_resource(name))
+    loader = FunctionLoader(read_resource)
+    return Environment(undefined=StrictUndefined, autoescape=True, keep_trailing_newline=True, loader=loader).get_template(name)

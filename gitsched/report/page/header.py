@@ -11,9 +11,12 @@ from markupsafe import Markup, escape
 from gitsched.model.changes import Move
 from gitsched.model.document import Key
 from gitsched.model.finding import Finding, count_shown, format_count, format_names
+from gitsched.model.fleet_status import Freeze
 from gitsched.model.history import SourceChange
+from gitsched.model.time import format_time
 from gitsched.report.consequences import list_consequence_lines, list_consequences
 from gitsched.report.first_placement import describe_first_placement
+from gitsched.report.fleet_problems import describe_freeze
 from gitsched.report.held import describe_held
 from gitsched.report.lines import abbreviate_oid, escape_unprintable, format_key
 from gitsched.report.page.links import PageLinks
@@ -55,13 +58,15 @@ class Problem(NamedTuple):
     section: str = ""
 
 
-def list_alerts(review: Review, unavailable: Sequence[str], degraded: Sequence[str] = ()) -> list[Alert]:
+def list_alerts(
+    review: Review, unavailable: Sequence[str], degraded: Sequence[str] = (), freezes: Sequence[Freeze] = ()
+) -> list[Alert]:
     """Return what a reader has to know before anything else, the gravest first. Clusters with these names are `unavailable`, or report
     that they are `degraded`."""
     removed = review.comparison.removed_clusters
     lost = [name for name in unavailable if name not in removed]
     new, old = map(len, _split_errors(review))
-    states, is_frozen = review.states, any(finding.code == _FROZEN for finding in review.findings)
+    states = review.states
     few = 0 < states["pending"] <= _NAMES_IN_ALERT
     unplaced = [outcome.key for outcome in review.outcomes if outcome.state == "pending"] if few else []
     rollouts = [one for one in review.rollouts if one.state in ("stopped", "progressing")][:_NAMES_IN_ALERT]
@@ -74,7 +79,7 @@ def list_alerts(review: Review, unavailable: Sequence[str], degraded: Sequence[s
         ("error", _describe_clusters(lost, "not available"), "map"),
         ("error", _describe_clusters(degraded, "degraded"), "map"),
         *(("error" if one.state == "stopped" else "warning", f"rollout {one.name} {one.state}", "rollouts") for one in rollouts),
-        ("warning", f"frozen: {review.withheld.freeze}" if review.withheld.freeze else "frozen" if is_frozen else "", "frozen"),
+        ("warning", _describe_frozen(review, freezes), "frozen"),
         ("warning", _state(len(review.held), "held", list(review.held)), "held"),
         ("warning", _state(states["stale"], "stale: not decided, they stay"), "findings"),
         ("warning", f"{_count(old, 'error')} as before" if old else "", "findings"),
@@ -113,8 +118,8 @@ def _split_errors(review: Review) -> tuple[list[Finding], list[Finding]]:
     return first, second
 
 
-def list_problems(review: Review, links: PageLinks) -> list[Problem]:
-    """Return what stands above the changes: errors, what workloads lose, what is withheld, held and set otherwise."""
+def list_problems(review: Review, links: PageLinks, freezes: Sequence[Freeze] = ()) -> list[Problem]:
+    """Return what stands above the changes: errors, what workloads lose, what is withheld, frozen, held and set otherwise."""
     lines = [links.link_places(escape_unprintable(line)) for line in list_consequence_lines(list_consequences(review))]
     more = lines[_CONSEQUENCES_SHOWN:]
     problems = [
@@ -122,11 +127,28 @@ def list_problems(review: Review, links: PageLinks) -> list[Problem]:
         _describe_errors(_split_errors(review)[0], links),
         Problem("consequences", "error", lines[:_CONSEQUENCES_SHOWN], f"{len(more)} more" if more else "", more) if lines else None,
         _fold("withheld", "error", describe_withheld(review.withheld, planned=True), links) if review.withheld.moves else None,
-        *(Problem("frozen", "warning", _link_all([finding.text], links)) for finding in review.findings if finding.code == _FROZEN),
+        *(Problem("frozen", "warning", _link_all([line], links)) for line in _list_frozen(review, freezes)),
         _fold("held", "warning", describe_held(review.held, len(review.held)), links) if review.held else None,
         _describe_settings(describe_setting_changes(review, len(review.setting_changes)), links),
     ]
     return [problem for problem in problems if problem is not None]
+
+
+def _list_frozen(review: Review, freezes: Sequence[Freeze]) -> list[str]:
+    """Return why placements are frozen, who froze them and since when; without `freezes` only what the findings say."""
+    known = [f"Placements are frozen: {describe_freeze(freeze)}" for freeze in freezes]
+    return known or [finding.text for finding in review.findings if finding.code == _FROZEN]
+
+
+def _describe_frozen(review: Review, freezes: Sequence[Freeze]) -> str:
+    """Return the alert of a freeze: its reason, who froze placements, and since which day; "" if they are not frozen."""
+    if freezes:
+        by = (f"{one.author} since {format_time(one.since)[:10]}" if one.since is not None else one.author for one in freezes)
+        texts = (f"{one.reason}{f' ({who})' if who else ''}" for one, who in zip(freezes, by, strict=True))
+        return f"frozen: {'; '.join(texts)}"
+    if review.withheld.freeze:
+        return f"frozen: {review.withheld.freeze}"
+    return "frozen" if any(finding.code == _FROZEN for finding in review.findings) else ""
 
 
 def _describe_errors(errors: Sequence[Finding], links: PageLinks) -> Problem | None:

@@ -48,8 +48,8 @@ _COUNTED = (
 
 
 class HistoryPage(NamedTuple):
-    """What the page shows: a branch, its head, entries with the newest first, notes, where and why the entries end, and the web pages of
-    the source, None without any."""
+    """What the page shows: a branch, its head, entries with the newest first, notes, where and why the entries end, the web pages of the
+    source, None without any, and which moves were chosen, "" for all."""
 
     branch: str
     head: str
@@ -58,6 +58,7 @@ class HistoryPage(NamedTuple):
     next: str = ""
     end: str = ""
     web: WebLinks | None = None
+    chosen: str = ""
 
 
 def write_history_page(history: HistoryPage, live: LiveView | None = None) -> str:
@@ -76,6 +77,9 @@ def write_history_page(history: HistoryPage, live: LiveView | None = None) -> st
         axis=_build_axis(history.entries),
         days=[(day, list(entries)) for day, entries in groupby(rows, key=lambda row: row["day"])],
         count=format_count(len(rows), "commit"),
+        chosen=escape_unprintable(history.chosen),
+        first=min((row["day"] for row in rows), default=""),
+        last=max((row["day"] for row in rows), default=""),
         moves=sum(len(entry.moves) + entry.more_moves for entry in history.entries),
         notes=[escape_unprintable(note) for note in history.notes],
         next=abbreviate_oid(history.next),

@@ -4,6 +4,7 @@
   const marks = new Map([...document.querySelectorAll(".axis a")].map((mark) => [mark.getAttribute("href").slice(1), mark]));
   const entries = [...document.querySelectorAll(".entry")].map((node) => ({
     node,
+    day: node.querySelector("time").dateTime.slice(0, 10),
     mark: marks.get(node.id),
     commit: `${node.querySelector(".what").textContent} ${node.querySelector(".log").textContent}`.toLowerCase(),
     rows: [...node.querySelectorAll("tbody tr")].map((row) => ({
@@ -16,6 +17,7 @@
     const words = (name) => String(wanted.get(name) || "").toLowerCase().split(/\s+/).filter(Boolean);
     const match = (text, needles) => needles.every((needle) => text.includes(needle));
     const [workload, cluster, commit] = ["workload", "cluster", "commit"].map(words);
+    const [since, until] = [wanted.get("since") || "", wanted.get("until") || "9999"];
     let commits = 0;
     let moves = 0;
     for (const entry of entries) {
@@ -24,7 +26,7 @@
         row.hidden = !(match(name, workload) && match(clusters, cluster));
         found += row.hidden ? 0 : 1;
       }
-      entry.node.hidden = !match(entry.commit, commit) || (workload.length + cluster.length > 0 && !found);
+      entry.node.hidden = !match(entry.commit, commit) || entry.day < since || entry.day > until || (workload.length + cluster.length > 0 && !found);
       entry.mark?.classList.toggle("left-out", entry.node.hidden);
       if (entry.node.hidden) continue;
       commits += 1;
@@ -35,7 +37,8 @@
       chooseMark([...marks.values()].findLast((link) => !link.classList.contains("left-out")));
     }
     for (const section of document.querySelectorAll(".timeline section")) section.hidden = !section.querySelector(".entry:not([hidden])");
-    count.textContent = `${plural(commits, "commit")}, ${plural(moves, "move")}`;
+    const left = entries.length - commits;
+    count.textContent = `${plural(commits, "commit")}, ${plural(moves, "move")}${left ? `; the filter leaves out ${plural(left, "commit")}` : ""}`;
   };
 
   // The address names what the filter shows, and the entry that the time axis led to.

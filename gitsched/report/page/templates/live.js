@@ -21,15 +21,15 @@
   const showAge = () => {
     if (last === null) return;
     document.getElementById("live-age").textContent = `Last run ${ago(last.ran)} ago${last.error ? ": failed" : ""}.`;
-    document.getElementById("live-since").textContent = last.error ? `This page shows the run that succeeded ${ago(last.succeeded)} ago.` : "";
+    document.getElementById("live-since").textContent = last.error && last.succeeded !== null ? `This page shows the run that succeeded ${ago(last.succeeded)} ago.` : "";
   };
   setInterval(showAge, 1_000);
   const events = new EventSource("events");
   events.addEventListener("open", () => show("live", "connected"));
   events.addEventListener("error", () => show("not connected, trying again", "waiting"));
   events.addEventListener("run", (event) => {
-    const { age, error = "", succeeded = age } = JSON.parse(event.data);
-    last = { ran: Date.now() - 1000 * age, succeeded: Date.now() - 1000 * succeeded, error };
+    const { age, error = "", succeeded } = JSON.parse(event.data);
+    last = { ran: Date.now() - 1000 * age, succeeded: succeeded === undefined ? null : Date.now() - 1000 * succeeded, error };
     failure.hidden = !error;
     document.getElementById("live-reason").textContent = error ? `The last run failed: ${error}` : ""; // announced once, unlike the age
     showAge();
