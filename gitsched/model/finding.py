@@ -45,6 +45,8 @@ LAST_VALID_USED = "last-valid-used"
 """The code of notes about documents that count as they were when they were valid for the last time."""
 NO_REPLICAS = "no-replicas"
 """Code of the finding about a workload with 0 replicas, which goes to no cluster."""
+UNSCHEDULABLE = "unschedulable"
+"""Code of the finding that no cluster gets a workload, or some of its replicas."""
 OUTPUT_NOT_FETCHED = "output-not-fetched"
 """The code of the finding that a clone may lack the output branch of its origin."""
 

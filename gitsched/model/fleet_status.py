@@ -82,7 +82,7 @@ has 0 replicas."""
 
 class WorkloadStatus(NamedTuple):
     """Where a workload is on the output branch: its clusters with replicas, and the clusters that wait for a wave of a rollout.
-    `reason` says why it is unplaced."""
+    No cluster gets the number of `missing` of its `replicas`. `reason` says why it is unplaced, or why they are missing."""
 
     key: Key
     policy: str
@@ -90,6 +90,8 @@ class WorkloadStatus(NamedTuple):
     waiting: tuple[str, ...] = ()
     state: WorkloadState = ""
     reason: str = ""
+    replicas: int | None = None
+    missing: int = 0
 
     @property
     def is_unplaced(self) -> bool:
@@ -191,6 +193,8 @@ class FleetStatus(NamedTuple):
         unplaced = sum(one.is_unplaced for one in self.workloads) if self.time is not None else 0
         if unplaced:
             yield f"{format_count(unplaced, 'workload is', 'workloads are')} unplaced"
+        if self.short:
+            yield self._describe_short()
         yield from self._list_recent_problems()
         yield from self._list_cluster_problems()
         for code, (one, several) in IMPAIRMENTS.items():
@@ -202,6 +206,18 @@ class FleetStatus(NamedTuple):
         stopped = sum(one.state == "stopped" for one in self.rollouts)
         if stopped:
             yield f"{format_count(stopped, 'rollout has', 'rollouts have')} stopped"
+
+    @property
+    def short(self) -> tuple[WorkloadStatus, ...]:
+        """The workloads that are placed with fewer replicas than they should have."""
+        return tuple(one for one in self.workloads if one.missing)
+
+    def _describe_short(self) -> str:
+        first, *others = self.short
+        if not others:
+            name = f"{first.key.kind} {first.key.namespace}{'/' if first.key.namespace else ''}{first.key.name}"
+            return f"{name} lacks {format_part(first.missing, first.replicas or 0, 'replica')}"
+        return f"{format_count(len(self.short), 'workload')} lack {format_count(sum(one.missing for one in self.short), 'replica')}"
 
     def _list_recent_problems(self) -> Iterator[str]:
         losses = [loss for run in self.recent for loss in run.losses]

@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from gitsched.model.finding import format_count, format_names
+from gitsched.model.finding import format_count, format_names, format_part
 from gitsched.model.fleet_status import Freeze
+from gitsched.model.scheduling import total_replicas
 from gitsched.model.time import format_age, format_time
 from gitsched.report.held import describe_held, describe_target
 from gitsched.report.history import describe_source
-from gitsched.report.lines import abbreviate_oid, escape_unprintable, format_key, list_limited, sort_moves, wrap_indented
+from gitsched.report.lines import (
+    abbreviate_oid,
+    escape_unprintable,
+    format_key,
+    format_words,
+    list_limited,
+    sort_moves,
+    wrap_indented,
+)
 from gitsched.report.recent_runs import describe_recent_runs
 from gitsched.report.summary import describe_withheld
 
@@ -39,6 +48,7 @@ def describe_problems(status: FleetStatus, width: int, paint: Paint | None = Non
     lines += [*_list_freezes(status), *_list_edits(status)]
     lines += _list_withheld(status) if status.withheld.moves else []
     lines += _list_unplaced(status) if status.time is not None else []
+    lines += _list_short(status)
     lines += _list_unready(status)
     lines += describe_held(status.held, HELD_SHOWN)
     lines += list_limited(
@@ -88,6 +98,16 @@ def _list_unplaced(status: FleetStatus) -> list[str]:
     """Return the first workloads that are nowhere, with the reason."""
     lines = [f"Unplaced: {format_key(one.key)}: {one.reason}" for one in status.workloads if one.is_unplaced]
     return list_limited(lines, WORKLOADS_SHOWN, "and {} more unplaced workloads; gitsched status --workloads lists them")
+
+
+def _list_short(status: FleetStatus) -> list[str]:
+    """Return the first workloads that lack replicas, with the reason and the next command."""
+    lines = [
+        f"Missing: {format_key(one.key)} has {format_part(total_replicas(one.clusters.values()), one.replicas or 0, 'replica')}: "
+        f"{one.reason}; what each cluster has left: gitsched explain {format_words(one.key)}"
+        for one in status.short
+    ]
+    return list_limited(lines, WORKLOADS_SHOWN, "and {} more workloads that lack replicas; gitsched status --workloads lists them")
 
 
 def _list_unready(status: FleetStatus) -> list[str]:

@@ -100,6 +100,8 @@ def _count_workloads(status: FleetStatus) -> str:
     stopped = len(status.workloads) - len(placed) - unplaced
     parts += [f"{unplaced:,} unplaced"] if unplaced and status.time is not None else []
     parts += [f"{stopped:,} with 0 replicas"] if stopped else []
+    missing = sum(one.missing for one in status.short)
+    parts += [f"{format_count(missing, 'replica')} missing"] if missing else []
     text = f"{format_count(len(status.workloads), 'workload')}{': ' if parts else ''}{', '.join(parts)}"
     return f"{text}; {format_count(unclaimed, 'object')} not selected by any policy (--unclaimed)." if unclaimed else f"{text}."
 
@@ -239,6 +241,7 @@ def serialize_workload_status(one: WorkloadStatus) -> dict[str, Any]:
         "waiting": list(one.waiting),
         "state": one.state,
         "reason": one.reason,
+        "missing": one.missing,
     }
 
 

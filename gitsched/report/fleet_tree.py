@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gitsched.model.changes import RetainedCopy
 from gitsched.model.explanation import ExplainedReference
-from gitsched.model.finding import format_count
+from gitsched.model.finding import format_count, format_part
 from gitsched.model.fleet_tree import ClusterTree, WorkloadTree
 from gitsched.model.scheduling import total_replicas
 from gitsched.model.time import format_age, format_time
@@ -81,7 +81,8 @@ def _list_workload_lines(tree: WorkloadTree) -> list[str]:
     one = tree.workload
     policy = f"{one.policy or 'no policy'}{f', group {tree.group}' if tree.group else ''}"
     clusters = [f"    {name}{_format_amount(count)}" for name, count in one.clusters.items()]
-    lines = [format_key(one.key), f"  policy: {policy}", *(["  clusters:"] if clusters else [f"  unplaced: {tree.reason}"])]
+    short = [f"  missing: {format_part(one.missing, one.replicas or 0, 'replica')}: {one.reason}"] if one.missing else []
+    lines = [format_key(one.key), f"  policy: {policy}", *short, *(["  clusters:"] if clusters else [f"  unplaced: {tree.reason}"])]
     lines += list_limited(clusters, MAX_ROWS, "    and {} more; use -o json for all")
     lines += _list_section("waits for a wave of a rollout", one.waiting)
     lines += _list_section("copies that stay for an overlap", describe_retained_copies(tree.copies))

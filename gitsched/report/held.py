@@ -10,7 +10,7 @@ from typing import Any
 from gitsched.model.changes import Move, RetainedWorkload, WithheldChanges
 from gitsched.model.document import Key
 from gitsched.model.explanation import Counterfactual, Explanation, ProposedChange
-from gitsched.model.finding import count_shown, format_count
+from gitsched.model.finding import count_shown, format_count, format_part
 from gitsched.model.holds import HeldPlacement, describe_release
 from gitsched.model.scheduling import total_replicas
 from gitsched.model.time import format_time
@@ -90,11 +90,14 @@ def _add_wanted(explanation: Explanation, text: str, wanted: Mapping[str, int | 
     )
 
 
-def describe_state(explanation: Explanation, held: HeldPlacement | None, withheld: Move | None, waits: bool, freeze: str) -> str:
-    """Return whether anything keeps a workload from being where its policies want it."""
+def describe_state(
+    explanation: Explanation, held: HeldPlacement | None, withheld: Move | None, waits: bool, freeze: str, wanted: int | None = None
+) -> str:
+    """Return whether anything keeps a workload from being where its policies want it. `wanted` are its replicas where some are missing."""
     clusters = len(explanation.result)
     replicas = total_replicas(share.replicas for share in explanation.result)
-    placed = f"Placed on {format_count(clusters, 'cluster')}" + (f" with {format_count(replicas, 'replica')}" if replicas else "")
+    count = format_part(replicas, wanted, "replica") if wanted else format_count(replicas, "replica")
+    placed = f"Placed on {format_count(clusters, 'cluster')}" + (f" with {count}" if replicas else "")
     if held is not None:
         state = f"Held on {format_clusters(held.clusters)}: {held.reason}"
     elif withheld is not None:

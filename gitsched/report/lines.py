@@ -195,6 +195,11 @@ def format_key(key: Key) -> str:
     return f"{key.kind} {key.namespace}/{key.name}" if key.namespace else f"{key.kind} {key.name}"
 
 
+def format_words(key: Key) -> str:
+    """Return an object as it is written on the command line."""
+    return "/".join(filter(None, (key.kind.lower(), key.namespace, key.name)))
+
+
 def format_revision(name: str, oid: str) -> str:
     """Return a revision with its commit id: "main (1a2b3c4d5e)"."""
     return f"{name} ({abbreviate_oid(oid)})" if name and oid and not oid.startswith(name) else abbreviate_oid(oid) or "the worktree"

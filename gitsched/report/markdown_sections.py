@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from gitsched.model.finding import Finding, count_shown, format_count
+from gitsched.model.finding import UNSCHEDULABLE, Finding, count_shown, format_count
 from gitsched.model.markdown import format_code, format_code_block, format_text
 from gitsched.model.scheduling import Outcome
 from gitsched.model.simulation import Resilience, ResilienceChange
@@ -42,7 +42,6 @@ from gitsched.report.summary import (
 _KNOWN_FINDINGS_SHOWN = 20
 _REPORTED_ELSEWHERE = frozenset(("changes-withheld", "copy-retained", "stateful-held", "adopted-held"))
 """The codes of findings that say what other alerts say, or the section of held workloads."""
-_UNSCHEDULABLE = "unschedulable"
 """The code of the warning that other alerts say as well of workloads without a cluster."""
 _PROBLEMS_SHOWN = 3
 """New errors and warnings that a comment begins with; the others are among the findings."""
@@ -169,7 +168,7 @@ def _list_problems(data: CommentData, detail: DetailLevel) -> Iterator[str]:
     unplaced |= {move.key.resource for move in data.review.moves if move.becomes_unplaced}
 
     def is_reported(finding: Finding) -> bool:
-        return finding.code in _REPORTED_ELSEWHERE or (finding.code == _UNSCHEDULABLE and finding.resource in unplaced)
+        return finding.code in _REPORTED_ELSEWHERE or (finding.code == UNSCHEDULABLE and finding.resource in unplaced)
 
     for severity, rest in (("error", " in the source; affected resources keep their last valid state"), ("warning", "")):
         problems = [finding for finding in data.new_findings if finding.severity == severity and not is_reported(finding)]

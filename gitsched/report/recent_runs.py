@@ -12,7 +12,7 @@ from gitsched.model.recent_runs import LOSSES, Loss, RecentLoss, RecentRun
 from gitsched.model.scheduling import total_replicas
 from gitsched.model.time import format_age, format_time
 from gitsched.report.history import CAUSES, describe_source, serialize_source
-from gitsched.report.lines import abbreviate_oid, format_clusters, format_key, sort_moves
+from gitsched.report.lines import abbreviate_oid, format_clusters, format_key, format_words, sort_moves
 from gitsched.report.serialization import serialize_clusters, serialize_key
 
 RUNS_SHOWN = 3
@@ -67,9 +67,8 @@ def _describe_cure(run: RecentRun) -> str:
     """Return how to undo what a run did, or what is left to do after a revert."""
     kinds = {loss.kind for loss in run.losses}
     first = next((loss.move.key for loss in run.losses if loss.kind == "copied"), run.losses[0].move.key)
-    name = f"{first.kind.lower()}/{first.name}{f' -n {first.namespace}' if first.namespace else ''}"
     back = f"gitsched rebalance --to {abbreviate_oid(run.before)} --write" if "moved" in kinds else ""
-    explain = f"gitsched explain {name}"
+    explain = f"gitsched explain {format_words(first)}"
     if run.reverted_by is not None:
         left = f"bring back what stays: {back}; " if back else ""
         return f"reverted by {describe_source(run.reverted_by)}; {left}what keeps them there: {explain}"

@@ -116,7 +116,7 @@ def test_a_copy_of_data_that_a_revert_leaves_is_wrong_and_has_a_cure(fleet: Flee
     assert lines[0] == "Needs attention: 1 workload with data has a copy with other data."
     assert lines[2] == "  1 workload with data got a copy with empty volumes: StatefulSet default/db (data: one 2; copy: two 2)"
     assert lines[3].startswith("  reverted by ")
-    assert lines[3].endswith("; what keeps them there: gitsched explain statefulset/db -n default")
+    assert lines[3].endswith("; what keeps them there: gitsched explain statefulset/default/db")
     preempting = NARROW.replace("spec:\n", "spec:\n  preemption: Always\n  priority: 1\n", 1)
     merge(fleet, {"gitsched.yaml": SETTINGS, "narrow.yaml": preempting}, 3)
     assert read(fleet, 3)[0] == "Needs attention: 1 workload is held, 1 workload with data has a copy with other data."

@@ -39,6 +39,7 @@ from gitsched.decide.workload_decision import DecidedAlone, decide_workload
 from gitsched.model.capacity_use import CapacityUse, EarlierPlacements, add_amounts
 from gitsched.model.document import Key, workload_sort_key
 from gitsched.model.errors import DocumentFault
+from gitsched.model.finding import UNSCHEDULABLE
 from gitsched.model.system_errors import is_bug
 from gitsched.schedule.shared_capacity import CapacityShare, SharedCapacity
 
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
     from gitsched.model.scheduling import Outcome
     from gitsched.schedule.estimator import Capacity
 
-_UNSCHEDULABLE = "unschedulable"
 _FIRST = 0
 """Begins the turn of a workload that is placed without regard to capacity."""
 _MAX_ROUNDS = 8
@@ -273,7 +273,7 @@ class _Sharing:
 
     def _explain(self, key: Key, outcome: Outcome, alone: Outcome | None) -> Outcome:
         """Return the outcome of a workload that others limit; if it lacks capacity, its finding says who has it."""
-        if not any(one.code == _UNSCHEDULABLE for one in outcome.findings):
+        if not any(one.code == UNSCHEDULABLE for one in outcome.findings):
             return outcome
         alone = alone or self._decide_alone(key)
         clusters = alone.clusters - outcome.clusters if alone is not None else frozenset[str]()
@@ -285,9 +285,7 @@ class _Sharing:
         if not lacking:
             return outcome
         why = describe_takers(key, share, clusters, self._snapshot.tenancy)
-        findings = (
-            one._replace(message=f"{one.message}; {why}") if one.code == _UNSCHEDULABLE else one for one in outcome.findings
-        )
+        findings = (one._replace(message=f"{one.message}; {why}") if one.code == UNSCHEDULABLE else one for one in outcome.findings)
         return outcome._replace(findings=tuple(findings))
 
     def _measure(self, key: Key, outcome: Outcome) -> None:

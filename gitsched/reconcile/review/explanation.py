@@ -250,7 +250,9 @@ def _complete(
     if waiting is not None:
         found = add_waiting(found, waiting, plan.withheld.next_period)
     if not why_not:
-        found = found._replace(state=describe_state(found, held, move, waiting is not None, plan.freeze))
+        outcome = decisions.outcomes.get(key)
+        wanted = outcome.replicas if outcome is not None and outcome.unassigned else None
+        found = found._replace(state=describe_state(found, held, move, waiting is not None, plan.freeze, wanted))
     return locate_explanation(found, RuleLocations(context.source.repository))
 
 

@@ -16,9 +16,9 @@ from gitsched.model.changes import NO_RATE
 from gitsched.model.cluster_facts import FALSE, TRUE
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import Key
-from gitsched.model.finding import NO_REPLICAS
+from gitsched.model.finding import NO_REPLICAS, UNSCHEDULABLE
 from gitsched.model.fleet_status import IMPAIRMENTS, ClusterStatus, FleetStatus, LastReport, Ready, WorkloadState, WorkloadStatus
-from gitsched.model.scheduling import total_replicas
+from gitsched.model.scheduling import Outcome, total_replicas
 from gitsched.model.time import add_duration, format_age
 from gitsched.reconcile.facts.observation_times import read_observation_times
 from gitsched.reconcile.fetch import fetch
@@ -215,5 +215,14 @@ def list_workload_statuses(plan: Plan) -> Iterable[WorkloadStatus]:
             state = "stopped"
         for name, keys in states:
             state = name if key in keys else state
-        reason = "" if clusters else next((each.message for each in outcome.findings if each.severity != "info"), outcome.reason)
-        yield WorkloadStatus(key, outcome.policy, clusters, tuple(sorted(held.get(key, ()))), state, reason)
+        missing = outcome.unassigned or 0 if clusters and state in ("", "held") else 0
+        reason = "" if clusters and not missing else _find_reason(outcome)
+        names = tuple(sorted(held.get(key, ())))
+        yield WorkloadStatus(key, outcome.policy, clusters, names, state, reason, outcome.replicas, missing)
+
+
+def _find_reason(outcome: Outcome) -> str:
+    """Return why a workload, or some of its replicas, are in no cluster."""
+    found = [each for each in outcome.findings if each.severity != "info"]
+    found.sort(key=lambda each: each.code != UNSCHEDULABLE)
+    return found[0].message if found else outcome.reason

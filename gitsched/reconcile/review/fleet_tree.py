@@ -23,10 +23,11 @@ from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_
 from gitsched.reconcile.review.fleet_status import list_workload_statuses, make_fleet_status
 from gitsched.reconcile.review.freezes import list_freezes
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
-from gitsched.reconcile.review.resource_names import complete_name, describe_missing, find_key, format_words, matches_name
+from gitsched.reconcile.review.resource_names import complete_name, describe_missing, find_key, matches_name
 from gitsched.reconcile.run import Fetched, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source_plan import plan_source
+from gitsched.report.lines import format_words
 
 _CLUSTER_KINDS = ("", "cluster", "managedcluster")
 

@@ -9,6 +9,7 @@ from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import format_names
 from gitsched.model.similar_names import describe_similar
+from gitsched.report.lines import format_words
 
 MAX_NAMES = 5
 """Names in one message."""
@@ -55,11 +56,6 @@ def choose_workload(found: Collection[Key]) -> Key | None:
 def describe_choice(text: str, found: Iterable[Key]) -> str:
     """Return the message that a name stands for several objects."""
     return f"{text!r} stands for {format_names(sorted(map(format_words, found)), MAX_NAMES)}: give the kind and the namespace"
-
-
-def format_words(key: Key) -> str:
-    """Return an object as it is written on the command line."""
-    return "/".join(filter(None, (key.kind.lower(), key.namespace, key.name)))
 
 
 def find_key(known: Iterable[Key], kind: str, namespace: str, name: str) -> Key | None:

@@ -1,0 +1,81 @@
+"""Replicas that no cluster has room for are something wrong: `status`, `tree` and `explain` name them, with the cause and the next step."""
+
+from __future__ import annotations
+
+import pytest
+
+from gitsched.reconcile.review.explanation import explain_resource
+from gitsched.reconcile.review.fleet_status import read_fleet_status
+from gitsched.reconcile.review.fleet_tree import read_fleet_tree
+from gitsched.report.fleet_status import serialize_fleet_status, write_fleet_status
+from gitsched.report.fleet_tree import write_fleet_tree
+from tests.scenarios.conftest import UNGUARDED, Fleet, cluster, deployment, policy
+
+POD = "  template:\n    spec: {containers: [{name: main, image: example.com/main, resources: {requests: {cpu: 1}}}]}\n"
+
+
+def sized(name: str, cpu: int, *taints: str) -> str:
+    """Return a cluster with room for so many pods of a cpu each."""
+    amounts = f"{{cpu: {cpu}, memory: 100Gi, pods: 110}}"
+    return f"{cluster(name, *taints)}status: {{resourceSummary: {{allocatable: {amounts}}}}}\n"
+
+
+def dynamic(name: str, replicas: int) -> str:
+    return deployment(name, replicas) + POD
+
+
+DYNAMIC = policy("one,two", scheduling="Divided").replace(
+    "Weighted}", "Weighted, weightPreference: {dynamicWeight: AvailableReplicas}}"
+)
+FIT = {
+    "gitsched.yaml": UNGUARDED,
+    "one.yaml": sized("one", 6),
+    "two.yaml": sized("two", 4),
+    "web.yaml": dynamic("web", 8),
+    "api.yaml": dynamic("api", 1),
+    "policy.yaml": DYNAMIC,
+}
+CHANGES: dict[str, tuple[dict[str, str], str, list[str]]] = {
+    "more replicas than the clusters have room for": (
+        {"web.yaml": dynamic("web", 60)},
+        "Needs attention: Deployment default/web lacks 52 of 60 replicas.",
+        ["Deployment default/web has 8 of 60 replicas"],
+    ),
+    "a drain of one of two clusters": (
+        {"two.yaml": sized("two", 4, "power:NoExecute"), "api.yaml": dynamic("api", 0)},
+        "Needs attention: Deployment default/web lacks 3 of 8 replicas, 1 of 2 clusters is drained.",
+        ["Deployment default/web has 5 of 8 replicas"],
+    ),
+    "two workloads": (
+        {"web.yaml": dynamic("web", 60), "api.yaml": dynamic("api", 30)},
+        "Needs attention: 2 workloads lack 81 replicas.",
+        ["Deployment default/api has 1 of 30 replicas", "Deployment default/web has 8 of 60 replicas"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_missing_replicas_are_wrong(name: str, fleet: Fleet) -> None:
+    files, first, missing = CHANGES[name]
+    fleet.commit(FIT)
+    fleet.reconcile(0)
+    assert not serialize_fleet_status(read_fleet_status(fleet.settings(0)))["problems"]
+    fleet.commit(files, hour=1)
+    fleet.reconcile(1)
+    lines = write_fleet_status(read_fleet_status(fleet.settings(1))).splitlines()
+    assert lines[0] == first
+    found = [line.removeprefix("Missing: ") for line in lines if line.startswith("Missing: ")]
+    assert [line.partition(":")[0] for line in found] == missing
+    assert all(" are not enough to schedule" in line for line in found), "the cause"
+    assert found[-1].endswith("gitsched explain deployment/default/web")
+
+
+def test_a_workload_that_lacks_replicas_says_so(fleet: Fleet) -> None:
+    fleet.commit(FIT)
+    fleet.reconcile(0)
+    fleet.commit({"web.yaml": dynamic("web", 60)}, hour=1)
+    fleet.reconcile(1)
+    tree = write_fleet_tree(read_fleet_tree(fleet.settings(1), "deployment", "default", "web")).splitlines()
+    assert next(line for line in tree if "missing" in line).startswith("  missing: 52 of 60 replicas: ")
+    explained = explain_resource(fleet.settings(1), "deployment", "default", "web")
+    assert explained.state == "Placed on 2 clusters with 8 of 60 replicas."
