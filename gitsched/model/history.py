@@ -42,12 +42,14 @@ class TaintChange(NamedTuple):
 
 
 class SourceChange(NamedTuple):
-    """A commit of the source: its id, subject, name of its author, and time; None and "" where they are not known."""
+    """A commit of the source: its id, subject, name of its author, and time; None and "" where they are not known. `is_merge`: it has
+    several parents."""
 
     commit: str
     subject: str = ""
     author: str = ""
     time: datetime | None = None
+    is_merge: bool = False
 
 
 class HistoryEntry(NamedTuple):

@@ -27,7 +27,7 @@ class RecentRun(NamedTuple):
     the number of `more_moves` is not read.
 
     `sources` are the commits of the source that it followed, the newest first, a few of them; the number of `more_sources` is left
-    out. `is_merge`: the first of them is a merge of all. `reverted_by` is the later commit that reverts it, None without one.
+    out. `reverted_by` is the later commit that reverts it, None without one.
     """
 
     commit: str
@@ -38,7 +38,6 @@ class RecentRun(NamedTuple):
     more_moves: int = 0
     sources: tuple[SourceChange, ...] = ()
     more_sources: int = 0
-    is_merge: bool = False
     reverted_by: SourceChange | None = None
 
     @property

@@ -20,7 +20,7 @@ from gitsched.report.lines import (
     sort_moves,
     wrap_indented,
 )
-from gitsched.report.recent_runs import describe_recent_runs
+from gitsched.report.recent_runs import describe_recent_runs, describe_revert
 from gitsched.report.summary import describe_withheld
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _list_withheld(status: FleetStatus) -> list[str]:
     named = f"  {format_names(moves, WORKLOADS_SHOWN)}; gitsched plan shows all"
     asked = "; ".join(map(describe_source, status.withheld_sources))
     single = len(status.withheld_sources) == 1
-    undo = f"; to withdraw it: git revert {abbreviate_oid(status.withheld_sources[0].commit)}" if single else ""
+    undo = f"; to withdraw it: {describe_revert(status.withheld_sources[0])}" if single else ""
     return [first, named, *([f"  requested by {asked}{undo}"] if asked else []), *lines]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from gitsched.model.changes import Move
 from gitsched.model.finding import count_shown, format_count, format_names
+from gitsched.model.history import SourceChange
 from gitsched.model.recent_runs import LOSSES, Loss, RecentLoss, RecentRun
 from gitsched.model.scheduling import total_replicas
 from gitsched.model.time import format_age, format_time
@@ -75,12 +76,14 @@ def _describe_cure(run: RecentRun) -> str:
     details = f"all moves: gitsched history --from {abbreviate_oid(run.commit)} -m 1"
     if not run.sources:
         return f"{details}; why: {explain}"
-    option = "-m 1 " if run.is_merge else ""
-    revert = (
-        f"git revert {option}{abbreviate_oid(run.sources[0].commit)}" if run.has_one_source else "git revert the commit that did it"
-    )
+    revert = describe_revert(run.sources[0]) if run.has_one_source else "git revert the commit that did it"
     later = f", then {back} for what stays where it is" if back else ""
     return f"to undo it: {revert}, and gitsched reconcile{later}; {details}"
+
+
+def describe_revert(source: SourceChange) -> str:
+    """Return the command that reverts a commit of the source."""
+    return f"git revert {'-m 1 ' if source.is_merge else ''}{abbreviate_oid(source.commit)}"
 
 
 def serialize_recent_runs(runs: Sequence[RecentRun]) -> list[dict[str, Any]]:

@@ -383,7 +383,8 @@ def _find_output(context: RunContext) -> tuple[HistoryBranch, Repository | None]
 
 def describe_source_commit(commit: Commit) -> SourceChange:
     """Return what reports say of a commit of the source."""
-    return SourceChange(commit.oid, _shorten(commit.subject), _shorten(commit.author_name), commit.time)
+    is_merge = len(commit.parents) > 1
+    return SourceChange(commit.oid, _shorten(commit.subject), _shorten(commit.author_name), commit.time, is_merge)
 
 
 def find_source_commit(source: Repository, oid: str) -> SourceChange:

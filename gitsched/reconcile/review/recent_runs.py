@@ -7,9 +7,8 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from gitsched.decide.commit_metadata import CAUSE_TRAILER, SOURCE_TRAILER
+from gitsched.decide.commit_metadata import SOURCE_TRAILER
 from gitsched.decide.guard.guard_settings import GuardRecord, read_guard_record
-from gitsched.git.history import list_commits_since
 from gitsched.model.errors import GitschedError
 from gitsched.model.history import HistoryFilter, PlacementMove, SourceChange
 from gitsched.model.recent_runs import Loss, RecentLoss, RecentRun
@@ -17,6 +16,7 @@ from gitsched.model.scheduling import total_replicas
 from gitsched.reconcile.fetch import read_run_record
 from gitsched.reconcile.output.history_records import CommitRecords, HistoryBranch
 from gitsched.reconcile.output.output_history import describe_source_commit, find_source_commit
+from gitsched.reconcile.review.run_sources import RunSources, find_run_sources, list_commits, list_source_changes
 from gitsched.render.format_versions import FORMAT_VERSION
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ MAX_RECORDS: Final = 150
 NAMED_SOURCES: Final = 3
 """Source commits of a run that are named."""
 _MAX_COMMITS: Final = 200
-"""Source commits that are read for a run and since the oldest run, and output commits that are searched for the start of a rollout."""
+"""Output commits that are searched for the start of a rollout."""
 _COPY: Final = "stateful-copy"
 _REVERTS: Final = "This reverts commit "
 
@@ -53,11 +53,8 @@ def list_recent_runs(
     current = {_identify(one.key): (one.key, one.clusters) for one in known}
     current |= {_identify(key): (key, {}) for key in unclaimed if _identify(key) not in current}
     repository, source = fetched.output.repository, context.source.repository
-    records = CommitRecords(
-        HistoryBranch(fetched.output.branch, repository, fetched.output_head or "", fetched.prefix),
-        HistoryFilter(),
-        lambda _: FORMAT_VERSION,
-    )
+    branch = HistoryBranch(fetched.output.branch, repository, fetched.output_head or "", fetched.prefix)
+    records = CommitRecords(branch, HistoryFilter(), lambda _: FORMAT_VERSION)
     found: list[RecentRun] = []
     seen: set[Key] = set()
     oldest, read = context.settings.now - AGE, 0
@@ -67,14 +64,15 @@ def list_recent_runs(
         try:
             moves, more = records.read_moves(commit, parent, MAX_RECORDS)
             copied = _list_copied(repository, commit, fetched.prefix) if moves else frozenset()
+            read += len(moves)
+            new = [one for one in moves if _identify(one.move.key) not in seen and one.move.before and not one.damage]
+            seen |= {_identify(one.move.key) for one in moves}
+            losses = tuple(filter(None, (_find_loss(one, current, stopped, copied) for one in new)))
+            if losses:
+                run = RecentRun(commit.oid, parent.oid, commit.time, "", losses, more)
+                found.append(_add_sources(run, find_run_sources(branch, source, commit, parent)))
         except GitschedError:
             break
-        read += len(moves)
-        new = [one for one in moves if _identify(one.move.key) not in seen and one.move.before and not one.damage]
-        seen |= {_identify(one.move.key) for one in moves}
-        losses = tuple(filter(None, (_find_loss(one, current, stopped, copied) for one in new)))
-        if losses:
-            found.append(_add_sources(RecentRun(commit.oid, parent.oid, commit.time, "", losses, more), source, commit, parent))
     return tuple(_add_reverts(found, source, fetched.source.oid)) if found else ()
 
 
@@ -117,28 +115,18 @@ def _find_loss(
     return RecentLoss(kind, move)
 
 
-def _add_sources(run: RecentRun, source: Repository, commit: Commit, parent: Commit) -> RecentRun:
-    """Return a run with its cause, and the commits of the source since the run before, as far as they are available."""
-    newest, earlier = (dict(each.trailers).get(SOURCE_TRAILER, "") for each in (commit, parent))
-    run = run._replace(cause=dict(commit.trailers).get(CAUSE_TRAILER, ""))
-    if not newest or newest == earlier:
-        return run._replace(cause="rerun") if run.cause == "source" else run
-    if not source.has_commit(newest):
-        return run._replace(sources=(SourceChange(newest),))
-    head = source.commit(newest)
-    if len(head.parents) > 1 and head.parents[0] == earlier:
-        return run._replace(sources=(describe_source_commit(head),), is_merge=True)
-    since = _list_since(source, earlier, newest) if earlier else (head,)
-    shown = since[:NAMED_SOURCES] or (head,)
-    return run._replace(sources=tuple(map(describe_source_commit, shown)), more_sources=max(len(since) - len(shown), 0))
+def _add_sources(run: RecentRun, found: RunSources) -> RecentRun:
+    """Return a run with its cause, and the first commits of the source since the run before."""
+    shown = found.commits[:NAMED_SOURCES]
+    more = len(found.commits) - len(shown)
+    return run._replace(cause=found.cause, sources=shown, more_sources=more)
 
 
 def _add_reverts(runs: list[RecentRun], source: Repository, head: str) -> Iterator[RecentRun]:
     """Yield runs with the commit of the source that reverts the one commit that each followed."""
     named = [run.sources[0].commit for run in runs if run.sources]
     earliest = named[-1] if named else head
-    since = _list_since(source, earliest, head)
-    reverts = {oid: commit for commit in since for oid in _list_reverted(commit)}
+    reverts = {oid: commit for commit in list_commits(source, earliest, head) for oid in _list_reverted(commit)}
     for run in runs:
         revert = reverts.get(run.sources[0].commit) if run.has_one_source else None
         yield run._replace(reverted_by=describe_source_commit(revert)) if revert is not None else run
@@ -151,24 +139,14 @@ def _list_reverted(commit: Commit) -> Iterator[str]:
             yield line.removeprefix(_REVERTS)[:40]
 
 
-def _list_since(source: Repository, earlier: str, head: str) -> tuple[Commit, ...]:
-    """Return the commits between two, the newest first, as far as they are available."""
-
-    def read(oid: str) -> Commit | None:
-        return source.commit(oid) if source.has_commit(oid) else None
-
-    return list_commits_since(earlier, [head], read, _MAX_COMMITS).commits
-
-
 def list_requests(context: RunContext, fetched: Fetched) -> tuple[SourceChange, ...]:
     """Return the commits of the source since the last run that withheld nothing: one of them asks for what is withheld."""
     record, source = fetched.record, context.source.repository
     guard = read_guard_record(record.guard) if record is not None else GuardRecord()
-    earlier = guard.base or (record.source if record is not None else "")
+    earlier = guard.base if guard.digest else fetched.reconciled.source
     if not earlier or earlier == fetched.source.oid:
         return ()
-    since = _list_since(source, earlier, fetched.source.oid)
-    return tuple(map(describe_source_commit, since[:NAMED_SOURCES]))
+    return list_source_changes(source, earlier, fetched.source.oid)[:NAMED_SOURCES]
 
 
 def find_rollout_starts(context: RunContext, fetched: Fetched, rollouts: Iterable[RolloutRecord]) -> dict[str, SourceChange]:

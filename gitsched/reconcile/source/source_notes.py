@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gitsched.git import Repository
     from gitsched.git.source import SourceRepository
     from gitsched.reconcile.run import Fetched, OutputLocation
+    from gitsched.render.run_metadata import RunMetadata
 
 OPERATOR_OUTPUTS: Final = "operatorOutputs"
 """The member of a note with the outputs that the operator chose in their first runs."""
@@ -80,10 +81,16 @@ def read_reconciled(location: OutputLocation) -> ReconciledSource:
     """
     if location.record is None or location.head is None:
         return ReconciledSource()
-    note = read_output_note(location.output.repository, location.head)
-    found = note.reconciled.get(name_location(location.output.branch, location.prefix), ReconciledSource())
-    noted = found.source or ("" if location.prefix else note.source)
-    return found._replace(source=noted or location.record.source)
+    output = location.output
+    return find_reconciled(output.repository, location.head, output.branch, location.prefix, location.record)
+
+
+def find_reconciled(repository: Repository, commit: str, branch: str, prefix: str, record: RunMetadata) -> ReconciledSource:
+    """Return the newest source commit that was planned while an output branch was at a commit with this record; see `read_reconciled`."""
+    note = read_output_note(repository, commit)
+    found = note.reconciled.get(name_location(branch, prefix), ReconciledSource())
+    noted = found.source or ("" if prefix else note.source)
+    return found._replace(source=noted or record.source)
 
 
 def name_location(branch: str, prefix: str) -> str:

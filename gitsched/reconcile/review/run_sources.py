@@ -1,0 +1,102 @@
+"""Find the commits of the source that a run of the output branch followed: those that may have caused what it moved."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from gitsched.decide.commit_metadata import CAUSE_TRAILER
+from gitsched.decide.guard.guard_settings import read_guard_record
+from gitsched.git.history import list_commits_since
+from gitsched.reconcile.fetch import read_run_record
+from gitsched.reconcile.output.output_edits import follows_edits, is_written_by_run
+from gitsched.reconcile.output.output_history import describe_source_commit, find_source_commit
+from gitsched.reconcile.source.source_notes import find_reconciled
+from gitsched.render.output_files import CLUSTERS
+
+if TYPE_CHECKING:
+    from gitsched.git import Repository
+    from gitsched.model.commit import Commit
+    from gitsched.model.history import SourceChange
+    from gitsched.reconcile.output.history_records import HistoryBranch
+    from gitsched.render.run_metadata import RunMetadata
+
+MAX_COMMITS: Final = 200
+"""Commits of the source that are read for a run."""
+_TEXTS: Final = (".md", ".adoc", ".rst")
+"""How files for readers end, which no plan reads."""
+
+
+class RunSources(NamedTuple):
+    """The cause of a run, and the commits of the source that it followed, the newest first."""
+
+    cause: str
+    commits: tuple[SourceChange, ...] = ()
+
+
+def find_run_sources(output: HistoryBranch, source: Repository, commit: Commit, parent: Commit) -> RunSources:
+    """Return what caused a commit of the output branch.
+
+    The run before may have planned later commits than gitsched.json names, without a change. Where this run carries out what the guard
+    withheld before, the commits that asked for it count, too.
+    """
+    repository, cause = output.repository, dict(commit.trailers).get(CAUSE_TRAILER, "")
+    record, before = (read_run_record(repository, each.tree, output.prefix) for each in (commit, parent))
+    if record is None or not is_written_by_run(commit):
+        return RunSources("")
+    earlier = _find_earlier(output, parent, record, before)
+    if record.source == earlier:
+        is_edited = cause == "source" and follows_edits(repository, f"{output.prefix}{CLUSTERS}", parent)
+        return RunSources("edit" if is_edited else "rerun" if cause == "source" else cause)
+    return RunSources(cause, list_source_changes(source, earlier, record.source))
+
+
+def _find_earlier(output: HistoryBranch, parent: Commit, record: RunMetadata, before: RunMetadata | None) -> str:
+    """Return the last commit of the source that was carried out before a run; "" if it is not known."""
+    if before is None:
+        return ""
+    withheld = read_guard_record(before.guard)
+    if withheld.digest and withheld.digest != read_guard_record(record.guard).digest:
+        return withheld.base
+    return find_reconciled(output.repository, parent.oid, output.branch, output.prefix, before).source
+
+
+def list_source_changes(source: Repository, earlier: str, newest: str) -> tuple[SourceChange, ...]:
+    """Return the commits of the source after an earlier one, "" if that is not known, that may change what is planned, the newest first.
+
+    A merge into the branch counts as one commit. Commits that change nothing but texts for readers are left out, unless all of them do.
+    """
+    if not source.has_commit(newest):
+        return (find_source_commit(source, newest),)
+    commits = _list_branch(source, earlier, newest)
+    changing = [each for each in commits if _changes_plan(source, each)]
+    return tuple(map(describe_source_commit, changing or commits))
+
+
+def _list_branch(source: Repository, earlier: str, newest: str) -> list[Commit]:
+    """Return the commits of the branch since an earlier one, without those that merges brought; all of them where that one came with a
+    merge or is not available."""
+    if not earlier:
+        return [source.commit(newest)]
+    found: list[Commit] = []
+    for commit in source.list_first_parents(newest, MAX_COMMITS):
+        if commit.oid == earlier:
+            return found
+        found.append(commit)
+    return [*list_commits(source, earlier, newest)] or [source.commit(newest)]
+
+
+def list_commits(source: Repository, earlier: str, newest: str) -> tuple[Commit, ...]:
+    """Return all commits after an earlier one, the newest first, as far as they are available."""
+
+    def read(oid: str) -> Commit | None:
+        return source.commit(oid) if source.has_commit(oid) else None
+
+    return list_commits_since(earlier, [newest], read, MAX_COMMITS).commits
+
+
+def _changes_plan(source: Repository, commit: Commit) -> bool:
+    """Return whether a commit changes files other than texts for readers; also of one whose parent is not available."""
+    if not commit.parents or not source.has_commit(commit.parents[0]):
+        return True
+    paths = source.changed_paths(source.commit(commit.parents[0]).tree, commit.tree)
+    return any(not path.lower().endswith(_TEXTS) for path in paths)

@@ -1,0 +1,100 @@
+"""`gitsched status` blames the commits of the source that may have moved something, not those that were only planned last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from gitsched.model.history import HistoryFilter
+from gitsched.reconcile.output.output_history import open_history
+from gitsched.reconcile.review.fleet_status import read_fleet_status
+from gitsched.report.fleet_status import serialize_fleet_status, write_fleet_status
+from tests.scenarios.conftest import Fleet, cluster, deployment, policy
+
+MANY = {f"w{number}.yaml": deployment(f"w{number}") for number in range(9)}
+FILES = {"one.yaml": cluster("one"), "two.yaml": cluster("two"), "policy.yaml": policy("one", "two"), **MANY}
+MOVE = {"policy.yaml": policy("oen", "two")}
+
+
+def commit_after_the_move(fleet: Fleet) -> str:
+    moving = fleet.commit(MOVE, hour=1, message="Move")
+    fleet.commit({"README.md": "x"}, hour=1, message="Describe it")
+    return moving
+
+
+def plan_without_a_change_before(fleet: Fleet) -> str:
+    fleet.commit({"policy.yaml": f"{FILES['policy.yaml']}# a comment\n"}, hour=1, message="Comment")
+    fleet.reconcile(1)
+    return fleet.commit(MOVE, hour=1, message="Move")
+
+
+def merge_and_commit_a_text(fleet: Fleet) -> str:
+    fleet.git("checkout", "-q", "-b", "topic")
+    fleet.commit(MOVE, hour=1)
+    fleet.git("checkout", "-q", "main")
+    fleet.commit({"notes.md": "x"}, hour=1)
+    fleet.git("merge", "-q", "--no-commit", "--no-ff", "topic")
+    moving = fleet.record(1, "Move")
+    fleet.commit({"README.md": "x"}, hour=1, message="Describe it")
+    return moving
+
+
+def allow_what_was_withheld(fleet: Fleet) -> str:
+    moving = fleet.commit(dict.fromkeys(MANY), hour=1, message="Move")
+    withheld = fleet.reconcile(1).plan.withheld
+    assert withheld.moves, "the guard withholds it"
+    fleet.commit({}, hour=1, message=f"Allow it\n\nGitsched-Allow: {withheld.digest}\n")
+    return moving
+
+
+CASES: dict[str, tuple[Callable[[Fleet], str], str]] = {
+    "a text for readers was planned, too": (commit_after_the_move, "git revert {}"),
+    "a run before planned a commit without an effect": (plan_without_a_change_before, "git revert {}"),
+    "a merge, and a text for readers": (merge_and_commit_a_text, "git revert -m 1 {}"),
+    "an allowance": (allow_what_was_withheld, "git revert {}"),
+}
+
+
+def read(fleet: Fleet, hour: float) -> list[str]:
+    return write_fleet_status(read_fleet_status(fleet.settings(hour))).splitlines()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_commit_that_moved_something_is_named(name: str, fleet: Fleet) -> None:
+    prepare, revert = CASES[name]
+    fleet.commit(FILES)
+    fleet.reconcile(0)
+    moving = prepare(fleet)
+    fleet.reconcile(1)
+    lines = read(fleet, 2)
+    assert next(line for line in lines if line.startswith("Changed ")).startswith(f"Changed 1h ago by {moving[:10]} Move (")
+    undo = f"  to undo it: {revert.format(moving[:10])}, and gitsched reconcile"
+    assert any(line.startswith(undo) for line in lines)
+
+
+def test_a_withheld_merge_is_withdrawn_as_one(fleet: Fleet) -> None:
+    fleet.commit(FILES)
+    fleet.reconcile(0)
+    fleet.git("checkout", "-q", "-b", "topic")
+    fleet.commit(dict.fromkeys(MANY), hour=1)
+    fleet.git("checkout", "-q", "main")
+    fleet.git("merge", "-q", "--no-commit", "--no-ff", "topic")
+    moving = fleet.record(1, "Merge topic")
+    fleet.reconcile(1)
+    assert any(line.endswith(f"; to withdraw it: git revert -m 1 {moving[:10]}") for line in read(fleet, 1))
+
+
+def test_a_hand_edit_that_is_taken_back_is_the_cause_as_in_the_history(fleet: Fleet) -> None:
+    fleet.commit(FILES)
+    fleet.reconcile(0)
+    path = "placements/default/deployment-w0.yaml"
+    record, manifest = fleet.read(path), "clusters/one/default/deployment-w0.yaml"
+    text = fleet.read(manifest)
+    fleet.git("checkout", "-q", "placements")
+    fleet.commit({manifest: f"{text}# edited\n", path: record.replace('\\"one\\":2', '\\"one\\":5')}, hour=1)
+    fleet.git("checkout", "-q", "main")
+    fleet.reconcile(2)
+    (entry,) = open_history(fleet.settings(2), HistoryFilter()).read_entries(1)
+    (run,) = serialize_fleet_status(read_fleet_status(fleet.settings(2)))["recent"]
+    assert (entry.cause, run["cause"], run["sources"]) == ("edit", "edit", [])
