@@ -408,6 +408,10 @@ class Rescheduling(Protocol):
         """Return the objects that belong to workloads and are scheduled on their own, of some templates or of all."""
         ...
 
+    def list_evictions(self, template: Document, outcome: Outcome, /) -> Mapping[str, datetime | None]:
+        """Return the clusters that a workload was evicted from and to which it cannot go until a time; None where only people end that."""
+        ...
+
     def describe_remedy(self, template: Document, kept: Outcome, rescheduled: Outcome | None, expected: Outcome, /) -> str:
         """Describe how a workload that keeps its clusters moves to the `expected` ones; `rescheduled` is the result of rescheduling it."""
         ...

@@ -9,7 +9,7 @@ command = make_command(
     """End a drain or a cordon: remove the taints of `gitsched drain` and `gitsched cordon` from the documents in the worktree. Commits
     nothing.
 
-    Other taints stay, and are listed with their lines. Nothing moves back by itself.
+    Other taints stay, and are listed with their lines. `gitsched rebalance --all-displaced` brings back what left.
     """,
     ("A cluster", "uncordon cloud-1"),
     ("All clusters of a site", "uncordon -l site=fra"),

@@ -32,7 +32,8 @@ class EditedFile(NamedTuple):
 
 
 class Maintenance(NamedTuple):
-    """`edits` are by cluster. `workloads` are the numbers of those that the clusters have. `simulation` says what a drain leads to, None
+    """`edits` are by cluster. `workloads` are the numbers of those that the clusters have. A drain moves all but the number of `staying`,
+    when what is held is released. `simulation` says what a drain leads to, None
     for other actions and where nothing is edited. `left` are taints that an uncordon does not remove, by cluster."""
 
     action: Action
@@ -42,6 +43,7 @@ class Maintenance(NamedTuple):
     workloads: Mapping[str, int]
     simulation: Simulation | None = None
     left: Mapping[str, tuple[ClusterTaint, ...]] = {}
+    staying: int = 0
 
     @property
     def problems(self) -> tuple[ClusterEdit, ...]:

@@ -22,6 +22,8 @@ _NANO_OF_UNIT = {
     **{suffix: NANO * 1024**power for suffix, power in _BINARY.items()},
     **{suffix: 10 ** (9 + 3 * power) for suffix, power in _DECIMAL.items()},
 }
+_BYTES = ("memory", "ephemeral", "hugepages", "storage")
+"""How the names of resources begin that are counted in bytes."""
 MAX_AMOUNT = 2**63 - 1
 """The largest amount that Kubernetes counts with: an int64."""
 
@@ -99,6 +101,13 @@ def get_unit(resource: str) -> int:
 def format_resource_amount(resource: str, count: int, *, binary: bool) -> str:
     """Format an amount that schedulers count as Kubernetes writes it."""
     return str(Quantity(count * 10**6 if resource == "cpu" else count * NANO, binary))
+
+
+def describe_amount(resource: str, count: int) -> str:
+    """Return an amount that schedulers count for people to read: "366.5" for a cpu, "12Gi" for memory."""
+    if resource == "cpu" and abs(count) >= 1000:
+        return f"{count / 1000:.3f}".rstrip("0").rstrip(".")
+    return format_resource_amount(resource, count, binary=resource.partition("-")[0] in _BYTES)
 
 
 def add_quantities(left: Quantity, right: Quantity) -> Quantity:

@@ -34,6 +34,7 @@ from gitsched.simulate.simulation import simulate
 
 if TYPE_CHECKING:
     from gitsched.model.labels import Selector
+    from gitsched.model.simulation import Simulation
     from gitsched.reconcile.run_settings import RunSettings
 
 
@@ -92,15 +93,24 @@ def _plan(
     for outcome in baseline.decisions.outcomes.values():
         for name in outcome.replicas_by_cluster.keys() & counts.keys():
             counts[name] += 1
+    simulation = simulate(baseline, Scenario(drain=drained)) if drained and is_edited else None
     return Maintenance(
         action,
         tuple(chosen),
         tuple(edits),
         tuple(files),
         counts,
-        simulate(baseline, Scenario(drain=drained)) if drained and is_edited else None,
+        simulation,
         dict(_list_left(context, fetched, chosen, clusters)) if action == "uncordon" else {},
+        _count_staying(counts, simulation) if simulation is not None else 0,
     )
+
+
+def _count_staying(counts: Mapping[str, int], simulation: Simulation) -> int:
+    """Return how many of the workloads of drained clusters stay there although they are not held."""
+    leaving = sum(len((effect.before.keys() - effect.after.keys()) & counts.keys()) for effect in simulation.effects)
+    held = sum(len(each.clusters.keys() & counts.keys()) for each in simulation.held.values())
+    return max(sum(counts.values()) - leaving - held, 0)
 
 
 def _choose_clusters(clusters: ClusterIndex, names: Sequence[str], labels: Selector | None) -> list[str]:

@@ -37,6 +37,7 @@ from gitsched.simulate.left_data import LeftData
 from gitsched.simulate.reschedule_request import (
     RescheduleRequest,
     SelectedWorkloads,
+    WaitingWorkload,
     list_rescheduling_engines,
     make_reschedule_request,
     select_displaced,
@@ -73,10 +74,12 @@ class RescheduleFile(NamedTuple):
 
 
 class RescheduleAnswer(NamedTuple):
-    """The request for the selected workloads, None if there is nothing to request; and those that are held and not part of it."""
+    """The request for the selected workloads, None if there is nothing to request; those that are held and not part of it, and those that
+    wait for their evictions."""
 
     file: RescheduleFile | None
     held: tuple[LeftData, ...] = ()
+    waiting: tuple[WaitingWorkload, ...] = ()
 
 
 def make_reschedule_file(
@@ -99,7 +102,7 @@ def make_reschedule_file(
         baseline = make_baseline(decisions, planned.config, max(settings.now, plan.time), plan.observations)
         selected = _select(baseline, selection)
         if not selected.keys:
-            return RescheduleAnswer(None, selected.held)
+            return RescheduleAnswer(None, selected.held, selected.waiting)
         request = make_reschedule_request(
             baseline, selected.keys, ttl, with_companions, only_unavailable=selection.only_unavailable
         )
@@ -107,7 +110,7 @@ def make_reschedule_file(
         moving = {row.key for row in request.workloads}
         if file.exists and any(move.key in moving for move in plan.withheld.moves):
             file = file._replace(withheld=plan.withheld.allowance)
-        return RescheduleAnswer(file, selected.held)
+        return RescheduleAnswer(file, selected.held, selected.waiting)
 
     return use_plan(context, fetched, settings.now, make_request)[1]
 
@@ -139,7 +142,7 @@ def _make_from_state(
     except NeedsNewEngines:
         return None
     file = _make_file(request, baseline.config, baseline.decisions.catalog) if request is not None else None
-    return RescheduleAnswer(file, selected.held)
+    return RescheduleAnswer(file, selected.held, selected.waiting)
 
 
 def _make_file(request: RescheduleRequest, config: Config, catalog: Catalog) -> RescheduleFile:

@@ -13,6 +13,7 @@ from gitsched.report.serialization import API_VERSION
 from gitsched.report.serialized_simulation import serialize_simulation
 from gitsched.report.simulation import write_simulation
 
+_RETURN = "gitsched rebalance --all-displaced says what returns by itself, and when; with --write it requests the rest"
 MAX_SHORT = 5
 """Workloads without enough capacity that a step names."""
 
@@ -67,14 +68,15 @@ def list_steps(value: Maintenance, *, written: bool) -> Iterator[str]:
     yield "gitsched plan shows the moves of the commit, and how to allow them if the guard withholds them; then push, or gitsched reconcile"
     if value.action == "drain":
         workloads = format_count(sum(value.workloads.values()), "workload")
-        wait = "wait until none is left, and no copy stays for an overlap (gitsched tree CLUSTER)"
+        only = f"only {value.staying:,} {choose_form(value.staying, 'is', 'are')} left, which it does not move"
+        wait = f"wait until {only if value.staying else 'none is left'}, and no copy stays for an overlap (gitsched tree CLUSTER)"
         yield f"gitsched status: {names} {has} {workloads} now; {wait}"
-        yield f"After the work: gitsched uncordon {' '.join(value.clusters)}; commit; gitsched rebalance --all-displaced --write"
+        yield f"After the work: gitsched uncordon {' '.join(value.clusters)}; commit; then bring back what left: {_RETURN}"
     elif value.action == "cordon":
         until = f"until gitsched uncordon {' '.join(value.clusters)}"
         yield f"Nothing moves: what {names} {has} stays there, and new workloads go elsewhere, {until}"
     else:
-        yield "Nothing moves back by itself: gitsched rebalance --all-displaced --write requests what would run there now"
+        yield f"Bring back what left: {_RETURN}"
 
 
 def serialize_maintenance(value: Maintenance, *, written: bool) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from gitsched.model.finding import choose_form, format_count, format_names, format_part
 from gitsched.model.preferred_clusters import PREFERRED_CLUSTERS
-from gitsched.model.quantity import format_resource_amount
+from gitsched.model.quantity import describe_amount
 from gitsched.model.reserve import (
     ANY_TWO,
     AddedCapacity,
@@ -20,8 +20,6 @@ from gitsched.model.reserve import (
 )
 from gitsched.report.lines import format_clusters, format_key
 from gitsched.report.serialization import serialize_clusters
-
-_BINARY = ("memory", "ephemeral-storage")
 
 
 def describe_shortages(shortages: Sequence[ReserveShortage]) -> str:
@@ -57,11 +55,7 @@ def format_shortage(shortage: Shortage) -> str:
 
 def format_amounts(amounts: Amounts) -> str:
     """Return amounts such as "cpu 500m, memory 2Gi"."""
-    return ", ".join(f"{name} {_format_amount(name, amount)}" for name, amount in sorted(amounts.items()))
-
-
-def _format_amount(name: str, amount: int) -> str:
-    return format_resource_amount(name, amount, binary=name in _BINARY)
+    return ", ".join(f"{name} {describe_amount(name, amount)}" for name, amount in sorted(amounts.items()))
 
 
 def describe_known(shortages: Sequence[ReserveShortage]) -> str:
@@ -144,7 +138,7 @@ def _serialize_shortage(shortage: ReserveShortage) -> dict[str, Any]:
         "replicas": after.replicas,
         "missing": after.missing,
         "unplaced": after.unplaced,
-        "requests": {name: _format_amount(name, amount) for name, amount in sorted(after.requests.items())},
+        "requests": {name: describe_amount(name, amount) for name, amount in sorted(after.requests.items())},
         "missingBefore": before.missing,
         "unplacedBefore": before.unplaced,
         "larger": shortage.is_larger,
@@ -166,7 +160,7 @@ def _serialize_remedy(remedy: ReserveRemedy) -> dict[str, Any]:
         "capacity": [
             {
                 "cluster": one.cluster,
-                "add": {name: _format_amount(name, amount) for name, amount in sorted(one.amounts.items())},
+                "add": {name: describe_amount(name, amount) for name, amount in sorted(one.amounts.items())},
                 "newClusterLikeIt": one.added,
             }
             for one in remedy.capacity

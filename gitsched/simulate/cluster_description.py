@@ -10,7 +10,7 @@ from gitsched.decide.registry import policy_apis
 from gitsched.model.document import Body, Key, get_field, list_objects, read_labels, workload_sort_key
 from gitsched.model.explanation import AbsenceReason, ClusterExplanation, ClusterWorkload, EligibleWorkload, FreeResource
 from gitsched.model.finding import Finding
-from gitsched.model.quantity import format_resource_amount
+from gitsched.model.quantity import describe_amount
 from gitsched.model.scheduling import Outcome
 from gitsched.model.taints import Taint, parse_taint
 from gitsched.model.template_index import PlacementSummary, TemplateIndex
@@ -112,7 +112,7 @@ def _measure_free_capacity(baseline: Baseline, cluster: str) -> RemainingCapacit
 
 def _list_resources(capacity: Capacity, reserved: Mapping[str, int]) -> Iterator[FreeResource]:
     for name, amount in sorted(capacity.free.items()):
-        yield FreeResource(name, _format_amount(name, amount), _format_amount(name, amount - reserved.get(name, 0)))
+        yield FreeResource(name, describe_amount(name, amount), describe_amount(name, amount - reserved.get(name, 0)))
 
 
 def _list_candidates(baseline: Baseline, standing: _Standing, remaining: RemainingCapacity | None) -> Iterator[EligibleWorkload]:
@@ -126,10 +126,6 @@ def _list_candidates(baseline: Baseline, standing: _Standing, remaining: Remaini
                 remaining.capacity, remaining.planned, engine.resource_request(baseline.decisions.templates[key], remaining.cluster)
             )[0]
         yield EligibleWorkload(key, key not in standing.absence_reasons, more)
-
-
-def _format_amount(resource: str, count: int) -> str:
-    return format_resource_amount(resource, count, binary=resource in ("memory", "ephemeral-storage"))
 
 
 class _Standing(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from gitsched.apis.capabilities import Rescheduling
@@ -53,18 +53,52 @@ class RescheduleRequest(NamedTuple):
     remarks: tuple[str, ...]
 
 
+class WaitingWorkload(NamedTuple):
+    """A workload that would run on other clusters if its evictions were over: the clusters that evict it, and until when. Then it
+    `returns` by itself, or a request is needed."""
+
+    key: Key
+    clusters: tuple[str, ...]
+    until: datetime
+    returns: bool
+
+
 class SelectedWorkloads(NamedTuple):
-    """The workloads of a request, and those that are held for their data, so that only a request which names them may move them."""
+    """The workloads of a request, and those that are held for their data, so that only a request which names them may move them. The
+    `waiting` ones can move when their evictions are over."""
 
     keys: list[Key]
     held: tuple[LeftData, ...] = ()
+    waiting: tuple[WaitingWorkload, ...] = ()
 
 
 def select_displaced(baseline: Baseline, keys: Collection[Key]) -> SelectedWorkloads:
     """Return those of these workloads that would run on other clusters if they were scheduled now."""
     outcomes, after = baseline.decisions.outcomes, _reschedule(baseline, keys)
     moving = [key for key in keys if key in after and after[key].replicas_by_cluster.keys() != _list_clusters(outcomes[key])]
-    return _leave_held(baseline, moving, after)
+    found = _leave_held(baseline, moving, after)
+    return found._replace(waiting=_list_waiting(baseline, [key for key in keys if key not in set(moving)]))
+
+
+def _list_waiting(baseline: Baseline, keys: Iterable[Key]) -> tuple[WaitingWorkload, ...]:
+    """Return those of these workloads that would run on other clusters when all their evictions are over."""
+    templates, outcomes, engines = baseline.decisions.templates, baseline.decisions.outcomes, list_rescheduling_engines(baseline)
+    evictions: dict[Key, dict[str, datetime]] = {}
+    for key in keys:
+        found = engines[outcomes[key].api].list_evictions(templates[key], outcomes[key]) if outcomes[key].api in engines else {}
+        ends = {name: end for name, end in found.items() if end is not None}
+        if ends:
+            evictions[key] = ends
+    if not evictions:
+        return ()
+    later = baseline._replace(time=max(end for ends in evictions.values() for end in ends.values()))
+    requested = _reschedule(later, evictions.keys())
+    alone = decide_changed_catalog(_after_plan(later), baseline.decisions.catalog, set(evictions)).outcomes
+    return tuple(
+        WaitingWorkload(key, tuple(sorted(ends)), max(ends.values()), _list_clusters(alone[key]) == _list_clusters(requested[key]))
+        for key, ends in evictions.items()
+        if key in requested and key in alone and _list_clusters(requested[key]) != _list_clusters(outcomes[key])
+    )
 
 
 def select_unheld(baseline: Baseline, keys: Collection[Key]) -> SelectedWorkloads:

@@ -41,7 +41,7 @@ def test_a_drain_is_an_edit_and_says_what_moves_what_is_held_and_how_to_go_on(pl
     assert [step.partition(". ")[0] for step in steps] == ["1", "2", "3", "4", "5"]
     assert steps[0].startswith("1. Save or copy the data of StatefulSet shop/db, and release it")
     assert steps[1] == '2. git commit -m "Drain one" -- one.yaml'
-    assert steps[3].startswith("4. gitsched status: one has 2 workloads now; wait")
+    assert steps[3].startswith("4. gitsched status: one has 2 workloads now; wait until none is left, ")
     commit(placed)
     gitsched("reconcile", "--now", "2026-03-02T09:01:40Z")
     moved = gitsched("tree", "web").stdout
@@ -50,7 +50,16 @@ def test_a_drain_is_an_edit_and_says_what_moves_what_is_held_and_how_to_go_on(pl
     assert again == "one.yaml:2: one is drained already\n"
     ended = gitsched("uncordon", "one")
     assert (placed / "one.yaml").read_text() == ONE
-    assert "Nothing moves back by itself: gitsched rebalance --all-displaced" in ended.stdout
+    assert "Bring back what left: gitsched rebalance --all-displaced says what returns by itself" in ended.stdout
+
+
+def test_what_a_drain_does_not_move_is_not_waited_for(placed: Path, gitsched: Run, commit: Commit) -> None:
+    tolerant = POLICY.replace("Deployment, name: web", "Deployment, name: agent").replace("name: web\n  n", "name: agent\n  n")
+    tolerant = tolerant.replace("  placement:\n", "  placement:\n    clusterTolerations: [{operator: Exists}]\n")
+    commit(placed, agent=WORKLOAD.replace("name: web", "name: agent"), agents=tolerant)
+    gitsched("reconcile", "--now", "2026-03-02T09:00:50Z")
+    done = gitsched("drain", "one").stdout
+    assert "one has 3 workloads now; wait until only 1 is left, which it does not move, and " in done
 
 
 def test_json_has_the_edits_and_the_simulation(placed: Path, gitsched: Run) -> None:

@@ -13,7 +13,7 @@ import yaml
 
 from gitsched.cli import main
 from gitsched.reconcile import RunSettings, expired_documents
-from tests.cli.conftest import CLUSTER, POLICY, TAINT, Run
+from tests.cli.conftest import CLUSTER, POLICY, TAINT, WORKLOAD, Run
 
 POLICY_OF_ALL = POLICY.replace(
     "    - {apiVersion: apps/v1, kind: Deployment, name: web}\n",
@@ -372,3 +372,35 @@ def test_where_workloads_with_data_are_not_held_the_request_says_what_they_leave
     done = gitsched("rebalance", "--all-displaced", *at(11))
     assert "StatefulSet db" in names(done.stdout)
     assert f"    it {LEFT}\n" in done.stderr
+
+
+def test_what_waits_for_its_eviction_says_how_it_returns_and_when(
+    fleet: Path, gitsched: Run, record: Callable[[int], None], git: Callable[..., str]
+) -> None:
+    """The drain ends while its evictions still run."""
+    every = POLICY.replace("Deployment, name: web", "Deployment, name: api").replace("name: web\n  n", "name: api\n  n")
+    every = every.partition("  placement:\n")[0] + "  placement: {}\n"
+    files = {"web": WORKLOAD, "policy": POLICY, "api": WORKLOAD.replace("name: web", "name: api"), "every": every}
+    for name, text in {**files, "one": ONE}.items():
+        (fleet / f"{name}.yaml").write_text(text)
+    record(8)
+    gitsched("reconcile", *at(8))
+    (fleet / "one.yaml").write_text(ONE + TAINT)
+    record(9)
+    gitsched("reconcile", *at(9))
+    (fleet / "one.yaml").write_text(ONE)
+    record(9)
+    gitsched("reconcile", "--now", "2026-03-02T09:01:00Z")
+    early = gitsched("rebalance", "--all-displaced", "--now", "2026-03-02T09:02:00Z")
+    assert (early.returncode, early.stdout) == (0, "")
+    assert early.stderr == (
+        "There is nothing to request.\n"
+        "Evictions from one still run, until 2026-03-02T09:10:00Z. Then:\n"
+        "  1 workload returns by itself: Deployment/shop/api\n"
+        "  1 workload can return with gitsched rebalance --all-displaced: Deployment/shop/web\n"
+    )
+    gitsched("reconcile", "--now", "2026-03-02T09:11:00Z")
+    assert where(fleet, git) == {"deployment-api.yaml"}
+    later = gitsched("rebalance", "--all-displaced", "--now", "2026-03-02T09:12:00Z")
+    assert names(later.stdout) == ["Deployment web"]
+    assert "Evictions" not in later.stderr

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitsched.model.quantity import Quantity, add_quantities, parse_quantity
+from gitsched.model.quantity import Quantity, add_quantities, describe_amount, parse_quantity
 from tests.tables import each_row
 
 # What apimachinery's resource.Quantity prints after parsing.
@@ -105,3 +105,20 @@ def test_a_formatted_quantity_parses_to_the_same_amount(nano: int, binary: bool)
 def test_no_text_raises(text: str) -> None:
     quantity = parse_quantity(text)
     assert quantity is None or parse_quantity(str(quantity)) is not None
+
+
+@pytest.mark.parametrize(
+    ("resource", "count", "text"),
+    [
+        ("cpu", 366_500, "366.5"),
+        ("cpu", 8_000, "8"),
+        ("cpu", 250, "250m"),
+        ("memory", 12 << 30, "12Gi"),
+        ("ephemeral-storage", 3 << 20, "3Mi"),
+        ("hugepages-2Mi", 1 << 30, "1Gi"),
+        ("nvidia.com/gpu", 1024, "1024"),
+        ("pods", 110, "110"),
+    ],
+)
+def test_amounts_are_written_as_people_read_them(resource: str, count: int, text: str) -> None:
+    assert describe_amount(resource, count) == text

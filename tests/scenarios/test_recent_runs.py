@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from gitsched.reconcile.review import recent_runs
+from gitsched.reconcile.review import recent_runs, run_sources
 from gitsched.reconcile.review.fleet_status import read_fleet_status
 from gitsched.report.fleet_status import serialize_fleet_status, write_fleet_status
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
@@ -174,7 +174,7 @@ def test_what_is_read_is_limited(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) 
         "  1 more workload moved, which are not read",
         "  to undo it",
     ]
-    monkeypatch.setattr(recent_runs, "_MAX_COMMITS", 0)
+    monkeypatch.setattr(run_sources, "MAX_COMMITS", 0)
     assert [text for text in (*lines, *read(fleet, 2)) if "by" in text and "Tidy" in text]
     monkeypatch.setattr(recent_runs, "MAX_RUNS", 1)
     assert sum(line.startswith("Changed ") for line in read(fleet, 2)) == 1

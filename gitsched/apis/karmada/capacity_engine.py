@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import Coupling, QueuePosition
@@ -14,6 +14,7 @@ from gitsched.apis.karmada.simulation import (
     evaluates_alike,
     find_relevant_clusters,
     list_concerned,
+    list_evictions,
     list_free_capacity,
     make_reschedule_request,
     make_rescheduling_document,
@@ -145,6 +146,9 @@ class CapacityEngine(PolicyEngine):
         self, templates: Iterable[Document], ttl: timedelta | None, /, *, only_unavailable: bool = False
     ) -> Document:
         return make_reschedule_request(self.state, templates, ttl, only_unavailable=only_unavailable)
+
+    def list_evictions(self, template: Document, outcome: Outcome, /) -> Mapping[str, datetime | None]:
+        return list_evictions(self.state, template, outcome)
 
     def describe_remedy(self, template: Document, kept: Outcome, rescheduled: Outcome | None, expected: Outcome, /) -> str:
         return describe_remedy(self.state, template, kept, rescheduled, expected)

@@ -6,12 +6,13 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.binding.resource_binding import binding_key, read_previous
 from gitsched.apis.karmada.dependencies.attached_binding import Attachment
 from gitsched.apis.karmada.explanation.rebalance_effect import name_ignored_taints
+from gitsched.apis.karmada.failover.graceful_eviction import drop_expired_tasks
 from gitsched.apis.karmada.policy.matching_clusters import list_matching_clusters
 from gitsched.apis.karmada.policy.policy_options import describe_takeover, is_activation_pending
 from gitsched.apis.karmada.policy.request_class import build_request_class
@@ -20,6 +21,7 @@ from gitsched.model.document import Body, Document, Key, get_field
 from gitsched.model.finding import format_names
 from gitsched.model.scheduling import Outcome
 from gitsched.model.template_index import PlacementSummary, TemplateIndex
+from gitsched.model.time import EPOCH
 from gitsched.schedule.estimator import PODS, Capacity
 from gitsched.schedule.fleet import Fleet
 from gitsched.schedule.plugins import compare_candidates
@@ -142,6 +144,15 @@ def make_reschedule_request(
     return document
 
 
+def list_evictions(state: KarmadaState, template: Document, outcome: Outcome) -> dict[str, datetime | None]:
+    """Return the clusters of the graceful eviction tasks of a workload, with their ends; None where the deletion is suppressed."""
+    key = binding_key(template.key)
+    record = next((body for each, body in outcome.records if each == key), None) or state.find_record(template)
+    tasks = read_previous(record).eviction_tasks
+    timeout = state.settings.graceful_eviction_timeout
+    return {str(task.get("fromCluster")): drop_expired_tasks((task,), timeout, EPOCH).wakeup for task in tasks}
+
+
 def describe_remedy(state: KarmadaState, template: Document, kept: Outcome, rescheduled: Outcome | None, expected: Outcome) -> str:
     """Say what moves a workload to the clusters that its policy alone would choose.
 
@@ -155,7 +166,7 @@ def describe_remedy(state: KarmadaState, template: Document, kept: Outcome, resc
     policy, _ = state.find_policy(template, record)
     if policy is not None and is_activation_pending(policy, template, record):
         return "its policy is Lazy: an edit of the workload itself lets the policy act on it"
-    evicting = sorted(target.cluster for target in kept.targets if target.evicting and target.cluster in expected_clusters)
+    evicting = sorted(list_evictions(state, template, kept).keys() & expected_clusters)
     if evicting:
         named = format_names(evicting)
         return f"{request} can bring it there when its eviction from {named} is over"

@@ -12,7 +12,8 @@ from gitsched.cli.restoration import serialize_left
 from gitsched.cli.workload_names import parse_workloads
 from gitsched.cli.worktree import find_worktree_root
 from gitsched.model.errors import Permanent
-from gitsched.model.finding import format_names
+from gitsched.model.finding import choose_form, format_count, format_names
+from gitsched.model.time import format_time
 from gitsched.reconcile import RunSettings
 from gitsched.reconcile.reschedule import WorkloadSelection, is_read, make_reschedule_file, write_reschedule_file
 from gitsched.report.lines import escape_unprintable, list_limited
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from gitsched.model.labels import Selector
     from gitsched.reconcile.reschedule import RescheduleFile
     from gitsched.simulate.left_data import LeftData
-    from gitsched.simulate.reschedule_request import RescheduledWorkload
+    from gitsched.simulate.reschedule_request import RescheduledWorkload, WaitingWorkload
 
 
 MAX_SHOWN_WORKLOADS = 50
@@ -71,21 +72,22 @@ def run(
         return bring_back(settings, revision, selection, ttl, form, worktree, path, companions=not no_companions)
     with output.show_progress("Planning") as progress:
         settings = settings._replace(progress=progress)
-        found, held = make_reschedule_file(settings, selection, ttl, not no_companions)
+        found, held, waiting = make_reschedule_file(settings, selection, ttl, not no_companions)
+    others = f"{describe_held(held)}{describe_waiting(waiting)}"
     if found is None:
         none = "No workload is displaced: each one would run on the same clusters if it were scheduled now."
-        click.echo(none if not held else f"There is nothing to request.\n{describe_held(held)}".rstrip(), err=True)
+        click.echo(f"There is nothing to request.\n{others}".rstrip() if others else none, err=True)
         return exit_codes.DONE
     target = path or found.path
     if not write or root is None:
         formats.show_document(form, found.text, lambda: dict(found.request.document.body))
-        click.echo(f"{describe_request(found)}{describe_held(held)}", err=True, nl=False)
+        click.echo(f"{describe_request(found)}{others}", err=True, nl=False)
         return exit_codes.DONE
     verb = "wrote" if write_reschedule_file(root, target, found.text) else "unchanged:"
     formats.show_as(
         form,
-        lambda _: f"{verb} {escape_unprintable(target)}\n{describe_request(found)}{describe_held(held)}",
-        lambda: {"path": target, **serialize_request(found, held)},
+        lambda _: f"{verb} {escape_unprintable(target)}\n{describe_request(found)}{others}",
+        lambda: {"path": target, **serialize_request(found, held, waiting)},
     )
     if not is_read(settings, found.request.document.key):
         raise Permanent(f"{target} is not read: .sourceignore or source.paths hides it; choose another file with --file")
@@ -142,6 +144,26 @@ def describe_held(held: Sequence[LeftData]) -> str:
     return "\n".join(["Held, and not included:", *lines, ""]) if held else ""
 
 
+def describe_waiting(waiting: Sequence[WaitingWorkload]) -> str:
+    """Return which workloads can go to other clusters only when their evictions are over, and how; "" without any."""
+    if not waiting:
+        return ""
+    clusters = format_names(sorted({name for one in waiting for name in one.clusters}))
+    until = format_time(max(one.until for one in waiting))
+    lines = [f"Evictions from {clusters} still run, until {until}. Then:"]
+    groups = {
+        "by itself": ("returns", "return", [one.key for one in waiting if one.returns]),
+        "with gitsched rebalance --all-displaced": ("can return", "can return", [one.key for one in waiting if not one.returns]),
+    }
+    for how, (verb, plural, keys) in groups.items():
+        if keys:
+            themselves = how if len(keys) == 1 else how.replace("itself", "themselves")
+            lines.append(
+                f"  {format_count(len(keys), 'workload')} {choose_form(len(keys), verb, plural)} {themselves}: {_list_keys(keys)}"
+            )
+    return "\n".join([*lines, ""])
+
+
 def _describe_left(left: LeftData) -> str:
     namespace = f"-n {left.key.namespace} " if left.key.namespace else ""
     return f"{left.key.title} {left}. To move it all the same: gitsched rebalance {namespace}{left.key.kind}/{left.key.name}"
@@ -161,8 +183,8 @@ def _list_keys(keys: Iterable[Key]) -> str:
     return format_names([key.title for key in keys], MAX_SHOWN_WORKLOADS)
 
 
-def serialize_request(found: RescheduleFile, held: Sequence[LeftData]) -> dict[str, Any]:
-    """Return a request and its effect as data, with the workloads that it leaves out because they are `held`."""
+def serialize_request(found: RescheduleFile, held: Sequence[LeftData], waiting: Sequence[WaitingWorkload]) -> dict[str, Any]:
+    """Return a request and its effect as data, with the workloads that it leaves out because they are `held`, or wait for evictions."""
     request = found.request
     return {
         "apiVersion": API_VERSION,
@@ -174,6 +196,10 @@ def serialize_request(found: RescheduleFile, held: Sequence[LeftData]) -> dict[s
             for row in request.workloads
         ],
         "held": [{"workload": left.key.title, **serialize_left(left)} for left in held],
+        "waiting": [
+            {"workload": one.key.title, "clusters": list(one.clusters), "until": format_time(one.until), "returns": one.returns}
+            for one in waiting
+        ],
         "notIncluded": [key.title for key in request.shared],
         "remarks": list(request.remarks),
     }

@@ -9,7 +9,7 @@ from gitsched.decide.capacity.capacity_takers import name_taker
 from gitsched.decide.capacity.requested_capacity import PodsByCluster, find_reader, list_free
 from gitsched.model.capacity_use import CapacityUse, add_requests
 from gitsched.model.explanation import Explanation, ExplanationTable
-from gitsched.model.quantity import format_resource_amount
+from gitsched.model.quantity import describe_amount
 from gitsched.schedule.capacity_ledger import sum_pods
 from gitsched.schedule.shared_capacity import SharedCapacity
 
@@ -122,7 +122,4 @@ def _sort_largest(row: tuple[dict[str, int], str]) -> tuple[int, str]:
 
 
 def _format(requests: Requests) -> str:
-    return (
-        ", ".join(f"{format_resource_amount(name, amount, binary=False)} {name}" for name, amount in sorted(requests.items()))
-        or "-"
-    )
+    return ", ".join(f"{describe_amount(name, amount)} {name}" for name, amount in sorted(requests.items())) or "-"

@@ -17,7 +17,7 @@ from gitsched.decide.capacity.requested_capacity import (
 from gitsched.decide.incremental.plan_state import OVERCOMMITTED
 from gitsched.model.capacity_use import NO_CAPACITY_USE, CapacityUse, PlacedRequests, Requests, add_requests
 from gitsched.model.finding import Finding, locate_document
-from gitsched.model.quantity import format_resource_amount
+from gitsched.model.quantity import describe_amount
 
 if TYPE_CHECKING:
     from gitsched.apis.policy_api import PolicyEngine
@@ -165,6 +165,6 @@ def _list_lacking(reader: CapacityReader, name: str, use: CapacityUse) -> Iterat
         )
         for amount, limit, what, which in limits:
             if limit is not None and amount > max(limit, 0):
-                shown = (format_resource_amount(resource, number, binary=False) for number in (amount, max(limit, 0)))
+                shown = (describe_amount(resource, number) for number in (amount, max(limit, 0)))
                 yield f"{next(shown)} {resource} {what}, {next(shown)} {which}"
                 break

@@ -313,6 +313,10 @@ class _Rescheduling(TenantEngine):
                 shared += companions.shared
         return Companions(tuple(own), tuple(shared))
 
+    def list_evictions(self, template: Document, outcome: Outcome, /) -> Mapping[str, Any]:
+        engine = self.find(template)
+        return engine.list_evictions(template, outcome) if isinstance(engine, Rescheduling) else {}
+
     def describe_remedy(self, template: Document, kept: Outcome, rescheduled: Outcome | None, expected: Outcome, /) -> str:
         engine = self.find(template)
         return engine.describe_remedy(template, kept, rescheduled, expected) if isinstance(engine, Rescheduling) else ""

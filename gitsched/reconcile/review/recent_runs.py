@@ -16,7 +16,7 @@ from gitsched.model.scheduling import total_replicas
 from gitsched.reconcile.fetch import read_run_record
 from gitsched.reconcile.output.history_records import CommitRecords, HistoryBranch
 from gitsched.reconcile.output.output_history import describe_source_commit, find_source_commit
-from gitsched.reconcile.review.run_sources import RunSources, find_run_sources, list_commits, list_source_changes
+from gitsched.reconcile.review.run_sources import MAX_COMMITS, RunSources, find_run_sources, list_commits, list_source_changes
 from gitsched.render.format_versions import FORMAT_VERSION
 
 if TYPE_CHECKING:
@@ -37,8 +37,6 @@ MAX_RECORDS: Final = 150
 """Records of one commit that are read; after twice as many, no further commit is."""
 NAMED_SOURCES: Final = 3
 """Source commits of a run that are named."""
-_MAX_COMMITS: Final = 200
-"""Output commits that are searched for the start of a rollout."""
 _COPY: Final = "stateful-copy"
 _REVERTS: Final = "This reverts commit "
 
@@ -155,7 +153,7 @@ def find_rollout_starts(context: RunContext, fetched: Fetched, rollouts: Iterabl
     if not parents:
         return {}
     source, found = context.source.repository, dict[str, SourceChange]()
-    for commit in fetched.output.repository.list_first_parents(fetched.output_head, _MAX_COMMITS):
+    for commit in fetched.output.repository.list_first_parents(fetched.output_head, MAX_COMMITS):
         if len(found) == len(parents):
             break
         oid = dict(commit.trailers).get(SOURCE_TRAILER, "")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gitsched.render.run_metadata import RunMetadata
 
 MAX_COMMITS: Final = 200
-"""Commits of the source that are read for a run."""
+"""Commits of the source that are read for a run, and commits of the output branch that are searched for the start of a rollout."""
 _TEXTS: Final = (".md", ".adoc", ".rst")
 """How files for readers end, which no plan reads."""
 

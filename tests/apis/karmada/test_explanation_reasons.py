@@ -64,7 +64,7 @@ def explain(run: Any, placement: str, web: str = WEB, after: Any = None) -> Any:
 
 def test_capacity_is_explained_by_resource(run: Any) -> None:
     assert {c.result.name: c.capacity for c in explain(run, DIVIDED).candidates} == {
-        "eu-1": "capacity for 16: 90 pods, cpu 12500m / 750m = 16, memory 55Gi / 2Gi = 27",
+        "eu-1": "capacity for 16: 90 pods, cpu 12.5 / 750m = 16, memory 55Gi / 2Gi = 27",
         "eu-2": "capacity for 0: 110 pods, cpu 8 / 750m = 10, no memory",
         "us-1": "capacity for 6: 20 pods, 10 modelled nodes",
         "us-2": "capacity unknown, assumed to be sufficient",

@@ -11,7 +11,7 @@ from typing import Any
 from gitsched.apis.capabilities import ChangeProposal
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.binding.resource_binding import SchedulingPass, binding_key
-from gitsched.apis.karmada.explanation.reasons import find_excluding_rule, find_failing_member, format_amount
+from gitsched.apis.karmada.explanation.reasons import find_excluding_rule, find_failing_member
 from gitsched.apis.karmada.policy.policy_options import is_activation_pending
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.simulation import make_rescheduling_document
@@ -21,6 +21,7 @@ from gitsched.model.document import Body, Document, get_field
 from gitsched.model.explanation import ProposedChange
 from gitsched.model.finding import Pointer, format_names
 from gitsched.model.labels import Requirement
+from gitsched.model.quantity import describe_amount
 from gitsched.model.scheduling import Affinity, AffinityGroup, Request, StaticWeight
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE
 from gitsched.schedule import pipeline
@@ -265,8 +266,8 @@ class _ChangeFinder:
 
     def _edit_capacity(self, need: int, now: int, wanted: Capacity, taken: Mapping[str, int]) -> ChangeProposal | None:
         """Return the change of a Cluster after which it has a capacity free besides what is `taken`."""
-        amounts = {name: format_amount(name, amount) for name, amount in wanted.free.items()}
-        total = {name: format_amount(name, amount + max(taken.get(name, 0), 0)) for name, amount in wanted.free.items()}
+        amounts = {name: describe_amount(name, amount) for name, amount in wanted.free.items()}
+        total = {name: describe_amount(name, amount + max(taken.get(name, 0), 0)) for name, amount in wanted.free.items()}
         status = (self.document.body.get("status") or {}) if self.document else {}
         kept = {name: value for name, value in status.items() if name != "resourceSummary"}
         free = ", ".join(f"{text} {name}" for name, text in amounts.items() if name != PODS)

@@ -8,7 +8,7 @@ from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.model.document import Document, get_field
 from gitsched.model.explanation import ReplicaShare
 from gitsched.model.finding import FieldOrigin, Pointer, format_count
-from gitsched.model.quantity import format_resource_amount
+from gitsched.model.quantity import describe_amount
 from gitsched.model.scheduling import CLUSTER_FIELD, REGION_FIELD, Affinity, AffinityGroup, Request, SpreadConstraint
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE, Taint
 from gitsched.schedule.assignment import RankedCandidates, ReplicaDivision, Unschedulable, compute_static_weights, plan_divisions
@@ -47,12 +47,8 @@ def _describe_resource(capacity: Capacity, resource: str, amount: int) -> str:
     available = capacity.free.get(resource)
     if available is None:
         return f"no {resource}"
-    return f"{resource} {format_amount(resource, max(available, 0))} / {format_amount(resource, amount)} = {max(available, 0) // amount}"
-
-
-def format_amount(resource: str, count: int) -> str:
-    """Format an amount of a resource (cpu in thousandths) as Kubernetes does."""
-    return format_resource_amount(resource, count, binary=resource != "cpu")
+    free = max(available, 0)
+    return f"{resource} {describe_amount(resource, free)} / {describe_amount(resource, amount)} = {free // amount}"
 
 
 def describe_selection(request: Request, fleet: Fleet, ranked: RankedCandidates, chosen: list[int]) -> list[str]:
