@@ -94,7 +94,9 @@ def _check_source(context: RunContext, fetched: Fetched) -> tuple[Finding, ...]:
         from gitsched.reconcile.review.setting_findings import check_signature  # few sources require signatures
 
         check_signature(context, fetched)
-    if fetched.reconciled.source in ("", fetched.source.oid, *fetched.source.parents):
+    last = fetched.reconciled
+    follows = last.source in fetched.source.parents and last.branch in ("", fetched.branch)
+    if follows or last.source in ("", fetched.source.oid):
         return fetched.output.unfetched
     return check_source_order(context, fetched)
 

@@ -163,7 +163,7 @@ def test_a_deadline_is_the_cause_if_no_change_of_a_document_is(fleet: Fleet) -> 
     start(fleet, {**CLUSTERS, "policies/p.yaml": tolerant, "apps/w.yaml": of_team("w", "p")})
     since = cluster("c0", "power:NoExecute").replace("effect: NoExecute", "effect: NoExecute, timeAdded: '2026-03-02T09:00:00Z'")
     fleet.commit({"clusters/c0.yaml": since, "apps/other.yaml": of_team("other", "p")}, hour=1)
-    fleet.reconcile(1)
+    fleet.reconcile(1, branch="change")
     assert not compare(fleet, None, hour=1.5).moves
     passed = ["time passed: 2026-03-02T09:00:00Z -> 2026-03-02T11:00:00Z"]
     assert causes(compare(fleet, None, hour=3)) == {"w": passed, "other": passed}

@@ -119,15 +119,43 @@ def test_a_plan_may_be_of_any_commit(moved: Fleet) -> None:
 # Other branches
 
 
-def test_a_commit_that_follows_is_planned_whatever_its_branch_is_called(moved: Fleet) -> None:
+def test_a_commit_that_follows_on_a_branch_that_is_not_merged_is_refused(moved: Fleet) -> None:
+    """Also if it is the next one, as in a job that runs for pull requests by mistake."""
+    moved.git("checkout", "-q", "-b", "feature")
+    for hour in (3, 4):
+        moved.commit({"apps/api.yaml": deployment("api", hour)}, hour=hour)
+        expected = r"of branch feature is not on branch main, which is reconciled: merge it, or pass --branch feature to"
+        with pytest.raises(Permanent, match=expected):
+            moved.reconcile(hour)
+    moved.git("checkout", "-q", "--detach")
+    with pytest.raises(Permanent, match=r"^commit [0-9a-f]+ is not on branch main, .* --branch NAME"):
+        moved.reconcile(4)
+    moved.git("branch", "-q", "-f", "main")
+    assert (list_findings(moved.reconcile(4)), read_last(moved)) == ([], (moved.git("rev-parse", "main"), "main")), "it is merged"
+
+
+def test_a_branch_that_is_not_merged_goes_on_where_it_is_named(moved: Fleet) -> None:
     moved.git("checkout", "-q", "-b", "feature")
     moved.commit(API, hour=3)
-    assert list_findings(moved.reconcile(3)) == []
-    assert read_last(moved) == (moved.git("rev-parse", "feature"), "main"), "main is still the branch that is reconciled"
+    assert list_findings(moved.reconcile(3, branch="feature")) == []
+    assert read_last(moved) == (moved.git("rev-parse", "feature"), "feature")
     moved.git("checkout", "-q", "main")
+    with pytest.raises(Permanent, match=r"of branch main is older than .* reconciled last for branch feature"):
+        moved.reconcile(4)
     moved.commit({"apps/cache.yaml": deployment("cache")}, hour=4)
-    message = find_message(moved.reconcile(4), "source-diverged")
-    assert "which was reconciled last (it is on branch feature): it is taken back" in message
+    with pytest.raises(Permanent, match=r"\(it is on branch feature\): .*--branch main"):
+        moved.reconcile(4)
+
+
+def test_a_branch_that_the_settings_name_goes_on(moved: Fleet) -> None:
+    moved.git("branch", "-q", "release")
+    settings = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec: {source: {branch: release}}\n"
+    moved.commit({"gitsched.yaml": settings}, hour=3)
+    moved.git("checkout", "-q", "release")
+    moved.commit(API, hour=3)
+    moved.git("checkout", "-q", "main")
+    assert list_findings(moved.reconcile(3)) == []
+    assert moved.where("default/deployment-api") == ["bru"]
 
 
 def test_another_branch_is_refused_until_it_is_named(moved: Fleet) -> None:

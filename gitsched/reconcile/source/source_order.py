@@ -1,5 +1,5 @@
 """Whether a run may plan its source commit after that of the last run: an older commit, or one of another branch, would take back what
-was decided since."""
+was decided since, and one that is not merged yet is not meant."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ MAX_BRANCHES = 1_000
 
 def check_source_order(context: RunContext, fetched: Fetched) -> tuple[Finding, ...]:
     """Return findings about a source commit that does not have that of the last run in its history. Raise Permanent if the run must not
-    plan it: an older commit without the option --allow-older, and one of another branch without --branch."""
+    plan it: an older commit without the option --allow-older, and one of another branch without --branch, also if it follows."""
     settings, source, planned, last = context.settings, context.source, fetched.source, fetched.reconciled
     order = compare_commits(source, planned.oid, last.source)
     if order == "later":
+        _check_branch(context, fetched)
         return ()
     subject = f"commit {abbreviate_oid(planned.oid)}{f' of branch {fetched.branch}' if fetched.branch else ''}"
     recorded = f" for branch {last.branch}" if last.branch not in ("", fetched.branch) else ""
@@ -43,7 +44,7 @@ def check_source_order(context: RunContext, fetched: Fetched) -> tuple[Finding, 
     why, verb = _find_conflict(source, fetched), "does not have" if order == "diverged" else "may not have"
     is_other = fetched.branch != last.branch
     if why and not (settings.choices.allow_older or (settings.branch is not None and is_other)):
-        choice = f"--branch {fetched.branch or 'NAME'} to reconcile this branch from now on" if is_other else "--allow-older"
+        choice = _describe_choice(fetched) if is_other else "--allow-older"
         raise Permanent(f"{subject} {verb} {newest} ({why}): a run would take it back. Merge that commit, or pass {choice}")
     if order == "unknown":
         message = (
@@ -53,6 +54,31 @@ def check_source_order(context: RunContext, fetched: Fetched) -> tuple[Finding, 
         return (Finding("info", "source-order-unknown", message),)
     why = why or _find_branch(source, fetched) or "no branch is known to have it, as after a force-push"
     return (Finding("warning", "source-diverged", f"{subject} does not have {newest} ({why}): it is taken back"),)
+
+
+def _check_branch(context: RunContext, fetched: Fetched) -> None:
+    """Raise Permanent if a commit that follows that of the last run is not merged into the reconciled branch, and nothing names its own."""
+    is_other = fetched.branch != fetched.reconciled.branch and not context.settings.choices.allow_older
+    if is_other and not _is_named(context, fetched) and _is_unmerged(context.source, fetched):
+        subject = f"commit {abbreviate_oid(fetched.source.oid)}{f' of branch {fetched.branch}' if fetched.branch else ''}"
+        reason = f"is not on branch {fetched.reconciled.branch}, which is reconciled: merge it, or pass {_describe_choice(fetched)}"
+        raise Permanent(f"{subject} {reason}")
+
+
+def _describe_choice(fetched: Fetched) -> str:
+    return f"--branch {fetched.branch or 'NAME'} to reconcile this branch from now on"
+
+
+def _is_named(context: RunContext, fetched: Fetched) -> bool:
+    """Return whether --branch, or gitsched.yaml on another branch, names the branch of the planned commit."""
+    return context.settings.branch is not None or context.source.find_head(None).name not in (None, fetched.branch)
+
+
+def _is_unmerged(source: SourceRepository, fetched: Fetched) -> bool:
+    """Return whether the reconciled branch exists and does not have the planned commit, as far as that is known."""
+    branch, planned = fetched.reconciled.branch, fetched.source.oid
+    heads = _list_heads(source, branch).values() if branch else ()
+    return bool(heads) and all(compare_commits(source, head, planned) in ("earlier", "diverged") for head in heads)
 
 
 def _is_dated_earlier(source: SourceRepository, planned: str, last: str) -> bool:
