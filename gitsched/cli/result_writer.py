@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from gitsched.cli import formats, output
-from gitsched.report.blocks import TableBlock, blocks_to_markdown
+from gitsched.report.blocks import blocks_to_markdown
 
 if TYPE_CHECKING:
     from gitsched.report.blocks import Block
@@ -19,7 +19,7 @@ JSON_SHOWN = 2_000_000
 class ResultWriter(Generic[T]):
     """Writes one kind of result in one format. `write` makes the text, in which a bug may show, and `show` prints it.
 
-    With a `file_name`, a page has links that save the first table as CSV and the data as JSON under this name.
+    With a `file_name`, a page has links that save its tables as CSV and the data as JSON under this name.
     """
 
     def __init__(
@@ -47,14 +47,13 @@ class ResultWriter(Generic[T]):
             self._serialized = self._data(value)
 
     def _write_html(self, value: T) -> str:
-        from gitsched.report.page.blocks import Download, write_blocks_page, write_csv  # needs jinja2
+        from gitsched.report.page.blocks import Download, list_csv_files, write_blocks_page  # needs jinja2
 
         blocks, name = self._blocks(value), self._file_name
-        tables = [block for block in blocks if isinstance(block, TableBlock)][:1] if name else []
-        downloads = [Download(f"{name}.csv", "text/csv", write_csv(table)) for table in tables]
+        downloads = list_csv_files(name, blocks) if name else []
         data = formats.format_json(self._data(value)) if name else ""
         if 0 < len(data) <= JSON_SHOWN:
-            downloads.append(Download(f"{name}.json", "application/json", data))
+            downloads.append(Download(f"{name}.json", "application/json", data, "JSON"))
         return write_blocks_page(self._title, blocks, downloads)
 
     def show(self) -> None:

@@ -30,7 +30,8 @@ class WorkloadEffect(NamedTuple):
     `before` and `after` map the remaining clusters to replicas (None without replicas); `before` also has lost clusters.
     `replicas` is the desired number, None without replicas. `shortfall` of them are unplaced after the event, `shortfall_before`
     would be without it. `waiting` are placed on a cluster whose capacity other workloads use, in the order of namespaces and
-    names. `reason` says why no better placement was found, "" when there is no problem.
+    names. `reason` says why no better placement was found, "" when there is no problem. `reserved`: the event is a loss that a reserve is
+    for, which the workload has to survive.
     """
 
     key: Key
@@ -42,6 +43,7 @@ class WorkloadEffect(NamedTuple):
     waiting: int = 0
     policy: str = ""
     reason: str = ""
+    reserved: bool = False
 
     @property
     def moves(self) -> bool:
@@ -218,7 +220,7 @@ class Resilience(NamedTuple):
 
     Of many losses, such as pairs, `rows` are the worst. `others` counts the rest, of which `degraded_others` leave replicas missing, and
     `affected` are the workloads that miss replicas after some loss, the most affected first. `availability` follows from samples of
-    failures, None without rates.
+    failures, None without rates. `has_reserve`: some workloads have to survive such a loss.
     """
 
     domain_kind: str
@@ -230,6 +232,7 @@ class Resilience(NamedTuple):
     degraded_others: int = 0
     affected: tuple[AffectedWorkload, ...] = ()
     availability: Availability | None = None
+    has_reserve: bool = False
 
     @property
     def losses(self) -> int:

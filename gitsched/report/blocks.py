@@ -34,11 +34,13 @@ class ListBlock(NamedTuple):
 
 
 class HeatMap(NamedTuple):
-    """A table of numbers, of which a page shows the larger ones in a stronger colour. Each row has a name and a number for each column."""
+    """A table of numbers, of which a page shows how large they are. Each row has a name and a number for each column; `note` says what
+    counts, "" if the caption does."""
 
     caption: str
     columns: Cells
     rows: Sequence[tuple[str, Sequence[int]]]
+    note: str = ""
 
 
 Block = Paragraph | TableBlock | ListBlock | HeatMap
@@ -70,7 +72,8 @@ def blocks_to_markdown(blocks: Iterable[Block]) -> str:
 
 def _heat_map_to_markdown(block: HeatMap) -> str:
     rows = [(name, *(str(number) if number else "" for number in numbers)) for name, numbers in block.rows]
-    return blocks_to_markdown([Paragraph(block.caption), TableBlock(("", *block.columns), rows)]).rstrip("\n")
+    title = f"{block.caption}. {block.note}" if block.note else block.caption
+    return blocks_to_markdown([Paragraph(title), TableBlock(("", *block.columns), rows)]).rstrip("\n")
 
 
 def escape_markdown(text: str) -> str:

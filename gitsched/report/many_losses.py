@@ -156,14 +156,13 @@ def list_heat_maps(value: Resilience) -> list[HeatMap]:
         )
         for row, found in zip(rows, lost, strict=True)
     ]
-    caption = f"Missing replicas by loss and workload{_describe_counted(rows)}"
-    return [HeatMap(caption, [format_key(key) for key in keys], cells)]
+    return [HeatMap("Missing replicas by loss and workload", [format_key(key) for key in keys], cells, _describe_counted(rows))]
 
 
 def _describe_counted(rows: Sequence[Simulation]) -> str:
     """Return how workloads without replicas count, where a loss leaves one unplaced; "" if none does."""
     has_any = any(effect.becomes_unplaced and not effect.lost_replicas for row in rows for effect in row.degraded)
-    return "; an unplaced workload without replicas counts as 1" if has_any else ""
+    return "An unplaced workload without replicas counts as 1." if has_any else ""
 
 
 def list_overview(value: Resilience) -> list[HeatMap]:
@@ -181,10 +180,9 @@ def list_overview(value: Resilience) -> list[HeatMap]:
     if len(rows) == 1 and each == 1:
         columns, named = [name for name, _ in missing], [("missing", tuple(number for _, number in missing))]
     several = f", each number the worst of {each}" if each > 1 else ""
-    caption = (
-        f"Missing replicas after the loss of each of {len(missing):,} {value.domain_kind}s{several}{_describe_counted(value.rows)}"
-    )
-    return [HeatMap(caption, columns, [(name, (*numbers, *(0,) * (len(columns) - len(numbers)))) for name, numbers in named])]
+    caption = f"Missing replicas after the loss of each of {len(missing):,} {value.domain_kind}s{several}"
+    lines = [(name, (*numbers, *(0,) * (len(columns) - len(numbers)))) for name, numbers in named]
+    return [HeatMap(caption, columns, lines, _describe_counted(value.rows))]
 
 
 def _name_range(first: str, last: str) -> str:

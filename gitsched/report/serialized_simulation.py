@@ -86,6 +86,7 @@ def _serialize_effect(effect: WorkloadEffect) -> dict[str, Any]:
         "waiting": effect.waiting,
         "homeless": effect.becomes_unplaced,
         "why": effect.reason,
+        "reserve": effect.reserved,
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gitsched.model.document import Key
-from gitsched.model.finding import count_shown, format_count, format_names
+from gitsched.model.finding import choose_form, count_shown, format_count, format_names
 from gitsched.model.holds import HeldPlacement
 from gitsched.model.simulation import ImpactChange, OverloadedCluster, Resilience, ResilienceChange, Simulation, WorkloadEffect
 from gitsched.report.effect_rows import EffectRows
@@ -193,11 +193,37 @@ def list_resilience_notes(value: Resilience) -> list[str]:
     """Return the assumptions of the table."""
     partial = sorted({name for row in value.rows for name in row.partly_lost})
     notes = [
+        _describe_reserve(value) if value.has_reserve else "",
         _describe_unknown_capacity(value.unknown_capacity) if value.unknown_capacity and value.rows else "",
         f"Never lost, because they run in several zones: {_join_names(partial)}." if partial else "",
         _MORE_TIMERS if any(row.has_more_timers for row in value.rows) else "",
     ]
     return list(filter(None, notes))
+
+
+def list_reserve_rows(value: Resilience) -> list[tuple[str, str, str, str]]:
+    """Return what workloads lack after losses that a reserve is for: the loss, the workload, the missing replicas and the reason."""
+    return [
+        (
+            row.domain.name if row.domain else row.event,
+            format_key(effect.key),
+            str(effect.lost_replicas) if effect.lost_replicas else "unplaced",
+            effect.reason,
+        )
+        for row in value.rows
+        for effect in row.degraded
+        if effect.reserved
+    ]
+
+
+def _describe_reserve(value: Resilience) -> str:
+    rows, what = list_reserve_rows(value), f"Reserve for the loss of a {value.domain_kind}"
+    if not rows:
+        return f"{what}: no workload that has one lacks replicas."
+    number, losses = len({name for _, name, _, _ in rows}), len({lost for lost, _, _, _ in rows})
+    subject = f"{format_count(number, 'workload')} that {choose_form(number, 'has one lacks', 'have one lack')} replicas"
+    shown = _join_names([f"{name} without {lost}" for lost, name, _, _ in rows])
+    return f"{what}: {subject} after {format_count(losses, 'loss', 'losses')}: {shown}."
 
 
 def describe_resilience_change(value: ResilienceChange) -> str:

@@ -24,6 +24,7 @@ from gitsched.report.simulation import (
     list_loss_headers,
     list_lost_copies,
     list_notes,
+    list_reserve_rows,
     list_resilience_notes,
 )
 from gitsched.report.summary import format_record_change
@@ -69,6 +70,7 @@ def list_resilience_blocks(value: Resilience) -> list[Block]:
         Paragraph(describe_resilience(value)),
         *_limit_rows(TableBlock(head, [format_loss_row(row) for row in losses], highlighted), len(value.rows) - len(losses)),
         *(Paragraph(note) for note in list_resilience_notes(value)),
+        *_list_reserve_blocks(value),
         *list_overview(value),
         *list_heat_maps(value),
     ]
@@ -80,6 +82,17 @@ def list_resilience_blocks(value: Resilience) -> list[Block]:
         )
         blocks += [Paragraph(describe_overcommitment(cluster)) for cluster in row.overloaded]
     return blocks
+
+
+def _list_reserve_blocks(value: Resilience) -> list[Block]:
+    rows = list_reserve_rows(value)
+    shown = rows[: count_shown(len(rows), MAX_ROWS)]
+    head = (f"Lost {value.domain_kind}", "Workload with a reserve", "Missing", "Reason")
+    return (
+        [Paragraph("What a reserve lacks", heading=True), *_limit_rows(TableBlock(head, shown), len(rows) - len(shown))]
+        if rows
+        else []
+    )
 
 
 def list_resilience_change_blocks(value: ResilienceChange) -> list[Block]:

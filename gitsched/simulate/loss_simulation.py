@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from gitsched.apis.capabilities import SelectionTracking
+from gitsched.apis.gitsched.tenancy import find_owner
 from gitsched.model.document import workload_sort_key
 from gitsched.model.losses import JointLoss, LossRequest, LossResult
 from gitsched.model.progress import Progress, follow
@@ -14,6 +15,7 @@ from gitsched.simulate.baseline import Baseline, list_capacity_reporters
 from gitsched.simulate.failure_domains import DomainIndex, index_clusters, index_clusters_and_nodes
 from gitsched.simulate.loss_list import list_losses
 from gitsched.simulate.loss_table import FleetSize, LossTable
+from gitsched.simulate.reserve import ReserveRules
 from gitsched.simulate.scenario import Scenario, describe_scenario
 from gitsched.simulate.simulation import decide_event, describe_event, list_inner_placement_reporters
 
@@ -48,6 +50,9 @@ class ResilienceSimulator:
         self.index = DomainIndex(index_clusters_and_nodes(catalog, baseline.has_inner_placements))
         self.is_divisible = _is_divisible(baseline)
         self.parts: dict[tuple[str, ...], LossPart | None] = {}
+        tenancy = baseline.decisions.tenancy
+        self._rules = ReserveRules([baseline.config.reserve], [tenancy])
+        self._has_reserve = not request.unreachable and self._rules.covers(request.kind)
 
     def measure_fleet(self) -> FleetSize:
         """Return the size of the fleet."""
@@ -60,6 +65,7 @@ class ResilienceSimulator:
             len(index_clusters(decisions.catalog)),
             len(decisions.outcomes) + self.baseline.others + inner,
             tuple(sorted(name for name, capacity in capacities if capacity is None)),
+            self._has_reserve,
         )
 
     def simulate_group(self, losses: Sequence[tuple[int, JointLoss]]) -> Iterator[LossResult]:
@@ -75,9 +81,23 @@ class ResilienceSimulator:
         scenario = Scenario(lose=tuple(domains), unreachable=self._request.unreachable)
         if equal is None:
             found = describe_event(self.baseline, scenario, decide_event(self.baseline, scenario, self.index))
-            return found._replace(held={})  # no table has them
+            return self._mark_reserved(found._replace(held={}))  # no table has what is held
         domain = domains[0] if len(domains) == 1 else None
         return equal._replace(event=describe_scenario(scenario), domain=domain, partly_lost=self.index.find_lost(domains).partly)
+
+    def _mark_reserved(self, found: Simulation) -> Simulation:
+        """Mark the workloads that miss replicas although they have to survive the loss."""
+        if not self._has_reserve:
+            return found
+        tenancy, kind = self.baseline.decisions.tenancy, self._request.kind
+        marked = (
+            effect._replace(
+                reserved=effect.is_degraded
+                and kind in self._rules.list_losses(effect.key.namespace, find_owner(tenancy, effect.key))
+            )
+            for effect in found.effects
+        )
+        return found._replace(effects=tuple(marked))
 
     def _simulate_short(self, loss: JointLoss) -> Simulation:
         """Simulate the loss of clusters; only the workloads that miss replicas are listed."""

@@ -17,11 +17,13 @@ _DEVIATIONS = 1.959963984540054
 
 
 class FleetSize(NamedTuple):
-    """What a table of losses says about the fleet: numbers of clusters and workloads, and clusters of unknown capacity."""
+    """What a table of losses says about the fleet: numbers of clusters and workloads, clusters of unknown capacity, and whether workloads
+    have to survive such a loss."""
 
     clusters: int
     workloads: int
     unknown_capacity: tuple[str, ...]
+    has_reserve: bool = False
 
 
 class _Tally:
@@ -78,6 +80,7 @@ class LossTable:
             self._degraded - sum(bool(row.degraded) for row in rows),
             tuple(self._list_affected()),
             self._measure_availability() if self._request.causes else None,
+            fleet.has_reserve,
         )
 
     def _list_affected(self) -> Iterator[AffectedWorkload]:

@@ -36,6 +36,12 @@ class ReserveRules:
         owners = {owner for tenancy in self._tenancies for owner in tenancy.paths.list_owners()}
         return any(config.lose or config.namespaces for config in self._configs) or any(map(self._list_tenant_losses, owners))
 
+    def covers(self, kind: str) -> bool:
+        """Return whether any workloads have to survive losses of a kind."""
+        owners = {owner for tenancy in self._tenancies for owner in tenancy.paths.list_owners()}
+        configured = any(kind in (config.lose, *config.namespaces.values()) for config in self._configs)
+        return configured or any(kind in self._list_tenant_losses(owner) for owner in owners)
+
     def list_losses(self, namespace: str, owner: str) -> frozenset[str]:
         """Return what the workloads of an owner in a namespace have to survive, of RESERVE_LOSSES."""
         found = self._found.get((namespace, owner))

@@ -47,7 +47,7 @@ from gitsched.reconcile.run import make_review
 from gitsched.report.blocks import HeatMap, ListBlock, Paragraph, TableBlock
 from gitsched.report.fits import list_fit_blocks
 from gitsched.report.page import FleetView, write_page
-from gitsched.report.page.blocks import Download, write_blocks_page, write_csv
+from gitsched.report.page.blocks import Download, list_csv_files, write_blocks_page
 from gitsched.report.page.history import HistoryPage, write_history_page
 from gitsched.report.review import ComparisonBase, DeliveryChanges, OutputComparison, Review
 from tests.programs import find_program
@@ -272,7 +272,33 @@ def test_tables_in_html_have_no_accessibility_violations(browser: Browser, tmp_p
         "",
         "load-0",
     ]
+    assert [part.inner_text() for part in page.locator(".legend .pair").all()] == ["1 to 2", "3 to 4", "5 to 6", "7 to 8", "9"]
     page.close()
+
+
+def test_csv_has_every_table_and_heat_map(show: Open) -> None:
+    effects = [TableBlock(("Workload", "Missing"), [(name, "3")]) for name in (EVIL, "api")]
+    blocks = [
+        Paragraph("2 losses"),
+        TableBlock(("Lost", "Missing"), [("one", "3"), ("two", "3")]),
+        HeatMap("Missing replicas", ["web"], [("one", (3,))]),
+        Paragraph("If one is lost", heading=True),
+        effects[0],
+        Paragraph("If two is lost", heading=True),
+        effects[1],
+    ]
+    page = show(write_blocks_page("Resilience", blocks, list_csv_files("resilience", blocks)))
+    saved = {}
+    for label in ("CSV: Lost", "CSV: Missing replicas", "CSV: Workload"):
+        with page.expect_download() as download:
+            page.get_by_role("link", name=label, exact=True).click()
+        name = download.value.suggested_filename
+        saved[name] = list(csv.reader(download.value.path().open(newline="", encoding="utf-8")))
+    assert saved == {
+        "resilience.csv": [["Lost", "Missing"], ["one", "3"], ["two", "3"]],
+        "resilience-2.csv": [["", "web"], ["one", "3"]],
+        "resilience-3.csv": [["", "Workload", "Missing"], ["If one is lost", EVIL, "3"], ["If two is lost", "api", "3"]],
+    }
 
 
 CHANGES = FitReport(
@@ -296,7 +322,7 @@ def test_the_html_about_changes_says_what_conflicts_in_which_file(
 ) -> None:
     blocks = list_fit_blocks(CHANGES)
     table = next(block for block in blocks if isinstance(block, TableBlock))
-    downloads = [Download("fits.csv", "text/csv", write_csv(table)), Download("fits.json", "application/json", "{}\n")]
+    downloads = [*list_csv_files("fits", [table]), Download("fits.json", "application/json", "{}\n", "JSON")]
     (tmp_path / "page.html").write_text(write_blocks_page("Pull requests together", blocks, downloads))
     page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900}, bypass_csp=True)  # type: ignore[arg-type]
     page.goto((tmp_path / "page.html").as_uri())

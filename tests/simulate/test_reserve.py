@@ -55,6 +55,30 @@ def zones(fleet: Fleet) -> str:
     return fleet.git("rev-parse", "HEAD")
 
 
+def test_all_losses_list_what_a_reserve_lacks_as_a_plan_does(fleet: Fleet, plan: Plan, simulate: Simulate, tmp_path: Path) -> None:
+    fleet.commit(CROWDED)
+    fleet.reconcile()
+    _, found = plan("-o", "json")
+    shortages = {(one["lost"][0], one["workload"]["name"], one["missing"]) for one in found["reserve"]["shortages"]}
+    assert shortages
+    table = simulate("--sweep", "zones", "-o", "json")
+    listed = {
+        (loss["scope"]["name"], effect["workload"]["name"], effect["short"] - effect["shortBefore"] + effect["waiting"])
+        for loss in table["losses"]
+        for effect in loss["effects"]
+        if effect["reserve"]
+    }
+    assert listed == shortages
+    text = simulate("--sweep", "zones")
+    assert f"Reserve for the loss of a zone: {len({name for _, name, _ in shortages})} workload" in text
+    page = simulate("--sweep", "zones", "-o", "html")
+    assert "What a reserve lacks</h2>" in page
+    for number in (1, 2):
+        simulate("--sweep", "zones", "--shard", f"{number}/2", "--out", str(tmp_path / f"{number}"))
+    assert simulate("merge", str(tmp_path / "1"), str(tmp_path / "2"), "-o", "html") == page
+    assert "Reserve for" not in simulate("--sweep", "clusters"), "the reserve is for zones"
+
+
 def test_a_copy_that_stays_for_an_overlap_does_not_count(fleet: Fleet, plan: Plan, simulate: Simulate) -> None:
     """The first change moves `web` from a to c. Until its copy in a ends, a has no room for `pay`; it has for the reserve."""
     fleet.commit(

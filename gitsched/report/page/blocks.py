@@ -12,21 +12,55 @@ from gitsched.report.blocks import Block, HeatMap, ListBlock, Paragraph, TableBl
 from gitsched.report.lines import escape_unprintable
 from gitsched.report.page import embed_resource, load_template, read_resource
 
+CsvRow = tuple[str, ...]
 _HEAT_LEVELS = 4
 
 
 class Download(NamedTuple):
-    """A file that a page contains, and that a link of the page saves."""
+    """A file that a page contains, and that a link of the page with the label saves."""
 
     name: str
     media_type: str
     text: str
+    label: str
 
 
-def write_csv(table: TableBlock) -> str:
+def list_csv_files(name: str, blocks: Iterable[Block]) -> list[Download]:
+    """Return the tables and heat maps of a page as CSV files. Tables with equal columns are one, with their headings as a column."""
+    titles: dict[CsvRow, list[str]] = {}
+    lines: dict[CsvRow, list[CsvRow]] = {}
+    for title, head, rows in _list_tables(blocks):
+        titles.setdefault(head, []).append(title)
+        lines.setdefault(head, []).extend(rows)
+    several = len(lines) > 1
+    return [
+        Download(
+            f"{name}-{number}.csv" if number > 1 else f"{name}.csv",
+            "text/csv",
+            write_csv(head, rows),
+            f"CSV: {titles[head][0] if len(titles[head]) == 1 else head[1]}" if several else "CSV",
+        )
+        for number, (head, rows) in enumerate(lines.items(), 1)
+    ]
+
+
+def _list_tables(blocks: Iterable[Block]) -> Iterator[tuple[str, CsvRow, list[CsvRow]]]:
+    """Yield the title, the columns and the rows of each table and heat map."""
+    heading: tuple[str, ...] = ()
+    for block in blocks:
+        if isinstance(block, Paragraph) and block.heading:
+            heading = (block.text,)
+        elif isinstance(block, HeatMap) and block.rows:
+            yield block.caption, ("", *block.columns), [(row, *map(str, numbers)) for row, numbers in block.rows]
+        elif isinstance(block, TableBlock) and block.rows:
+            head = ("",) * len(heading) + tuple(block.head)
+            yield block.caption or (*heading, block.head[0])[0], head, [(*heading, *row) for row in block.rows]
+
+
+def write_csv(head: CsvRow, rows: Iterable[CsvRow]) -> str:
     """Return a table as CSV."""
     text = io.StringIO(newline="")
-    csv.writer(text).writerows((table.head, *table.rows))
+    csv.writer(text).writerows((head, *rows))
     return text.getvalue()
 
 
@@ -48,7 +82,7 @@ def _build_download(one: Download) -> dict[str, str]:
     content = base64.b64encode(one.text.encode("utf-8", "replace")).decode()
     return {
         "name": one.name,
-        "label": one.name.rpartition(".")[2].upper(),
+        "label": escape_unprintable(one.label),
         "address": f"data:{one.media_type};charset=utf-8;base64,{content}",
     }
 
@@ -83,9 +117,15 @@ def _build_table(block: TableBlock) -> dict[str, Any]:
 def _build_heat_map(block: HeatMap) -> dict[str, Any]:
     """Return a table of numbers with a level for each, which chooses its colour: those of the loads of clusters."""
     largest = max((number for _, numbers in block.rows for number in numbers), default=0)
+    starts = [max(-(-level * largest // _HEAT_LEVELS), 1) for level in range(_HEAT_LEVELS + 1)]
+    ranges = zip(range(_HEAT_LEVELS + 1), starts, [start - 1 for start in starts[1:]] + [largest], strict=True)
     return {
         "kind": "heat",
         "caption": escape_unprintable(block.caption),
+        "note": escape_unprintable(block.note),
+        "legend": [
+            (level, f"{first:,}" if first == last else f"{first:,} to {last:,}") for level, first, last in ranges if first <= last
+        ],
         "columns": list(map(escape_unprintable, block.columns)),
         "rows": [
             (escape_unprintable(name), [(number, _HEAT_LEVELS * number // largest if number else None) for number in numbers])
