@@ -12,14 +12,18 @@ MAX_EXHAUSTIVE: Final = 8
 """Of so many changes all sets are tried that can say something new; of more, those that the sequence leaves open."""
 MAX_EXPLAINED: Final = 3
 """The number of sets that are searched for one change that does not fit, if there are more changes than MAX_EXHAUSTIVE."""
+MAX_OTHERS: Final = 3
+"""The number of other changes in such a set."""
 
 Check = Callable[[ChangeSet], "bool | None"]
 """Return whether the changes of a set fit together; None where no more is tried."""
+Prepare = Callable[[Sequence[ChangeSet]], object]
+"""Do the work of checking some sets at the same time. The first one is checked next, the others only if those before them do not fit."""
 
 
-def find_fitting_sets(count: int, check: Check) -> FittingSets:
+def find_fitting_sets(count: int, check: Check, prepare: Prepare = len) -> FittingSets:
     """Return what fits together of so many changes, which are to be merged in their order where they can be."""
-    search = _Search(count, check)
+    search = _Search(count, check, prepare)
     sequence = search.find_sequence(count if count > MAX_EXHAUSTIVE else 1)
     if count <= MAX_EXHAUSTIVE:
         conflicts, requirements = list(search.list_conflicts()), list(search.list_requirements())
@@ -36,8 +40,8 @@ def find_fitting_sets(count: int, check: Check) -> FittingSets:
 
 
 class _Search:
-    def __init__(self, count: int, check: Check) -> None:
-        self._count, self._check = count, check
+    def __init__(self, count: int, check: Check, prepare: Prepare) -> None:
+        self._count, self._check, self._prepare = count, check, prepare
         self._known: dict[ChangeSet, bool | None] = {frozenset(): True}
         self.is_complete = True
 
@@ -53,30 +57,35 @@ class _Search:
         """Add changes that fit after those that are there already, in several rounds, because one may need a later one. Of those that fit
         alone, up to `size` are added at a time."""
         sequence: list[int] = []
-        left = list(range(self._count))
-        alone = [change for change in left if self.fits({change})]
         if size > 1:
-            self._extend(sequence, alone, size)
-            left = [change for change in left if change not in alone]
-        while left:
+            self._extend(sequence, [change for change in range(self._count) if self.fits({change})], size)
+        before = -1
+        while before < len(sequence):
             before = len(sequence)
-            self._extend(sequence, left, 1)
-            left = [change for change in left if change not in sequence]
-            if len(sequence) == before:
-                break
+            self._extend(sequence, [change for change in range(self._count) if change not in sequence], 1)
         return tuple(sequence)
 
     def _extend(self, sequence: list[int], changes: Sequence[int], size: int) -> None:
-        """Add changes that fit after those of a sequence: up to `size` at a time, fewer where they do not fit, then more again."""
+        """Add changes that fit after those of a sequence: up to `size` at a time, fewer where they do not fit, then more again. No set with
+        several new changes is tried that contains one that does not fit."""
         largest, left = size, list(changes)
         while left:
-            added = left[:size]
-            if self.fits({*sequence, *added}):
-                sequence += added
-            elif len(added) > 1:
-                size = len(added) // 2
-                continue
-            left, size = left[len(added) :], min(2 * size, largest)
+            sets = [frozenset((*sequence, *left[: size >> step])) for step in range(size.bit_length())]
+            wanted = next((one for one in sets[:-1] if not self._contains_failed(one)), sets[-1])
+            if wanted not in self._known and (size < largest or size == 1):
+                smaller = [one for one in sets[:-1] if one < wanted]
+                self._prepare(list(dict.fromkeys((wanted, *smaller, *(frozenset((*sequence, change)) for change in left)))))
+            count = len(wanted) - len(sequence)
+            if self.fits(wanted):
+                sequence += left[:count]
+                left, size = left[count:], min(2 * count, largest)
+            elif count > 1:
+                size = count // 2
+            else:
+                left, size = left[1:], 1
+
+    def _contains_failed(self, changes: ChangeSet) -> bool:
+        return any(fits is False and one <= changes for one, fits in self._known.items())
 
     def list_conflicts(self) -> Iterator[ChangeSet]:
         """Yield the smallest sets that do not fit: only a set of which all parts fit can be one."""
@@ -120,9 +129,12 @@ class _Search:
             left = [other for other in left if other not in found]
 
     def _reduce(self, change: int, sequence: Sequence[int]) -> list[int]:
-        """Return the changes of the shortest beginning of a sequence that keep a change from fitting, from the last one backwards."""
+        """Return the changes of the shortest beginning of a sequence that keep a change from fitting, from the last one backwards; none if
+        these are many."""
         found: list[int] = []
         while self.fits({change, *found}) is not False:
+            if len(found) == MAX_OTHERS:
+                return []
             low, high = 0, len(sequence)
             while high - low > 1:
                 middle = (low + high) // 2

@@ -36,6 +36,14 @@ class NeedsCompletePlan(GitschedError):
     """Only a complete plan can tell what a change means, or what a report has to say. The text is why, without a full stop."""
 
 
+class LimitsExceededError(Permanent):
+    """The guard withholds changes of a plan that has to be within its limits. `decided` is how many workloads were decided for that."""
+
+    def __init__(self, message: str, decided: int) -> None:
+        super().__init__(message)
+        self.decided = decided
+
+
 class RejectedInput(Exception):
     """Data that a client sent over the network is invalid. The message is for the client."""
 

@@ -32,7 +32,8 @@ class RunChoices(NamedTuple):
     `guard_limits` limits that take precedence over those of gitsched.yaml. With `allow_older`, the source commit may be an older one than
     that of the last run. `reviewed` is the reviewed plan, where the source commit has no trailer with it; with `require_reviewed` no other
     plan is written. With `verify`, a plan that starts from the state of the last run is compared with a complete one.
-    `pinned` are commits that count in place of the heads of the output branch and the facts branches.
+    `pinned` are commits that count in place of the heads of the output branch and the facts branches. With `within_limits`, there need not
+    be a plan of changes that exceed the limits of the guard.
     """
 
     allowed: tuple[str, ...] = ()
@@ -43,6 +44,7 @@ class RunChoices(NamedTuple):
     require_reviewed: bool = False
     verify: bool = False
     pinned: PinnedCommits | None = None
+    within_limits: bool = False
 
 
 class RunSettings(NamedTuple):

@@ -101,7 +101,8 @@ def _describe_change(report: FitReport, change: int) -> Iterator[tuple[str, SetV
         negated = "is not" if len(others) == 1 else f"are not {'both' if len(others) == 2 else 'all'}"
         yield f"{name} fits only if {_name_set(report, others)} {negated} merged first", report.verdicts[others | own]
     if change in left and not told:
-        yield f"{name} does not fit after the others", report.verdicts.get(own.union(found.sequence), SetVerdict())
+        last = report.verdicts.get(own.union(found.sequence))
+        yield f"{name} {'was not tried' if last is None else 'does not fit'} after the others", last or SetVerdict()
 
 
 def _name_set(report: FitReport, changes: Iterable[int]) -> str:

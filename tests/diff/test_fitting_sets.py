@@ -121,6 +121,35 @@ def test_of_many_changes_each_one_that_is_left_out_is_explained() -> None:
     assert not found.is_complete
 
 
+def test_of_many_changes_one_may_need_a_later_one() -> None:
+    """The first change keeps the second one out until the sixth is there, and two others exclude each other."""
+    found = find_fitting_sets(10, lambda changes: not ({0, 1} <= changes and 5 not in changes) and not {7, 8} <= changes)
+    assert found.sequence == (0, 2, 3, 4, 5, 6, 7, 9, 1)
+    assert found.conflicts == (frozenset((7, 8)),)
+
+
+def test_of_many_changes_sets_of_many_members_are_not_searched() -> None:
+    found = find_fitting_sets(20, lambda changes: len(changes) <= 9)
+    assert (len(found.sequence), found.conflicts) == (9, ())
+
+
+def test_what_may_be_checked_next_is_prepared() -> None:
+    """What is prepared and not checked comes after a set that fits."""
+    prepared: list[Sequence[ChangeSet]] = []
+    tried: list[ChangeSet] = []
+
+    def fits(changes: ChangeSet) -> bool:
+        tried.append(changes)
+        return len(changes) <= 9
+
+    assert len(find_fitting_sets(20, fits, prepared.append).sequence) == 9
+    for sets in prepared:
+        position = tried.index(sets[0])
+        following = [one for one in tried[position:] if one in sets]
+        assert following == [one for one in sets if one in following]
+    assert len(prepared) == len({sets[0] for sets in prepared}) > 10
+
+
 def test_of_many_changes_only_some_sets_are_searched() -> None:
     found = find_fitting_sets(10, lambda changes: 9 not in changes or len(changes) == 1)
     assert len(found.conflicts) == MAX_EXPLAINED

@@ -260,6 +260,46 @@ def test_of_many_branches_few_more_plans_are_made(fleet: Fleet, branches: str, f
     assert (found["plans"], found["sequence"], found["complete"]) == (12, [names[0]], False)
 
 
+@pytest.fixture
+def removals(fleet: Fleet, branches: str) -> list[str]:
+    """Ten branches: four remove a workload each, of which the guard lets three go, and the last one defines a workload twice."""
+    names = [f"drop-{name}" for name in ("web", "site", "cart", "pay")]
+    for name in names:
+        branch(fleet, name, {f"apps/{name[5:]}.yaml": None, f"policies/{name[5:]}.yaml": None})
+    labels = [f"label-{number}" for number in range(5)]
+    for name in labels:
+        branch(fleet, name, {f"docs/{name}.md": name})
+    return [*labels, *names, "second-pay"]
+
+
+def test_of_many_branches_those_that_exceed_the_guard_together_are_named(removals: list[str], fits: Fits) -> None:
+    found = fits(*removals, "-o", "json")[1]
+    assert found["sequence"] == removals[:8]
+    (conflict,) = found["conflicts"]
+    assert conflict["changes"] == removals[5:9]
+    (reason,) = conflict["reasons"]
+    assert reason.endswith("[changes-withheld]")
+
+
+def test_several_processes_say_what_one_says(removals: list[str], fits: Fits, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merged_changes, "MIN_WORKLOADS", 0)
+    found = []
+    for processes in (1, 2, 3):
+        monkeypatch.setattr(merged_changes, "count_processes", lambda processes=processes: processes)
+        found.append(fits(*removals, "-o", "json"))
+    assert found[0] == found[1] == found[2]
+
+
+def test_of_many_branches_plans_decide_a_limited_number_of_workloads(
+    removals: list[str], fits: Fits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merged_changes, "MAX_DECIDED", 1)
+    text = fits(*removals)[1]
+    assert "drop-pay was not tried after the others." in text
+    assert "second-pay does not fit:" in text
+    assert "Not every set was tried" in text
+
+
 def test_reasons_and_conflicts_are_limited(fleet: Fleet, branches: str, fits: Fits, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(merged_changes, "MAX_REASONS", 1)
     monkeypatch.setattr(ancestry, "MAX_CONFLICTS", 1)

@@ -15,7 +15,7 @@ from gitsched.decide.plan_result import list_moves
 from gitsched.decide.renames import RENAMED_FROM, continue_moves, find_successors
 from gitsched.model.changes import NOTHING_WITHHELD
 from gitsched.model.document import Document, read_annotations, workload_sort_key
-from gitsched.model.errors import NeedsCompletePlan
+from gitsched.model.errors import LimitsExceededError, NeedsCompletePlan
 from gitsched.model.source_edits import NO_EDITS
 
 if TYPE_CHECKING:
@@ -32,11 +32,13 @@ if TYPE_CHECKING:
 
 class GuardRules(NamedTuple):
     """What the guard reads besides the changes of an incremental plan. `list_allowed` returns the digests of withheld changes that are
-    allowed. With `withholds`, changes over the limits are left out; otherwise the plan has them and reports that a run leaves them out."""
+    allowed. With `withholds`, changes over the limits are left out; otherwise the plan has them and reports that a run leaves them out.
+    With `refuses`, LimitsExceededError is raised then."""
 
     given: GuardInput = NO_GUARD_INPUT
     list_allowed: Callable[[], Collection[str]] = tuple
     withholds: bool = False
+    refuses: bool = False
 
     def allows(self, withheld: WithheldChanges) -> bool:
         """Return whether the changes that the last run has withheld are allowed."""
@@ -128,6 +130,8 @@ def _find_guarded(changes: IncrementalChanges, moves: ChangedMoves, rules: Guard
     from gitsched.decide.guard.withheld_changes import make_withheld_finding  # few changes exceed a limit
 
     findings = (*findings, make_withheld_finding(withheld))
+    if rules.refuses:
+        raise LimitsExceededError(str(findings[-1]), len(changes.outcomes))
     if not rules.withholds:
         return GuardedChanges(changes, moves, findings, withheld)
     kept, removed = _withhold(changes, moves, withheld, keys & decided)

@@ -171,6 +171,8 @@ def _plan_from_cache(
     reader = SourceReader(repository, context.caches.files, totals.config, strict=totals.config.source.strict)
     finder = TemplateFinder(repository, tree, cache, reader, partial(read_templates, context, fetched))
     due, limit = list_due(totals, now), find_limit(totals.workload_count)
+    if context.caches.shared_rows is not None:
+        limit += totals.workload_count  # several plans share what most of the time of an incremental one goes into
     find: Callable[[Key], Document | None] = finder.find
     trees = None
     try:
@@ -244,7 +246,9 @@ def _plan_from_cache(
         part_kinds=part_kinds,
     )
     guard_input = make_guard_input(context, fetched, has_tenants=tenancy is not None)
-    guard = GuardRules(guard_input, partial(list_allowed_changes, context, fetched), withholds)
+    guard = GuardRules(
+        guard_input, partial(list_allowed_changes, context, fetched), withholds, context.settings.choices.within_limits
+    )
     rollouts = None
     if ROLLOUT_KIND in cache.header.kinds or (fetched.record is not None and fetched.record.rollouts):
         from gitsched.reconcile.rollout_input import read_rollout_input  # most sources have no Rollout

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.gitsched.config import FILE
 from gitsched.apis.gitsched.reserve_config import requires_reserve
@@ -12,19 +13,17 @@ from gitsched.apis.registered import Registered
 from gitsched.decide.garbage_collection import gc_paused
 from gitsched.decide.recorded_decisions import compare_recorded
 from gitsched.diff.fitting_sets import MAX_EXHAUSTIVE, find_fitting_sets
-from gitsched.model.errors import Permanent
+from gitsched.model.errors import LimitsExceededError, Permanent
 from gitsched.model.finding import Finding
 from gitsched.model.fits import ChangeSet, FitReport, SetVerdict
-from gitsched.model.record_json import read_record, write_record
 from gitsched.reconcile.bundles.source_commits import list_source_commits
 from gitsched.reconcile.cache.shared_rows import SharedRows
 from gitsched.reconcile.fetch import fetch, find_commit
 from gitsched.reconcile.incremental.incremental_comparer import IncrementalComparer
 from gitsched.reconcile.incremental.state_plan import try_with_state
-from gitsched.reconcile.result_stream import stream_results
 from gitsched.reconcile.review.compared_plans import CompleteComparer
 from gitsched.reconcile.run import make_review, open_context
-from gitsched.reconcile.worker_processes import count_processes
+from gitsched.reconcile.worker_processes import count_processes, map_in_processes
 from gitsched.report.consequences import list_consequences, loses_placements
 from gitsched.report.review import ComparisonBase
 
@@ -44,6 +43,10 @@ MAX_SEARCHED = 100
 _CHECK_RESERVES = Registered("gitsched.reconcile.review.reserve_check", "check_plan")
 MIN_DIVIDED = 8
 """Plans from which on they are made in several processes."""
+MIN_WORKLOADS = 1_000
+"""Workloads from which on any two plans are made in several processes."""
+MAX_DECIDED = 200_000
+"""Workloads that plans of more branches decide in all, those of the plan of each branch excepted: minutes of processor time."""
 MAX_REASONS = 100
 """Reasons why one set of branches does not fit."""
 _REQUEST = re.compile(r"[#!]([0-9]{1,9})")
@@ -70,9 +73,9 @@ def find_fits(settings: RunSettings, base: str | None, names: Sequence[str], is_
         commit = find_commit(context, base) if base is not None else fetch(context).source
         fetched = fetch(context, commit)
         changes = [_find_change(context, name) for name in names]
-        merged = _MergedChanges(context, fetched._replace(source=commit), changes, is_over)
-        merged.prepare([frozenset((number,)) for number in range(len(changes))], count_processes())
-        found = find_fitting_sets(len(changes), merged.check)
+        merged = _MergedChanges(context, fetched._replace(source=commit), changes, is_over, count_processes())
+        merged.prepare_all([frozenset((number,)) for number in range(len(changes))])
+        found = find_fitting_sets(len(changes), merged.check, merged.prepare)
     context.caches.save()
     listed = tuple((name, change.oid) for name, change in zip(names, changes, strict=True))
     return FitReport(
@@ -95,40 +98,67 @@ def _find_change(context: RunContext, name: str) -> Commit:
     return repository.commit(oid)
 
 
+class PlannedSet(NamedTuple):
+    """The verdict about a set, and the number of workloads that its plan decided."""
+
+    verdict: SetVerdict
+    decided: int
+
+
 class _MergedChanges:
     """Merges sets of changes and plans them. `verdicts` are those of the sets that were tried, `plans` is the number of their plans."""
 
-    def __init__(self, context: RunContext, base: Fetched, changes: Sequence[Commit], is_over: Callable[[], bool]) -> None:
+    def __init__(
+        self, context: RunContext, base: Fetched, changes: Sequence[Commit], is_over: Callable[[], bool], processes: int
+    ) -> None:
         self._context, self._base, self._changes, self._is_over = context, base, changes, is_over
         self._repository = context.source.repository
         self._merges: dict[ChangeSet, str | SetVerdict] = {frozenset(): base.source.oid}
         self._planned_base: dict[bool, PlannedCommit] = {}
-        self._by_tree: dict[str, SetVerdict] = {base.source.tree: SetVerdict()}
+        self._by_tree: dict[str, PlannedSet] = {base.source.tree: PlannedSet(SetVerdict(), 0)}
         self._tried = {base.source.tree}
-        self._limit = min(MAX_PLANS, MAX_SEARCHED + len(changes)) if len(changes) > MAX_EXHAUSTIVE else MAX_PLANS
+        self._processes = processes
+        self._is_exhaustive = len(changes) <= MAX_EXHAUSTIVE
+        self._limit = MAX_PLANS if self._is_exhaustive else min(MAX_PLANS, MAX_SEARCHED + len(changes))
+        self._decided, self._decidable = 0, math.inf if self._is_exhaustive else MAX_DECIDED
         self.verdicts: dict[ChangeSet, SetVerdict] = {}
 
     @property
     def plans(self) -> int:
         return len(self._tried) - 1
 
-    def prepare(self, sets: Sequence[ChangeSet], processes: int) -> None:
-        """Plan the merges of sets that will be checked, in several processes; without any effect but their results."""
-        if processes == 1 or len(sets) < MIN_DIVIDED:
-            return
-        merges = {wanted: merged for wanted in sets if isinstance(merged := self._merge(wanted), str)}
-        by_tree = {self._keep_settings(self._repository.commit(merged).tree): wanted for wanted, merged in merges.items()}
-        trees = [tree for tree in by_tree if tree not in self._by_tree]
-        if len(trees) < MIN_DIVIDED:
-            return
-        self.check(by_tree[trees.pop(0)])  # what plans have in common is read before this process is copied
+    def prepare(self, sets: Sequence[ChangeSet]) -> None:
+        """Plan the merges of sets that may be checked next, in several processes; without any effect but their results."""
+        self._plan_some(sets, self._processes)
 
-        def plan(number: int) -> bytes:
-            return b"" if self._is_over() else write_record(self._plan(trees[number], by_tree[trees[number]]))
+    def prepare_all(self, sets: Sequence[ChangeSet]) -> None:
+        """Plan the merges of sets that will be checked, as `prepare`."""
+        if sets and not self._planned_base:
+            self.check(sets[0])  # what plans have in common is read before this process is copied
+        self._plan_some(sets, len(sets))
 
-        for number, data in stream_results(plan, len(trees), processes):
-            if data:
-                self._by_tree[trees[number]] = read_record(SetVerdict, data)
+    def _plan_some(self, sets: Sequence[ChangeSet], count: int) -> None:
+        """Plan the first ones of the sets that are not planned yet."""
+        if self._processes == 1:
+            return
+        by_tree: dict[str, ChangeSet] = {}
+        for wanted in sets:
+            merged = self._merge(wanted)
+            if isinstance(merged, str):
+                tree = self._keep_settings(self._repository.commit(merged).tree)
+                if tree not in self._by_tree:
+                    by_tree.setdefault(tree, wanted)
+            if len(by_tree) == count:
+                break
+        workloads = max((one.run.plan.totals.workload_count for one in self._planned_base.values()), default=0)
+        if len(by_tree) < (2 if workloads >= MIN_WORKLOADS else MIN_DIVIDED):
+            return
+
+        def plan(tree: str) -> PlannedSet | None:
+            return None if self._is_over() else self._plan(tree, by_tree[tree])
+
+        planned = map_in_processes(plan, list(by_tree), self._processes)
+        self._by_tree.update((tree, found) for tree, found in zip(by_tree, planned, strict=True) if found is not None)
 
     def check(self, wanted: ChangeSet) -> bool | None:
         """Return whether changes fit together; None if no more is tried."""
@@ -138,12 +168,13 @@ class _MergedChanges:
             return False
         tree = self._keep_settings(self._repository.commit(merged).tree)
         if tree not in self._tried:
-            if self.plans >= self._limit or (tree not in self._by_tree and self._is_over()):
+            if self.plans >= self._limit or self._decided >= self._decidable or (tree not in self._by_tree and self._is_over()):
                 return None
             self._tried.add(tree)
-        if tree not in self._by_tree:
-            self._by_tree[tree] = self._plan(tree, wanted)
-        self.verdicts[wanted] = self._by_tree[tree]
+            if tree not in self._by_tree:
+                self._by_tree[tree] = self._plan(tree, wanted)
+            self._decided += self._by_tree[tree].decided if len(wanted) > 1 else 0
+        self.verdicts[wanted] = self._by_tree[tree].verdict
         return self.verdicts[wanted].fits
 
     def list_with_settings(self) -> ChangeSet:
@@ -186,33 +217,38 @@ class _MergedChanges:
             return SetVerdict(files=merged.conflicts)
         return self._repository.scratch.write_commit(merged.tree, (before, change.oid))
 
-    def _plan(self, tree: str, wanted: ChangeSet) -> SetVerdict:
+    def _plan(self, tree: str, wanted: ChangeSet) -> PlannedSet:
         """Return why the plan of a merge with this tree fails, as `gitsched plan BASE` would."""
         last = self._changes[max(wanted)]
         now = self._context.settings.now.replace(microsecond=0)  # as in a comparison: the merge will be made now
         source = last._replace(tree=tree, parents=(last.oid, self._base.source.oid), time=now)
         fetched = self._base._replace(source=source)
+        refuses = len(wanted) > 1 and not self._is_exhaustive  # one reason is enough then
         try:
-            found = try_with_state(lambda: self._compare(fetched, IncrementalComparer()))
-            review = found if found is not None else self._compare(fetched, CompleteComparer())
+            found = try_with_state(lambda: self._compare(fetched, IncrementalComparer(), within_limits=refuses))
+            review, decided = found if found is not None else self._compare(fetched, CompleteComparer())
+        except LimitsExceededError as error:
+            return PlannedSet(SetVerdict((str(error),)), error.decided)
         except Permanent as error:
-            return SetVerdict((str(error),))
+            return PlannedSet(SetVerdict((str(error),)), 0)
         reasons = [str(finding) for finding in review.new_findings if finding.severity == "error"]
         reasons += [review.refused] if review.refused else []
         if loses_placements(review):
             reasons += [one.text for one in list_consequences(review) if one.fails]
         if review.withheld.moves and not reasons:
             reasons.append("the guard withholds changes")
-        return SetVerdict(tuple(reasons[:MAX_REASONS]))
+        return PlannedSet(SetVerdict(tuple(reasons[:MAX_REASONS])), decided)
 
-    def _compare(self, fetched: Fetched, comparer: CommitComparer) -> Review:
-        """Return the review of a merge, without the causes of its moves."""
+    def _compare(self, fetched: Fetched, comparer: CommitComparer, *, within_limits: bool = False) -> tuple[Review, int]:
+        """Return the review of a merge, without the causes of its moves, and the number of workloads that were decided. With
+        `within_limits`, LimitsExceededError may be raised."""
         context, complete = self._context, isinstance(comparer, CompleteComparer)
         if complete not in self._planned_base:
             self._planned_base[complete] = comparer.plan(context, self._base._replace(base_tenants=()))
         earlier = self._planned_base[complete]
         fetched = fetched._replace(source_commits=list_source_commits(earlier.variants), base_tenants=earlier.tenants)
-        later = comparer.plan(context, fetched)
+        choices = context.settings.choices._replace(within_limits=within_limits)
+        later = comparer.plan(context._replace(settings=context.settings._replace(choices=choices)), fetched)
         before, moves = earlier.run.plan, comparer.list_moves(earlier, later)
         records = compare_recorded(before.recorded, later.run.plan.recorded)
         if records:
@@ -224,7 +260,9 @@ class _MergedChanges:
         if any(not move.after for move in moves):
             comparison = comparison._replace(unplaced=tuple(comparer.list_unplaced(earlier, later)))
         known = ComparisonBase(self._base.source.oid, "", True, before.state_counts, before.findings)
-        return review._replace(moves=moves, record_changes=records, findings=findings, comparison=comparison, base=known)
+        update, totals = later.update, later.run.plan.totals
+        decided = totals.workload_count if update is None else len(update.incremental.changes.workloads)
+        return review._replace(moves=moves, record_changes=records, findings=findings, comparison=comparison, base=known), decided
 
     def _check_reserves(self, earlier: PlannedCommit, later: PlannedCommit) -> tuple[Finding, ...]:
         """Return the findings about reserves that any side has."""

@@ -21,7 +21,7 @@ from gitsched.apis.karmada.names import (
     WORK_GROUP,
     WORK_VERSION,
 )
-from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, has_placement_changed
+from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, has_applied_changed
 from gitsched.model.document import Body, Document, Key, as_object, as_string_map, get_field, list_objects, read_annotations
 from gitsched.model.scheduling import Assignment, Decision, Outcome, Request
 from gitsched.model.time import format_time, parse_time
@@ -341,10 +341,7 @@ def find_schedule_trigger(
     leaving: Collection[str],
 ) -> str | None:
     """Return the first reason to schedule a binding, in upstream's order, or None when it stays as it is."""
-    placement: Body = policy.spec.get("placement") or {}
-    if current.applied_placement != policy.applied_placement and has_placement_changed(
-        placement, current.applied_placement, current.observed_group
-    ):
+    if has_applied_changed(policy.applied_placement, current.applied_placement, current.observed_group):
         return PLACEMENT_CHANGED
     if policy.placement.has_replica_scheduling and _replicas_changed(policy, requirements, clusters):
         return REPLICAS_CHANGED

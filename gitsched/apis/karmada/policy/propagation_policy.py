@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from heapq import merge
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -126,17 +127,23 @@ def has_placement_changed(placement: Body, applied: str | None, observed: str) -
     A missing annotation differs, an unreadable one does not. Of the affinity groups only the observed one is compared; workloadAffinity
     is not compared.
     """
-    if applied is None:
-        return True
-    if applied == serialize_placement(placement):
-        return False
+    return has_applied_changed(serialize_placement(placement), applied, observed)
+
+
+def has_applied_changed(present: str, applied: str | None, observed: str) -> bool:
+    """Return the same for a placement as the annotation has it."""
+    return applied is None or (applied != present and _differs(present, applied, observed))
+
+
+@lru_cache(maxsize=1 << 8)  # asked for each workload of a policy that changed
+def _differs(present_text: str, applied: str, observed: str) -> bool:
     try:
         applied_placement = read_json(applied)
     except ValueError:
         return False
     if not isinstance(applied_placement, dict):
         return False
-    present, previous = _normalize_placement(placement), _normalize_placement(applied_placement)
+    present, previous = _normalize_placement(json.loads(present_text)), _normalize_placement(applied_placement)
     terms, old_terms = present.pop("clusterAffinities", []), previous.pop("clusterAffinities", [])
     if present != previous:
         return True
