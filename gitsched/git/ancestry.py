@@ -22,6 +22,8 @@ MAX_COMPARED = 1000
 """Commits of a branch since its common ancestor with another one that are looked at; libgit2 merges branches with more of them."""
 MAX_CONFLICTS = 1000
 """Conflicts of one merge that are listed."""
+MAX_MERGED_SIZE = 16 << 20
+"""Bytes of a file that both sides changed; a larger one is a conflict: to merge it takes twenty times its size in memory."""
 
 
 class MergedTree(NamedTuple):
@@ -54,6 +56,10 @@ class CommitAncestry(ABC):
     @abstractmethod
     def entries(self, tree: str, under: str = "", limit: int = MAX_ENTRIES) -> list[TreeEntry]:
         """Return the entries of a tree."""
+
+    @abstractmethod
+    def blob_size(self, oid: str) -> int:
+        """Return the size of a blob in bytes."""
 
     @abstractmethod
     def prefetch(self, blobs: Iterable[str]) -> None:
@@ -129,7 +135,8 @@ class CommitAncestry(ABC):
             if base is None:
                 return None
             trees = [self.commit(oid).tree for oid in (str(base), ours, theirs)]
-            if self._has_one_base(str(base), ours, theirs):
+            has_one_base = self._has_one_base(str(base), ours, theirs)
+            if has_one_base:
                 with contextlib.suppress(NotDisjointError):
                     merged = TreeMerge(self._trees.read_tree)
                     tree = merged.merge(trees[0], trees[1], trees[2])
@@ -138,6 +145,9 @@ class CommitAncestry(ABC):
             for tree in trees:
                 self.entries(tree)
             self._prefetch_trees(*trees)
+            large = self._list_large_files(trees[0] if has_one_base else None, trees[1], trees[2])
+            if large:
+                return MergedTree(None, large)
             index = self._repo.merge_commits(ours, theirs)
             if not index.conflicts:
                 return MergedTree(self.scratch.write_index(index))
@@ -145,6 +155,18 @@ class CommitAncestry(ABC):
             return MergedTree(None, tuple(sorted(paths)))
         except (KeyError, ValueError, pygit2.GitError):
             return None  # a shallow history ends before the common ancestor
+
+    def _list_large_files(self, base: str | None, ours: str, theirs: str) -> tuple[str, ...]:
+        """Return the paths of files that both sides changed and that are too large to be merged."""
+        known, here, there = ({entry.path: entry for entry in self.entries(tree)} if tree else {} for tree in (base, ours, theirs))
+        both = [
+            path
+            for path, entry in here.items()
+            if path in there and entry.blob != there[path].blob and known.get(path) not in (entry, there[path])
+        ]
+        sides = [(path, side[path]) for path in both for side in (known, here, there) if path in side]
+        large = {path for path, entry in sides if entry.mode != _SUBMODULE_MODE and self.blob_size(entry.blob) > MAX_MERGED_SIZE}
+        return tuple(sorted(large)[:MAX_CONFLICTS])
 
     def _has_one_base(self, base: str, ours: str, theirs: str) -> bool:
         """Return whether two commits have no other best common ancestor than this one, if few commits came after it."""

@@ -95,3 +95,22 @@ def test_a_long_branch_is_merged_by_libgit2(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(ancestry, "MAX_COMPARED", 1)
     monkeypatch.delattr(TreeMerge, "merge")
     assert open_repository(tmp_path / "long").merge(str(ours), str(theirs)) == usual
+
+
+def test_a_large_file_that_both_sides_changed_is_a_conflict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first lines differ in one side, and the last ones in the other."""
+    repository = pygit2.init_repository(str(tmp_path), bare=True)
+    lines = [b"line %d\n" % number for number in range(99)]
+    text, small = b"".join(lines), b"a\n"
+    base = write(repository, {"large": text, "other": text, "small": small}, [], "base")
+    ours = write(repository, {"large": b"".join([b"a\n", *lines]), "other": text + b"b\n", "small": small}, [base], "ours")
+    theirs = write(repository, {"large": text + b"b\n", "other": text, "small": b"b\n"}, [base], "theirs")
+    opened = open_repository(tmp_path)
+    merged = opened.merge(str(ours), str(theirs))
+    assert merged is not None
+    (blob,) = [entry.blob for entry in opened.entries(merged.tree or "") if entry.path == "large"]
+    assert opened.blob(blob) == b"".join([b"a\n", *lines, b"b\n"])
+    monkeypatch.setattr(ancestry, "MAX_MERGED_SIZE", 100)
+    assert opened.merge(str(ours), str(theirs)) == (None, ("large",))
+    monkeypatch.setattr(ancestry, "MAX_MERGED_SIZE", len(text) + 10)
+    assert opened.merge(str(ours), str(theirs)) == merged

@@ -12,7 +12,8 @@ import pygit2
 import pytest
 
 from gitsched.cli import main
-from gitsched.git import ancestry
+from gitsched.git import Repository, ancestry
+from gitsched.manifests.parsed_file import DEFAULT_LIMITS
 from gitsched.reconcile.review import merged_changes
 from tests.scenarios.conftest import Fleet, at_hour
 from tests.simulate.conftest import cluster, deployment, divide
@@ -317,6 +318,26 @@ def test_a_broken_branch_does_not_keep_others_out(fleet: Fleet, branches: str, f
     assert code == 1
     assert "2 of 3 changes fit together" in text
     assert "\nbroken does not fit:\n" in text
+
+
+@pytest.mark.parametrize("path", ["apps/web.yaml", "apps/huge.yaml", ".sourceignore", "apps/kustomization.yaml"])
+def test_a_file_that_is_too_large_is_not_read(
+    fleet: Fleet, branches: str, fits: Fits, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr(ancestry, "MAX_MERGED_SIZE", DEFAULT_LIMITS.size)
+    sizes: list[int] = []
+    read = Repository._read_object
+
+    def measure(repository: Repository, oid: str, kind: int) -> bytes:
+        data = read(repository, oid, kind)
+        sizes.append(len(data))
+        return data
+
+    monkeypatch.setattr(Repository, "_read_object", measure)
+    branch(fleet, "huge", {path: "a: b\n" * DEFAULT_LIMITS.size})
+    found = fits("huge", "more-web", "-o", "json")[1]
+    assert found["sequence"] == ["more-web"]
+    assert 0 < max(sizes) < DEFAULT_LIMITS.size
 
 
 @pytest.mark.long

@@ -143,8 +143,9 @@ class LastValidDocuments:
         self, path: str, blob: str, file: ParsedFile, documents: Sequence[RawDocument]
     ) -> Iterator[RawDocument]:
         """Yield the Rollouts that a syntax error hides and of which there is no earlier version: changes wait for them."""
-        data = self._reader.repository.blob(blob)
-        if ROLLOUT_KIND[1].encode() not in data or len(data) > DEFAULT_LIMITS.size:
+        repository = self._reader.repository
+        data = repository.blob(blob) if repository.blob_size(blob) <= DEFAULT_LIMITS.size else b""
+        if ROLLOUT_KIND[1].encode() not in data:
             return
         known = {document.name for document in documents if (document.group, document.kind) == ROLLOUT_KIND}
         for line, body in find_unreadable_objects(data.decode("utf-8", "replace"), file, *ROLLOUT_KIND):
