@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gitsched.apis.capabilities import ChangeProposal
 from gitsched.model.explanation import ProposedChange
 from gitsched.model.finding import Pointer, locate_field
+from gitsched.model.known_values import find_near
 
 if TYPE_CHECKING:
     from gitsched.model.document import Body, Document
@@ -38,6 +39,25 @@ def propose_labels(document: Document, labels: Mapping[str, str], requirements: 
             new[requirement.key] = requirement.values[0] if requirement.values else "true"
             changes.append(f"the label {requirement.key}={new[requirement.key]}")
     return propose_edit(f"it had {' and '.join(changes)}", document, ("metadata", "labels"), new) if changes else None
+
+
+def find_misspelling(
+    requirements: Iterable[Requirement], labels: Mapping[str, str], fleet: Iterable[Mapping[str, str]]
+) -> tuple[Requirement, str, str] | None:
+    """Return a condition that no cluster of a fleet satisfies and that is similar to one that some do, with the label of a cluster that
+    would satisfy it in its place; None if there is none."""
+    known = list(fleet)
+    for requirement in requirements:
+        if requirement.operator != "In" or requirement.matches(labels):
+            continue
+        key, values = requirement.key, {one[requirement.key] for one in known if requirement.key in one}
+        if not values:
+            near = find_near(key, {name for one in known for name in one})
+            if near in labels:
+                return requirement, near, labels[near]
+        elif key in labels and values.isdisjoint(requirement.values) and any(find_near(one, values) for one in requirement.values):
+            return requirement, key, labels[key]
+    return None
 
 
 def propose_undelete(document: Document) -> ChangeProposal:

@@ -143,23 +143,47 @@ def test_the_proposed_change_places_the_workload_on_the_cluster(
     assert answer["replicas"] == placed["w3"]
 
 
+GOLD = cluster("w3", region="east").replace("  name: w3\n", "  name: w3\n  labels: {tier: gold}\n")
+
+
+@pytest.mark.parametrize(
+    ("affinity", "expected"),
+    [
+        ("labelSelector: {matchLabels: {tier: glod}}", "its policy selected tier=gold"),
+        ("labelSelector: {matchLabels: {teir: gold}}", "its policy selected tier=gold"),
+        ("labelSelector: {matchExpressions: [{key: tier, operator: In, values: [glod]}]}", "its policy selected tier=gold"),
+        ("labelSelector: {matchLabels: {tier: gold, zone: '1'}}", "it had the label zone=1"),
+        ("labelSelector: {matchLabels: {tier: platinum}}", "it had the label tier=platinum"),
+        (EAST.replace("east", "eest"), "its policy selected region=east"),
+    ],
+)
+def test_a_selector_that_is_probably_misspelt_is_corrected(fleet: Fleet, explain: Explain, affinity: str, expected: str) -> None:
+    """Not the clusters, which would get the slip, too."""
+    policy = divide("cart", affinity, DUPLICATED)
+    fleet.commit({"w1.yaml": cluster("w1"), "w3.yaml": GOLD, "cart.yaml": deployment("cart", 1), "p.yaml": policy})
+    fleet.reconcile()
+    answer = explain("deploy/cart", "--why-not", "w3", "-o", "json")["advice"][0]
+    place = "p.yaml:9" if "policy" in expected else "w3.yaml:5"
+    assert (answer["enough"], [(one["text"], one["location"]) for one in answer["changes"]]) == (True, [(expected, place)])
+
+
 def test_several_obstacles_are_reported_together(fleet: Fleet, explain: Explain) -> None:
     tolerant = cluster("w3", region="east").replace(
         "spec:\n", "spec:\n  taints: [{key: a, effect: NoSchedule}, {key: b, effect: NoExecute}]\n"
     )
-    west = "fieldSelector: {matchExpressions: [{key: region, operator: In, values: [west]}]}"
+    north = "fieldSelector: {matchExpressions: [{key: region, operator: In, values: [north]}]}"
     fleet.commit(
         {
             "w1.yaml": cluster("w1"),
             "w3.yaml": tolerant,
             "cart.yaml": deployment("cart", 1),
-            "p.yaml": divide("cart", west, DUPLICATED),
+            "p.yaml": divide("cart", north, DUPLICATED),
         }
     )
     fleet.reconcile()
     result = explain("deploy/cart", "--why-not", "w3")
     assert (
-        "w3: its region were west (w3.yaml:8) and its policy tolerated a:NoSchedule (p.yaml:7) and its policy tolerated b:NoExecute"
+        "w3: its region were north (w3.yaml:8) and its policy tolerated a:NoSchedule (p.yaml:7) and its policy tolerated b:NoExecute"
         in result
     )
     assert "it would get 1 replica" in result

@@ -188,6 +188,13 @@ def test_the_required_label_of_an_application_is_reported(krake: Fleet, explain:
     assert "tenant-a.two" in krake.where("shop/deployment-echo")
 
 
+def test_a_label_constraint_that_is_probably_misspelt_is_corrected(krake: Fleet, explain: Explain) -> None:
+    echo = application_yaml("echo", "  constraints: {cluster: {labels: [location is FRA]}}\n")
+    krake.commit({"echo.yaml": echo}, hour=1)
+    answer = explain("application/tenant-a/echo", "--why-not", "tenant-a.two", "-o", "json")["advice"][0]
+    assert (answer["changes"][0]["text"], answer["enough"]) == ("its label constraint were location is FR", True)
+
+
 @pytest.fixture
 def stage(fleet: Fleet) -> VreplicaFleet:
     """Six vreplicas of `orders`: two pods of zone east have four of them, one of zone west has two."""

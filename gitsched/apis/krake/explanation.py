@@ -10,15 +10,22 @@ from gitsched.apis.capabilities import ChangeProposal
 from gitsched.apis.krake.applications import PREFERRED_REASON, ApplicationAttempt
 from gitsched.apis.krake.candidates import ScoredCandidates, is_deleted
 from gitsched.apis.krake.clusters import read_constraints
-from gitsched.apis.krake.constraints import CUSTOM_RESOURCES, ConstraintSet, format_constraint, format_constraints
+from gitsched.apis.krake.constraints import (
+    CUSTOM_RESOURCES,
+    ConstraintSet,
+    format_constraint,
+    format_constraints,
+    parse_label_constraint,
+)
 from gitsched.apis.krake.metrics import MetricRef, MetricValue
 from gitsched.apis.krake.names import CLUSTER, cluster_directory, describe_backend
 from gitsched.apis.krake.scheduler import ApplicationDecision, KrakeScheduler, evaluate_application
 from gitsched.apis.krake.status import report_application, report_resources
-from gitsched.apis.proposals import describe_change, propose_edit, propose_labels
+from gitsched.apis.proposals import describe_change, find_misspelling, propose_edit, propose_labels
 from gitsched.model.document import Document, get_field
 from gitsched.model.explanation import ExplainedCandidate, Explanation, ExplanationTable, ReplicaShare
 from gitsched.model.finding import locate_document
+from gitsched.model.labels import Requirement
 from gitsched.model.scheduling import CandidateResult
 from gitsched.model.time import add_duration, format_time
 
@@ -100,7 +107,8 @@ def propose_change(decision: ApplicationDecision, documents: DocumentsByKind, cl
         return ChangeProposal(describe_change(f"it were in the namespace {app.key.namespace}", document))
     candidate = scored.candidates[index]
     requirements = app.constraints.affinity.labels.requirements if app.constraints.affinity.labels else ()
-    label_change = propose_labels(document, candidate.labels, requirements)
+    label_change = _correct_label(app.document, requirements, candidate.labels, [one.labels for one in scored.candidates])
+    label_change = label_change or propose_labels(document, candidate.labels, requirements)
     if label_change is not None:
         return label_change
     missing = next((name for name in app.constraints.custom_resources if name not in candidate.custom_resources), None)
@@ -116,6 +124,20 @@ def propose_change(decision: ApplicationDecision, documents: DocumentsByKind, cl
     if not attempt.scores_compared:
         return ChangeProposal(describe_change(f"this were not so: {attempt.reason}", app.document)) if attempt.reason else None
     return _propose_score(attempt, scored, index, document)
+
+
+def _correct_label(
+    document: Document, requirements: Iterable[Requirement], labels: Mapping[str, str], fleet: Iterable[Mapping[str, str]]
+) -> ChangeProposal | None:
+    """Correct a label constraint that no cluster satisfies, and that is similar to one that some do; None if there is none."""
+    found = find_misspelling(requirements, labels, fleet)
+    if found is None:
+        return None
+    place = "spec", "constraints", "cluster", "labels"
+    parsed = [parse_label_constraint(text) for text in get_field(document.body, *place)]
+    index = next(i for i, one in enumerate(parsed) if (one.key, one.operator in ("==", "in")) == (found[0].key, True))
+    text = f"{found[1]} is {found[2]}"
+    return propose_edit(f"its label constraint were {text}", document, (*place, index), text)
 
 
 def _propose_score(attempt: ApplicationAttempt, scored: ScoredCandidates, index: int, document: Document) -> ChangeProposal | None:

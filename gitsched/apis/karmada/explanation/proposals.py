@@ -16,7 +16,16 @@ from gitsched.apis.karmada.policy.policy_options import is_activation_pending
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.simulation import make_rescheduling_document
 from gitsched.apis.karmada.state import KarmadaState
-from gitsched.apis.proposals import describe_change, get_at, make_toleration, propose_edit, propose_labels, propose_undelete, set_at
+from gitsched.apis.proposals import (
+    describe_change,
+    find_misspelling,
+    get_at,
+    make_toleration,
+    propose_edit,
+    propose_labels,
+    propose_undelete,
+    set_at,
+)
 from gitsched.model.document import Body, Document, get_field
 from gitsched.model.explanation import ProposedChange
 from gitsched.model.finding import Pointer, format_names
@@ -148,14 +157,41 @@ class _ChangeFinder:
                 return self._edit_placement("exclude did not name it", (*term, refusing), rest)
             case "labelSelector":
                 requirements = affinity.labels.requirements if affinity.labels else ()
-                return propose_labels(self.document, self.candidate.labels, requirements) if self.document else None
-        return self._match_field_selector(affinity)
+                corrected = self._correct_labels(term, requirements)
+                if corrected is not None or self.document is None:
+                    return corrected
+                return propose_labels(self.document, self.candidate.labels, requirements)
+        return self._match_field_selector(affinity, term)
 
-    def _match_field_selector(self, affinity: Affinity) -> ChangeProposal | None:
-        """Set the provider, region or zone that a selector requires."""
+    def _correct_labels(self, term: Pointer, requirements: Sequence[Requirement]) -> ChangeProposal | None:
+        """Correct a label that no cluster has, and that is similar to one that some have."""
+        found = find_misspelling(requirements, self.candidate.labels, (one.labels for one in self.fleet.candidates))
+        if found is None:
+            return None
+        wrong, key, value = found
+        selector = get_at(self.placement, (*term, "labelSelector"))
+        labels, expressions = selector.get("matchLabels") or {}, selector.get("matchExpressions") or []
+        index = next((i for i, one in enumerate(expressions) if one["key"] == wrong.key and one["operator"] == "In"), 0)
+        pointer: Pointer = ("matchLabels", wrong.key) if wrong.key in labels else ("matchExpressions", index)
+        corrected = {
+            "matchLabels": {**{name: text for name, text in labels.items() if name != wrong.key}, key: value},
+            "matchExpressions": [one for one in expressions if (one["key"], one["operator"]) != (wrong.key, "In")],
+        }
+        place = *term, "labelSelector"
+        return self._edit_placement(f"its policy selected {key}={value}", place, corrected, (*place, *pointer))
+
+    def _match_field_selector(self, affinity: Affinity, term: Pointer) -> ChangeProposal | None:
+        """Set the provider, region or zone that a selector requires, unless it is probably misspelt."""
         wanted = next((r for r in affinity.fields if not _satisfies(self.candidate.fields.get(r.key, ()), r)), None)
         if wanted is None:
             return None
+        own = {key: values[0] for key, values in self.candidate.fields.items() if values}
+        found = find_misspelling((wanted,), own, ({wanted.key: one} for one in self.fleet.field_values(wanted.key)))
+        if found is not None:
+            place: Pointer = (*term, "fieldSelector", "matchExpressions")
+            written = get_at(self.placement, place)
+            index = next(i for i, one in enumerate(written) if (one["key"], one["operator"]) == (wanted.key, "In"))
+            return self._edit_placement(f"its policy selected {wanted.key}={found[2]}", (*place, index, "values"), [found[2]])
         if wanted.operator not in ("In", "Exists"):
             return self._describe_change(f"its {wanted.key} were not {', '.join(self.candidate.fields.get(wanted.key, ()))}")
         return self._set_field(wanted.key, wanted.values[0] if wanted.values else _pick_field_value(self.fleet, wanted.key))
