@@ -26,6 +26,7 @@ from gitsched.report.summary import describe_withheld
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from gitsched.model.document import Key
     from gitsched.model.fleet_status import FleetStatus, HandEdit
     from gitsched.report.paint import Paint, Role
 
@@ -95,8 +96,16 @@ def _list_withheld(status: FleetStatus) -> list[str]:
 
 
 def _list_unplaced(status: FleetStatus) -> list[str]:
-    """Return the first workloads that are nowhere, with the reason."""
-    lines = [f"Unplaced: {format_key(one.key)}: {one.reason}" for one in status.workloads if one.is_unplaced]
+    """Return the first workloads that are nowhere, with the reason, and where copies still run."""
+    copies: dict[Key, list[str]] = {}
+    for copy in status.retained:
+        copies.setdefault(copy.workload, []).append(copy.cluster)
+    lines = [
+        f"Unplaced: {format_key(one.key)}: {one.reason}"
+        + (f"; it still runs in {format_names(copies[one.key])}, until another cluster has it" if one.key in copies else "")
+        for one in status.workloads
+        if one.is_unplaced
+    ]
     return list_limited(lines, WORKLOADS_SHOWN, "and {} more unplaced workloads; gitsched status --workloads lists them")
 
 

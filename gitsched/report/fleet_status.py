@@ -129,13 +129,18 @@ def _describe_rollouts(status: FleetStatus) -> list[str]:
 def _count_copies(status: FleetStatus) -> list[str]:
     """Return how many workloads still run where they leave, and until when."""
     copies = [copy for copy in status.retained if not copy.preserved]
-    if not copies:
-        return []
-    names = list(dict.fromkeys(format_key(copy.workload) for copy in copies))
-    ends = [copy.until for copy in copies if copy.until is not None]
+    overlapping = [copy for copy in copies if copy.start is not None]
+    ends = [copy.until for copy in overlapping if copy.until is not None]
     until = f" until {format_time(max(ends))}" if ends else ""
-    count = format_count(len(names), "workload also runs where it was", "workloads also run where they were")
-    return [escape_unprintable(f"{count} before, for an overlap{until}: {format_names(names)} (gitsched tree NAME).")]
+    lines = []
+    for found, also, why in (
+        (overlapping, " also", f"for an overlap{until}"),
+        ([copy for copy in copies if copy.start is None], "", "until another cluster has them"),
+    ):
+        names = list(dict.fromkeys(format_key(copy.workload) for copy in found))
+        count = format_count(len(names), f"workload{also} runs where it was", f"workloads{also} run where they were")
+        lines += [escape_unprintable(f"{count} before, {why}: {format_names(names)} (gitsched tree NAME).")] if names else []
+    return lines
 
 
 def _describe_observations(status: FleetStatus) -> list[str]:

@@ -66,7 +66,7 @@ def _list_cluster_lines(tree: ClusterTree) -> list[str]:
         lines += [f"  {namespace or 'without a namespace'}", *list_limited(rows, MAX_ROWS, "    and {} more; use -o json for all")]
     if len(namespaces) > MAX_NAMESPACE_ROWS:
         lines.append(f"  and {format_count(len(namespaces) - MAX_NAMESPACE_ROWS, 'more namespace')}; use -o json for all")
-    return [*lines, *_list_section("copies that stay for an overlap", describe_retained_copies(tree.copies))]
+    return [*lines, *_list_section("copies that stay", describe_retained_copies(tree.copies))]
 
 
 def _list_states(tree: ClusterTree) -> list[str]:
@@ -85,7 +85,7 @@ def _list_workload_lines(tree: WorkloadTree) -> list[str]:
     lines = [format_key(one.key), f"  policy: {policy}", *short, *(["  clusters:"] if clusters else [f"  unplaced: {tree.reason}"])]
     lines += list_limited(clusters, MAX_ROWS, "    and {} more; use -o json for all")
     lines += _list_section("waits for a wave of a rollout", one.waiting)
-    lines += _list_section("copies that stay for an overlap", describe_retained_copies(tree.copies))
+    lines += _list_section("copies that stay", describe_retained_copies(tree.copies))
     for title, references in (("companions", tree.companions), ("targets", tree.targets), ("refers to", tree.references)):
         lines += _list_section(title, map(describe_reference, references))
     return lines

@@ -307,10 +307,13 @@ def list_summary_rows(review: Review, counts: MoveCounts | None = None) -> list[
     counts, previous = counts or count_moves(review.moves), review.base.states
     notes = ["autoscaled ones as their minimum"] * counts.has_minima + ["unknown ones as 0"] * counts.has_unknown
     note = f" ({', '.join(notes)})" if notes else ""
+    staying = _count_staying(review)
+    which = "which" if staying == counts.replicas_removed else f"of which {staying:,}"
+    removed_note = f"{note}, {which} stay until other clusters have them" if staying else note
     rows = [
         SummaryRow("replicas changing cluster", "", f"{counts.replicas_moved:,}{note}" if counts.replicas_moved else ""),
         SummaryRow("replicas added", "", f"{counts.replicas_added:,}{note}" if counts.replicas_added else ""),
-        SummaryRow("replicas removed", "", f"{counts.replicas_removed:,}{note}" if counts.replicas_removed else ""),
+        SummaryRow("replicas removed", "", f"{counts.replicas_removed:,}{removed_note}" if counts.replicas_removed else ""),
         SummaryRow("clusters gaining replicas", "", format_cluster_deltas(counts, gaining=True), True),
         SummaryRow("clusters losing replicas", "", format_cluster_deltas(counts, gaining=False), True),
         SummaryRow("recorded decisions changed", "", f"{len(review.record_changes):,}" if review.record_changes else ""),
@@ -326,6 +329,13 @@ def list_summary_rows(review: Review, counts: MoveCounts | None = None) -> list[
         rows.append(SummaryRow("objects that no policy selects", f"{review.base.unclaimed:,}", f"{review.unclaimed:,}"))
     files = review.comparison.delivery.files
     return [*rows, SummaryRow("changed manifest files", "", f"{files:,}")] if files else rows
+
+
+def _count_staying(review: Review) -> int:
+    """Return how many of the removed replicas stay where they are, because no other cluster has them yet."""
+    unplaced = {move.key for move in review.moves if not move.after}
+    found = (copy.replicas or 0 for copy in review.retained_copies if copy.start is None and copy.workload in unplaced)
+    return sum(found)
 
 
 def format_cluster_deltas(counts: MoveCounts, *, gaining: bool) -> str:

@@ -54,7 +54,7 @@ cluster two: readiness unknown; 2 workloads, 2 replicas
         write_fleet_tree(read_fleet_tree(settings, "", None, "one"))
         == """\
 cluster one: readiness unknown; drained by the taint power:NoExecute (one.yaml:9); 0 workloads, 0 replicas
-  copies that stay for an overlap:
+  copies that stay:
     Service shop/web stays in one until 2026-03-02T09:10:30Z
     Deployment shop/web stays in one with 2 replicas until 2026-03-02T09:10:30Z
 """
@@ -66,7 +66,7 @@ Deployment shop/web
   policy: PropagationPolicy/shop/web, group cloud
   clusters:
     two  2 replicas
-  copies that stay for an overlap:
+  copies that stay:
     Deployment shop/web stays in one with 2 replicas until 2026-03-02T09:10:30Z
   companions:
     Service/shop/web: goes along to two (PropagationPolicy/shop/web in group cloud)
@@ -74,7 +74,8 @@ Deployment shop/web
     )
     unplaced = write_fleet_tree(read_fleet_tree(settings, "Job", "shop", "web"))
     assert unplaced.startswith(
-        "Job shop/web\n  policy: PropagationPolicy/shop/job\n  unplaced: Job.batch/shop/web could not be scheduled: 0/2 clusters are"
+        "Job shop/web\n  policy: PropagationPolicy/shop/job\n  unplaced: PropagationPolicy/shop/job: no cluster has ownership=none; the "
+        "fleet has cloud, private (nowhere.yaml:12); 0/2 clusters are"
     )
     done = gitsched("tree", "svc/shop/web", "-o", "json")
     found = json.loads(done.stdout)

@@ -8,7 +8,9 @@ import pytest
 
 from gitsched.reconcile.review import recent_runs, run_sources
 from gitsched.reconcile.review.fleet_status import read_fleet_status
+from gitsched.reconcile.run import make_review
 from gitsched.report.fleet_status import serialize_fleet_status, write_fleet_status
+from gitsched.report.summary import list_summary_rows
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
 
 CLUSTERS = {"one.yaml": cluster("one"), "two.yaml": cluster("two")}
@@ -156,8 +158,23 @@ def test_unplaced_and_withheld_workloads_are_named_with_the_reason(fleet: Fleet)
     merge(fleet, {**back, "nowhere.yaml": deployment("nowhere"), "other.yaml": nowhere}, 2)
     lines = read(fleet, 2)
     assert lines[0] == "Needs attention: 1 workload is unplaced."
-    assert lines[1].startswith("Unplaced: Deployment default/nowhere: ")
-    assert "0/2 clusters are available" in lines[1]
+    cause = "PropagationPolicy/default/nowhere names clusters without a Cluster document: oen; did you mean one? (other.yaml:12)"
+    assert lines[1].startswith(f"Unplaced: Deployment default/nowhere: {cause}; 0/2 clusters are available")
+
+
+def test_copies_of_an_unplaced_workload_are_not_lost(fleet: Fleet) -> None:
+    merge(fleet, WEB, 0)
+    fleet.commit({"policy.yaml": policy("oen")}, hour=1)
+    rows = {row.name: row.after for row in list_summary_rows(make_review(fleet.preview(1)))}
+    assert rows["replicas removed"] == "2, which stay until other clusters have them"
+    fleet.reconcile(1)
+    lines = read(fleet, 1)
+    assert lines[1].startswith("Unplaced: Deployment default/web: PropagationPolicy/default/all names clusters without a ")
+    assert lines[1].endswith("; it still runs in one, until another cluster has it")
+    assert any(
+        line.startswith("1 workload runs where it was before, until another cluster has them: Deployment default/web")
+        for line in lines
+    )
 
 
 def test_what_is_read_is_limited(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from gitsched.model.changes import NO_RATE
 from gitsched.model.cluster_facts import FALSE, TRUE
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import Key
-from gitsched.model.finding import NO_REPLICAS, UNSCHEDULABLE
+from gitsched.model.finding import NO_REPLICAS, UNSCHEDULABLE, Finding
 from gitsched.model.fleet_status import IMPAIRMENTS, ClusterStatus, FleetStatus, LastReport, Ready, WorkloadState, WorkloadStatus
 from gitsched.model.scheduling import Outcome, total_replicas
 from gitsched.model.time import add_duration, format_age
@@ -33,6 +33,9 @@ from gitsched.reconcile.run import Fetched, RunContext, describe_rewrite, open_c
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_taints, make_blob_finder
 from gitsched.render.output_files import CLUSTERS, escape_segment
+from gitsched.report.first_placement import UNMATCHED
+
+_UNSCHEDULED = " could not be scheduled: "
 
 
 def read_fleet_status(settings: RunSettings) -> FleetStatus:
@@ -208,6 +211,7 @@ def list_workload_statuses(plan: Plan) -> Iterable[WorkloadStatus]:
     withheld, waiting = ({move.key for move in found} for found in (plan.withheld.moves, plan.withheld.waiting))
     states: tuple[tuple[WorkloadState, Container[Key]], ...]
     states = ("waiting", waiting), ("withheld", withheld), ("held", plan.totals.held)
+    mistakes = _find_mistakes(plan.findings)
     for key, outcome in plan.outcomes.items():
         clusters = moves[key].before if key in moves else outcome.replicas_by_cluster
         state: WorkloadState = "" if clusters else "unplaced"
@@ -216,13 +220,25 @@ def list_workload_statuses(plan: Plan) -> Iterable[WorkloadStatus]:
         for name, keys in states:
             state = name if key in keys else state
         missing = outcome.unassigned or 0 if clusters and state in ("", "held") else 0
-        reason = "" if clusters and not missing else _find_reason(outcome)
+        mistake = "" if clusters else mistakes.get(outcome.policy, mistakes.get(key.title, ""))
+        reason = "" if clusters and not missing else _find_reason(outcome, mistake)
         names = tuple(sorted(held.get(key, ())))
         yield WorkloadStatus(key, outcome.policy, clusters, names, state, reason, outcome.replicas, missing)
 
 
-def _find_reason(outcome: Outcome) -> str:
-    """Return why a workload, or some of its replicas, are in no cluster."""
+def _find_mistakes(findings: Iterable[Finding]) -> dict[str, str]:
+    """Return the first finding about what each document wants of clusters and none has, with its place: why nothing can be placed."""
+    found: dict[str, str] = {}
+    for finding in findings:
+        if finding.resource is not None and finding.severity != "info" and finding.code.endswith(UNMATCHED):
+            where = f" ({finding.location.text})" if finding.location is not None else ""
+            found.setdefault("/".join(filter(None, finding.resource)), f"{finding.message}{where}")
+    return found
+
+
+def _find_reason(outcome: Outcome, mistake: str) -> str:
+    """Return why a workload, or some of its replicas, are in no cluster; first the `mistake` in what it wants of clusters, if any."""
     found = [each for each in outcome.findings if each.severity != "info"]
     found.sort(key=lambda each: each.code != UNSCHEDULABLE)
-    return found[0].message if found else outcome.reason
+    reason = found[0].message if found else outcome.reason
+    return f"{mistake}; {reason.partition(_UNSCHEDULED)[2] or reason}" if mistake else reason

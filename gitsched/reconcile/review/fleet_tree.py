@@ -99,7 +99,7 @@ def _make_workload_tree(
     return WorkloadTree(
         status,
         outcome.group,
-        outcome.reason if outcome.targets else next((each.message for each in problems), outcome.reason),
+        outcome.reason if outcome.targets else status.reason or next((each.message for each in problems), outcome.reason),
         tuple(copy for copy in retained if key in (copy.workload, copy.follows)),
         related.targeted_by,
         related.targets,
