@@ -4,8 +4,8 @@
 
 A repository with one Deployment, one Cluster and one PropagationPolicy is reconciled twice, each time from nothing: the first run imports
 and warms up, the second is observed with sys.setprofile. Counted are the modules of gitsched in which at least one function ran, and the
-calls from one of them into another (a call through a library counts for the module that called the library, as one through gitsched.query,
-which knows nothing of what gitsched does).
+calls from one of them into another (a call through a library counts for the module that called the library, as one through gitsched.query
+and gitsched.named_tuples, which know nothing of what gitsched does).
 """
 
 from __future__ import annotations
@@ -70,6 +70,9 @@ spec:
 """
 
 
+_GENERAL = ("gitsched.query", "gitsched.named_tuples")
+
+
 class CallPath(NamedTuple):
     """`modules` counts the calls of functions by module; `crossings` counts the calls by (calling module, called module)."""
 
@@ -111,7 +114,7 @@ def _observe(directory: Path) -> CallPath:
 
 def _find_module(frame: FrameType) -> str | None:
     name = str(frame.f_globals.get("__name__"))
-    return name if name.partition(".")[0] == "gitsched" and not name.startswith("gitsched.query") else None
+    return name if name.partition(".")[0] == "gitsched" and not name.startswith(_GENERAL) else None
 
 
 def _reconcile(directory: Path) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.model.document import Body, list_objects, read_annotations, read_json
 from gitsched.model.taints import Taint, parse_taint
 from gitsched.model.time import format_time
+from gitsched.named_tuples import NamedTuple
 
 TAINTS_ADDED = "gitsched.io/taints-added"
 """On the record of a cluster: the taints that are not in its document, as JSON, each with what added it."""

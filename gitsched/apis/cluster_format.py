@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.model.cluster_facts import ClusterFacts, CollectedCluster, Readiness, StaleRule
 from gitsched.model.document import Body, as_object, list_objects
 from gitsched.model.time import format_time, parse_time
+from gitsched.named_tuples import NamedTuple
 
 
 class StaleFacts(NamedTuple):

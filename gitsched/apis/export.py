@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from gitsched.named_tuples import NamedTuple
 from gitsched.render.yaml import dump
 
 if TYPE_CHECKING:

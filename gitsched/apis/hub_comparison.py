@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from gitsched.model.document import Body, Key
 from gitsched.model.hub_comparison import DifferenceCause, HubChange, HubDecision, HubProgress
+from gitsched.named_tuples import NamedTuple
 
 PENDING: Final = "it is not yet scheduled by the hub"
 """How the reason begins why a hub has not decided with what the second dump has."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from gitsched.kinds.replicas import read_replicas
 from gitsched.kinds.table import find_kind
 from gitsched.model.document import Body, Key, get_field, get_text, parse_api_group
 from gitsched.model.scheduling import UNKNOWN, AtLeast, add_replicas
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config

@@ -11,11 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, partial
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from gitsched.apis.policy_api import SchemaKey
 from gitsched.model.document import Body
 from gitsched.model.finding import Issue
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.apis.policy_api import DocumentValidator

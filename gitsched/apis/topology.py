@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from gitsched.model.time import format_time
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.model.cluster_facts import Readiness

@@ -6,7 +6,7 @@ Expressions with values that only the hub knows, or that gitsched does not evalu
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.build.generator_steps import Steps, TooManySteps, count_values
 from gitsched.build.go_functions import TemplateError
@@ -14,6 +14,7 @@ from gitsched.build.go_templates import Parameters, find_unknown, mark_unknown
 from gitsched.build.parameter_sets import GeneratorInput, ParameterGenerator
 from gitsched.manifests.kustomization import parse_values
 from gitsched.model.document import Body, as_object, get_field, get_text, list_objects
+from gitsched.named_tuples import NamedTuple
 
 APPLICATION_SET = "ApplicationSet"
 CLUSTER_LABEL = ("argocd.argoproj.io/secret-type", "cluster")

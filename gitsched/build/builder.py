@@ -8,10 +8,10 @@ import shutil
 import sysconfig
 from collections.abc import Callable, MutableMapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from gitsched.build.process import BuildLimits, run_isolated
 from gitsched.model.errors import Permanent
+from gitsched.named_tuples import NamedTuple
 from gitsched.temporary_directory import TemporaryDirectory
 
 _VERSION_LIMITS = BuildLimits(output=1 << 16)

@@ -7,12 +7,13 @@ import posixpath
 import re
 from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.build.commit_files import MAX_FILES, SYMLINK_MODE, BuildProblem, CommitFiles, find_blob, join_path
 from gitsched.manifests.kustomization import parse_plugins
 from gitsched.manifests.kustomize_graph import resolve_path
 from gitsched.model.document import Body, list_objects
+from gitsched.named_tuples import NamedTuple
 
 DEFAULT_KUBE_VERSION = "1.35.0"
 """The version of Kubernetes that charts are rendered for. It is fixed, so that another version of helm does not change it."""

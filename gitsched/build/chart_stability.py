@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from gitsched.build.chart_archives import SUFFIXES, edit_archive
 from gitsched.build.commit_files import BuildProblem, join_path
@@ -18,6 +17,7 @@ from gitsched.build.template_scanner import replace_calls, scan_template
 from gitsched.build.unstable_functions import FUNCTIONS, LOOKUP, write_definitions
 from gitsched.manifests.kubectl_values import READINGS
 from gitsched.model.bisection import bisect_failures
+from gitsched.named_tuples import NamedTuple
 
 _EVALUATE = b"tpl"
 """The function that evaluates a text as a template: values and other files may call functions as well."""

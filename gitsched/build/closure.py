@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from gitsched.build.chart_files import ChartRequest, resolve_chart
 from gitsched.build.commit_files import (
@@ -24,6 +23,7 @@ from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES, KustomizeChart, Ku
 from gitsched.manifests.kustomize_graph import resolve_path
 from gitsched.manifests.yaml_composer import find_unusable_content
 from gitsched.model.finding import format_count
+from gitsched.named_tuples import NamedTuple
 
 MAX_DIRECTORIES = 2_000
 """Kustomizations of one root."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import posixpath
 from collections import ChainMap
 from collections.abc import Container, Iterable, Mapping
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from gitsched.build.remote_base import REMOTE, RemoteBase, RemoteTree
 from gitsched.manifests.kustomize import Kustomization
 from gitsched.manifests.kustomize_graph import resolve_path
+from gitsched.named_tuples import NamedTuple
 
 MAX_FILES = 10_000
 """Files that one build reads."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from gitsched.build.go_functions import (
     MAX_TEXT,
@@ -30,6 +30,7 @@ from gitsched.build.template_syntax import (
     TemplateVariable,
     parse_template,
 )
+from gitsched.named_tuples import NamedTuple
 
 _OPEN, _CLOSE, _REASON = "\ufdd0", "\ufdd1", "\ufdd2"
 _MARKED = re.compile(f"{_OPEN}(.*?){_CLOSE}", re.DOTALL)

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator, Mapping, MutableMapping
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
 
 from gitsched.build.builder import Builder, find_program, list_executables, read_program_version
 from gitsched.build.chart_files import ChartFiles
@@ -18,6 +17,7 @@ from gitsched.build.process import DEFAULT_LIMITS, BuildLimits
 from gitsched.build.scratch import run_on_files, select_contents
 from gitsched.manifests.kubectl_values import find_kubectl_value
 from gitsched.model.errors import Permanent
+from gitsched.named_tuples import NamedTuple
 from gitsched.render.yaml import dump
 
 _FORMAT = 4

@@ -6,7 +6,6 @@ import posixpath
 import re
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
-from typing import NamedTuple
 
 from gitsched.build.builder import HELM, Builder
 from gitsched.build.chart_stability import ChartSources, check_stable, is_error, is_repeatable
@@ -24,6 +23,7 @@ from gitsched.build.object_origins import (
 )
 from gitsched.build.process import DEFAULT_LIMITS, BuildLimits
 from gitsched.build.scratch import MAX_SIZE, InputError, run_on_files, select_contents
+from gitsched.named_tuples import NamedTuple
 
 _FORMAT = 4
 """Changes with what `BuildResult` means, so that cached results of other versions are not read."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+
+from gitsched.named_tuples import NamedTuple
 
 ORIGIN_OPTION = b"\nbuildMetadata: [originAnnotations]\n"
 """The end of a kustomization with which kustomize annotates each object with its file."""

@@ -8,13 +8,14 @@ import json
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from gitsched.build.chart_files import ChartRequest
 from gitsched.build.commit_files import CommitFiles, join_path
 from gitsched.manifests.kustomization import parse_plugins
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.model.document import Body
+from gitsched.named_tuples import NamedTuple
 
 ToolName = Literal["Flux Kustomization", "Argo CD Application", "kustomization"]
 

@@ -14,7 +14,8 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+
+from gitsched.named_tuples import NamedTuple
 
 _FEWER_COLLECTIONS = "400"
 """GOGC: kustomize collects garbage less often than by default, which saves a fifth of its processor time."""

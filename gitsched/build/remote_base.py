@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
 from urllib.parse import parse_qs
+
+from gitsched.named_tuples import NamedTuple
 
 REMOTE = ".gitsched-remote"
 """The directory of a run in which files of other repositories are."""

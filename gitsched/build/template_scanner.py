@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterator
-from typing import NamedTuple
+
+from gitsched.named_tuples import NamedTuple
 
 _TOKEN = re.compile(
     rb"(?P<space>(?:\s|\\[nrt])+)"  # a text in JSON has \n for the end of a line

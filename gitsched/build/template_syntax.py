@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from gitsched.build.go_functions import Integer, NotEvaluatedError, TemplateError
+from gitsched.named_tuples import NamedTuple
 
 MAX_DEPTH: Final = 20
 """Nested parentheses, and nested blocks, of one template."""

@@ -6,9 +6,10 @@ Source: the API types of fluxcd/kustomize-controller, helm-controller, source-co
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 from gitsched.model.document import Body
+from gitsched.named_tuples import NamedTuple
 
 Treatment = Literal["same", "no effect", "differs", "finding", "delivered"]
 

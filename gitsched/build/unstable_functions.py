@@ -7,9 +7,9 @@ follows from their arguments: `range`, `toYaml` and the like sort the keys of a 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from gitsched.build.template_scanner import PREFIX
+from gitsched.named_tuples import NamedTuple
 
 LOOKUP = b"lookup"
 """Asks the cluster, which helm does not have here: the result is empty."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
 
 import click
 
@@ -16,6 +15,7 @@ from gitsched.forge.project import ForgeKind, link_commit, open_status_api
 from gitsched.git import is_url
 from gitsched.git.remote_refs import find_remote_url
 from gitsched.model.errors import GitschedError
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile import Reconciler
 from gitsched.report.review import Review
 from gitsched.watch import Wakeup

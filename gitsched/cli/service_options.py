@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
 from gitsched.cli import options
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.forge.project import ForgeKind

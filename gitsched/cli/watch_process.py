@@ -5,13 +5,13 @@ from __future__ import annotations
 import gc
 import signal
 from datetime import timedelta
-from typing import NamedTuple
 
 from gitsched.cli import exit_codes, output
 from gitsched.cli.run_log import RunLog
 from gitsched.cli.service import open_service
 from gitsched.cli.service_options import ServiceOptions
 from gitsched.git.urls import redact
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile import Reconciler, RunSettings
 from gitsched.reconcile.run import make_review
 from gitsched.watch import GracefulShutdown, ReconcileAttempt, Wakeup, handle_signals, watch

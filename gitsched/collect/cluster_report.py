@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from gitsched.kubectl.client import MissingObject
 from gitsched.kubectl.proxy import ClusterReader
@@ -13,6 +13,7 @@ from gitsched.model.cluster_report import MAX_UNHEALTHY, ClusterReport, Health, 
 from gitsched.model.document import Body, Key, as_object, get_field, list_objects
 from gitsched.model.errors import GitschedError
 from gitsched.model.finding import format_part
+from gitsched.named_tuples import NamedTuple
 
 _KUSTOMIZATIONS: Final = "/apis/kustomize.toolkit.fluxcd.io/v1/kustomizations"
 _APPLICATIONS: Final = "/apis/argoproj.io/v1alpha1/applications"

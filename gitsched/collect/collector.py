@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final
 
 from gitsched.collect.observation import observe_cluster
 from gitsched.collect.quantization import quantize_amounts, quantize_grades, quantize_nodes, settle_readiness
@@ -19,6 +19,7 @@ from gitsched.model.cluster_facts import ClusterFacts, CollectedCluster
 from gitsched.model.errors import GitschedError, Permanent, Temporary
 from gitsched.model.fault import describe_fault
 from gitsched.model.quantity import parse_quantity
+from gitsched.named_tuples import NamedTuple
 from gitsched.temporary_directory import TemporaryDirectory
 
 WORKERS: Final = 8

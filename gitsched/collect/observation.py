@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.collect.discovery import read_apis
 from gitsched.collect.quantization import quantize_amounts, quantize_nodes, settle_readiness
@@ -17,6 +17,7 @@ from gitsched.model.document import Body, as_object, get_field, list_objects
 from gitsched.model.finding import format_count, format_part
 from gitsched.model.pod_requests import sum_pod_requests
 from gitsched.model.quantity import MAX_AMOUNT, NANO, parse_quantity
+from gitsched.named_tuples import NamedTuple
 
 MAX_NODES, MAX_PODS = 20_000, 500_000
 """Objects that are read of one cluster: more than Kubernetes supports."""

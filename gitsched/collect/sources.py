@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final
 
 from gitsched.apis.cluster_format import HubClusters, read_condition
 from gitsched.kubectl.client import KubectlOptions
 from gitsched.kubectl.proxy import ClusterReader
 from gitsched.model.cluster_facts import ClusterFacts, CollectedCluster
 from gitsched.model.document import Body, as_object, as_string_map, list_objects
+from gitsched.named_tuples import NamedTuple
 
 MAX_CLUSTERS: Final = 10_000
 """Clusters of one hub."""

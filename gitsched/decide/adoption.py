@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
-from typing import NamedTuple
 
 from gitsched.apis.adoption import Adopting
 from gitsched.decide.decisions import DecisionSet, decide
@@ -25,6 +24,7 @@ from gitsched.model.document import Body, Key
 from gitsched.model.finding import Finding, format_names
 from gitsched.model.scheduling import RecordTarget
 from gitsched.model.variants import BUNDLE_KIND
+from gitsched.named_tuples import NamedTuple
 from gitsched.render.format_versions import mark_unrecorded
 from gitsched.render.output_files import escape_segment
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import KindScope
 from gitsched.kinds.table import is_namespaced as is_namespaced_by_table
 from gitsched.model.document import Body, Document, Key, Origin, get_field, is_namespaced, is_unread_kind, parse_api_group
 from gitsched.model.finding import Finding, format_names, locate_document, locate_origin
 from gitsched.model.variants import BUNDLE_KIND
+from gitsched.named_tuples import NamedTuple
 
 _CROSSPLANE_GROUP = "apiextensions.crossplane.io"
 DEFINITION_KINDS = ("CustomResourceDefinition", "CompositeResourceDefinition")

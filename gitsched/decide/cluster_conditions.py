@@ -4,13 +4,14 @@ away."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.apis.topology import CLUSTER, Topology
 from gitsched.decide.registry import policy_apis
 from gitsched.model.document import Document, get_field, list_objects
 from gitsched.model.finding import locate_field
 from gitsched.model.taints import ClusterTaint, parse_taint
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.decide.catalog import Catalog

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from gitsched.apis.snapshot import read_defined_kind
 from gitsched.decide.catalog import RawDocument
 from gitsched.manifests.custom_schemas import CustomKind
 from gitsched.model.finding import FieldOrigin, Finding, Issue, Severity, locate_origin
+from gitsched.named_tuples import NamedTuple
 
 _DEFINITION = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 MAX_FINDINGS = 1_000

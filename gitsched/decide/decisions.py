@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gitsched.apis.capabilities import ReferenceReading
 from gitsched.apis.policy_api import PolicyEngine
@@ -49,6 +49,7 @@ from gitsched.model.finding import Finding
 from gitsched.model.progress import Progress, follow
 from gitsched.model.system_errors import is_bug
 from gitsched.model.variants import TemplateVariants
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config

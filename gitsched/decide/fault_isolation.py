@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from gitsched.apis.topology import list_cluster_kinds
 from gitsched.decide.catalog import RawDocument
@@ -23,6 +23,7 @@ from gitsched.model.errors import DocumentFault
 from gitsched.model.fault import describe_fault
 from gitsched.model.finding import INTERNAL_ERROR, Finding, locate_origin
 from gitsched.model.system_errors import is_bug
+from gitsched.named_tuples import NamedTuple
 
 T = TypeVar("T")
 

@@ -4,11 +4,12 @@ findings of the engines, follow what they keep."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.decide.engines import EngineRecords, list_engine_findings, list_engine_records, replace_engine_findings
 from gitsched.decide.workload_decision import decide_workload
 from gitsched.model.document import Key
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.apis.policy_api import PolicyEngine

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.decide.registry import apis_by_group
 from gitsched.model.document import Body, Key, SourceSpans, get_field, parse_api_group
 from gitsched.model.planned_files import EditedBlob, ExistingBlob, NewBlob, PlannedFile, TextEdit
+from gitsched.named_tuples import NamedTuple
 from gitsched.render.yaml import dump
 
 if TYPE_CHECKING:

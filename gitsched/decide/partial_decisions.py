@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.apis.policy_api import PolicyEngine
 from gitsched.apis.registered import Registered
@@ -13,6 +13,7 @@ from gitsched.decide.engines import create_engines, list_engine_records
 from gitsched.decide.workload_decision import DecidedAlone, adapt_outcome, decide_workload
 from gitsched.model.document import Document, Key
 from gitsched.model.scheduling import Outcome, RecordedDecision
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.decide.capacity.shared_decisions import CapacityDecisions

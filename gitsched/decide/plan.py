@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.decide.decisions import DecisionSet, decide
 from gitsched.decide.foreign_documents import list_foreign_documents, list_foreign_kinds
@@ -37,6 +37,7 @@ from gitsched.model.observation import Observations
 from gitsched.model.rollouts import NOTHING_ROLLED_OUT, RolloutResult
 from gitsched.model.time import EPOCH, add_duration
 from gitsched.model.variants import BUNDLE_KIND
+from gitsched.named_tuples import NamedTuple
 from gitsched.render.cluster_directory import namespace_path
 from gitsched.render.output_files import kept_path
 

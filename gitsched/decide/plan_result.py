@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.decide.guard.guard_settings import DEFAULT_GUARD, GuardRecord
 from gitsched.model.changes import NOTHING_WITHHELD, Move, RetainedCopy, WithheldChanges
 from gitsched.model.observation import Observations
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.decide.decisions import DecisionSet

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.replicas import count_copy_replicas
@@ -12,6 +12,7 @@ from gitsched.kinds.table import find_kind
 from gitsched.model.document import Body, Key, as_object, get_field, list_objects, parse_api_group
 from gitsched.model.pod_requests import sum_pod_requests
 from gitsched.model.quantity import NANO, parse_quantity
+from gitsched.named_tuples import NamedTuple
 
 _COUNTS: Final = (
     "count",

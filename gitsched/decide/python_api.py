@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import cached_property
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 from gitsched.apis.gitsched.config import GROUP, KIND, VERSION, parse_config
 from gitsched.decide.catalog import RawDocument, make_raw_document
@@ -36,6 +36,7 @@ from gitsched.model.scheduling import CandidateResult
 from gitsched.model.separate_documents import separate_documents
 from gitsched.model.system_errors import is_bug
 from gitsched.model.time import EPOCH, parse_time
+from gitsched.named_tuples import NamedTuple
 
 
 class Candidates(list[CandidateResult]):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.decide.delivered_replicas import restore_delivered
 from gitsched.decide.registry import apis_by_group
 from gitsched.decide.variants.built_parts import PartOwner, PartOwners, find_leaving_parts, make_part_move
 from gitsched.model.changes import Move
 from gitsched.model.document import Body, Key, parse_api_group
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config

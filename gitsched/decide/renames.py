@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple
 
 from gitsched.apis.gitsched.tenancy import Tenancy
 from gitsched.decide.decisions import DecisionSet
@@ -11,6 +10,7 @@ from gitsched.model.changes import Move, RetainedCopy
 from gitsched.model.document import Document, Key, read_annotations
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.scheduling import Outcome
+from gitsched.named_tuples import NamedTuple
 
 RENAMED_FROM = "gitsched.io/renamed-from"
 """On a workload: the one that it continues, as [kind/]namespace/name."""

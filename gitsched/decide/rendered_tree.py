@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gitsched.apis.gitsched.output_config import OutputConfig
 from gitsched.decide.namespace_manifests import (
@@ -25,6 +25,7 @@ from gitsched.model.planned_files import ClusterInfo, ExistingBlob, NewBlob, Pla
 from gitsched.model.scheduling import MarkedCount
 from gitsched.model.system_errors import is_bug
 from gitsched.model.variants import BUNDLE_KIND, TemplateVariants
+from gitsched.named_tuples import NamedTuple
 from gitsched.render.cluster_directory import (
     complete_directory,
 )

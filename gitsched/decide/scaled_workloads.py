@@ -7,7 +7,7 @@ ManifestWorkReplicaSet, an Application or a Bundle.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.apis.replicas import AUTOSCALER_KINDS, read_scale_limits, read_scale_target
 from gitsched.decide.delivered_replicas import count_delivered
@@ -15,6 +15,7 @@ from gitsched.decide.registry import policy_apis
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.scheduling import Outcome, TargetCluster
 from gitsched.model.variants import TemplateVariants
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.apis.snapshot import Snapshot

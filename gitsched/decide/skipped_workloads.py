@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from gitsched.apis.policy_api import RemovedWorkload
 from gitsched.decide.catalog import RawDocument
@@ -12,6 +11,7 @@ from gitsched.decide.registry import apis_by_group
 from gitsched.model.document import Body, Key
 from gitsched.model.planned_files import ExistingBlob, PlannedFile
 from gitsched.model.system_errors import is_bug
+from gitsched.named_tuples import NamedTuple
 from gitsched.render.output_files import cluster_path, escape_segment, placement_path, relative_path, status_path
 
 FindBlob = Callable[[str], str | None]

@@ -4,7 +4,7 @@ has, and suggest those that are meant; entered only for sources with selectors, 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.apis.gitsched.config import FILE
 from gitsched.apis.policy_api import PolicyAPI, PolicyEngine
@@ -16,6 +16,7 @@ from gitsched.model.document import Document, Key
 from gitsched.model.finding import Finding, Location, Pointer, format_count, locate_document, locate_field
 from gitsched.model.known_values import describe_unknown_key, describe_unknown_value, find_near, list_values
 from gitsched.model.labels import describe_invalid_expression
+from gitsched.named_tuples import NamedTuple
 
 UNMATCHED_CODE = "selector-unmatched"
 INVALID_CODE = "selector-invalid"

@@ -6,10 +6,11 @@ Workloads whose moves look alike share a search: it is made for one of them, and
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Hashable, Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from gitsched.diff.document_changes import OBSERVATIONS, TIME, Change, DocumentChanges
 from gitsched.model.document import Key
+from gitsched.named_tuples import NamedTuple
 
 MAX_SETS = 5
 """The maximum number of sets of changes that are named for one move, each of which undoes it."""

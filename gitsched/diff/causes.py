@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
-from typing import NamedTuple
 
 from gitsched.apis.topology import list_cluster_kinds
 from gitsched.decide.registry import reserved_groups
@@ -28,6 +27,7 @@ from gitsched.model.document import Key
 from gitsched.model.finding import Location, locate_document, locate_field
 from gitsched.model.progress import Progress
 from gitsched.model.time import format_time
+from gitsched.named_tuples import NamedTuple
 
 MIN_DECISIONS, DECISIONS_PER_WORKLOAD = 5_000, 2
 """How many decisions the search for causes may make: a minimum, and some for each workload of the plan."""

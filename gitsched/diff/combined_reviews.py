@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from gitsched.diff.plans import FileChange, compute_plan_digest, list_leaving_paths
 from gitsched.model.changes import Move, RecordChange
+from gitsched.named_tuples import NamedTuple
 from gitsched.render.output_files import object_path
 from gitsched.report.lines import format_clusters, format_key, list_limited
 from gitsched.report.summary import format_targets

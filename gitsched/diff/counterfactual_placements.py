@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
-from typing import NamedTuple
 
 from gitsched.apis.capabilities import ReferenceReading
 from gitsched.apis.policy_api import PolicyEngine
@@ -17,6 +16,7 @@ from gitsched.diff.document_changes import Change, DocumentChanges
 from gitsched.model.document import Document, Key
 from gitsched.model.progress import Progress
 from gitsched.model.scheduling import Outcome, RecordTarget
+from gitsched.named_tuples import NamedTuple
 
 ENGINE_COST = 20
 """What an evaluation costs besides the decisions, in decisions of one workload. Each document of a policy API costs half a decision."""

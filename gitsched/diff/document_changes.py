@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.apis.gitsched.config import GROUP, KIND, parse_config
 from gitsched.decide.catalog import Catalog, KustomizedDocument, is_template
@@ -16,6 +16,7 @@ from gitsched.diff.field_differences import FieldDifference, list_field_differen
 from gitsched.model.document import Document, Key
 from gitsched.model.finding import format_count
 from gitsched.model.variants import WorkloadVariants
+from gitsched.named_tuples import NamedTuple
 
 MAX_FIELDS = 50
 """The maximum number of fields of one document that are taken back one by one."""

@@ -7,12 +7,13 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from copy import deepcopy
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.edits.value_text import write_flow
 from gitsched.model.changes import ChangedField
 from gitsched.model.document import Body
 from gitsched.model.finding import Pointer, format_count
+from gitsched.named_tuples import NamedTuple
 from gitsched.render.yaml import quote
 
 MAX_VALUE_LENGTH = 500

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.apis.hub_comparison import HubComparison
 from gitsched.decide.python_api import Schedule, schedule
 from gitsched.decide.registry import policy_apis
 from gitsched.model.document import Body, Key
 from gitsched.model.hub_comparison import HubDecision
+from gitsched.named_tuples import NamedTuple
 
 
 class ApiDecision(NamedTuple):

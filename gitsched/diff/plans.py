@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gitsched.decide.plan_result import Plan, describe_reason, mark_preserved
 from gitsched.decide.removals import INDEPENDENT_REASON, INTENDED_REASONS, REMOVED_REASON, UNSELECTED_REASON
@@ -16,6 +16,7 @@ from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import format_count
 from gitsched.model.scheduling import UNKNOWN, AtLeast, RecordTarget
+from gitsched.named_tuples import NamedTuple
 from gitsched.render.output_files import CLUSTERS, HUB, object_path
 from gitsched.report.lines import abbreviate_oid, format_clusters, format_key, list_limited
 from gitsched.report.review import DIGEST_PREFIX, DeliveryChanges, Review, compute_digest

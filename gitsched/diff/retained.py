@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from gitsched.apis.capabilities import Rescheduling
 from gitsched.apis.gitsched.config import Config
@@ -23,6 +22,7 @@ from gitsched.model.document import Key
 from gitsched.model.observation import Observations
 from gitsched.model.scheduling import Outcome
 from gitsched.model.time import add_duration
+from gitsched.named_tuples import NamedTuple
 from gitsched.simulate.baseline import Baseline, decide_changed_catalog, make_baseline
 from gitsched.simulate.scenario import edit_catalog
 

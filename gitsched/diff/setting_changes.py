@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from gitsched.apis.gitsched.config import GROUP, KIND, VERSION
 from gitsched.apis.schemas import shipped_schemas
@@ -13,6 +13,7 @@ from gitsched.model.changes import ChangedField, SettingChange
 from gitsched.model.document import Body, as_object
 from gitsched.model.finding import format_count
 from gitsched.model.urls import strip_credentials
+from gitsched.named_tuples import NamedTuple
 
 MAX_CHANGES: Final = 200
 """Changes that are listed, sensitive ones first if there are more; one more entry counts the others."""

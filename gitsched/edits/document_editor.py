@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import Any
 
 from yaml import MappingNode, ScalarNode, SequenceNode
 
@@ -23,6 +23,7 @@ from gitsched.manifests.yaml_composer import YamlDocument
 from gitsched.manifests.yaml_nodes import Constructor, find_member
 from gitsched.model.json_values import is_same_json
 from gitsched.model.planned_files import TextEdit
+from gitsched.named_tuples import NamedTuple
 
 _SHARED = "an anchor shares the value with other places"
 _MERGED = "`<<` merges the value from another mapping"

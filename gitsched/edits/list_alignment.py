@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.model.json_values import is_same_json
+from gitsched.named_tuples import NamedTuple
 
 _MAX_COMPARISONS = 5_000_000
 """Pairs of equal entries, times the number of entries: the work of an alignment. Lists with more are aligned by position."""

@@ -7,7 +7,7 @@ comments, but writes every line anew (indentation, line breaks, blanks before co
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.edits.document_editor import DocumentEditor
 from gitsched.edits.scalar_search import list_scalar_edits
@@ -18,6 +18,7 @@ from gitsched.manifests.yaml_nodes import Constructor
 from gitsched.model.document import Body, Origin, SourceSpans
 from gitsched.model.json_values import is_same_json
 from gitsched.model.planned_files import NewBlob, PatchedBlob, TextEdit, apply_text_edits
+from gitsched.named_tuples import NamedTuple
 from gitsched.render.yaml import dump
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.edits.value_text import write_scalar
 from gitsched.model.planned_files import TextEdit
+from gitsched.named_tuples import NamedTuple
 from gitsched.render.yaml import quote
 
 Path = tuple[str | int, ...]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import Any
 
+from gitsched.named_tuples import NamedTuple
 from gitsched.render.yaml import dump, is_printable, quote, quote_always
 
 _FLOW_PLAIN = re.compile(r"[A-Za-z0-9_./$@%+=~;()<>\\ -]+")

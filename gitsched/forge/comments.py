@@ -10,13 +10,14 @@ import json
 import re
 import time
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, Protocol
 from urllib.parse import quote
 
 import httpx
 
 from gitsched import __version__
 from gitsched.model.errors import Permanent, Temporary
+from gitsched.named_tuples import NamedTuple
 
 CommentResult = Literal["written", "renewed", "unchanged", "not written"]
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, Protocol
 from urllib.parse import quote
+
+from gitsched.named_tuples import NamedTuple
 
 StatusState = Literal["success", "failure"]
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Literal
 from urllib.parse import quote, urlsplit
 
 from gitsched.forge.commit_status import GitHubStatusAPI, GitLabStatusAPI, StatusAPI
 from gitsched.git.urls import identify_repository, is_loopback
 from gitsched.model.errors import Permanent
+from gitsched.named_tuples import NamedTuple
 
 ForgeKind = Literal["github", "gitlab"]
 _STATUS_APIS: dict[ForgeKind, Callable[[str, str], StatusAPI]] = {"github": GitHubStatusAPI, "gitlab": GitLabStatusAPI}

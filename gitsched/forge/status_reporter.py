@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import httpx
 
@@ -15,6 +15,7 @@ from gitsched import __version__
 from gitsched.forge.commit_status import CommitStatus, StatusAPI
 from gitsched.forge.credentials import Credential
 from gitsched.model.errors import GitschedError
+from gitsched.named_tuples import NamedTuple
 
 _log = logging.getLogger("gitsched.forge")
 MAX_ATTEMPTS = 10

@@ -6,11 +6,12 @@ import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.git.loaded_pygit2 import pygit2
 from gitsched.git.tree_merge import NotDisjointError, TreeMerge
 from gitsched.git.trees import MAX_ENTRIES, TreeEntry, TreeReader
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.git.scratch_objects import ScratchObjects

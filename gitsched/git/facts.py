@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import NamedTuple
 
 from gitsched.git.objects import Signer
 from gitsched.git.refs import check_ref, check_ref_update, find_branch_head, find_replaced_head, update_ref
@@ -15,6 +14,7 @@ from gitsched.git.urls import check_url, is_url
 from gitsched.model.commit import Commit
 from gitsched.model.errors import Permanent
 from gitsched.model.planned_files import WritableFile
+from gitsched.named_tuples import NamedTuple
 
 MAX_BRANCHES = 10_000
 """Facts branches that are read: the one of all clusters, and those of clusters in the order of their names."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
-from typing import NamedTuple
 
 from gitsched.model.commit import Commit
+from gitsched.named_tuples import NamedTuple
 
 
 class CommitRange(NamedTuple):

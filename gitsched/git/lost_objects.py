@@ -6,7 +6,6 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from gitsched.git.notes import list_noted_commits
 from gitsched.git.objects import LostObject
@@ -16,6 +15,7 @@ from gitsched.git.refs import update_ref
 from gitsched.git.repository import Repository
 from gitsched.git.torn_files import is_torn_ref, list_torn_objects, move_torn_objects, replace_torn_ref
 from gitsched.model.errors import Permanent, Temporary
+from gitsched.named_tuples import NamedTuple
 
 _MAX_BRANCHES = 50
 _MAX_COMMITS = 20

@@ -8,13 +8,14 @@ from contextlib import suppress
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.git.refs import RefMove, check_ref, update_refs
 from gitsched.git.remote_refs import explain_push, run_push
 from gitsched.git.torn_files import is_torn_ref, replace_torn_ref
 from gitsched.model.errors import Conflict, GitschedError, Permanent, Temporary
 from gitsched.model.planned_files import NewBlob
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.git.repository import Repository

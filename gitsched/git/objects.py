@@ -18,13 +18,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from gitsched.git.loaded_pygit2 import pygit2
 from gitsched.git.trees import BLOB, hash_object
 from gitsched.model.commit import Commit
 from gitsched.model.errors import Permanent, Temporary
 from gitsched.model.time import EPOCH
+from gitsched.named_tuples import NamedTuple
 from gitsched.temporary_directory import TemporaryDirectory
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.git.clone_lock import CloneLock
 from gitsched.git.loaded_pygit2 import pygit2
@@ -18,6 +18,7 @@ from gitsched.git.repository import Repository
 from gitsched.git.transport import TRANSFER_TIMEOUT, read_transport_config
 from gitsched.git.urls import check_url, redact
 from gitsched.model.errors import GitschedError, Temporary
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

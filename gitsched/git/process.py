@@ -9,9 +9,10 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from gitsched.model.errors import Permanent, Temporary
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.git.mirrored_refs import CloneControl

@@ -14,7 +14,8 @@ import threading
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
-from typing import NamedTuple
+
+from gitsched.named_tuples import NamedTuple
 
 
 class DefaultVerifyPaths(NamedTuple):

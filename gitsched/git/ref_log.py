@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
 
 from gitsched.git.repository import Repository
+from gitsched.named_tuples import NamedTuple
 
 MAX_ENTRIES = 1_000
 """The newest entries of the log that are read."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
 
 from gitsched.git.libgit2 import reject_embedded_repository
 from gitsched.git.pygit2_loader import load_extension
+from gitsched.named_tuples import NamedTuple
 
 MAX_REFS = 10_000
 _CONFIGURATION = ("config", "shallow", "info/grafts", "objects/info/alternates")

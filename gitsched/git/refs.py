@@ -10,13 +10,14 @@ import shlex
 import time as clock
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.git.client_hooks import explain_refusal
 from gitsched.git.failures import is_aborted_by_hook, recognize_damage, summarize_output
 from gitsched.git.process import GitResult, run_git
 from gitsched.git.ref_locks import describe_locks
 from gitsched.model.errors import Conflict, GitschedError, Permanent, Temporary
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.git.repository import Repository

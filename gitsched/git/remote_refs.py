@@ -9,7 +9,7 @@ import re
 import time
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from gitsched.git import transport
@@ -20,6 +20,7 @@ from gitsched.git.refs import REF_FORMAT, check_ref, describe_blocking_ref, find
 from gitsched.git.transport import PROTOCOL_2, run_transport
 from gitsched.git.urls import is_url, redact
 from gitsched.model.errors import Conflict, GitschedError, Permanent, Temporary
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.git.repository import Repository

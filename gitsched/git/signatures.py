@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from gitsched.git.process import GitResult, run_git, run_program
 from gitsched.git.repository import Repository
 from gitsched.git.transport import read_config
 from gitsched.model.errors import Permanent
+from gitsched.named_tuples import NamedTuple
 from gitsched.temporary_directory import TemporaryDirectory
 
 MAX_KEYS = 1_000

@@ -6,7 +6,6 @@ import re
 from abc import ABC, abstractmethod
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 from gitsched.git.private_clone import PrivateClone
 from gitsched.git.promised_objects import promise_objects
@@ -15,6 +14,7 @@ from gitsched.git.remote_refs import fetch, find_remote_url, read_default_branch
 from gitsched.git.repository import Repository
 from gitsched.git.urls import is_url, redact
 from gitsched.model.errors import Permanent
+from gitsched.named_tuples import NamedTuple
 
 _OBJECT_ID = re.compile(r"[0-9a-f]{40}")
 _BRANCH_PREFIX = "refs/heads/"

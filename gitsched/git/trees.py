@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from operator import itemgetter
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from gitsched.model.errors import Permanent
 from gitsched.model.planned_files import EditedBlob, ExistingBlob, NewBlob, TextEdit, WritableFile, apply_text_edits
+from gitsched.named_tuples import NamedTuple
 
 COMMIT, TREE, BLOB = 1, 2, 3
 _TYPE_NAMES = {COMMIT: b"commit", TREE: b"tree", BLOB: b"blob"}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
 
 from gitsched.git.process import run_git
 from gitsched.model.errors import Permanent, Temporary
+from gitsched.named_tuples import NamedTuple
 
 TIMEOUT = 2.0
 """Seconds; a note is not worth more."""

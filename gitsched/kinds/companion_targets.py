@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.kinds.companion_kinds import COMPANION_KINDS, FOLLOW_ANNOTATION, SHARED_SERVICE_ANNOTATIONS, CompanionKind
 from gitsched.kinds.kind import find_values
@@ -21,6 +21,7 @@ from gitsched.model.document import (
     read_labels,
 )
 from gitsched.model.labels import Requirement, Selector, parse_selector
+from gitsched.named_tuples import NamedTuple
 
 POD, SERVICE = "Pod", "Service"
 Labels = tuple[tuple[str, str], ...]

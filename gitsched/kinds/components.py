@@ -6,11 +6,12 @@ Source: karmada/pkg/resourceinterpreter/default/thirdparty/resourcecustomization
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.kinds.kind import Component, Kind
 from gitsched.kinds.replicas import MAX_REPLICAS, parse_count, read_component
 from gitsched.model.document import Body, as_object, get_field, list_objects
+from gitsched.named_tuples import NamedTuple
 
 _SPARK = "sparkoperator.k8s.io/v1beta2/SparkApplication"
 _SPARK_UNITS = {"k": 1, "m": 2, "g": 3, "t": 4, "p": 5}

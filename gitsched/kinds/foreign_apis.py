@@ -5,7 +5,9 @@ gitsched reads none of their documents. docs/development/other-tools.md has for 
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
+
+from gitsched.named_tuples import NamedTuple
 
 
 class ForeignAPI(NamedTuple):

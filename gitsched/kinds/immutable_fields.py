@@ -6,11 +6,12 @@ Source: kubernetes/pkg/apis/*/validation. Fields that differ only by a default o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from gitsched.model.document import Body, get_field, read_annotations
 from gitsched.model.json_values import is_same_json
 from gitsched.model.quantity import parse_quantity
+from gitsched.named_tuples import NamedTuple
 
 
 class ImmutableFields(NamedTuple):

@@ -7,7 +7,9 @@ object, `*Ref` the values of members whose name ends with Ref, and `**` a value 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.model.document import Body

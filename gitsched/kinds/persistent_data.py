@@ -7,12 +7,13 @@ the same names. Volumes of a pod that end with it (`ephemeral`) are no such data
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.kinds.databases import STORAGE
 from gitsched.kinds.kind import VOLUME_CLAIM, find_values
 from gitsched.model.document import Body, Key, as_object, get_field, list_objects, parse_api_group, read_labels
 from gitsched.model.holds import STATEFUL_LABEL
+from gitsched.named_tuples import NamedTuple
 
 _CLAIM_KIND = VOLUME_CLAIM[1]
 _TEMPLATE, _TEMPLATES, _REFERENCE = "volumeclaimtemplate", "volumeClaimTemplates", "persistentVolumeClaim"

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.kinds.kind import find_values
 from gitsched.kinds.table import find_kind
 from gitsched.model.document import Body, Key, get_field, is_known_group, list_objects
+from gitsched.named_tuples import NamedTuple
 
 _ANY = ""
 _CHARTS: dict[tuple[str, str], tuple[str, ...]] = {

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.kinds.kind import Kind, Reference, find_values
 from gitsched.kinds.table import is_namespaced
 from gitsched.model.document import Body, parse_api_group
+from gitsched.named_tuples import NamedTuple
 
 
 class ReferencedObject(NamedTuple):

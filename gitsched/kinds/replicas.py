@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.kinds.kind import Component, Replicas, find_values
 from gitsched.model.document import Body, get_field
+from gitsched.named_tuples import NamedTuple
 
 MAX_REPLICAS = 2**31 - 1
 

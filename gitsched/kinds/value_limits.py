@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
+
+from gitsched.named_tuples import NamedTuple
 
 Limit = Mapping[str, Any]
 """A part of a JSON Schema; `x-gitsched-expected` says in messages what a text must be."""

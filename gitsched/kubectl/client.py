@@ -7,11 +7,12 @@ import re
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.model.document import Body, Key, parse_api_group
 from gitsched.model.errors import GitschedError, Permanent, Temporary
 from gitsched.model.merge_patch import MergePatch
+from gitsched.named_tuples import NamedTuple
 
 FIELD_MANAGER = "gitsched"
 BATCH_SIZE = 100

@@ -12,12 +12,13 @@ import subprocess
 import time
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlencode
 
 from gitsched.kubectl.client import KubectlClient, KubectlOptions, MissingObject, classify_error
 from gitsched.model.document import Body, get_field
 from gitsched.model.errors import Permanent, Temporary
+from gitsched.named_tuples import NamedTuple
 from gitsched.temporary_directory import TemporaryDirectory
 
 MAX_ANSWER = 32 * 1024 * 1024

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from gitsched.build.application_sets import APPLICATION_SET, list_applications
 from gitsched.build.go_templates import Parameters, find_unknown
@@ -17,6 +17,7 @@ from gitsched.layouts.overlay_names import split_path
 from gitsched.layouts.repository_files import DeliveryDocument, RepositoryFiles, normalize_path
 from gitsched.model.document import Body, as_object, get_field, list_objects
 from gitsched.model.finding import format_count
+from gitsched.named_tuples import NamedTuple
 
 _GROUP: Final = "argoproj.io"
 _SEVERAL: Final = "several"

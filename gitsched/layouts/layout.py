@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Mapping
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
+
+from gitsched.named_tuples import NamedTuple
 
 UNUSED: Final = "its name says that it is not in use: if a cluster gets it, say so with --cluster DIR=NAME, or add a Bundle"
 """Why what is below a directory such as `_archive` is left out."""

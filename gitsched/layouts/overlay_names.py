@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from typing import Final, NamedTuple
+from typing import Final
+
+from gitsched.named_tuples import NamedTuple
 
 ENVIRONMENTS: Final = frozenset(
     (

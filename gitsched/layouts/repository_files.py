@@ -6,7 +6,6 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping, Set
 from functools import cached_property
-from typing import NamedTuple
 
 from gitsched.layouts.layout import DirectoryKind
 from gitsched.manifests.charts import ChartIndex
@@ -14,6 +13,7 @@ from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES, Kustomization
 from gitsched.manifests.kustomize_graph import resolve_path
 from gitsched.manifests.parser import parse_file
 from gitsched.model.document import Body, parse_api_group
+from gitsched.named_tuples import NamedTuple
 
 MAX_FILES = 50_000
 """Files of a repository that are considered; a repository with more is recognized by the first ones in the order of their paths."""

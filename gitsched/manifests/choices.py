@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.manifests.unknown_fields import Chosen, SchemaNode
 from gitsched.model.document import Body
 from gitsched.model.finding import Pointer
+from gitsched.named_tuples import NamedTuple
 
 _SELECTOR_MEMBERS = ("matchLabels", "matchExpressions")
 

@@ -7,11 +7,12 @@ Source: apiextensions-apiserver/pkg/apis/apiextensions/v1 of Kubernetes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.manifests.object_schema import ObjectSchema
 from gitsched.model.document import Body, as_object, get_field, list_objects
 from gitsched.model.finding import Issue, Severity
+from gitsched.named_tuples import NamedTuple
 
 MAX_DEPTH, MAX_NODES, MAX_ALTERNATIVES = 100, 20_000, 1_000
 """Limits on one schema: nested schemas, all schemas, and those below `anyOf`, `oneOf`, `allOf` and `not`."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, Self
 
 from gitsched.model.document import Body
+from gitsched.named_tuples import NamedTuple
 
 NAMELESS: Final = "it has no apiVersion, kind and name"
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from gitsched.manifests.glob import list_matching_lengths, parse_glob
+from gitsched.named_tuples import NamedTuple
 
 MAX_OUTPUT = 16 << 20
 """Characters of one substituted text."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from gitsched.kinds.field_relations import STANDARD_RESOURCES
 from gitsched.kinds.value_limits import FieldRelation
@@ -29,6 +29,7 @@ from gitsched.model.document import Body, get_field
 from gitsched.model.finding import Issue, Pointer
 from gitsched.model.labels import Requirement, is_label_key, is_label_value
 from gitsched.model.quantity import parse_quantity
+from gitsched.named_tuples import NamedTuple
 
 
 class RelationTree:

@@ -7,10 +7,11 @@ Unlike git, Flux does not look at the directories of a file first: the last rule
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from gitsched.manifests.glob import GlobToken, matches_glob, parse_glob
 from gitsched.manifests.sourceignore import MAX_RULE_LENGTH, MAX_RULES
+from gitsched.named_tuples import NamedTuple
 
 _GIT_FILES: Final = (".git/", ".gitignore", ".gitmodules", ".gitattributes")
 """What Flux always leaves out."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS
 from gitsched.manifests.plain_scalars import NON_STRING_KEY
@@ -10,6 +10,7 @@ from gitsched.manifests.reader_differences import find_differences
 from gitsched.manifests.yaml_composer import YamlDocument, check_aliases, compose_documents
 from gitsched.manifests.yaml_errors import ParseError
 from gitsched.manifests.yaml_nodes import AMBIGUOUS_VALUE, Constructor
+from gitsched.named_tuples import NamedTuple
 
 READINGS = frozenset((AMBIGUOUS_VALUE, NON_STRING_KEY))
 """The codes of differences that do not matter once it is known which reader reads the document."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, NamedTuple, Self
+from typing import Any, Final, Literal, Self
+
+from gitsched.named_tuples import NamedTuple
 
 KUSTOMIZATION_NAMES: Final = frozenset({"kustomization.yaml", "kustomization.yml", "Kustomization"})
 

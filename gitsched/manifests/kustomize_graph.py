@@ -6,11 +6,12 @@ import json
 import posixpath
 from collections.abc import Callable, Container, Iterator, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.manifests.kustomize import Kustomization, KustomizeChange, KustomizeReference
 from gitsched.model.document import Body, is_namespaced
 from gitsched.model.finding import format_names
+from gitsched.named_tuples import NamedTuple
 
 MAX_VISITS = 2_000_000
 """Pairs of a directory and a kustomization above it that are visited for one commit. Beyond it, objects count as changed."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from gitsched.manifests.parsed_file import MAX_ISSUES, FileIssue, ParsedFile
 from gitsched.manifests.plain_scalars import NON_STRING_KEY, NUMBER_START, RESERVED_SCALARS, NumberOutOfRange, resolve_number
@@ -13,6 +13,7 @@ from gitsched.manifests.printed_scalars import is_timestamp
 from gitsched.model.document import Body, find_config_map, get_field, is_encrypted, is_namespaced, parse_api_group
 from gitsched.model.finding import Issue, Pointer
 from gitsched.model.labels import is_label_key, is_label_value
+from gitsched.named_tuples import NamedTuple
 
 _LOOKS_LIKE_MANIFEST = re.compile(r"""^[ \t{]*["']?(?:apiVersion|api|kind)["']?[ \t]*:""", re.MULTILINE)
 _KEYS = [rf"""(?<![\w.$/-])["']?{name}["']?[ \t]*:|\?[ \t]+["']?{name}\b""" for name in ("kind", "(?:apiVersion|api)")]

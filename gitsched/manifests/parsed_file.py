@@ -4,10 +4,11 @@ size."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from gitsched.manifests.kustomize import Kustomization
 from gitsched.model.document import Body, InsertionPoint, SourceSpans, parse_api_group
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.model.finding import Severity, ValidationResult

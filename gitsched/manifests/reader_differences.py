@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from yaml import MappingNode, ScalarNode
 
@@ -23,6 +23,7 @@ from gitsched.manifests.yaml_composer import CONTROL_ESCAPE, HUGE_EXPONENT, MARK
 from gitsched.manifests.yaml_errors import ParseError
 from gitsched.manifests.yaml_nodes import AMBIGUOUS_VALUE, find_written_member
 from gitsched.model.document import reject_constant
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.manifests.yaml_composer import YamlDocument

@@ -18,7 +18,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
+
+from gitsched.named_tuples import NamedTuple
 
 _SLASH: Final = "/"
 _STAR: Final = "*"

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from sys import intern
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.manifests.object_meta import RESOURCE, classify_document, has_null_annotation, validate_object_meta
 from gitsched.manifests.parsed_file import ParsedDocument, ParsedFile, SharedValues, Validator
@@ -19,6 +19,7 @@ from gitsched.manifests.source_spans import NAMESPACE_MEMBERS
 from gitsched.manifests.yaml_subset import is_common_yaml
 from gitsched.model.document import Body, FieldPath, InsertionPoint, SourceSpans, list_server_owned
 from gitsched.model.system_errors import is_bug
+from gitsched.named_tuples import NamedTuple
 
 _MARKER = re.compile(r"^---[^\n]*\n?", re.MULTILINE)
 _FIRST_MEMBER = re.compile(r"(?: *(?:#[^\n]*)?\n)*( *)(?=[^ \n#])")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from gitsched.manifests.parsed_file import MAX_ISSUES
 from gitsched.model.finding import Issue, Pointer, Severity
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.model.document import Body

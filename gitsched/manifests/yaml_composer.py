@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from yaml import MappingNode, Node, ScalarNode, YAMLError
 from yaml._yaml import CParser
@@ -13,6 +13,7 @@ from yaml.composer import Composer
 from yaml.events import CollectionStartEvent, ScalarEvent
 
 from gitsched.manifests.yaml_errors import ParseError, describe_error, find_first_error, has_key_without_text
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.manifests.parsed_file import Limits

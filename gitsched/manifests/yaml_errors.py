@@ -8,7 +8,7 @@ the parsers of Kubernetes refuse.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from yaml import MarkedYAMLError, YAMLError
 from yaml._yaml import CParser
@@ -22,6 +22,8 @@ from yaml.events import (
     SequenceStartEvent,
 )
 from yaml.scanner import ScannerError
+
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.manifests.parsed_file import Limits

@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from gitsched.apis.gitsched.config import ForgeConfig
@@ -16,6 +16,7 @@ from gitsched.metrics.queries import ProviderUnreachable
 from gitsched.model.allow_list import STATUSES, AllowList
 from gitsched.model.observation import DELIVERY_STATUS, DeliveryStatus, ObservationKey
 from gitsched.model.time import parse_time
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.metrics.http_client import HttpClient

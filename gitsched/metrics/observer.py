@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from gitsched.metrics.providers import (
@@ -24,6 +24,7 @@ from gitsched.metrics.queries import InvalidMetricValue, ProviderUnreachable, li
 from gitsched.model.allow_list import METRICS, NOTHING_ALLOWED, AllowList
 from gitsched.model.document import Body
 from gitsched.model.observation import MetricFailure, MetricQuery, ObservationKey, Observations
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.metrics.http_client import HttpClient

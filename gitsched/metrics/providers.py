@@ -10,13 +10,14 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 from urllib.parse import quote_plus, urlunsplit
 
 from gitsched.metrics.queries import InvalidMetricValue, ProviderUnreachable
 from gitsched.model.allow_list import AllowList, Purpose, name_token_source
 from gitsched.model.document import as_object
 from gitsched.model.urls import parse_http_url
+from gitsched.named_tuples import NamedTuple
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _MAX_NUMBER_LENGTH = 400

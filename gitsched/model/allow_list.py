@@ -9,9 +9,10 @@ import ipaddress
 import posixpath
 import re
 from collections.abc import Iterable, Mapping
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from gitsched.model.urls import parse_http_url, read_address
+from gitsched.named_tuples import NamedTuple
 
 OPERATOR_FILE: Final = "the operator's settings"
 """How messages name the file of --operator-settings."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Final, Literal, get_args
 
 from gitsched.model.document import Body, Key, as_object, get_field, list_objects
 from gitsched.model.time import format_time, parse_time
+from gitsched.named_tuples import NamedTuple
 
 API_VERSION: Final = "gitsched.io/v1alpha1"
 CLUSTER_REPORT: Final = ("gitsched.io", "ClusterReport")

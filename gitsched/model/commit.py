@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import NamedTuple
+
+from gitsched.named_tuples import NamedTuple
 
 NO_COMMIT = "0" * 40
 """The commit of the files of a worktree, which have none yet; such a plan is never published."""

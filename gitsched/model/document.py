@@ -6,7 +6,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NoReturn
+
+from gitsched.named_tuples import NamedTuple
 
 Body = dict[str, Any]
 """A JSON object: str keys; values are None, bool, int, float, str, list or another Body. Never modified after parsing."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from gitsched.named_tuples import NamedTuple
 
 ChangeSet = frozenset[int]
 """Changes by their positions in the order in which they are to be merged."""

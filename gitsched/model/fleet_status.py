@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from gitsched.model.changes import NOTHING_WITHHELD, RetainedCopy, WithheldChanges
 from gitsched.model.cluster_report import Health, UnhealthyWorkload
@@ -16,6 +16,7 @@ from gitsched.model.recent_runs import RecentRun
 from gitsched.model.rollouts import RolloutStatus
 from gitsched.model.taints import ClusterTaint
 from gitsched.model.time import EPOCH
+from gitsched.named_tuples import NamedTuple
 
 IMPAIRMENTS: Final = {
     "cluster-gone": (

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import NamedTuple
 
 from gitsched.model.changes import Move, RetainedCopy
 from gitsched.model.explanation import ExplainedReference
 from gitsched.model.fleet_status import ClusterStatus, Freeze, WorkloadStatus
 from gitsched.model.holds import HeldPlacement
 from gitsched.model.time import EPOCH
+from gitsched.named_tuples import NamedTuple
 
 
 class ClusterTree(NamedTuple):

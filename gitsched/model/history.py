@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from fnmatch import fnmatchcase
-from typing import NamedTuple
 
 from gitsched.model.changes import Move, RecordChange
 from gitsched.model.document import Key
+from gitsched.named_tuples import NamedTuple
 
 
 class PlacementMove(NamedTuple):

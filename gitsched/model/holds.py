@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
 
 from gitsched.model.commit import RELEASE_TRAILER
 from gitsched.model.document import Key
+from gitsched.named_tuples import NamedTuple
 
 STATEFUL_LABEL = "gitsched.io/stateful"
 """The label of a workload that says whether it has data: "true", or "false" to move it like a workload without data."""

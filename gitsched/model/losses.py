@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Final, NamedTuple
+from typing import Final
 
 from gitsched.model.simulation import FailureDomain, Simulation
+from gitsched.named_tuples import NamedTuple
 
 PAIRS: Final = "pair"
 RANDOM: Final = "random"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
+
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.model.simulation import Simulation

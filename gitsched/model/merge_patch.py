@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from gitsched.model.document import Body, Key, get_field
+from gitsched.named_tuples import NamedTuple
 
 
 class MergePatch(NamedTuple):

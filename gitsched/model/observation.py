@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.model.time import format_time, parse_time
+from gitsched.named_tuples import NamedTuple
 
 ObservationKey = tuple[str, str, str, str]
 """Kind of the provider, its namespace ("" for a global one), its name, and the metric's name on the provider."""

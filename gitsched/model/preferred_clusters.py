@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import Final
 
 from gitsched.model.document import Body, Document, read_annotations
 from gitsched.model.finding import Finding, Severity, locate_document, locate_field
+from gitsched.named_tuples import NamedTuple
 
 PREFERRED_CLUSTERS: Final = "gitsched.io/preferred-clusters"
 """The annotation: names of clusters, separated by commas, the most preferred one first."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from fractions import Fraction

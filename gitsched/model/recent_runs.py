@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from gitsched.model.changes import Move
 from gitsched.model.history import SourceChange
+from gitsched.named_tuples import NamedTuple
 
 Loss = Literal["unplaced", "copied", "fewer", "removed", "moved"]
 """What a run did to a workload: it has no cluster any more; it has data and runs in a further cluster, where its volumes were empty; it has

@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.model.document import Body, Key
@@ -271,6 +273,12 @@ def decode_replicas(value: object) -> int | None:
         return UNKNOWN
     digits = value[:-1] if isinstance(value, str) and value.endswith("+") else ""
     return AtLeast(digits) if digits.isascii() and digits.isdigit() and len(digits) < 11 else None
+
+
+def count_copies(replicas: Mapping[str, int | None], cluster: str) -> int:
+    """Return the replicas in a cluster; a copy without a number, such as a whole set, counts as one."""
+    count = replicas.get(cluster, 0)
+    return 1 if count is None else count
 
 
 def weigh_replicas(replicas: int | None) -> int:

@@ -4,7 +4,10 @@ resilience of two commits compared."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
+
+from gitsched.model.scheduling import count_copies
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.model.changes import Cause, RecordChange
@@ -90,12 +93,6 @@ class WorkloadEffect(NamedTuple):
             and all(change < 0 for change in self.replica_changes.values())
             and self.moves
         )
-
-
-def count_copies(replicas: Mapping[str, int | None], cluster: str) -> int:
-    """Return the replicas in a cluster; a copy without a number, such as a whole set, counts as one."""
-    count = replicas.get(cluster, 0)
-    return 1 if count is None else count
 
 
 class OverloadedCluster(NamedTuple):

@@ -7,9 +7,10 @@ overlays define has a variant with one object for each overlay.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from gitsched.model.document import Body, Document, Key
+from gitsched.named_tuples import NamedTuple
 
 BUNDLE_GROUP: Final = "gitsched.io"
 BUNDLE: Final = "Bundle"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
 from urllib.parse import quote
+
+from gitsched.named_tuples import NamedTuple
 
 
 class WebLinks(NamedTuple):

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
+from gitsched.named_tuples import NamedTuple
 from gitsched.query.canonical import Codec, Key, digest
 
 Function = Callable[[Any, Key], Any]

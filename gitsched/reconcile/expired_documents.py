@@ -6,7 +6,6 @@ import posixpath
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
 
 from gitsched.apis.capabilities import ExpiredDocument, ExpiryReporting
 from gitsched.apis.policy_api import PolicyEngine
@@ -16,6 +15,7 @@ from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.manifests.parsed_file import Identity
 from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile import preview
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.incremental.planned_workloads import PlannedWorkloads

@@ -8,12 +8,13 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched import __version__
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.gitsched.output_config import OutputConfig as OutputConfig
 from gitsched.apis.gitsched.source_config import FactsConfig
+from gitsched.apis.registered import Registered
 from gitsched.decide.commit_metadata import SOURCE_TRAILER
 from gitsched.decide.incremental.plan_state import NO_OUTPUT, PreviousOutput
 from gitsched.git import OutputRepository, Repository, is_url, open_output
@@ -23,8 +24,8 @@ from gitsched.git.process import run_git
 from gitsched.git.refs import list_linked_worktrees
 from gitsched.model.commit import Commit
 from gitsched.model.errors import Permanent
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.cache.plan_cache import make_cache_key
-from gitsched.reconcile.facts.facts_branches import fetch_facts
 from gitsched.reconcile.output.output_records import open_records
 from gitsched.reconcile.output.recorded_output import follow_output
 from gitsched.reconcile.run import Fetched, OutputLocation, ReconciledSource, RunContext, TrustedConfig
@@ -44,6 +45,8 @@ from gitsched.temporary_directory import TemporaryDirectory
 
 if TYPE_CHECKING:
     from gitsched.model.document import Body
+
+_FETCH_FACTS = Registered("gitsched.reconcile.facts.facts_branches", "fetch_facts")
 
 _log = logging.getLogger("gitsched.reconcile")
 _OUTPUT_NAMES = re.compile(rf"(README|LICENSE|\.git|hydrator\.metadata$|({CLUSTERS}|{STATUS}|{PLACEMENTS}|{KEPT})$)", re.IGNORECASE)
@@ -98,7 +101,7 @@ def fetch(context: RunContext, base: Commit | None = None, *, publishes: bool = 
     if publishes and name is None:
         fetched = fetched._replace(branch=_find_tracking_branch(source.repository, commit.oid))
     if trusted.config.source.facts != FactsConfig():
-        fetched = fetched._replace(facts=fetch_facts(context, trusted.config, settings.push))
+        fetched = fetched._replace(facts=_FETCH_FACTS(context, trusted.config, settings.push))
     fetched = fetched._replace(frozen=_read_freeze(fetched)) if output_tree else fetched
     if record is None or record.format_version == FORMAT_VERSION:
         return fetched

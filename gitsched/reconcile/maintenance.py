@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.apis.topology import DRAIN_TAINT, MaintenanceTaints, Topology
 from gitsched.decide.cluster_conditions import list_cluster_taints
@@ -17,6 +17,7 @@ from gitsched.model.maintenance import Action, ClusterEdit, EditedFile, Maintena
 from gitsched.model.similar_names import suggest_names
 from gitsched.model.simulation import FailureDomain
 from gitsched.model.taints import ClusterTaint, parse_taint
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.incremental.planned_workloads import PlannedWorkloads
 from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_state

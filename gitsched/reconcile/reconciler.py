@@ -7,12 +7,13 @@ import random
 import time
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.git import SourceRepository, is_url
 from gitsched.git.lost_objects import describe_loss
 from gitsched.git.objects import LostObject
 from gitsched.model.errors import Conflict
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.cache.caches import Caches, ParseCache
 from gitsched.reconcile.pipeline import run
 from gitsched.reconcile.run import OutputMoved, RunContext, RunResult, open_context

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from datetime import timedelta
 from pathlib import Path
-from typing import NamedTuple
 
 from gitsched.apis.capabilities import Rescheduling
 from gitsched.apis.gitsched.config import FILE, Config
@@ -20,6 +19,7 @@ from gitsched.model.finding import list_faults
 from gitsched.model.labels import Selector
 from gitsched.model.system_errors import make_write_error
 from gitsched.model.template_index import TemplateIndex
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.fetch import fetch, read_previous_output
 from gitsched.reconcile.incremental.planned_workloads import PlannedWorkloads
 from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_state

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from gitsched.apis.capabilities import Rescheduling, SharedDecisions
 from gitsched.decide.decisions import DecisionSet
@@ -20,6 +19,7 @@ from gitsched.model.errors import Permanent
 from gitsched.model.finding import format_count
 from gitsched.model.preferred_clusters import PREFERRED_CLUSTERS
 from gitsched.model.system_errors import make_write_error
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.output.past_placements import PastPlacements, read_past_placements
 from gitsched.reconcile.reschedule import HEADER, WorkloadSelection, choose_directory, decide_without_requests

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from datetime import datetime
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from gitsched import __version__
 from gitsched.git import FactsBranch, OutputRepository, Repository, SourceRepository, open_source
@@ -13,6 +13,7 @@ from gitsched.model.cluster_facts import NO_FACTS, AppliedFacts
 from gitsched.model.errors import Conflict
 from gitsched.model.observation import Observations
 from gitsched.model.time import EPOCH
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.cache.caches import Caches, ParseCache
 from gitsched.render.format_versions import describe_upgrade
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord, RunMetadata

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gitsched.apis.gitsched.operator_config import NO_OPERATOR_CONFIG, OperatorConfig
 from gitsched.model.allow_list import AllowList, HostRule, TokenRule
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.guard_config import GuardLimit

@@ -11,8 +11,8 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from gitsched.apis.registered import Registered
 from gitsched.decide.guard.guard_settings import NO_GUARD_INPUT, GuardInput
-from gitsched.decide.isolated_plan import make_isolated_plan
 from gitsched.decide.plan import InMemoryCaches, compute_plan_times, make_plan
 from gitsched.decide.plan_input import PlanInput, SourceTree
 from gitsched.decide.registry import policy_apis
@@ -38,7 +38,6 @@ from gitsched.reconcile.run import (
     Written,
 )
 from gitsched.reconcile.source.loaded_source import load
-from gitsched.reconcile.source.quarantined_documents import quarantine_faults
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_plan_findings
 from gitsched.reconcile.tenants.required_tenants import check_required_tenants
 from gitsched.render.run_metadata import NOTHING_BUILT
@@ -52,6 +51,9 @@ if TYPE_CHECKING:
     from gitsched.model.finding import Finding
     from gitsched.reconcile.cache.caches import Caches
     from gitsched.reconcile.cache.plan_cache import PlanCache
+
+_MAKE_ISOLATED_PLAN = Registered("gitsched.decide.isolated_plan", "make_isolated_plan")
+_QUARANTINE_FAULTS = Registered("gitsched.reconcile.source.quarantined_documents", "quarantine_faults")
 
 T = TypeVar("T")
 UsePlan = Callable[[Planned], object]
@@ -179,7 +181,8 @@ def read_source(context: RunContext, fetched: Fetched, read: Callable[[], T], fi
         if not is_bug(error):
             raise
         bug = error
-    return quarantine_faults(context, fetched, read, bug)
+    result: T = _QUARANTINE_FAULTS(context, fetched, read, bug)
+    return result
 
 
 def _plan_source(
@@ -322,4 +325,4 @@ def _make_plan(made_from: PlanInput, caches: Caches, use: Callable[[Plan], objec
             if not is_bug(error):
                 raise
     caches.decisions = InMemoryCaches()
-    return make_isolated_plan(made_from, use or (lambda _: None)), False
+    return _MAKE_ISOLATED_PLAN(made_from, use or (lambda _: None)), False

@@ -7,9 +7,10 @@ Shapes as in the CRDs: GitRepository `source.toolkit.fluxcd.io/v1`, Kustomizatio
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from gitsched.model.urls import normalize_repository_url
+from gitsched.named_tuples import NamedTuple
 from gitsched.render.output_files import CLUSTER_JSON, CLUSTERS, escape_segment
 
 if TYPE_CHECKING:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from gitsched.model.document import Body, as_object
 from gitsched.model.errors import Permanent
+from gitsched.named_tuples import NamedTuple
 from gitsched.render.output_files import RUN_METADATA
 
 FORMAT_MEMBER: Final = "formatVersion"

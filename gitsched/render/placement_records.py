@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from typing import NamedTuple
 
 from gitsched.model.document import Key, as_object, list_objects
 from gitsched.model.scheduling import decode_replicas
+from gitsched.named_tuples import NamedTuple
 from gitsched.render.output_files import APPS_KINDS, REPLICAS_ANNOTATION
 
 _ESCAPED = re.compile(r"(?:_[0-9a-f]{2})+")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from gitsched.model.document import as_object, list_objects
 from gitsched.model.errors import Permanent
@@ -13,6 +13,7 @@ from gitsched.model.finding import SEVERITIES, Finding, Location, Severity
 from gitsched.model.planned_files import NewBlob
 from gitsched.model.time import EPOCH, format_time, parse_time
 from gitsched.model.urls import strip_credentials
+from gitsched.named_tuples import NamedTuple
 from gitsched.render.format_versions import FORMAT_MEMBER, FORMAT_VERSION, check_version, upgrade_metadata
 from gitsched.render.output_files import RUN_METADATA
 from gitsched.render.retained_copies import read_key, read_placed, read_retained_copy, write_key, write_placed, write_retained_copy

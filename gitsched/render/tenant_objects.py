@@ -7,9 +7,10 @@ Shapes as in Kubernetes (`rbac.authorization.k8s.io/v1`) and in the CRD of AppPr
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.model.document import Body
+from gitsched.named_tuples import NamedTuple
 
 _RBAC = "rbac.authorization.k8s.io"
 _RBAC_VERSION = f"{_RBAC}/v1"

@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import re
 from functools import cache, lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
+
+from gitsched.named_tuples import NamedTuple
 
 NodeKind = Literal["mapping", "sequence", "scalar"]
 

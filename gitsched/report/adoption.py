@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.model.adoption import AdoptedObject, Adoption
 from gitsched.model.finding import Finding, format_names
+from gitsched.named_tuples import NamedTuple
 from gitsched.report.lines import abbreviate_oid, format_cluster, list_limited, serialize_replicas
 from gitsched.report.serialization import API_VERSION, serialize_finding
 from gitsched.report.text import write_findings

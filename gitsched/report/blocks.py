@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from gitsched.model.markdown import format_text
+from gitsched.named_tuples import NamedTuple
 
 Cells = Sequence[str]
 _MAX_LENGTH = 2_000

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.model.finding import count_shown, format_count, format_names
 from gitsched.model.scheduling import Unknown, add_replicas, weigh_replicas
+from gitsched.named_tuples import NamedTuple
 from gitsched.report.causes import list_reasons
 from gitsched.report.lines import format_key, sum_replicas
 from gitsched.report.move_groups import NAMES_SHOWN, group_moves

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
+from gitsched.named_tuples import NamedTuple
 from gitsched.report.lines import wrap
 
 _SECTION = re.compile(r"^## (.+)\n", re.MULTILINE)

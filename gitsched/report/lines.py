@@ -7,10 +7,11 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gitsched.model.finding import SEVERITIES, Finding, count_shown, format_count, format_names
 from gitsched.model.scheduling import AtLeast, Unknown, add_replicas
+from gitsched.named_tuples import NamedTuple
 from gitsched.report.paint import Paint, paint_severity, paint_sign
 
 if TYPE_CHECKING:

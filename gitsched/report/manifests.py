@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from gitsched.model.changes import ManifestChange
 from gitsched.model.finding import format_count, format_names
+from gitsched.named_tuples import NamedTuple
 from gitsched.report.lines import CLUSTERS_SHOWN, escape_unprintable, wrap
 from gitsched.report.name_ranges import format_ranges
 from gitsched.report.paint import Paint, paint_diff, paint_start

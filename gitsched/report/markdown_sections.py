@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from gitsched.model.finding import UNSCHEDULABLE, Finding, count_shown, format_count
 from gitsched.model.markdown import format_code, format_code_block, format_text
 from gitsched.model.scheduling import Outcome
 from gitsched.model.simulation import Resilience, ResilienceChange
+from gitsched.named_tuples import NamedTuple
 from gitsched.report.causes import describe_unproved
 from gitsched.report.consequences import Consequence, count_others, list_consequences, select_shown
 from gitsched.report.images import describe_image_changes

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.model.finding import count_shown, format_count, format_names
 from gitsched.model.scheduling import total_replicas
+from gitsched.named_tuples import NamedTuple
 from gitsched.report.causes import identify_change, merge_causes
 from gitsched.report.lines import (
     MIN_GROUP_SIZE,

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.model.changes import (
     NOTHING_WITHHELD,
@@ -23,6 +23,7 @@ from gitsched.model.changes import (
     WithheldChanges,
 )
 from gitsched.model.time import EPOCH
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.model.document import Key

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from gitsched.model.changes import (
     Cause,
@@ -31,6 +31,7 @@ from gitsched.model.errors import Permanent
 from gitsched.model.finding import SEVERITIES, Finding, Location
 from gitsched.model.scheduling import UNKNOWN, AtLeast, Outcome, RecordTarget
 from gitsched.model.time import EPOCH, parse_time
+from gitsched.named_tuples import NamedTuple
 from gitsched.report.review import WORKLOAD_STATES, ComparisonBase, DeliveryChanges, OutputComparison, Review, compute_digest
 from gitsched.report.serialization import API_VERSION, serialize_review
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.model.finding import format_count, format_names, join_all
 from gitsched.model.scheduling import AtLeast, Unknown, weigh_replicas
+from gitsched.named_tuples import NamedTuple
 from gitsched.report.first_placement import describe_first_placement, describe_unfetched
 from gitsched.report.lines import (
     CLUSTERS_SHOWN,

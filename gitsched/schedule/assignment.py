@@ -8,7 +8,6 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import repeat
 from operator import neg
 from types import MappingProxyType
-from typing import NamedTuple
 
 from gitsched.model.scheduling import (
     CLUSTER_FIELD,
@@ -20,6 +19,7 @@ from gitsched.model.scheduling import (
     Request,
     make_assignments,
 )
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.dispenser import dispense, prefers_descending
 from gitsched.schedule.estimator import UNLIMITED
 from gitsched.schedule.fleet import Fleet

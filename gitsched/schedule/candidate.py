@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from gitsched.model.taints import Taint
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.estimator import Capacity
 
 

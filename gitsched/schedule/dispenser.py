@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from gitsched.model.fnv import fnv1a_32
+from gitsched.named_tuples import NamedTuple
 
 
 class DispenserRound(NamedTuple):

@@ -6,7 +6,8 @@ Amounts are whole numbers: cpu in thousandths, any other resource in its own uni
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+
+from gitsched.named_tuples import NamedTuple
 
 UNLIMITED = 2**31 - 1
 """The estimate without a limit or without data."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
 
 from gitsched.model.scheduling import Affinity, AffinityGroup
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.fleet import Candidate, ClusterAffinityFilter, Fleet
 from gitsched.schedule.plugins import compare_candidates
 from gitsched.schedule.request_classes import RequestClass, find_feasible_of_class

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from gitsched.model.scheduling import AffinityGroup, Request
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.fleet import FilterPlugin, Fleet, list_filters
 
 

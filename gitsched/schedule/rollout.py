@@ -9,10 +9,11 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.model.document import Body
 from gitsched.model.time import EPOCH, add_duration, parse_duration
+from gitsched.named_tuples import NamedTuple
 
 SUCCESS, FAILURE = "Success", "Failure"
 _PERCENTAGE = re.compile(r"([0-9]+)%", re.ASCII)

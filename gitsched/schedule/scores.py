@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.fleet import Fleet, pack_mask
 
 MAX_SCORE = 100

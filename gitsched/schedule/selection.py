@@ -7,11 +7,12 @@ from bisect import insort
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from operator import add
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from gitsched.model.scheduling import Affinity, CandidateResult
 from gitsched.model.taints import Taint, Toleration
 from gitsched.model.time import NEVER
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.fleet import Fleet
 from gitsched.schedule.preferences import add_preference
 from gitsched.schedule.scores import ScorePlugin

@@ -7,10 +7,10 @@ candidates are known by name here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from gitsched.model.document import Key
 from gitsched.model.scheduling import EqualPods
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.capacity_ledger import CapacityLedger
 from gitsched.schedule.estimator import Capacity
 from gitsched.schedule.fleet import Fleet

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from itertools import islice
-from typing import NamedTuple
 
 from gitsched.model.scheduling import CLUSTER_FIELD, REGION_FIELD, Request, SpreadConstraint
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.assignment import RankedCandidates
 from gitsched.schedule.fleet import Fleet
 from gitsched.schedule.preferences import rate_preference

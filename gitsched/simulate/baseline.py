@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gitsched.apis.capabilities import CapacityReporting, InnerPlacementReporting
 from gitsched.apis.gitsched.config import Config
@@ -16,9 +16,9 @@ from gitsched.decide.engines import create_engines
 from gitsched.decide.workload_decision import DecidedAlone, adapt_outcome, adapt_own_outcome
 from gitsched.model.capacity_use import NO_CAPACITY_USE
 from gitsched.model.document import Body, Document, Key, workload_sort_key
-from gitsched.model.scheduling import Outcome
-from gitsched.model.simulation import count_copies
+from gitsched.model.scheduling import Outcome, count_copies
 from gitsched.model.time import add_duration
+from gitsched.named_tuples import NamedTuple
 from gitsched.simulate.added_variants import add_variants
 from gitsched.simulate.continued_plan import ContinuedPlan, continue_plan
 from gitsched.simulate.simulated_capacity import PlannedUse, SimulatedCapacity, find_planned_use, share_simulated

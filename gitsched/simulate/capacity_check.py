@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from gitsched.apis.capabilities import CapacityReporting
 from gitsched.decide.capacity.requested_capacity import PodsByCluster
 from gitsched.model.capacity_use import add_amounts
 from gitsched.model.document import Key, workload_sort_key
 from gitsched.model.simulation import OverloadedCluster
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.capacity_ledger import sum_pods
 from gitsched.schedule.estimator import PODS, Capacity, estimate_replicas
 from gitsched.simulate.baseline import Baseline, SimulationResult, count_units, list_capacity_reporters, list_increases

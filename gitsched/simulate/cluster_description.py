@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import NamedTuple
 
 from gitsched.decide.cluster_conditions import list_cluster_taints
 from gitsched.decide.registry import policy_apis
@@ -14,6 +13,7 @@ from gitsched.model.quantity import describe_amount
 from gitsched.model.scheduling import Outcome
 from gitsched.model.taints import Taint, parse_taint
 from gitsched.model.template_index import PlacementSummary, TemplateIndex
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.estimator import Capacity
 from gitsched.simulate.baseline import Baseline, list_capacity_reporters
 from gitsched.simulate.capacity_check import count_fitting_replicas

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import Continuing, SnapshotChanges
 from gitsched.decide.engines import list_dependency_trackers, list_needed
@@ -14,6 +14,7 @@ from gitsched.decide.named_templates import pair_changed
 from gitsched.kinds.persistent_data import is_claim
 from gitsched.model.errors import GitschedError
 from gitsched.model.placement_groups import PlacementGroups
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.apis.capabilities import DocumentPair

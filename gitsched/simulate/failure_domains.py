@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from gitsched.apis.topology import CLUSTER, NODE, ClusterLocation, Topology
 from gitsched.decide.catalog import Catalog
 from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.model.document import Document, Key
 from gitsched.model.simulation import FAILURE_DOMAIN_KINDS, FailureDomain
+from gitsched.named_tuples import NamedTuple
 
 
 def list_topologies() -> dict[tuple[str, str], Topology]:

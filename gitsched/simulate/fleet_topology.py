@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from gitsched.apis.policy_api import PolicyEngine
 from gitsched.decide.catalog import Catalog
@@ -14,9 +13,9 @@ from gitsched.model.cluster_facts import ClusterFacts
 from gitsched.model.document import Document, Key
 from gitsched.model.fleet_topology import ClusterSite, ResourceUse
 from gitsched.model.quantity import count_quantity, parse_quantity
-from gitsched.model.scheduling import Outcome
-from gitsched.model.simulation import count_copies
+from gitsched.model.scheduling import Outcome, count_copies
 from gitsched.model.time import EPOCH
+from gitsched.named_tuples import NamedTuple
 from gitsched.simulate.baseline import count_units, list_capacity_reporters
 from gitsched.simulate.failure_domains import index_clusters
 

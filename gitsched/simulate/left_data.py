@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import NamedTuple
 
 from gitsched.apis.stateful_holds import Holds
 from gitsched.decide.named_templates import NamedTemplates
@@ -11,6 +10,7 @@ from gitsched.decide.stateful_workloads import leaves_data
 from gitsched.kinds.persistent_data import is_claim
 from gitsched.model.document import Key
 from gitsched.model.scheduling import Outcome
+from gitsched.named_tuples import NamedTuple
 from gitsched.simulate.baseline import Baseline
 from gitsched.simulate.continued_plan import NeedsNewEngines
 

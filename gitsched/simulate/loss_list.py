@@ -6,7 +6,6 @@ import hashlib
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import NamedTuple
 
 from gitsched.apis.topology import CLUSTER
 from gitsched.model.document import read_labels
@@ -14,6 +13,7 @@ from gitsched.model.errors import Permanent
 from gitsched.model.losses import MANY_LOSSES, PAIRS, RANDOM, CommonCause, JointLoss, LossRequest
 from gitsched.model.similar_names import suggest_names
 from gitsched.model.simulation import FailureDomain
+from gitsched.named_tuples import NamedTuple
 from gitsched.simulate.failure_domains import ClusterIndex, DomainIndex
 
 MAX_LOSSES = 2_000_000

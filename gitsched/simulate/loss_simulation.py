@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from gitsched.apis.capabilities import SelectionTracking
 from gitsched.apis.gitsched.tenancy import find_owner
@@ -11,6 +10,7 @@ from gitsched.model.document import workload_sort_key
 from gitsched.model.losses import JointLoss, LossRequest, LossResult
 from gitsched.model.progress import Progress, follow
 from gitsched.model.simulation import FailureDomain, OverloadedCluster, Resilience, Simulation
+from gitsched.named_tuples import NamedTuple
 from gitsched.simulate.baseline import Baseline, list_capacity_reporters
 from gitsched.simulate.failure_domains import DomainIndex, index_clusters, index_clusters_and_nodes
 from gitsched.simulate.loss_list import list_losses

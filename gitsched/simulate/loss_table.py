@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from gitsched.model.document import Key
 from gitsched.model.losses import HOURS_PER_YEAR, LossRequest, LossResult
 from gitsched.model.simulation import AffectedWorkload, Availability, Resilience, Simulation, WorkloadAvailability
+from gitsched.named_tuples import NamedTuple
 
 ROWS_KEPT = 200
 """The number of losses that a table of many has; the others are counted."""

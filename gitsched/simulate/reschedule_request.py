@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from gitsched.apis.capabilities import Rescheduling
 from gitsched.kinds.persistent_data import is_claim
 from gitsched.model.document import Document, Key
 from gitsched.model.scheduling import Outcome
 from gitsched.model.time import add_duration
+from gitsched.named_tuples import NamedTuple
 from gitsched.simulate.baseline import Baseline, ClusterEvent, SimulationResult, decide_changed_catalog
 from gitsched.simulate.left_data import LeftData, find_left_data
 from gitsched.simulate.scenario import edit_catalog

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from itertools import combinations
-from typing import NamedTuple
 
 from gitsched.apis.gitsched.reserve_config import ReserveConfig
 from gitsched.apis.gitsched.tenancy import PLATFORM, Tenancy, find_owner
 from gitsched.apis.topology import CLUSTER, NODE
 from gitsched.model.document import Key
 from gitsched.model.reserve import ANY_TWO, RESERVE_LOSSES, Amounts, Loss, Shortage
-from gitsched.model.simulation import FailureDomain, WorkloadEffect, count_copies
+from gitsched.model.scheduling import count_copies
+from gitsched.model.simulation import FailureDomain, WorkloadEffect
+from gitsched.named_tuples import NamedTuple
 from gitsched.simulate.baseline import Baseline, list_capacity_reporters
 from gitsched.simulate.failure_domains import DomainIndex, index_clusters_and_nodes
 from gitsched.simulate.scenario import Scenario

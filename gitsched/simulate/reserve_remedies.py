@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
-from typing import NamedTuple
 
 from gitsched.apis.capabilities import Rescheduling
 from gitsched.decide.catalog import Catalog
@@ -17,6 +16,7 @@ from gitsched.decide.workload_decision import DecisionCache
 from gitsched.model.document import Document, Key, workload_sort_key
 from gitsched.model.reserve import NO_SHORTAGE, AddedCapacity, Loss, ReserveMove, ReserveRemedy, ReserveShortage
 from gitsched.model.scheduling import Outcome
+from gitsched.named_tuples import NamedTuple
 from gitsched.simulate.added_variants import add_variants
 from gitsched.simulate.baseline import Baseline, list_capacity_reporters, make_baseline
 from gitsched.simulate.failure_domains import ClusterIndex, index_clusters

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import NamedTuple
 
 from gitsched.decide.decisions import describe_recorded
 from gitsched.decide.engines import list_engine_records
@@ -13,6 +12,7 @@ from gitsched.model.holds import describe_release
 from gitsched.model.preferred_clusters import MAX_PREFERRED, PREFERRED_CLUSTERS, UNUSED
 from gitsched.model.scheduling import Outcome
 from gitsched.model.time import add_duration
+from gitsched.named_tuples import NamedTuple
 from gitsched.simulate.baseline import Baseline, SimulationResult, decide_changed_catalog
 from gitsched.simulate.left_data import LeftData, find_left_data
 from gitsched.simulate.reschedule_request import AFTER_PLAN, Replicas, RescheduledWorkload, list_rescheduling_engines

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from fnmatch import fnmatchcase
 from fractions import Fraction
-from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.replicas import find_replica_paths, list_declared_paths
@@ -21,6 +20,7 @@ from gitsched.model.finding import join_all
 from gitsched.model.labels import Selector
 from gitsched.model.similar_names import describe_similar, suggest_names
 from gitsched.model.simulation import FAILURE_DOMAIN_KINDS, FailureDomain
+from gitsched.named_tuples import NamedTuple
 from gitsched.simulate.failure_domains import AffectedClusters, ClusterIndex, DomainIndex, index_clusters_and_nodes, list_topologies
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.decide.capacity.capacity_totals import measure_capacity
 from gitsched.decide.capacity.requested_capacity import (
@@ -19,6 +19,7 @@ from gitsched.decide.capacity.shared_decisions import list_turns, share_capacity
 from gitsched.decide.workload_decision import DecidedAlone
 from gitsched.model.capacity_use import NO_CAPACITY_USE, CapacityUse, add_requests
 from gitsched.model.document import Document, Key, workload_sort_key
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.apis.capabilities import ClusterCapacity

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import NamedTuple
 
 from gitsched.apis.capabilities import InnerPlacementReporting
 from gitsched.apis.policy_api import PolicyEngine
@@ -16,6 +15,7 @@ from gitsched.model.document import Document, Key, get_field, workload_sort_key
 from gitsched.model.holds import HeldPlacement
 from gitsched.model.scheduling import Outcome
 from gitsched.model.simulation import Simulation, WorkloadEffect
+from gitsched.named_tuples import NamedTuple
 from gitsched.report.held import describe_hold
 from gitsched.simulate.baseline import Baseline, ClusterEvent, SimulationResult, decide_changed_catalog
 from gitsched.simulate.capacity_check import check_capacity

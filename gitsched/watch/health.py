@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from typing import NamedTuple
 
 from gitsched.model.errors import Conflict, Temporary
+from gitsched.named_tuples import NamedTuple
 from gitsched.watch.loop import ReconcileAttempt
 from gitsched.watch.wakeup import Wakeup
 

@@ -15,11 +15,12 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
 from http import HTTPStatus
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import h11
 
 from gitsched.model.errors import Permanent
+from gitsched.named_tuples import NamedTuple
 
 _ADDRESS = re.compile(r"(?:\[([^\[\]]+)\]|([^:\[\]]*)):([0-9]{1,5})")
 _BACKLOG = 128

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
-from typing import NamedTuple
 
 from gitsched.forge.web_links import find_web_links
 from gitsched.git import Repository
@@ -19,6 +18,7 @@ from gitsched.model.fault import describe_fault
 from gitsched.model.fleet_status import Freeze, LastReport
 from gitsched.model.history import HistoryFilter
 from gitsched.model.time import format_time
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile import RunResult
 from gitsched.reconcile.incremental.planned_clusters import changes_clusters, read_applied, read_planned_clusters
 from gitsched.reconcile.output.history_records import HistoryBranch

@@ -9,13 +9,14 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, Protocol
 
 from gitsched.decide.garbage_collection import collect_garbage
 from gitsched.model.errors import Conflict, GitschedError, Permanent, Temporary
 from gitsched.model.fault import describe_fault
 from gitsched.model.system_errors import convert_system_error
 from gitsched.model.time import format_time
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile import RunResult
 from gitsched.watch.ref_watcher import RunCause, read_file_states, wait_for_change
 from gitsched.watch.wakeup import Wakeup

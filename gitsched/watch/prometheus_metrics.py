@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, disable_created_metrics
 from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
@@ -13,6 +13,7 @@ from prometheus_client.registry import Collector
 
 from gitsched import __version__
 from gitsched.model.errors import Conflict, Temporary
+from gitsched.named_tuples import NamedTuple
 from gitsched.report.review import Review
 from gitsched.watch.health import WatchHealth
 from gitsched.watch.http_routes import WebhookOutcome

@@ -11,10 +11,11 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from queue import Full, Queue
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, Protocol
 
 from gitsched.forge.credentials import Credential
 from gitsched.model.errors import GitschedError, Permanent, RejectedInput
+from gitsched.named_tuples import NamedTuple
 from gitsched.watch.http_routes import SCORES_PATH
 from gitsched.watch.http_server import Headers, HttpResponse, RequestBody
 

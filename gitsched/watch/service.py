@@ -6,11 +6,12 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from gitsched.forge.commit_status import CommitStatus
 from gitsched.model.errors import Conflict, GitschedError, Permanent
 from gitsched.model.finding import format_part
+from gitsched.named_tuples import NamedTuple
 from gitsched.report.review import Review
 from gitsched.watch.health import WatchHealth
 from gitsched.watch.loop import ReconcileAttempt

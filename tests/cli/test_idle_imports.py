@@ -32,6 +32,7 @@ NEEDED = {
     "gitsched.model",
     "gitsched.model.errors",
     "gitsched.model.time",
+    "gitsched.named_tuples",
     "gitsched.reconcile",
     "gitsched.reconcile.cache",
     "gitsched.reconcile.cache.checked_file",

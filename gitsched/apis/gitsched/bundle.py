@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from gitsched.model.document import Body, as_object, get_field, list_objects
 from gitsched.model.finding import Issue, Pointer, format_names
 from gitsched.model.labels import Selector, parse_selector
 from gitsched.model.variants import BUNDLE, HelmOptions
+from gitsched.named_tuples import NamedTuple
 
 CLUSTER_NAME: Final = "cluster.name"
 CLUSTER_LABELS: Final = "cluster.labels."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from gitsched.apis.gitsched.config_section import ConfigSection, SettingError, SettingsSection
 from gitsched.apis.gitsched.delivery_config import parse_delivery
@@ -15,6 +15,7 @@ from gitsched.apis.gitsched.source_config import SourceConfig, parse_source
 from gitsched.model.delivery import DeliveryConfig
 from gitsched.model.document import Body, parse_api_group
 from gitsched.model.finding import Issue
+from gitsched.named_tuples import NamedTuple
 
 T = TypeVar("T")
 

@@ -7,9 +7,10 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 from gitsched.model.time import parse_duration
+from gitsched.named_tuples import NamedTuple
 
 T = TypeVar("T")
 

@@ -4,7 +4,7 @@ outside of the source, so that nobody who can change the source can change them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from gitsched.apis.gitsched.branch_names import check_branch_name
 from gitsched.apis.gitsched.config_section import ConfigSection, SettingError
@@ -12,6 +12,7 @@ from gitsched.apis.gitsched.guard_config import GUARD_LIMITS, GuardLimit
 from gitsched.apis.gitsched.output_config import parse_directory
 from gitsched.model.allow_list import AllowList, HostRule, TokenRule, make_token_rule, parse_host_rule
 from gitsched.model.finding import Issue
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.model.document import Body

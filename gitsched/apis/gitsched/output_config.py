@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.apis.gitsched.branch_names import check_branch_name
 from gitsched.apis.gitsched.overlap_config import OverlapConfig, parse_overlap
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config_section import ConfigSection

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from gitsched.model.document import (
     Body,
@@ -21,6 +21,7 @@ from gitsched.model.document import (
 from gitsched.model.finding import Issue
 from gitsched.model.labels import Selector, parse_selector
 from gitsched.model.time import parse_duration, parse_time
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.rollout import RolloutGroup, RolloutStrategy, parse_int_or_percent, parse_rollout_strategy
 
 ACCEPT_ANNOTATION: Final = "gitsched.io/accept-failures"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
 from gitsched.apis.gitsched.branch_names import check_branch_name
 from gitsched.apis.gitsched.bundle import ClusterRule, parse_cluster_rule
 from gitsched.model.cluster_facts import StaleRule
 from gitsched.model.labels import parse_selector
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config_section import ConfigSection

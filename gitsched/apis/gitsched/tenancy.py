@@ -5,7 +5,9 @@ from __future__ import annotations
 import posixpath
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
+
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.bundle import ClusterMetadata

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from fnmatch import fnmatchcase
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from gitsched.apis.gitsched.bundle import EVERY_CLUSTER, ClusterMetadata, ClusterRule, normalize_path, parse_cluster_rule
 from gitsched.model.document import Body, as_object, get_field, get_text, list_objects
 from gitsched.model.finding import Issue, Location, Pointer
 from gitsched.model.labels import parse_selector
 from gitsched.model.quantity import Quantity, parse_quantity
+from gitsched.named_tuples import NamedTuple
 
 _WILDCARDS = frozenset("*?[")
 PolicyScope = Literal["None", "Namespaced", "Cluster"]

@@ -7,12 +7,13 @@ where its replicas are: without its replicas it would run in full in every clust
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.apis.karmada.names import CUSTOMIZATION, INTERPRETER_KINDS
 from gitsched.apis.karmada.policy.policy_options import MissingPrerequisite
 from gitsched.model.document import Document, as_object, get_field, list_objects, parse_api_group
 from gitsched.model.finding import Finding, locate_document
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.apis.karmada.interpreter import ReplicaRequirements

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from operator import is_
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.model.document import Body, get_field, parse_api_group
 from gitsched.model.quantity import parse_quantity
+from gitsched.named_tuples import NamedTuple
 
 
 class ObjectShape(NamedTuple):

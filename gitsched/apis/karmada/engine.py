@@ -34,7 +34,6 @@ from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.karmada.warnings import find_policy_warnings
 from gitsched.apis.registered import Registered
 from gitsched.apis.snapshot import Snapshot
-from gitsched.model.adoption import AdoptedRecord, RunningObjects
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.explanation import Explanation, NearSelection
 from gitsched.model.finding import FieldOrigin, Finding
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
     from gitsched.apis.karmada.queue.coupled_bindings import CoupledBindings
     from gitsched.apis.karmada.queue.scheduling_queue import SchedulingQueue
     from gitsched.apis.policy_api import PolicyEngine
+    from gitsched.model.adoption import AdoptedRecord, RunningObjects
     from gitsched.model.source_edits import SourceEdits
 
 _MAKE_CYCLE = Registered("gitsched.apis.karmada.queue.scheduling_queue", "SchedulingQueue")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 from gitsched.kinds.kind import Replicas
 from gitsched.kinds.replicas import divide_component, read_replicas
@@ -11,6 +11,7 @@ from gitsched.kinds.table import find_kind
 from gitsched.model.document import Body, Document, get_field, list_objects
 from gitsched.model.quantity import Quantity, add_quantities, count_quantity, parse_quantity
 from gitsched.model.scheduling import Assignment, EqualPods
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.dispenser import dispense, prefers_descending
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Container, Iterable
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from gitsched.apis.karmada.binding.resource_binding import binding_key
 from gitsched.apis.karmada.names import APPS_VERSION, ONLY_UNAVAILABLE, REBALANCER
@@ -15,6 +15,7 @@ from gitsched.model.document import Body, Document, Key, as_object, get_field, p
 from gitsched.model.finding import Severity
 from gitsched.model.scheduling import Outcome
 from gitsched.model.time import add_duration, format_time, parse_time
+from gitsched.named_tuples import NamedTuple
 
 SPEC_DIGEST = "gitsched.io/spec-digest"
 """On the record of a rebalancer: the digest of the spec that was handled."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import NamedTuple
 
 from gitsched.apis.gitsched.config_section import ConfigSection, SettingsSection
+from gitsched.named_tuples import NamedTuple
 
 
 class FailbackConfig(NamedTuple):

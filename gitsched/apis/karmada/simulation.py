@@ -17,6 +17,7 @@ from gitsched.apis.karmada.policy.matching_clusters import list_matching_cluster
 from gitsched.apis.karmada.policy.policy_options import describe_takeover, is_activation_pending
 from gitsched.apis.karmada.policy.request_class import build_request_class
 from gitsched.apis.karmada.state import KarmadaState
+from gitsched.apis.registered import Registered
 from gitsched.model.document import Body, Document, Key, get_field
 from gitsched.model.finding import format_names
 from gitsched.model.scheduling import Outcome
@@ -24,8 +25,9 @@ from gitsched.model.template_index import PlacementSummary, TemplateIndex
 from gitsched.model.time import EPOCH
 from gitsched.schedule.estimator import PODS, Capacity
 from gitsched.schedule.fleet import Fleet
-from gitsched.schedule.plugins import compare_candidates
 from gitsched.schedule.request_classes import is_verdict_shared
+
+_COMPARE_CANDIDATES = Registered("gitsched.schedule.plugins", "compare_candidates")
 
 
 def list_free_capacity(fleet: Fleet) -> Mapping[str, Capacity | None]:
@@ -52,7 +54,7 @@ def find_relevant_clusters(state: KarmadaState, template: Document, attachment: 
 
     None means any cluster: the decision about an attached object follows from other workloads, and a filter may compare clusters.
     """
-    if attachment is not None or compare_candidates():
+    if attachment is not None or _COMPARE_CANDIDATES():
         return None
     record = state.find_record(template)
     policy, _ = state.find_policy(template, record)
@@ -79,7 +81,7 @@ def evaluates_alike(state: KarmadaState, placement: PlacementSummary, api: tuple
 def list_concerned(state: KarmadaState, index: TemplateIndex, clusters: frozenset[str]) -> frozenset[Key]:
     """Return the workloads of the last plan to which one of some clusters may be relevant: all, if a filter may compare clusters."""
     own = [(key, entry.placement) for key, entry in index.items() if entry.placement and entry.placement.api == names.API_NAME]
-    if compare_candidates():
+    if _COMPARE_CANDIDATES():
         return frozenset(key for key, _ in own)
     policies = state.policies.policies.values()
     concerned = {policy.key.title: not clusters.isdisjoint(list_matching_clusters(state.fleet, policy)) for policy in policies}

@@ -7,7 +7,6 @@ workload. Otherwise a variant is a set that is placed as a whole: one replica, w
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from gitsched.apis.karmada.autoscalers import RETAIN_REPLICAS, read_target
 from gitsched.apis.karmada.interpreter import (
@@ -20,6 +19,7 @@ from gitsched.apis.karmada.interpreter import (
 from gitsched.model.document import Document, get_field, read_labels
 from gitsched.model.scheduling import Assignment, CandidateVariant, TargetCluster
 from gitsched.model.variants import Variant, WorkloadVariants
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.estimator import PODS, ResourceRequest
 
 Edits = tuple[tuple[str, int], ...]

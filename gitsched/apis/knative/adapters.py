@@ -4,7 +4,6 @@ default one."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import NamedTuple
 
 from gitsched.apis.knative.documents import EventSources, is_named
 from gitsched.apis.knative.names import ADAPTER, ADAPTER_SUFFIX, DOMAIN, GROUP, KINDS_WITHOUT_VREPLICAS, RENDERED_TO, SCALABLE_KINDS
@@ -13,6 +12,7 @@ from gitsched.apis.knative.vpods import CONSUMERS_PATH, VreplicaPaths, find_sour
 from gitsched.apis.snapshot import Snapshot
 from gitsched.model.document import Document, Key, get_field, read_annotations
 from gitsched.model.finding import Finding, locate_document
+from gitsched.named_tuples import NamedTuple
 
 _LOCATED_KINDS = frozenset((("", "Pod"), ("", "Node")))
 """Kinds of which an adapter with a path reads only the documents below it."""

@@ -7,10 +7,10 @@ KEDA creates for a ScaledObject a HorizontalPodAutoscaler that scales the source
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from gitsched.apis.knative.names import MAX_VREPLICAS
 from gitsched.model.document import Document, Key, get_field, parse_api_group, read_annotations
+from gitsched.named_tuples import NamedTuple
 
 HPA_KIND = ("autoscaling", "HorizontalPodAutoscaler")
 SCALED_OBJECT_KIND = ("keda.sh", "ScaledObject")

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import FILE
 from gitsched.apis.knative.consumer_wishes import ConsumerWish, read_consumer_wishes
@@ -42,6 +41,7 @@ from gitsched.model.finding import Finding, Location, format_names, locate_docum
 from gitsched.model.known_values import find_near
 from gitsched.model.preferred_clusters import read_preferred_clusters
 from gitsched.model.time import format_time, parse_time
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.vreplicas.plugins import DEFAULT_DESCHEDULER_PROFILE, DEFAULT_SCHEDULER_PROFILE, Profile
 from gitsched.schedule.vreplicas.scheduler import SchedulingStrategy
 from gitsched.schedule.vreplicas.state import VreplicasByOrdinal

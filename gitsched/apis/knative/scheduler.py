@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import MappingProxyType
-from typing import NamedTuple
 
 from gitsched.apis.knative.settings import AutoscalerConfig
 from gitsched.apis.knative.vpods import AdapterPods
 from gitsched.model.time import add_duration
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.vreplicas.autoscaler import compute_replicas, compute_scale_down, compute_scale_up, find_evictable_ordinals
 from gitsched.schedule.vreplicas.scheduler import SchedulingStrategy, count_placeable_on_new_pods, schedule_vpod
 from gitsched.schedule.vreplicas.state import AdapterStatefulSet, FreeCapacity, State, Vpod, VreplicasByOrdinal, collect_state

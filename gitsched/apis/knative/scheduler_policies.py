@@ -6,11 +6,12 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from gitsched.apis.knative.names import DESCHEDULER, SCHEDULER
 from gitsched.model.document import Body, get_field
 from gitsched.model.finding import Issue
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.vreplicas.plugins import ALIASES, PREDICATES, PRIORITIES, Profile, SchedulerPlugin
 
 

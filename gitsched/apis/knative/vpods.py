@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.knative.names import (
@@ -24,6 +24,7 @@ from gitsched.apis.knative.source_fields import list_unknown_fields
 from gitsched.model.document import Body, Document, Key, get_field, parse_api_group, read_annotations, read_labels
 from gitsched.model.finding import Issue
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE, parse_taint
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.vreplicas.state import AdapterStatefulSet, Pod, VreplicasByOrdinal
 
 

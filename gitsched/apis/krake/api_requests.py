@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
 
 from gitsched.apis.export import ExportInput, ExportResult
 from gitsched.apis.krake.names import CLUSTER, MAGNUM_CLUSTER, PROJECT, ResourceRef, make_ref, read_ref
@@ -17,6 +16,7 @@ from gitsched.apis.krake.pending_clusters import PendingCluster, find_pending_cl
 from gitsched.model.document import Body, Document, Key, as_object, get_field, read_labels
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.urls import parse_http_url
+from gitsched.named_tuples import NamedTuple
 
 KRAKE_VARIABLE, MAGNUM_VARIABLE = "KRAKE_API", "OS_AUTH_URL"
 _PLURALS = {CLUSTER: "clusters", MAGNUM_CLUSTER: "magnumclusters"}

@@ -7,7 +7,7 @@ whether a cluster is being created for it, whether its matching cluster was chos
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from gitsched.apis.krake.candidates import ScoredCandidates, is_deleted
 from gitsched.apis.krake.constraints import ConstraintSet, parse_constraints
@@ -17,6 +17,7 @@ from gitsched.apis.krake.scheduling_status import SchedulingStatus
 from gitsched.model.document import Body, Document, Key, get_field, list_objects
 from gitsched.model.preferred_clusters import PREFERRED_CLUSTERS, read_preferred_clusters
 from gitsched.model.time import add_duration
+from gitsched.named_tuples import NamedTuple
 
 FINAL_APPLICATION_STATES = ("DEGRADED", "FAILED", "WAITING_FOR_CLUSTER_CREATION")
 """Application states that the scheduler sets."""

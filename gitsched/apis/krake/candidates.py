@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from operator import attrgetter
-from typing import NamedTuple
 
 from gitsched.apis.krake.cluster_facts import has_stale_facts
 from gitsched.apis.krake.cluster_states import FAILING_METRICS, ONLINE, read_cluster_state, read_state
@@ -17,6 +16,7 @@ from gitsched.apis.krake.scheduling_status import DELETION_STATES
 from gitsched.apis.snapshot import Snapshot
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field, read_labels
 from gitsched.model.scheduling import CandidateResult
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.fleet import Candidate, Fleet, pack_mask
 from gitsched.schedule.scores import WeightedMeanScores, WeightedSum
 from gitsched.schedule.tie_breaking import break_tie

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from gitsched.model.document import Body, as_object, get_field
+from gitsched.named_tuples import NamedTuple
 
 ONLINE, OFFLINE, UNHEALTHY, NOTREADY = "ONLINE", "OFFLINE", "UNHEALTHY", "NOTREADY"
 FAILING_METRICS: Final = "FAILING_METRICS"

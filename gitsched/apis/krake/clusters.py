@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from datetime import datetime
 from hashlib import sha256
-from typing import NamedTuple
 
 from gitsched.apis.krake.candidates import ScoredCandidates, is_deleted
 from gitsched.apis.krake.constraints import ConstraintSet, parse_constraints
@@ -13,6 +12,7 @@ from gitsched.apis.krake.names import CLUSTER, NO_SUITABLE_RESOURCE
 from gitsched.apis.krake.scheduling_status import SchedulingStatus
 from gitsched.model.document import Body, Document, Key, get_field
 from gitsched.model.scheduling import CandidateResult
+from gitsched.named_tuples import NamedTuple
 
 FINAL_CLUSTER_STATES = ("FAILED",)
 """Cluster and MagnumCluster states that the scheduler sets."""

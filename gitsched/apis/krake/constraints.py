@@ -6,12 +6,13 @@ import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.apis.krake.names import KEY_RULE, VALUE_RULE, is_label_key, is_label_value
 from gitsched.model.document import Body
 from gitsched.model.labels import Requirement, Selector
 from gitsched.model.scheduling import Affinity
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.fleet import Fleet, pack_mask
 
 _BLANK = re.compile(r"[ \t]*")

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from gitsched.model.document import Body, as_object, get_field
 from gitsched.model.finding import Issue, Pointer
+from gitsched.named_tuples import NamedTuple
 
 CODE: Final = "krake-secret-in-git"
 _NOT_USED = "remove it here, since gitsched does not use it, and revoke it"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import NamedTuple
 
 from gitsched.apis.capabilities import ChangeProposal
 from gitsched.apis.krake.applications import PREFERRED_REASON, ApplicationAttempt
@@ -28,6 +27,7 @@ from gitsched.model.finding import locate_document
 from gitsched.model.labels import Requirement
 from gitsched.model.scheduling import CandidateResult
 from gitsched.model.time import add_duration, format_time
+from gitsched.named_tuples import NamedTuple
 
 _MAX_THRESHOLDS = 3
 """Maximum number of metric thresholds listed for one competitor."""

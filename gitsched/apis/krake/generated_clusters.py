@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final
 
 from gitsched.apis.krake.candidates import is_deleted
 from gitsched.apis.krake.cluster_states import ONLINE
@@ -13,6 +13,7 @@ from gitsched.apis.krake.scheduler import KrakeScheduler
 from gitsched.model.document import Document, get_field
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.time import format_time, parse_time
+from gitsched.named_tuples import NamedTuple
 
 UNUSED_SINCE_ANNOTATION: Final = "gitsched.io/unused-since"
 """Record annotation with the time of the first source commit with which no application used a generated cluster."""

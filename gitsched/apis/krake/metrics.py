@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from gitsched.apis.krake.names import (
     INVALID_METRIC,
@@ -16,6 +16,7 @@ from gitsched.apis.krake.names import (
 )
 from gitsched.apis.snapshot import Snapshot
 from gitsched.model.document import Body, Document, Key, get_field
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.scores import WeightedSum
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from gitsched.apis.krake.candidates import is_deleted
 from gitsched.apis.krake.cluster_states import read_state
 from gitsched.apis.krake.names import ResourceRef, describe_backend, read_ref
 from gitsched.model.document import Document, get_field
 from gitsched.model.finding import Finding, locate_document
+from gitsched.named_tuples import NamedTuple
 
 _MAX_NAMED = 3
 """Maximum number of bindings that have a finding each; more of them have one together."""

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cached_property
-from typing import NamedTuple
 
 from gitsched.apis.krake.applications import (
     FINAL_APPLICATION_STATES,
@@ -41,6 +40,7 @@ from gitsched.apis.krake.settings import SETTINGS
 from gitsched.apis.snapshot import Snapshot
 from gitsched.model.document import Document, Key
 from gitsched.model.scheduling import CandidateResult
+from gitsched.named_tuples import NamedTuple
 
 _MAX_DEADLINES = 64
 """Maximum number of missed deadlines that one run processes for one application."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from datetime import datetime
 from hashlib import sha256
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from gitsched.apis.krake.names import NO_SUITABLE_RESOURCE, ResourceRef, read_ref
 from gitsched.model.document import Body, Document, as_object, get_field, list_objects
 from gitsched.model.time import format_time, parse_time
+from gitsched.named_tuples import NamedTuple
 
 SPEC_DIGEST_ANNOTATION: Final = "gitsched.io/spec-digest"
 """Record annotation with a digest of the document version that was scheduled."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.apis.added_taints import TAINTS_ADDED, AddedTaint, read_added_taints, write_added_taints, write_taint
 from gitsched.apis.ocm.names import GROUP
@@ -17,6 +17,7 @@ from gitsched.model.document import Body, Document, Key, get_field, list_objects
 from gitsched.model.finding import Finding, Pointer, locate_document, locate_field
 from gitsched.model.taints import Taint, parse_taint
 from gitsched.model.time import parse_time
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.schedule.fleet import Fleet

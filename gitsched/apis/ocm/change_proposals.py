@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.apis.capabilities import ChangeProposal
 from gitsched.apis.ocm import names
@@ -14,6 +14,7 @@ from gitsched.model.document import Body, Document, Key, get_field
 from gitsched.model.explanation import ProposedChange
 from gitsched.model.finding import Pointer, locate_field
 from gitsched.model.scheduling import Affinity
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.fleet import Candidate, Fleet
 from gitsched.schedule.selection import (
     PredicateFilter,

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.apis.ocm.names import ADDON_SCORE, GROUP, VERSIONS
 from gitsched.apis.policy_api import ScoreInput, ScoreMeasurement
 from gitsched.model.document import Body, get_field
 from gitsched.model.finding import Issue
 from gitsched.model.time import format_time, parse_duration, parse_time
+from gitsched.named_tuples import NamedTuple
 
 MIN_SCORE, MAX_SCORE = -100, 100
 DEFAULT_STEP = 5

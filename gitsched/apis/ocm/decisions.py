@@ -7,13 +7,13 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
 
 from gitsched.apis.ocm import names
 from gitsched.apis.ocm.managed_clusters import EligibleClusters
 from gitsched.apis.ocm.placement import Misconfiguration, OcmPlacement
 from gitsched.model.document import Body, Key, get_field, list_objects, read_annotations
 from gitsched.model.time import format_time
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.fleet import Fleet
 
 MAX_CLUSTER_DECISIONS = 100

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import NamedTuple
 
 from gitsched.apis.export import ExportInput
 from gitsched.apis.ocm import names
@@ -17,6 +16,7 @@ from gitsched.apis.ocm.workloads import read_placement_annotation, template_reco
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field, read_labels, remove_server_owned
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.labels import is_label_value
+from gitsched.named_tuples import NamedTuple
 
 MAX_MANIFESTS = 500 * 1024
 """Bytes of all manifests in one object: the default of the hub's webhook (upstream: pkg/work/webhook/common/validator.go)."""

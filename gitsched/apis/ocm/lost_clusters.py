@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
 
 from gitsched.apis.ocm.availability import find_unavailable
 from gitsched.apis.ocm.decisions import group_clusters, list_decision_clusters
@@ -13,6 +12,7 @@ from gitsched.apis.ocm.rollout import PreviousRollout, RolloutReports
 from gitsched.apis.ocm.scheduling import PlacementResult
 from gitsched.apis.ocm.workloads import OcmWorkload
 from gitsched.model.document import Key
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.fleet import Fleet
 from gitsched.schedule.rollout import (
     SUCCESS,

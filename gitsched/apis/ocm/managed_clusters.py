@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import NamedTuple
 
 from gitsched.apis.ocm.availability import AvailabilityTaint, add_availability_taint, derive_availability_taint
 from gitsched.apis.ocm.names import SET_LABEL
@@ -12,6 +11,7 @@ from gitsched.apis.ocm.placement import OcmPlacement, parse_label_selector, sele
 from gitsched.model.document import Body, Document, Key, get_field, read_labels
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.taints import parse_taint
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.fleet import Candidate, Fleet
 
 _REGION_CLAIM, _PLATFORM_CLAIM = "region.open-cluster-management.io", "platform.open-cluster-management.io"

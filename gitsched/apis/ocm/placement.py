@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.apis.ocm.names import SCHEDULING_DISABLED_ANNOTATION, SPREAD_POLICY_ANNOTATION
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field, read_annotations
@@ -11,6 +11,7 @@ from gitsched.model.labels import Requirement, Selector, is_label_key, is_label_
 from gitsched.model.preferred_clusters import read_preferred_clusters
 from gitsched.model.scheduling import Affinity
 from gitsched.model.taints import Toleration, parse_toleration
+from gitsched.named_tuples import NamedTuple
 
 
 def parse_cluster_selector(selector: Body) -> Affinity | str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import NamedTuple
 
 from gitsched.apis.ocm.placement_findings import describe_no_decision, describe_skipped
 from gitsched.apis.ocm.previous_decisions import DecisionIndex
 from gitsched.apis.ocm.scheduling import SchedulingRun
 from gitsched.model.document import Body, Key, get_field
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.fleet import Fleet
 
 

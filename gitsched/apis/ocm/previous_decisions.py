@@ -7,7 +7,6 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import GROUP as OWN_GROUP
 from gitsched.apis.gitsched.config import VERSION as OWN_VERSION
@@ -25,6 +24,7 @@ from gitsched.apis.ocm.names import (
 from gitsched.model.document import Body, Document, Key, get_field, list_objects, parse_api_group, read_annotations, read_labels
 from gitsched.model.scheduling import RecordedDecision, RecordTarget
 from gitsched.model.time import format_time, parse_time
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.selection import SelectionFilter
 
 PlacementName = tuple[str, str]

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import NamedTuple
 
 from gitsched.model.document import Body, Document, get_field
 from gitsched.model.time import parse_time
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.scores import ScoreColumn
 
 _QUANTITY = re.compile(r"([+-]?)0*(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d{1,18})|(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE])?)", re.ASCII)

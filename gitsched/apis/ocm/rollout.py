@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.apis.ocm.names import MANAGED_CLUSTER, MANIFEST_WORK_REPLICA_SET
 from gitsched.model.document import Body, Document, Key, get_field, read_annotations, read_json
 from gitsched.model.observation import DELIVERY_STATUS, DeliveryStatus
 from gitsched.model.time import format_time, parse_time
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.rollout import FAILURE, SUCCESS, ClusterRevision, RolloutReport
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import repeat
-from typing import Final, NamedTuple
+from typing import Final
 
 from gitsched.apis.ocm.cel.cluster_expressions import ClusterExpression
 from gitsched.apis.ocm.cel.syntax import InvalidExpression
@@ -29,6 +29,7 @@ from gitsched.apis.ocm.placement import (
 from gitsched.apis.ocm.previous_decisions import BASIS_KEY, DecisionBasis, DecisionIndex, PreviousDecisions, read_basis
 from gitsched.apis.ocm.prioritizers import AddOnScores, PrioritizerScores
 from gitsched.model.document import Body, Document, Key, get_field, list_objects
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.fleet import Candidate, Fleet
 from gitsched.schedule.preferences import list_preferred
 from gitsched.schedule.scores import BalanceScore, ExternalScore, NormalizedScore, SteadyScore

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
 
 from gitsched.apis.ocm import names
 from gitsched.apis.ocm.lost_clusters import NOTHING_LOST, LostManagedClusters
@@ -13,6 +12,7 @@ from gitsched.apis.ocm.rollout import PreviousRollout, RolloutReports
 from gitsched.apis.ocm.workloads import OcmWorkload
 from gitsched.model.document import Body, Key, get_field, list_objects, read_labels
 from gitsched.model.time import EPOCH
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.rollout import (
     FAILURE,
     NO_REVISION,

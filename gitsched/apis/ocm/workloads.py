@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import NamedTuple
 
 from gitsched.apis.ocm import names
 from gitsched.kinds.table import is_namespaced
 from gitsched.model.document import Body, Document, Key, get_field, get_text, parse_api_group, read_annotations
+from gitsched.named_tuples import NamedTuple
 
 
 class OcmWorkload(NamedTuple):

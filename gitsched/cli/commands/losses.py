@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,6 +15,7 @@ from gitsched.cli.failure_rates import read_failure_rates
 from gitsched.model.errors import Permanent
 from gitsched.model.losses import RANDOM, LossRequest
 from gitsched.model.simulation import Resilience
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.review.loss_runs import Shard, prepare_losses, run_losses
 from gitsched.reconcile.review.loss_shards import (
     MAX_SHARDS,

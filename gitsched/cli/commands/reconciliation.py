@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
+from gitsched.apis.registered import Registered
 from gitsched.cli import exit_codes, formats, output, reports
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.cache.idle_answers import IdleAnswers
 from gitsched.reconcile.reconciler import reconcile
 from gitsched.reconcile.run import make_review
 from gitsched.reconcile.run_settings import RunChoices, RunSettings
-from gitsched.report.serialization import serialize_review
 from gitsched.report.text import write_run
+
+_SERIALIZE_REVIEW = Registered("gitsched.report.serialization", "serialize_review")
 
 
 class Presentation(NamedTuple):
@@ -43,7 +46,7 @@ def reconcile_and_show(
     found = make_review(run)
     rendered = formats.ReviewRenderer(found)
     write = partial(write_run, paint=output.choose_paint(shown.color), each=shown.each)
-    text = rendered.format_as(shown.form, write, serialize_review)
+    text = rendered.format_as(shown.form, write, _SERIALIZE_REVIEW)
     output.show_formatted(shown.form, text)
     if shown.wanted:
         writers = {**reports.list_review_writers(rendered), "env": lambda: rendered.render(reports.format_outputs)}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.decide.capacity.capacity_takers import name_taker
 from gitsched.decide.capacity.requested_capacity import PodsByCluster, find_reader, list_free
 from gitsched.model.capacity_use import CapacityUse, add_requests
 from gitsched.model.explanation import Explanation, ExplanationTable
 from gitsched.model.quantity import describe_amount
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.capacity_ledger import sum_pods
 from gitsched.schedule.shared_capacity import SharedCapacity
 

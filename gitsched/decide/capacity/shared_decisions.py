@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import nullcontext
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import TurnPostponing
 from gitsched.decide.capacity.capacity_takers import describe_takers
@@ -41,6 +41,7 @@ from gitsched.model.document import Key, workload_sort_key
 from gitsched.model.errors import DocumentFault
 from gitsched.model.finding import UNSCHEDULABLE
 from gitsched.model.system_errors import is_bug
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.shared_capacity import CapacityShare, SharedCapacity
 
 if TYPE_CHECKING:

@@ -4,11 +4,11 @@ the changes of the others."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
 
 from gitsched.apis.gitsched.guard_config import MIN_PERCENT_SIZE, MIN_SCOPE_SIZE
 from gitsched.apis.gitsched.tenancy import PLATFORM, Tenancy
 from gitsched.model.document import Key
+from gitsched.named_tuples import NamedTuple
 
 FindOwner = Callable[[Key], str | None]
 """Returns the owner of an object that the source no longer has; None if it is not known."""

@@ -9,7 +9,7 @@ if it comes after the changes that are withheld. The same holds for a commit tha
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gitsched.apis.gitsched.config import FILE
 from gitsched.apis.gitsched.guard_config import DEFAULT_PERIOD, MAX_PERCENT, GuardConfig, GuardLimit
@@ -17,6 +17,7 @@ from gitsched.model.changes import NO_RATE, MoveRate
 from gitsched.model.document import as_object
 from gitsched.model.finding import Finding, Location
 from gitsched.model.time import format_duration, format_time, parse_duration, parse_time
+from gitsched.named_tuples import NamedTuple
 from gitsched.render.output_files import FREEZE
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from gitsched.apis.capabilities import ObservationFollowing, SharedDecisions
 from gitsched.apis.gitsched.guard_config import MIN_PERCENT_SIZE, GuardConfig
@@ -18,6 +18,7 @@ from gitsched.decide.guard.large_changes import PlacedWorkload, compute_digest
 from gitsched.model.changes import Move, MoveRate, WithheldChanges
 from gitsched.model.source_edits import NO_EDITS, SourceEdits
 from gitsched.model.time import EPOCH, add_duration, choose_start
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.decide.decisions import DecisionSet

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.guard.guard_settings import DEFAULT_GUARD, NO_GUARD_INPUT, GuardRecord
 from gitsched.decide.incremental.plan_state import NO_OUTPUT, PreviousOutput
 from gitsched.decide.plan_result import HadWorkloads, list_moves
 from gitsched.model.changes import NOTHING_WITHHELD, Move, MoveRate, WithheldChanges
+from gitsched.named_tuples import NamedTuple
 from gitsched.render.output_files import escape_segment
 
 if TYPE_CHECKING:

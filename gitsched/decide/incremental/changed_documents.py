@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gitsched.apis.gitsched.config import GROUP
 from gitsched.decide.catalog import DEFINITION_KINDS, KustomizedDocument, RawDocument, is_template, resolve_key
@@ -13,6 +13,7 @@ from gitsched.model.document import Document, Key, get_field, is_known_group, li
 from gitsched.model.rollouts import ROLLOUT_KIND
 from gitsched.model.tool_groups import TOOL_GROUPS
 from gitsched.model.variants import BUNDLE_KIND
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.apis.capabilities import DocumentPair

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from functools import cache, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.apis.registered import Registered
 from gitsched.decide.plan_result import list_moves
 from gitsched.model.document import read_annotations
 from gitsched.model.errors import NeedsCompletePlan
+from gitsched.named_tuples import NamedTuple
 from gitsched.render.output_files import status_path
 
 if TYPE_CHECKING:

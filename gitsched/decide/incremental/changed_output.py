@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.decide.incremental.changed_namespaces import NAMESPACE
 from gitsched.decide.namespace_manifests import add_namespace_manifests
 from gitsched.model.document import Key
 from gitsched.model.planned_files import ExistingBlob
+from gitsched.named_tuples import NamedTuple
 from gitsched.render.cluster_directory import complete_directory
 from gitsched.render.output_files import CLUSTER_JSON, cluster_path, status_path, write_cluster_json, write_record
 

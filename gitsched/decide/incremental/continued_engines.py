@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import Continuation, Continuing, ReferenceReading, SnapshotChanges
 from gitsched.apis.continuation import changes_followers, changes_selection
@@ -13,6 +13,7 @@ from gitsched.decide.incremental.changed_documents import creates_engine
 from gitsched.decide.incremental.own_workloads import OwnWorkload, read_own_workloads
 from gitsched.decide.registry import is_active, policy_apis
 from gitsched.model.document import Key
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.apis.policy_api import PolicyEngine

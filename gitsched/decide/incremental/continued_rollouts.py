@@ -7,7 +7,7 @@ are decided in each run, and of the others only the clusters count.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.apis.gitsched.rollout import parse_rollout
 from gitsched.decide.incremental.plan_state import NO_OUTPUT, PlanTimes
@@ -22,6 +22,7 @@ from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import Key
 from gitsched.model.errors import NeedsCompletePlan
 from gitsched.model.rollouts import ROLLOUT_KIND, RolloutResult
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.rollout import RolloutSpec

@@ -7,7 +7,7 @@ requires one, which gives the same bytes.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.apis.registered import Registered
 from gitsched.decide.catalog import is_template
@@ -42,6 +42,7 @@ from gitsched.decide.workload_decision import is_unchanged
 from gitsched.model.changes import NOTHING_RETAINED, CopyRetention
 from gitsched.model.errors import NeedsCompletePlan
 from gitsched.model.rollouts import NOTHING_ROLLED_OUT, ROLLOUT_KIND
+from gitsched.named_tuples import NamedTuple
 from gitsched.render.output_files import escape_segment
 
 if TYPE_CHECKING:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.decide.decisions import list_own_workloads
 from gitsched.decide.workload_decision import is_unchanged
 from gitsched.model.scheduling import strip_outcome
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.apis.policy_api import PolicyEngine

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.decide.guard.guard_settings import GUARD_CODES
 from gitsched.decide.incremental.plan_state import ClusterRow, WorkloadRow
@@ -16,6 +16,7 @@ from gitsched.model.document import Body, Document, Key, is_known_group, parse_a
 from gitsched.model.scheduling import strip_outcome
 from gitsched.model.template_index import PlacementSummary, TemplateEntry, summarize_placement
 from gitsched.model.tenants import TENANT_CHANGED
+from gitsched.named_tuples import NamedTuple
 from gitsched.render.output_files import status_path
 
 if TYPE_CHECKING:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from gitsched.model.capacity_use import NO_CAPACITY_USE, CapacityUse
 from gitsched.model.changes import NOTHING_WITHHELD
 from gitsched.model.document import Body, Document, Key, workload_sort_key
 from gitsched.model.finding import Finding
 from gitsched.model.scheduling import Outcome, RecordedDecision
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import ObservationFollowing, Rescheduling, SharedDecisions
 from gitsched.apis.gitsched.guard_config import MIN_PERCENT_SIZE
@@ -17,6 +17,7 @@ from gitsched.model.changes import NOTHING_WITHHELD
 from gitsched.model.document import Document, read_annotations, workload_sort_key
 from gitsched.model.errors import LimitsExceededError, NeedsCompletePlan
 from gitsched.model.source_edits import NO_EDITS
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.guard_config import GuardConfig

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.apis.replicas import count_copy_replicas
 from gitsched.decide.registry import policy_apis
@@ -13,6 +13,7 @@ from gitsched.kinds.run_once_kinds import RUN_ONCE_KINDS
 from gitsched.model.changes import RetainedCopy
 from gitsched.model.document import Key
 from gitsched.model.variants import BUNDLE_KIND
+from gitsched.named_tuples import NamedTuple
 from gitsched.render.output_files import cluster_path, relative_path
 
 if TYPE_CHECKING:

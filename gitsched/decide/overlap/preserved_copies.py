@@ -8,12 +8,13 @@ deleting the object, so that every delivery tool has applied them before the fil
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.decide.overlap.copy_findings import make_encrypted_finding, make_left_finding
 from gitsched.model.changes import CopyRetention, RetainedCopy
 from gitsched.model.document import is_encrypted
 from gitsched.model.time import add_duration, choose_start
+from gitsched.named_tuples import NamedTuple
 from gitsched.render.cluster_directory import add_prune_options
 from gitsched.render.output_files import write_manifest
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import HealthReport, HealthReporting
 from gitsched.apis.companions import CompanionFollowers
@@ -26,6 +26,7 @@ from gitsched.model.document import Key
 from gitsched.model.finding import Finding
 from gitsched.model.scheduling import AtLeast, Outcome, weigh_replicas
 from gitsched.model.time import add_duration, choose_start
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.decide.overlap.retention_input import RetentionInput

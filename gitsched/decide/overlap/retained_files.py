@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
-from typing import NamedTuple
 
 from gitsched.decide.overlap.preserved_copies import annotate_preserved
 from gitsched.model.changes import RetainedCopy
 from gitsched.model.document import Body, Key
 from gitsched.model.planned_files import ExistingBlob, PlannedFile
 from gitsched.model.scheduling import Outcome, weigh_replicas
+from gitsched.named_tuples import NamedTuple
 from gitsched.render.output_files import CLUSTER_JSON, cluster_path
 
 FindBlob = Callable[[str], str | None]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.decide.overlap.delivered_copies import DeliveredCopies
 from gitsched.decide.renames import list_requests
 from gitsched.model.cluster_report import CLUSTER_REPORT, read_cluster_report
+from gitsched.named_tuples import NamedTuple
 from gitsched.render.output_files import escape_segment
 
 if TYPE_CHECKING:

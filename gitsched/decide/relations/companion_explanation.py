@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.decide.relations.companion_placement import CompanionPlacement, DeliveredCompanion, read_companion
 from gitsched.decide.relations.schema import RELATED
 from gitsched.model.document import workload_sort_key
 from gitsched.model.explanation import ExplainedReference
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.decide.relations.object_queries import RelationReader

@@ -6,7 +6,7 @@ An entry is an object of the source, or a part of a workload: the key of the wor
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gitsched.decide.relations.delivered_manifests import NO_CLUSTERS, Clusters
 from gitsched.decide.relations.missing_objects import read_missing
@@ -33,6 +33,7 @@ from gitsched.decide.relations.schema import (
 from gitsched.kinds.companion_index import CompanionIndex
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.model.document import Key
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.query.canonical import Key as QueryKey

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gitsched.decide.relations.delivered_manifests import NO_CLUSTERS, Clusters
 from gitsched.decide.relations.object_facts import DOCUMENT, PART, PlainKey, read_text
@@ -35,6 +35,7 @@ from gitsched.decide.relations.schema import (
 )
 from gitsched.kinds.possible_creators import list_chart_namespaces, list_prefixes, may_be_mentioned
 from gitsched.model.document import Key
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.query.canonical import Key as QueryKey

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import marshal
 from collections.abc import Container, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gitsched.decide.relations.delivered_manifests import Clusters, list_changed_bodies, list_manifests
 from gitsched.kinds.companion_kinds import SHARED_SERVICE_KINDS
@@ -27,6 +27,7 @@ from gitsched.model.document import Key, get_field, is_known_group
 from gitsched.model.finding import locate_document
 from gitsched.model.labels import Requirement, Selector
 from gitsched.model.references import NO_REFERENCES, References
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config

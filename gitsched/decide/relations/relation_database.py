@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gitsched.decide.relations.schema import OBJECT, PLACED, ROLLOUTS, SCHEMA, SETTINGS
+from gitsched.named_tuples import NamedTuple
 from gitsched.query import BufferedStore, Database, QueryFailedError, digest_value
 
 if TYPE_CHECKING:

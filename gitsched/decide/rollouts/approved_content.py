@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.apis.replicas import count_copy_replicas
 from gitsched.decide.rollouts.content_merge import merge_values
@@ -20,6 +20,7 @@ from gitsched.model.json_values import is_same_json
 from gitsched.model.planned_files import ExistingBlob, PatchedBlob, PlannedFile
 from gitsched.model.rollouts import RolloutInput
 from gitsched.model.scheduling import TargetCluster
+from gitsched.named_tuples import NamedTuple
 from gitsched.render.output_files import read_path, relative_path, set_counts
 
 if TYPE_CHECKING:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from gitsched.model.json_values import is_same_json
+from gitsched.named_tuples import NamedTuple
 
 _TOKEN: Final = re.compile(r"[^\s/:@,;=]+|.", re.DOTALL)
 """What a text consists of: registry, repository, tag and digest of an image are tokens."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final
 
 from gitsched.apis.capabilities import AvailabilityReporting
 from gitsched.apis.gitsched.rollout import RolloutSpec
@@ -19,6 +19,7 @@ from gitsched.model.changes import Move
 from gitsched.model.document import Key
 from gitsched.model.rollouts import LostCopy, RolloutRecord
 from gitsched.model.scheduling import Outcome
+from gitsched.named_tuples import NamedTuple
 
 Labels = Mapping[str, Mapping[str, str]]
 """The labels of the clusters by name."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
 
 from gitsched.decide.rollouts.approved_content import ApprovedContent, ContentReader, DerivedContent
 from gitsched.decide.rollouts.delivered_files import DeliveredFiles, FileSet, list_former_clusters
@@ -13,6 +12,7 @@ from gitsched.model.document import Key
 from gitsched.model.planned_files import ExistingBlob
 from gitsched.model.rollouts import ApprovedFiles, HeldFiles, RolloutRecord
 from gitsched.model.scheduling import TargetCluster, weigh_replicas
+from gitsched.named_tuples import NamedTuple
 
 
 class PendingFiles(NamedTuple):

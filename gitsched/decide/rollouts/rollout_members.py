@@ -6,7 +6,7 @@ Of several Rollouts that select a workload, the first one has it: valid ones bef
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gitsched.apis.gitsched.rollout import ObjectSelector, RolloutSpec
 from gitsched.apis.gitsched.tenancy import PLATFORM, find_owner
@@ -24,6 +24,7 @@ from gitsched.decide.relations.schema import (
 )
 from gitsched.model.document import Key, read_labels
 from gitsched.model.labels import Requirement, Selector
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.tenancy import Tenancy

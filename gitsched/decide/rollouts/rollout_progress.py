@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from typing import Final
 
 from gitsched.apis.gitsched.rollout import ACCEPT_ANNOTATION, RolloutSpec
 from gitsched.decide.incremental.plan_state import PlanTimes
@@ -21,6 +21,7 @@ from gitsched.model.rollouts import (
     RolloutStatus,
 )
 from gitsched.model.time import EPOCH, add_duration, choose_start, format_time
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.rollout import (
     FAILURE,
     SUCCESS,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config

@@ -7,7 +7,7 @@ and cluster.json count.
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.apis.replicas import AUTOSCALER_KINDS, count_copy_replicas, identify_object, read_scale_limits, read_scale_target
 from gitsched.decide.plan_result import HadWorkloads, list_moves
@@ -20,6 +20,7 @@ from gitsched.model.document import Body, Key, workload_sort_key
 from gitsched.model.planned_files import ExistingBlob
 from gitsched.model.rollouts import RolloutResult
 from gitsched.model.scheduling import AtLeast, Outcome, TargetCluster
+from gitsched.named_tuples import NamedTuple
 from gitsched.render.output_files import cluster_path, relative_path
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from gitsched.apis.gitsched.config import GROUP as CONFIG_GROUP
 from gitsched.apis.gitsched.config import KindScope
@@ -19,6 +19,7 @@ from gitsched.model.finding import FieldOrigin, Finding, Pointer, locate_origin
 from gitsched.model.tenants import TENANT, TENANT_KIND
 from gitsched.model.tool_groups import ARGO_GROUP, KUSTOMIZE_GROUP, OTHER_DELIVERY_GROUPS, TOOL_GROUPS
 from gitsched.model.variants import BUNDLE_KIND, MANIFESTS
+from gitsched.named_tuples import NamedTuple
 from gitsched.render.output_files import relative_path
 
 _OWN_KINDS: Final = frozenset(("Bundle", "Rollout"))

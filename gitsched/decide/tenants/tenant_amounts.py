@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.gitsched.tenancy import Tenancy
@@ -19,6 +19,7 @@ from gitsched.model.finding import format_count
 from gitsched.model.quantity import Quantity
 from gitsched.model.scheduling import MarkedCount, Outcome, TargetCluster
 from gitsched.model.variants import BUNDLE_KIND, TemplateVariants
+from gitsched.named_tuples import NamedTuple
 
 _EDITS: Final = ("replicas", "parallelism")
 """The last part of the path of an edit that sets a number of replicas."""

@@ -8,7 +8,7 @@ once more.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import CapacitySharing
 from gitsched.decide.capacity.shared_decisions import SharedOutcomes, share_outcomes
@@ -17,6 +17,7 @@ from gitsched.decide.kept_outcomes import keep_outcomes
 from gitsched.decide.tenants.tenant_outcomes import enforce_rules, find_excess
 from gitsched.decide.workload_decision import DecidedAlone
 from gitsched.model.document import Document, Key
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.apis.policy_api import PolicyEngine

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import NamedTuple
 
 from gitsched.apis.gitsched.tenancy import PLATFORM, Tenancy
 from gitsched.apis.gitsched.tenant import Tenant
@@ -17,6 +16,7 @@ from gitsched.model.document import Body, Document, Key, get_field, parse_api_gr
 from gitsched.model.finding import Finding, format_names, locate_document
 from gitsched.model.scheduling import Outcome, TargetCluster
 from gitsched.model.variants import BUNDLE_KIND, TemplateVariants
+from gitsched.named_tuples import NamedTuple
 from gitsched.render.output_files import relative_path, status_path
 
 FindTurn = Callable[[Key], tuple[object, ...]]

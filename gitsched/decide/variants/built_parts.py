@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.apis.replicas import count_copy_replicas
 from gitsched.decide.catalog import KustomizedDocument, resolve_key
@@ -13,6 +13,7 @@ from gitsched.model.changes import Cause, Move
 from gitsched.model.document import Document, Key
 from gitsched.model.finding import Finding, Location, format_names, locate_document, locate_origin
 from gitsched.model.variants import BUNDLE_KIND, MANIFESTS
+from gitsched.named_tuples import NamedTuple
 from gitsched.render.output_files import relative_path
 from gitsched.report.lines import format_key
 

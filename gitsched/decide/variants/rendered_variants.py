@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple
 
 from gitsched.decide.variants.bundle_delivery import (
     ARGOCD,
@@ -20,6 +19,7 @@ from gitsched.model.finding import Finding, format_names, locate_document
 from gitsched.model.planned_files import ExistingBlob, PlannedFile
 from gitsched.model.scheduling import Outcome, TargetCluster
 from gitsched.model.variants import BUNDLE_KIND, MANIFESTS, TemplateVariants, WorkloadVariants
+from gitsched.named_tuples import NamedTuple
 from gitsched.render.output_files import cluster_path, plan_changed_manifest, plan_manifest, relative_path
 
 FindBlob = Callable[[str], str | None]

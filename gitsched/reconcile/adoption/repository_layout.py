@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from gitsched.apis.policy_api import GroupKind
 from gitsched.build.closure import resolve_closure
@@ -24,6 +23,7 @@ from gitsched.manifests.sourceignore import IGNORE_FILE, SourceIgnore
 from gitsched.manifests.yaml_composer import is_lfs_pointer
 from gitsched.model.document import Body, parse_api_group, read_labels
 from gitsched.model.finding import Finding, Location, format_count
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.fetch import write_worktree
 from gitsched.reconcile.source.source_reader import is_manifest_path
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES, SYMLINK_MODE

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from gitsched import __version__
 from gitsched.decide.adoption import AdoptionPlan, plan_adoption
@@ -21,6 +21,7 @@ from gitsched.model.adoption import AdoptedObject, Adoption
 from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, format_count
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.adoption.running_objects import ClusterInput, RunningObjectReader, list_cluster_directories
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.output.output_commit import prepare_commit, publish, write

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from gitsched.apis.adoption import HubObjects
 from gitsched.apis.gitsched.config import Config
@@ -22,6 +22,7 @@ from gitsched.model.adoption import RunningObjects
 from gitsched.model.document import Body, Key, get_field, is_namespaced, parse_api_group
 from gitsched.model.errors import GitschedError, Permanent
 from gitsched.model.finding import Finding, Location, format_count
+from gitsched.named_tuples import NamedTuple
 
 MAX_LINE = 1 << 20
 """Bytes of a line that are read at once."""

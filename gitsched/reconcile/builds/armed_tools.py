@@ -5,13 +5,14 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from gitsched.decide.catalog import make_raw_document
 from gitsched.manifests.parser import parse_file
 from gitsched.model.document import get_field
 from gitsched.model.errors import GitschedError
 from gitsched.model.tool_groups import ARGO_GROUP, KUSTOMIZE_GROUP
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
 
 if TYPE_CHECKING:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.build.remote_base import RemotePolicy
 from gitsched.git import Repository, TreeEntry
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.cache.caches import Caches
 from gitsched.render.run_metadata import RunMetadata
 

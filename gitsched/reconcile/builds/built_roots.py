@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from gitsched.decide.catalog import KustomizedDocument, RawDocument
 from gitsched.model.finding import Finding
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.cache.failed_builds import FailedBuilds
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
 

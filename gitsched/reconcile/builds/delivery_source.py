@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import NamedTuple
 
 from gitsched.git.remote_refs import find_remote_url
 from gitsched.model.errors import Permanent
 from gitsched.model.urls import strip_credentials
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.builds.armed_tools import ArmedTool, list_armed_tools
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings

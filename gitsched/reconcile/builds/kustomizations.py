@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from gitsched.apis.gitsched.config import FILE, Config
 from gitsched.decide.catalog import KustomizedDocument, RawDocument, make_raw_document, read_declared_scopes
@@ -27,6 +27,7 @@ from gitsched.manifests.sourceignore import SourceIgnore
 from gitsched.model.document import is_unread_kind
 from gitsched.model.finding import Finding, Location, format_names
 from gitsched.model.variants import TemplateVariants
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.builds.built_roots import NO_ROOTS, BuiltRoots
 from gitsched.reconcile.builds.kustomized_policies import KustomizedPolicies
 from gitsched.reconcile.builds.missing_files import find_missing_files

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import FILE
 from gitsched.build.builder import Builder, find_builder
@@ -14,6 +13,7 @@ from gitsched.build.process import EXPIRED
 from gitsched.git import TreeEntry
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location, format_names
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.builds.build_context import BuildContext
 from gitsched.reconcile.builds.build_runs import find_program, run_builds
 from gitsched.reconcile.builds.built_roots import BuiltRoots

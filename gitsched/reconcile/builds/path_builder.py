@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import NamedTuple
 
 from gitsched.build.argo_cd import read_directory
 from gitsched.build.chart_stability import is_error, is_repeatable
@@ -14,6 +13,7 @@ from gitsched.build.kustomize import BuildResult, BuiltObject
 from gitsched.model.document import as_object, get_field
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import LAST_VALID_USED, FieldOrigin, Finding, Location, Pointer, format_names, locate_field
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.builds.build_context import BuildContext
 from gitsched.reconcile.builds.charts import compare_helm, load_helm, render_charts
 from gitsched.reconcile.builds.kustomize_roots import add_helm, build_closures, compare_builder, load_builder

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
 
 from gitsched.build.flux import is_substitution_disabled
 from gitsched.build.kustomize import BuildResult, BuiltObject
@@ -16,6 +15,7 @@ from gitsched.manifests.kustomize import Kustomization
 from gitsched.manifests.parsed_file import ParsedFile
 from gitsched.model.document import Origin, as_string_map
 from gitsched.model.finding import Finding, Location, locate_origin
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.builds.kustomizations import FileReader, is_read_by_api
 from gitsched.reconcile.builds.origins import OriginLocator
 from gitsched.reconcile.builds.reconciled_path import ReconciledPath

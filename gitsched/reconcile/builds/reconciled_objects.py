@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import NamedTuple
 
 from gitsched.decide.catalog import KustomizedDocument, RawDocument
 from gitsched.model.finding import Finding
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.builds.built_roots import BuiltRoots
 from gitsched.reconcile.builds.reconciled_path import NO_BUNDLED_PATHS, BundledPaths
 from gitsched.reconcile.cache.failed_builds import FailedBuilds, merge_failed

@@ -6,7 +6,6 @@ import copy
 import posixpath
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
 
 from gitsched.apis.built_in_schemas import find_wrong_types
 from gitsched.build.chart_files import ChartRequest, resolve_chart
@@ -21,6 +20,7 @@ from gitsched.manifests.kustomize import Kustomization
 from gitsched.manifests.schema import get_schema_key
 from gitsched.model.document import Body, as_object, is_namespaced
 from gitsched.model.finding import Location
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.builds.kustomizations import FileReader
 from gitsched.reconcile.source.commit_tree import CommitTree, resolve_closures
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
 
 from gitsched.build.flux import BOOTSTRAP_SOURCE
 from gitsched.decide.catalog import RawDocument
@@ -13,6 +12,7 @@ from gitsched.git.urls import identify_repository
 from gitsched.manifests.flux_ignore import FluxIgnore
 from gitsched.manifests.sourceignore import IGNORE_FILE
 from gitsched.model.document import Body, as_object, get_field, list_objects
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.builds.tool_documents import choose_nearest
 from gitsched.reconcile.source.commit_tree import CommitTree
 from gitsched.reconcile.source.ignore_files import MAX_IGNORE_SIZE

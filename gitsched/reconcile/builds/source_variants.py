@@ -5,7 +5,6 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from gitsched.apis.gitsched.bundle import ClusterMetadata
 from gitsched.apis.gitsched.config import FILE, Config
@@ -15,6 +14,7 @@ from gitsched.decide.cluster_metadata import read_cluster_metadata
 from gitsched.model.document import Document, Key
 from gitsched.model.finding import Finding, Location
 from gitsched.model.variants import Variant, WorkloadVariants
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.builds.kustomizations import KustomizedTree, is_read_by_api
 from gitsched.reconcile.source.commit_tree import compile_path_pattern
 

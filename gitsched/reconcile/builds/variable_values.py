@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
 
 from gitsched.build.path_recipe import Substitution, ValueSource, decode_value
 from gitsched.decide.catalog import RawDocument
 from gitsched.manifests.envsubst import VariableValues
 from gitsched.model.document import as_object, as_string_map, is_encrypted
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.builds.tool_documents import choose_nearest
 
 FindDocuments = Callable[[str, str], Iterable[RawDocument]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from gitsched.build.flux import SUBSTITUTE_KEY, is_substitution_disabled
 from gitsched.decide.catalog import RawDocument, make_raw_document
@@ -11,6 +10,7 @@ from gitsched.edits.manifest_edits import set_namespace
 from gitsched.manifests.envsubst import SubstitutionError, VariableValues, substitute_variables
 from gitsched.model.document import Origin, SourceSpans
 from gitsched.model.finding import Finding, Location
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.builds.build_context import BuildContext
 from gitsched.reconcile.builds.kustomizations import FileReader, is_read_by_api
 from gitsched.reconcile.builds.kustomize_roots import BuiltRoot, build_directories

@@ -6,13 +6,13 @@ import json
 import posixpath
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
-from typing import NamedTuple
 
 from gitsched.build.chart_files import ChartRequest, resolve_chart
 from gitsched.build.closure import Closure
 from gitsched.build.commit_files import SYMLINK_MODE
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.model.variants import HelmOptions, VariantFormat, VariantSource
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.source.commit_tree import CommitTree, resolve_closures
 from gitsched.reconcile.source.source_reader import is_manifest_path
 from gitsched.render.bundle_delivery.source_reference import list_directories

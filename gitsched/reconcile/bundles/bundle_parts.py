@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import KindScope
 from gitsched.decide.catalog import RawDocument, make_raw_document
@@ -11,6 +10,7 @@ from gitsched.decide.registry import policy_apis
 from gitsched.model.document import Key, get_field, list_objects
 from gitsched.model.finding import Finding
 from gitsched.model.variants import BUNDLE_KIND, TemplateVariants
+from gitsched.named_tuples import NamedTuple
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
 
 

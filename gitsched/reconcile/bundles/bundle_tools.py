@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from gitsched.apis.gitsched.bundle import BundleSpec, ClusterMetadata, VariantRule
 from gitsched.apis.gitsched.source_config import SourceVariant
@@ -13,6 +12,7 @@ from gitsched.build.path_recipe import Substitution, read_kustomization_body, wr
 from gitsched.decide.catalog import RawDocument
 from gitsched.model.finding import Finding, locate_origin
 from gitsched.model.variants import MANIFESTS, HelmOptions
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.builds.build_context import BuildContext
 from gitsched.reconcile.builds.kustomizations import FileReader
 from gitsched.reconcile.builds.path_builder import PathBuilder, list_path_problems

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from gitsched.apis.gitsched.bundle import (
     BundleSpec,
@@ -28,6 +27,7 @@ from gitsched.model.document import Body, Document, Key, get_field
 from gitsched.model.finding import Finding
 from gitsched.model.tool_groups import KUSTOMIZE_GROUP
 from gitsched.model.variants import BUNDLE, BUNDLE_GROUP, HelmOptions, Variant, WorkloadVariants
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.builds.build_context import BuildContext
 from gitsched.reconcile.builds.kustomizations import FileReader
 from gitsched.reconcile.builds.reconciled_path import NO_BUNDLED_PATHS, BundledPaths, ReconciledPath

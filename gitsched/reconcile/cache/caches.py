@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.decide.plan import InMemoryCaches
 from gitsched.manifests.parsed_file import NOT_YAML, FileIssue, ParsedFile
 from gitsched.model.system_errors import is_bug
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.cache.failed_builds import FailedBuilds
 from gitsched.reconcile.cache.ownership import check_cache_directory
 from gitsched.reconcile.cache.plan_cache import PlanCache

@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gitsched.git.ref_state import RefState, has_commits, read_ref_state
 from gitsched.git.urls import is_url
 from gitsched.model.time import format_time, parse_time
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.cache.checked_file import read_checked, write_checked
 from gitsched.reconcile.cache.ownership import check_cache_directory
 from gitsched.reconcile.package_digest import identify_code, list_plugins

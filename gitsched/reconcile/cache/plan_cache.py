@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import partial
 from hashlib import sha256
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gitsched.apis.capabilities import DependencyTracking
 from gitsched.apis.policy_api import PolicyEngine
@@ -21,6 +21,7 @@ from gitsched.model.errors import GitschedError
 from gitsched.model.fault import describe_fault
 from gitsched.model.finding import FieldOrigin, Location
 from gitsched.model.system_errors import is_bug
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.cache import document_rows
 from gitsched.reconcile.cache.failed_builds import FailedBuilds
 from gitsched.reconcile.cache.reading_rules import ReadingRules

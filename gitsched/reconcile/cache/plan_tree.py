@@ -15,13 +15,14 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from hashlib import blake2b
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.git.state_refs import StateRefs
 from gitsched.model.document import as_object
 from gitsched.model.errors import Conflict, GitschedError
 from gitsched.model.planned_files import NewBlob, WritableFile
 from gitsched.model.time import EPOCH
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.cache.plan_cache import HEADER
 from gitsched.reconcile.cache.row_format import CorruptCacheError
 

@@ -8,10 +8,10 @@ import pickle
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
 
 from gitsched.decide.catalog import RawDocument
 from gitsched.model.finding import Finding
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.cache.ownership import is_private
 from gitsched.reconcile.cache.row_format import CorruptCacheError, deserialize, serialize
 from gitsched.reconcile.cache.storage import discard_file, identify_build, remove_temporary_files

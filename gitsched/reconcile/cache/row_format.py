@@ -123,10 +123,9 @@ def _make_stand_in(module: str, name: str) -> _StandIn:
     allowed = getattr(import_module(module), name, None) if may_be_named else None
     if not isinstance(allowed, type) or (allowed.__module__ != module and not is_listed):
         raise pickle.UnpicklingError(f"{module}.{name} is not an allowed type")
-    new = allowed.__new__
 
     def create(_: type, *arguments: Any) -> Any:
-        return new(allowed, *arguments)
+        return allowed.__new__(allowed, *arguments)
 
     return _StandIn(name, (), {"__new__": create, "allowed": allowed})
 

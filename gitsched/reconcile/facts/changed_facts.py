@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.decide.catalog import resolve_key
 from gitsched.decide.incremental.changed_documents import SourceDiff, pair_documents
@@ -13,6 +13,7 @@ from gitsched.decide.registry import load_cluster_formats
 from gitsched.git import TreeEntry
 from gitsched.model.cluster_facts import NO_FACTS, AppliedFacts
 from gitsched.model.document import Document, Key
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.facts.cluster_facts import add_all_facts
 from gitsched.reconcile.facts.facts_branches import CLUSTER_KINDS, list_score_kinds
 from gitsched.reconcile.run import Facts

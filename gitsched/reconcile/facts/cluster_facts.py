@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import NamedTuple
 
 from gitsched.apis.cluster_format import ClusterFormat, StaleFacts
 from gitsched.apis.gitsched.facts_document import read_facts
@@ -17,6 +16,7 @@ from gitsched.model.cluster_facts import FACTS_KIND, MAX_SKEW, AppliedFacts, Clu
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.finding import Finding, Location, format_count, format_names, locate_origin
 from gitsched.model.time import EPOCH, add_duration, format_time
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.facts.facts_branches import FactsDocuments, list_score_kinds, read_facts_documents
 from gitsched.reconcile.run import Facts, RunContext
 from gitsched.reconcile.source.source_reader import SourceReader, make_origin

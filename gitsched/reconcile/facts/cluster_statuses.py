@@ -53,6 +53,19 @@ def observe_statuses(
     return ObservationResult(found, findings)
 
 
+def observe_rollouts(
+    observed: ObservationResult,
+    forge: ForgeConfig | None,
+    commits: Iterable[tuple[str, datetime]],
+    clusters: Collection[str],
+    record: RunMetadata | None,
+    options: ObservationOptions,
+    now: datetime,
+) -> ObservationResult:
+    """Add the statuses that Rollouts read, as `observe_statuses`."""
+    return observe_statuses(observed, ROLLOUT_CODE, forge, commits, clusters, record, options, now)
+
+
 def add_cluster_reports(result: ObservationResult, fetched: Fetched, source: SourceTree) -> ObservationResult:
     """Add the ClusterReports about known output commits, as the statuses of these commits."""
     repository = fetched.output.repository

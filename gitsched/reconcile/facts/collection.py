@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.gitsched.facts_document import read_facts, write_facts
@@ -26,6 +25,7 @@ from gitsched.model.cluster_report import CLUSTER_REPORT, read_cluster_report, w
 from gitsched.model.document import Body, parse_api_group
 from gitsched.model.errors import Conflict, GitschedError, Permanent
 from gitsched.model.planned_files import NewBlob, WritableFile
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.facts.facts_branches import open_facts
 from gitsched.reconcile.facts.proposed_clusters import drop_invalid_metadata
 from gitsched.reconcile.facts.scores import MAX_ATTEMPTS, find_file, make_author

@@ -4,7 +4,7 @@ only its own."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.apis.gitsched.source_config import CLUSTER_PLACEHOLDER
 from gitsched.decide.catalog import RawDocument, make_raw_document
@@ -16,6 +16,7 @@ from gitsched.model.cluster_facts import FACTS_KIND
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location, locate_origin
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.run import Facts, RunContext
 from gitsched.reconcile.source.source_reader import SourceReader, is_manifest_path, make_origin, make_problem_finding
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES

@@ -7,6 +7,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
+from gitsched.apis.registered import Registered
 from gitsched.decide.catalog import RawDocument, locate_finding_resources, make_raw_document
 from gitsched.decide.cluster_metadata import read_cluster_metadata
 from gitsched.decide.plan_input import SourceTree
@@ -14,7 +15,6 @@ from gitsched.decide.registry import policy_apis
 from gitsched.model.finding import Finding
 from gitsched.model.observation import MetricFailure, MetricQuery, Observations, read_observations
 from gitsched.model.rollouts import ROLLOUT_KIND
-from gitsched.reconcile.facts.cluster_statuses import ROLLOUT_CODE, add_cluster_reports, list_recent_commits, observe_statuses
 from gitsched.reconcile.facts.observation_options import ObservationOptions
 from gitsched.reconcile.run import NOTHING_OBSERVED, Fetched, ObservationResult, RunContext
 from gitsched.reconcile.source.source_tree import read_source_tree
@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from gitsched.model.document import Body, Document
     from gitsched.render.run_metadata import RunMetadata
 
+_STATUSES = "gitsched.reconcile.facts.cluster_statuses"
+_ADD_CLUSTER_REPORTS = Registered(_STATUSES, "add_cluster_reports")
+_LIST_RECENT_COMMITS = Registered(_STATUSES, "list_recent_commits")
+_OBSERVE_ROLLOUTS = Registered(_STATUSES, "observe_rollouts")
+_OBSERVE_STATUSES = Registered(_STATUSES, "observe_statuses")
 _UNREACHABLE_REASON = "UNREACHABLE_METRICS_PROVIDER"
 _MAX_METRIC_LENGTH = 60
 _UNTRUSTED_OUTPUT = (
@@ -47,9 +52,9 @@ def observe(context: RunContext, fetched: Fetched, source: SourceTree, now: date
         clusters = list_reporting_clusters(api.delivery_reports, source) if api.delivery_reports is not None else set[str]()
         if clusters and api.delivery_reports is not None:
             options, code = _make_options(context, fetched, source.config), api.delivery_reports.unknown_code
-            commits = list_recent_commits(fetched.output.repository, fetched.output_head)
-            result = observe_statuses(result, code, statuses, commits, clusters, record, options, now)
-            result = add_cluster_reports(result, fetched, source)
+            commits = _LIST_RECENT_COMMITS(fetched.output.repository, fetched.output_head)
+            result = _OBSERVE_STATUSES(result, code, statuses, commits, clusters, record, options, now)
+            result = _ADD_CLUSTER_REPORTS(result, fetched, source)
     if statuses is not None and has_rollout(source):
         clusters = {cluster.name for cluster in read_cluster_metadata(source.documents)}
         result = observe_all_statuses(context, fetched, source.config, clusters, now, result)
@@ -66,8 +71,9 @@ def observe_all_statuses(
 ) -> ObservationResult:
     """Add the commit statuses of clusters, where the settings say who reports them."""
     statuses, options = fetched.trusted.config.observations.statuses, _make_options(context, fetched, config)
-    commits = list_recent_commits(fetched.output.repository, fetched.output_head)
-    return observe_statuses(observed, ROLLOUT_CODE, statuses, commits, clusters, fetched.record, options, now)
+    commits = _LIST_RECENT_COMMITS(fetched.output.repository, fetched.output_head)
+    found: ObservationResult = _OBSERVE_ROLLOUTS(observed, statuses, commits, clusters, fetched.record, options, now)
+    return found
 
 
 def has_delivery_reports(source: SourceTree) -> bool:

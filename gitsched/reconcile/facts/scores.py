@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.apis.gitsched.config import FILE, Config
 from gitsched.apis.gitsched.output_config import AuthorConfig
@@ -22,6 +22,7 @@ from gitsched.model.document import Body
 from gitsched.model.errors import Conflict, Permanent
 from gitsched.model.finding import Finding, Location, locate_field, locate_origin
 from gitsched.model.planned_files import NewBlob, WritableFile
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.facts.facts_branches import open_facts
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.run import Fetched, RunContext, open_context

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.apis.gitsched.config import FILE
 from gitsched.decide.incremental.changed_documents import (
@@ -25,6 +25,7 @@ from gitsched.manifests.sourceignore import IGNORE_FILE
 from gitsched.model.document import Document, Key, parse_api_group
 from gitsched.model.errors import NeedsCompletePlan
 from gitsched.model.tenants import TENANT_KIND
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.cache.plan_cache import PlanCache
 from gitsched.reconcile.source.file_selection import FileSelection
 from gitsched.reconcile.source.source_reader import (

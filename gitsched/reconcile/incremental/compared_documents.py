@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.apis.gitsched.config import FILE
 from gitsched.decide.catalog import is_template, resolve_key
@@ -14,6 +14,7 @@ from gitsched.decide.registry import reserved_groups
 from gitsched.model.cluster_facts import NO_FACTS
 from gitsched.model.document import Document, Key
 from gitsched.model.errors import NeedsCompletePlan
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.incremental.changed_files import TemplateFinder, find_limit, read_file_at
 from gitsched.reconcile.incremental.source_diff import read_templates
 from gitsched.reconcile.run import Facts

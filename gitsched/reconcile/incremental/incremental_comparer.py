@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import ReferenceReading
 from gitsched.apis.gitsched.reserve_config import requires_reserve
@@ -32,6 +32,7 @@ from gitsched.model.changes import Move, RetainedWorkload, UnplacedObject
 from gitsched.model.document import Body, Document, Key, workload_sort_key
 from gitsched.model.errors import NeedsCompletePlan
 from gitsched.model.observation import Observations, read_observations
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.facts.facts_branches import find_recorded_facts
 from gitsched.reconcile.incremental.compared_documents import (
     Documents,

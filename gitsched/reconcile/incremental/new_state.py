@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.cache.plan_file import PlanFile
 from gitsched.reconcile.incremental.earlier_state import find_reconciled, is_plain, leads_to
 from gitsched.reconcile.output.output_commit import make_complete_state, write

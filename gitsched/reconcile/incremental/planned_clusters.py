@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.decide.catalog import Catalog
 from gitsched.decide.rollouts.cluster_reports import KnownReports
 from gitsched.model.cluster_report import CLUSTER_REPORT
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.rollout_input import list_output_commits
 from gitsched.simulate.fleet_topology import TopologyInput, read_topology
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from gitsched.apis.capabilities import ReferenceReading
 from gitsched.decide.cluster_metadata import list_cluster_metadata
@@ -13,6 +13,7 @@ from gitsched.decide.workload_explanation import describe_near_selections, list_
 from gitsched.model.document import workload_sort_key
 from gitsched.model.errors import NeedsCompletePlan
 from gitsched.model.rollouts import ROLLOUT_KIND
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.facts.observations import observe_all_statuses
 from gitsched.reconcile.incremental.planned_clusters import list_cluster_facts, make_catalog
 from gitsched.reconcile.incremental.source_diff import awaits_reports

@@ -6,7 +6,7 @@ Only what the changed documents may place otherwise is scheduled without previou
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import SelectionTracking, SnapshotChanges
 from gitsched.apis.gitsched.tenancy import TenantPaths
@@ -22,6 +22,7 @@ from gitsched.diff.retained import find_remedies, is_retained, stays
 from gitsched.kinds.persistent_data import is_claim
 from gitsched.model.document import Document, Key, workload_sort_key
 from gitsched.model.errors import NeedsCompletePlan
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.cache.plan_cache import LazyDocuments
 from gitsched.reconcile.incremental.planned_records import list_planned_records
 from gitsched.reconcile.incremental.source_diff import find_owners, merge_documents

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from gitsched.decide.incremental.continued_engines import continue_engines
 from gitsched.model.errors import NeedsCompletePlan
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.incremental.fallback import attempt
 from gitsched.reconcile.incremental.source_diff import plan_incrementally
 from gitsched.reconcile.run import NO_SETTING_REPORT, StateUpdate

@@ -4,7 +4,7 @@ built, or delivery tools reconcile directories."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.apis.gitsched.config import FILE
 from gitsched.decide.catalog import DEFINITION_KINDS, RawDocument, read_declared_scopes, resolve_key
@@ -28,6 +28,7 @@ from gitsched.model.document import Document, Key, is_known_group, parse_api_gro
 from gitsched.model.errors import NeedsCompletePlan
 from gitsched.model.planned_files import ExistingBlob
 from gitsched.model.variants import ARGOCD_DESTINATION
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.incremental.changed_files import (
     CONCERNS_ALL,
     MANY_CHANGES,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import NamedTuple
 
 from gitsched.decide.commit_metadata import format_line
 from gitsched.git.notes import read_note
 from gitsched.model.errors import Conflict, Permanent
 from gitsched.model.planned_files import NewBlob
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.fetch import MAX_FREEZE_LENGTH, fetch
 from gitsched.reconcile.output.output_commit import commit_output
 from gitsched.reconcile.run import RunContext, open_context

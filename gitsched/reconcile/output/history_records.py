@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
 
 from gitsched.apis.added_taints import read_added_taints
 from gitsched.decide.cluster_conditions import index_cluster_kinds
@@ -17,6 +16,7 @@ from gitsched.model.document import Body, Key, as_object, parse_api_group
 from gitsched.model.errors import GitschedError
 from gitsched.model.history import HistoryFilter, PlacementMove, TaintChange
 from gitsched.model.scheduling import RecordedDecision
+from gitsched.named_tuples import NamedTuple
 from gitsched.render.format_versions import FORMAT_VERSION, upgrade_record
 from gitsched.render.output_files import PLACEMENTS, STATUS, cluster_path, status_path
 from gitsched.render.placement_records import PlacementRecord, read_placement_key, read_placement_record

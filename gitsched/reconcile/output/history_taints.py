@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.decide.catalog import make_raw_document, resolve_key
 from gitsched.decide.cluster_conditions import index_cluster_kinds, list_cluster_taints
@@ -13,6 +13,7 @@ from gitsched.model.cluster_facts import FACTS_KIND
 from gitsched.model.document import Document, get_field
 from gitsched.model.finding import FieldOrigin, locate_document
 from gitsched.model.history import TaintChange
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.source.source_locations import RuleLocations
 from gitsched.reconcile.source.source_reader import SourceReader, is_manifest_path, make_origin
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES

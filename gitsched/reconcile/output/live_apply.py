@@ -6,7 +6,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from gitsched.apis.live_apply import LiveApply
 from gitsched.git import Repository, SourceRepository
@@ -15,6 +15,7 @@ from gitsched.manifests.parser import parse_file
 from gitsched.model.document import Body, Key, get_field, is_namespaced, parse_api_group
 from gitsched.model.errors import GitschedError, Permanent, Temporary
 from gitsched.model.merge_patch import ApplicablePatches, ApplyReport, ApplyResult, ApplyState, MergePatch, RefusedRecord
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.fetch import read_run_record
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
 from gitsched.render.format_versions import upgrade_record

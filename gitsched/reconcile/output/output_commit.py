@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
 from gitsched import __version__
 from gitsched.decide.commit_metadata import (
@@ -26,6 +26,7 @@ from gitsched.model.finding import Finding
 from gitsched.model.planned_files import ExistingBlob, NewBlob, PatchedBlob, PlannedFile, WritableFile
 from gitsched.model.system_errors import is_bug
 from gitsched.model.time import EPOCH
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.cache.caches import Caches, LastWritten
 from gitsched.reconcile.cache.plan_cache import PlanCache, PlanCacheHeader
 from gitsched.reconcile.cache.plan_file import PlanFile, RowStore

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from gitsched.decide.commit_metadata import SOURCE_TRAILER
 from gitsched.git import Repository
 from gitsched.model.commit import Commit
@@ -11,6 +9,7 @@ from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
 from gitsched.model.history import HistoryFilter
 from gitsched.model.scheduling import RecordedDecision
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.fetch import read_run_record
 from gitsched.reconcile.output.history_records import CommitRecords, HistoryBranch
 from gitsched.reconcile.run import Fetched, RunContext

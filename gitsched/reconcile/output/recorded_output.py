@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.apis.gitsched.output_config import OutputConfig
 from gitsched.git.remote_refs import list_remote_refs
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.run import RECONCILED, Fetched, OutputLocation, ReconciledSource, RunContext, TrustedConfig
 from gitsched.reconcile.source.source_notes import (
     OPERATOR_OUTPUTS,

@@ -15,6 +15,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from gitsched.apis.gitsched.config import Config
+from gitsched.apis.registered import Registered
 from gitsched.decide.guard.guard_settings import GuardRecord, read_guard_record
 from gitsched.decide.incremental.plan_contents import can_continue, has_new_records
 from gitsched.decide.incremental.plan_state import Overview, PlanTimes, Totals
@@ -24,7 +25,6 @@ from gitsched.decide.plan_result import Plan
 from gitsched.git.remote_refs import find_remote_url
 from gitsched.git.urls import identify_repository
 from gitsched.model.tenants import TENANT_CHANGED
-from gitsched.reconcile.builds.build_runs import has_programs
 from gitsched.reconcile.cache.reading_rules import ReadingRules
 from gitsched.reconcile.incremental.changed_files import has_same_documents
 from gitsched.reconcile.package_digest import compute_package_digest
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from gitsched.model.document import Key
     from gitsched.model.finding import Finding
     from gitsched.model.scheduling import Outcome
+
+_HAS_PROGRAMS = Registered("gitsched.reconcile.builds.build_runs", "has_programs")
 
 PLAN_KEY = "Gitsched-Plan-Key"
 """The trailer with the key of a plan that the next run need not make again."""
@@ -67,7 +69,7 @@ def find_recorded_plan(
     keys = [_compute_key(context, fetched, parts) for parts in ((), (fetched.source.tree,), _list_build_parts(context, fetched))]
     if trailers[PLAN_KEY] not in (keys if record.builds == NOTHING_BUILT else keys[-1:]):
         return None
-    if record.builds != NOTHING_BUILT and not has_programs(record.builds, context.caches.open_builds()):
+    if record.builds != NOTHING_BUILT and not _HAS_PROGRAMS(record.builds, context.caches.open_builds()):
         return None
     times = compute_plan_times(fetched.time, record.time, now)
     plan = Plan(

@@ -7,12 +7,12 @@ The digest that a commit names is verified: its change is planned again, on its 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from gitsched.decide.recorded_decisions import compare_recorded
 from gitsched.diff.combined_reviews import PlanChanges, list_unreviewed
 from gitsched.diff.plans import FileChange, ReviewComparison, find_reviewed_digest, list_moves_between
 from gitsched.model.commit import Commit
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.bundles.source_commits import list_source_commits
 from gitsched.reconcile.output.manifest_changes import find_manifest_changes
 from gitsched.reconcile.output.output_commit import write

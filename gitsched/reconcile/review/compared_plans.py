@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from gitsched.decide.catalog import build_catalog
 from gitsched.decide.registry import reserved_groups
@@ -15,6 +15,7 @@ from gitsched.diff.plans import list_moves_between
 from gitsched.diff.policy_names import PolicyNames
 from gitsched.diff.retained import CommitInput, find_retained
 from gitsched.model.observation import read_observations
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.facts.cluster_facts import add_all_facts
 from gitsched.reconcile.facts.facts_branches import find_recorded_facts
 from gitsched.reconcile.output.output_commit import write

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from gitsched.apis.gitsched.reserve_config import requires_reserve
 from gitsched.apis.registered import Registered
@@ -18,6 +18,7 @@ from gitsched.model.commit import Commit
 from gitsched.model.fault import make_fault_finding
 from gitsched.model.finding import Finding, format_count
 from gitsched.model.system_errors import is_bug
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.bundles.source_commits import list_source_commits
 from gitsched.reconcile.fetch import fetch, find_commit
 from gitsched.reconcile.incremental.incremental_comparer import IncrementalComparer

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.model.allow_list import METRICS, AllowList, name_token_source
 from gitsched.model.document import Body, as_object
 from gitsched.model.finding import FieldOrigin, Finding, Pointer, locate_origin
 from gitsched.model.urls import strip_credentials
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.run import Fetched, RunContext
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_finding_rules
 from gitsched.reconcile.source.source_reader import SourceReader, make_origin

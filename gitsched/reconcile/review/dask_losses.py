@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
 
 import gitsched
 from gitsched.apis.registered import Registered
@@ -18,6 +17,7 @@ from gitsched.model.losses import LossRequest
 from gitsched.model.record_json import InvalidRecordError, read_record, write_record
 from gitsched.model.simulation import Resilience
 from gitsched.model.system_errors import convert_system_error
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.review.loss_runs import LossRun, Shard, prepare_losses, run_losses
 from gitsched.reconcile.review.loss_shards import MAX_SHARDS, ResultCheck, compute_plan_digest, format_shard, make_shard, read_shard
 from gitsched.reconcile.review.source_simulation import use_source_fleet

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pickle
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from gitsched.model.losses import JointLoss, LossRequest, LossResult
 from gitsched.model.progress import Progress
 from gitsched.model.record_json import read_record, write_record
 from gitsched.model.simulation import Resilience
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.result_stream import stream_results
 from gitsched.reconcile.worker_processes import count_processes
 from gitsched.simulate.baseline import Baseline

@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO
 
 import gitsched
 from gitsched.model.errors import Permanent
@@ -18,6 +18,7 @@ from gitsched.model.finding import format_names
 from gitsched.model.losses import LossRequest, LossResult
 from gitsched.model.record_json import InvalidRecordError, read_record, write_record
 from gitsched.model.simulation import Resilience
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.review.loss_runs import LossRun, Shard, tabulate
 from gitsched.reconcile.run import Fetched
 from gitsched.simulate.loss_table import FleetSize

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.apis.gitsched.config import FILE
 from gitsched.apis.gitsched.reserve_config import requires_reserve
@@ -16,6 +16,7 @@ from gitsched.diff.fitting_sets import MAX_EXHAUSTIVE, find_fitting_sets
 from gitsched.model.errors import LimitsExceededError, Permanent
 from gitsched.model.finding import Finding
 from gitsched.model.fits import ChangeSet, FitReport, SetVerdict
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.bundles.source_commits import list_source_commits
 from gitsched.reconcile.cache.shared_rows import SharedRows
 from gitsched.reconcile.fetch import fetch, find_commit

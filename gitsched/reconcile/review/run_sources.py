@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from gitsched.decide.commit_metadata import CAUSE_TRAILER
 from gitsched.decide.guard.guard_settings import read_guard_record
 from gitsched.git.history import list_commits_since
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.fetch import read_run_record
 from gitsched.reconcile.output.output_edits import follows_edits, is_written_by_run
 from gitsched.reconcile.output.output_history import describe_source_commit, find_source_commit

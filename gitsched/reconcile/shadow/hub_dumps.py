@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.apis.hub_comparison import HubComparison
 from gitsched.decide.registry import apis_by_group
@@ -20,6 +20,7 @@ from gitsched.model.document import Body, Key, as_object, get_field, get_text, i
 from gitsched.model.finding import Finding, Location, format_count
 from gitsched.model.hub_comparison import HubDump, HubState, Resource
 from gitsched.model.time import parse_time
+from gitsched.named_tuples import NamedTuple
 
 MAX_LINE = 1 << 20
 """Bytes of a line that are read at once."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.decide.last_valid_files import LastValidFile
@@ -14,6 +13,7 @@ from gitsched.model.document import Body, Origin, SourceSpans
 from gitsched.model.finding import LAST_VALID_USED, Finding, Location, format_names
 from gitsched.model.rollouts import ROLLOUT_KIND
 from gitsched.model.system_errors import is_bug
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.cache.caches import SourceFile
 from gitsched.reconcile.source.file_version import FileVersion
 from gitsched.reconcile.source.source_reader import SourceReader, make_origin

@@ -11,7 +11,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 from gitsched.apis.gitsched.config import FILE, GROUP
 from gitsched.apis.topology import list_cluster_kinds
@@ -25,6 +25,7 @@ from gitsched.model.fault import describe_fault
 from gitsched.model.finding import INTERNAL_ERROR, format_count
 from gitsched.model.system_errors import is_bug
 from gitsched.model.tenants import TENANT
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.run import Fetched, RunContext
 from gitsched.reconcile.source.config_file import read_config
 from gitsched.reconcile.source.source_reader import SourceReader, list_manifests

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from gitsched.git.notes import read_note
 from gitsched.git.refs import REF_FORMAT
 from gitsched.model.document import as_object
 from gitsched.model.errors import Permanent
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.run import RECONCILED, ReconciledSource
 from gitsched.render.output_files import RUN_METADATA
 from gitsched.render.run_metadata import parse_run_metadata

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gitsched.apis.gitsched.config import FILE, GROUP, Config
 from gitsched.decide.plan_input import SourceTree
@@ -15,6 +15,7 @@ from gitsched.manifests.parsed_file import NOT_YAML
 from gitsched.model.finding import Finding
 from gitsched.model.progress import Progress, follow
 from gitsched.model.tenants import TENANT
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.builds.build_context import BuildContext
 from gitsched.reconcile.cache.caches import ParseCache, SourceFile, TreeCache
 from gitsched.reconcile.cache.reading_rules import ReadingRules

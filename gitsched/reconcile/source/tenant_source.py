@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.decide.catalog import RawDocument
 from gitsched.model.finding import Finding
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.builds.build_context import BuildContext
 from gitsched.reconcile.source.config_file import OpenHistory
 from gitsched.reconcile.source.lost_documents import list_restored_findings, make_unverified_finding

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.apis.capabilities import DocumentPair
 from gitsched.apis.gitsched.tenancy import Tenancy, TenantPaths, fold_path
@@ -14,6 +14,7 @@ from gitsched.model.document import Body, Document, Key, Origin, as_object
 from gitsched.model.finding import Finding, Location, finding_sort_key, locate_origin
 from gitsched.model.template_index import TemplateIndex
 from gitsched.model.tenants import TENANT, TENANT_CHANGED, TENANT_KIND
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.tenants.tenant_rules import LocateRules, read_positions
 
 MAX_TENANTS = 2_000

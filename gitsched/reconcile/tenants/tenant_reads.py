@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from gitsched.apis.gitsched.bundle import parse_bundle
 from gitsched.apis.gitsched.tenancy import PLATFORM, TenantPaths, is_below
@@ -15,6 +14,7 @@ from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.manifests.kustomize_graph import resolve_path
 from gitsched.model.finding import Finding, Location, locate_origin
 from gitsched.model.variants import BUNDLE_KIND
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.cache.caches import SourceFile
 from gitsched.reconcile.source.source_reader import SourceReader
 

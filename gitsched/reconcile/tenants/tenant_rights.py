@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from typing import NamedTuple
 
 from gitsched.apis.gitsched.tenancy import Tenancy
 from gitsched.apis.gitsched.tenant import Tenant, matches_kind
@@ -12,6 +11,7 @@ from gitsched.decide.tenants.tenant_views import TenantClusters
 from gitsched.git.remote_refs import find_remote_url
 from gitsched.model.document import Key
 from gitsched.model.urls import strip_credentials
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
 from gitsched.reconcile.run import Planned, open_context

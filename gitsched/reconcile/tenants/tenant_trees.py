@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gitsched.apis.gitsched.config import FILE, Config, KindScope
 from gitsched.apis.gitsched.tenancy import PLATFORM, Tenancy, TenantPaths
@@ -19,6 +19,7 @@ from gitsched.model.document import Key
 from gitsched.model.finding import Finding
 from gitsched.model.tenants import TENANT_CHANGED
 from gitsched.model.variants import WorkloadVariants
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.builds.build_context import BuildContext
 from gitsched.reconcile.builds.kustomizations import KustomizedTree
 from gitsched.reconcile.builds.kustomized_tree import read_kustomized_tree

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
@@ -23,6 +23,7 @@ from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import Outcome
 from gitsched.model.time import format_time
 from gitsched.model.web_links import WebLinks
+from gitsched.named_tuples import NamedTuple
 from gitsched.report.images import describe_image_changes
 from gitsched.report.lines import escape_unprintable
 from gitsched.report.page.applied import build_applied_fields, summarize_applied

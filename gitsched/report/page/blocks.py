@@ -6,8 +6,9 @@ import base64
 import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from gitsched.named_tuples import NamedTuple
 from gitsched.report.blocks import Block, HeatMap, ListBlock, Paragraph, TableBlock
 from gitsched.report.lines import escape_unprintable
 from gitsched.report.page import embed_resource, load_template, read_resource

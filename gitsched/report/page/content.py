@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.model.changes import ManifestChange, Move, RecordChange, RetainedWorkload
 from gitsched.model.document import Key, workload_sort_key
@@ -13,6 +13,7 @@ from gitsched.model.fleet_topology import ClusterSite
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import Outcome, RecordedDecision, encode_replicas
 from gitsched.model.simulation import ResilienceChange
+from gitsched.named_tuples import NamedTuple
 from gitsched.report.causes import list_cause_texts, list_reasons
 from gitsched.report.explanation import describe_candidate, list_overrides, list_related_objects
 from gitsched.report.lines import escape_unprintable, format_clusters, format_key, format_replica_change, shrinks

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
@@ -14,6 +13,7 @@ from gitsched.model.finding import Finding, count_shown, format_count, format_na
 from gitsched.model.fleet_status import Freeze
 from gitsched.model.history import SourceChange
 from gitsched.model.time import format_time
+from gitsched.named_tuples import NamedTuple
 from gitsched.report.consequences import list_consequence_lines, list_consequences
 from gitsched.report.first_placement import describe_first_placement
 from gitsched.report.fleet_problems import describe_freeze

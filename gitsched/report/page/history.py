@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 from markupsafe import Markup
 
@@ -13,6 +13,7 @@ from gitsched.model.finding import format_count, format_names
 from gitsched.model.history import HistoryEntry, PlacementMove, SourceChange
 from gitsched.model.time import EPOCH, format_time
 from gitsched.model.web_links import WebLinks
+from gitsched.named_tuples import NamedTuple
 from gitsched.report.history import describe_cause, describe_more_files, describe_reason, describe_source, describe_taint_change
 from gitsched.report.lines import abbreviate_oid, classify_move, escape_unprintable, format_key
 from gitsched.report.page import embed_resource, load_template, read_resource, read_script

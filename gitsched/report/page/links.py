@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
 from gitsched.model.finding import Location
 from gitsched.model.web_links import WebLinks
+from gitsched.named_tuples import NamedTuple
 
 _PLACE = re.compile(r"(?<![\w/.-])((?:[\w@+][\w@+.-]*/)*[\w@+.-]+\.(?:ya?ml|json)):(\d+)(?::\d+)?(?![\w/.-])")
 _PULL = re.compile(r"(?<![\w/])[#!](\d{1,9})\b")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from gitsched.named_tuples import NamedTuple
 
 PAGES = (("./", "fleet", "Fleet"), ("history", "history", "History"))
 """Links to the pages, relative so that they work behind any prefix of a path, with their names and titles."""

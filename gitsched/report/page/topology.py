@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.model.changes import Move
 from gitsched.model.finding import format_count
 from gitsched.model.fleet_topology import ClusterSite, ResourceUse
 from gitsched.model.scheduling import Outcome, total_replicas
+from gitsched.named_tuples import NamedTuple
 from gitsched.report.lines import escape_unprintable
 from gitsched.report.summary import count_moves
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
-from typing import NamedTuple
 
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.vreplicas.plugins import (
     CountHistogram,
     CountScope,

@@ -15,8 +15,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.vreplicas.candidate_pods import CandidatePods
 from gitsched.schedule.vreplicas.plugins import Profile
 from gitsched.schedule.vreplicas.state import AdapterStatefulSet, FreeCapacity, Vpod, VreplicasByOrdinal

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+
+from gitsched.named_tuples import NamedTuple
 
 VreplicasByOrdinal = dict[int, int]
 """Vreplicas of one vpod by the ordinal of the pod, in the order of its status; every number is positive."""

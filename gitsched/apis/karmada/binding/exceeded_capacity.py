@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.apis.karmada.binding.resource_binding import PreviousState
 from gitsched.model.document import Document, read_json
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.scheduling import Assignment, Request, TargetCluster
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.estimator import PODS, UNLIMITED, Capacity, ResourceRequest, estimate_replicas
 from gitsched.schedule.fleet import Fleet
 

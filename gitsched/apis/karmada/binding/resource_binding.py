@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping
 from datetime import datetime
 from functools import lru_cache
 from hashlib import sha1
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from gitsched.apis.karmada.failover import failback
 from gitsched.apis.karmada.interpreter import ReplicaRequirements, write_replicas
@@ -25,6 +25,7 @@ from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, h
 from gitsched.model.document import Body, Document, Key, as_object, as_string_map, get_field, list_objects, read_annotations
 from gitsched.model.scheduling import Assignment, Decision, Outcome, Request
 from gitsched.model.time import format_time, parse_time
+from gitsched.named_tuples import NamedTuple
 
 
 @lru_cache(maxsize=1 << 14)  # asked several times for each workload, also in one pass over all after the other

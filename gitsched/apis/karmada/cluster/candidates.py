@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.apis.added_taints import TAINTS_ADDED, AddedTaint, write_added_taints
 from gitsched.apis.karmada.cluster.taints import (
@@ -30,6 +30,7 @@ from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.quantity import count_quantity, get_unit, parse_quantity
 from gitsched.model.taints import NO_EXECUTE, Taint, parse_taint
 from gitsched.model.time import format_time, parse_time
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.estimator import Capacity, ModelGrade
 from gitsched.schedule.fleet import Candidate, Fleet
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.apis.added_taints import AddedTaint, read_added_taints
 from gitsched.apis.karmada.policy.propagation_policy import parse_affinity
@@ -14,6 +14,7 @@ from gitsched.model.finding import Finding, Location, Severity, format_names, lo
 from gitsched.model.scheduling import Affinity
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, parse_taint
 from gitsched.model.time import format_time, parse_time
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.fleet import Candidate, Fleet
 
 READY_CONDITION = "Ready"

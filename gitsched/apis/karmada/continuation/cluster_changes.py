@@ -4,7 +4,7 @@ Cluster of which Karmada itself reads something else. A label that nothing reads
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.continuation.fleet_comparison import FleetComparison, WorkloadApi
@@ -15,6 +15,7 @@ from gitsched.model.document import Document, Key, parse_api_group
 from gitsched.model.placement_groups import PlacementGroup, PlacementGroups, group_placement
 from gitsched.model.template_index import PlacementSummary, TemplateEntry, TemplateIndex
 from gitsched.model.variants import BUNDLE_KIND
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.fleet import Fleet
 from gitsched.schedule.fleet_changes import DifferingCandidates
 

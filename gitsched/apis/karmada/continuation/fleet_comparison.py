@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.apis.karmada.cluster.taints import UnreadyCluster
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
@@ -13,6 +13,7 @@ from gitsched.model.document import parse_api_group
 from gitsched.model.scheduling import ReplicaDivision
 from gitsched.model.taints import NO_EXECUTE, Taint
 from gitsched.model.variants import BUNDLE_KIND
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.estimator import Capacity
 from gitsched.schedule.fleet import Candidate
 from gitsched.schedule.fleet_changes import DifferingCandidates, FleetChanges

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
-from typing import NamedTuple
 
 from gitsched.apis.capabilities import DocumentPair, SnapshotChanges
 from gitsched.apis.continuation import is_plain, keeps_followers
@@ -27,6 +26,7 @@ from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.replicas import AUTOSCALER_KINDS
 from gitsched.apis.snapshot import Snapshot
 from gitsched.model.document import Document, Key, as_object, get_field
+from gitsched.named_tuples import NamedTuple
 
 _REBALANCER = (names.APPS_GROUP, names.REBALANCER)
 _QUOTA = (names.POLICY_GROUP, names.QUOTA)

@@ -7,7 +7,6 @@ each of them, as Karmada's dependencies distributor writes it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from gitsched.apis.karmada.binding.resource_binding import (
     BINDING_ID_LABEL,
@@ -19,6 +18,7 @@ from gitsched.apis.karmada.binding.resource_binding import (
 from gitsched.apis.karmada.names import WORK_VERSION, depended_by_label
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field, read_labels
 from gitsched.model.finding import Finding, locate_document
+from gitsched.named_tuples import NamedTuple
 
 
 class Dependent(NamedTuple):

@@ -4,11 +4,12 @@ an object."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from gitsched.apis.karmada.binding.resource_binding import binding_key
 from gitsched.apis.karmada.dependencies.references import DependentObjectReference, find_written_secret_key
 from gitsched.model.document import Document, Key
+from gitsched.named_tuples import NamedTuple
 
 MAX_REACHED = 10_000
 """The number of objects that one workload can bring along."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.kinds.kind import Kind
 from gitsched.kinds.references import find_written_secret, list_pod_specs, list_references
 from gitsched.kinds.table import find_kind
 from gitsched.model.document import Body, Document, Key, get_field, get_text, list_objects, parse_api_group, read_labels
+from gitsched.named_tuples import NamedTuple
 
 _SERVICE_LABEL = "kubernetes.io/service-name"
 

@@ -12,12 +12,13 @@ from __future__ import annotations
 import json
 from collections.abc import Container, Iterable, Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.apis.karmada.settings import FailbackConfig
 from gitsched.model.document import Body, read_json
 from gitsched.model.scheduling import Assignment, Decision, Request
 from gitsched.model.time import add_duration, format_time, parse_time
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule import pipeline
 from gitsched.schedule.fleet import ClusterAffinityFilter, Fleet
 

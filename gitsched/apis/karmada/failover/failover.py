@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from gitsched.apis.karmada.binding.resource_binding import PreviousState, ScheduleResult, binding_key
 from gitsched.apis.karmada.failover.graceful_eviction import (
@@ -42,6 +42,7 @@ from gitsched.model.finding import Finding, locate_document
 from gitsched.model.scheduling import Assignment
 from gitsched.model.taints import NO_EXECUTE, Toleration
 from gitsched.model.time import add_duration
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.fleet import Fleet
 
 _FAILOVER_PRODUCER = "resource-binding-application-failover-controller"

@@ -10,13 +10,14 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.kinds.table import find_kind
 from gitsched.model.document import Body, Document, Key, get_field, list_objects, parse_api_group, read_json
 from gitsched.model.scheduling import Assignment
 from gitsched.model.taints import NO_EXECUTE, Taint, Toleration, TolerationIndex, parse_toleration
 from gitsched.model.time import add_duration, format_time, parse_time
+from gitsched.named_tuples import NamedTuple
 
 TAINT_UNTOLERATED, APPLICATION_FAILURE = "TaintUntolerated", "ApplicationFailure"
 """Values of `reason` in a graceful eviction task."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.model.document import Body, Document, as_string_map, get_field, read_json
 from gitsched.model.labels import is_label_value
 from gitsched.model.scheduling import Assignment, TargetCluster
+from gitsched.named_tuples import NamedTuple
 from gitsched.render.output_files import set_counts
 
 PRESERVED_STATE = "gitsched.io/preserved-state"

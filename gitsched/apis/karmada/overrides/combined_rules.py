@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from gitsched.apis.karmada.overrides.json_patch import InapplicablePatch, PatchedObject, parse_pointer
 from gitsched.apis.karmada.overrides.overriders import (
@@ -19,6 +19,7 @@ from gitsched.apis.karmada.overrides.overriders import (
 from gitsched.model.document import get_field
 from gitsched.model.finding import FieldOrigin
 from gitsched.model.json_values import is_same_json
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.model.document import Body, Document

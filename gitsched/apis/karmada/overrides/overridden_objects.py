@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from gitsched.apis.built_in_schemas import find_object_issues
 from gitsched.apis.karmada.overrides.combined_rules import CombinedRules, InapplicableOverride, OverrideRule
@@ -15,6 +14,7 @@ from gitsched.manifests.object_meta import validate_object_meta
 from gitsched.manifests.schema import get_schema_key
 from gitsched.model.document import Body, Document
 from gitsched.model.finding import Issue, Pointer
+from gitsched.named_tuples import NamedTuple
 
 
 class DoubtfulOverride(NamedTuple):

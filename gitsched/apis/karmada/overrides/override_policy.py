@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.apis.karmada.defaulting import apply_defaults
 from gitsched.apis.karmada.names import CLUSTER_OVERRIDE, OVERRIDE, POLICY_GROUP
@@ -38,6 +38,7 @@ from gitsched.model.explanation import AppliedOverride
 from gitsched.model.finding import FieldOrigin, Finding, Pointer, format_names, locate_document, locate_field
 from gitsched.model.json_values import is_same_json
 from gitsched.model.scheduling import TargetCluster
+from gitsched.named_tuples import NamedTuple
 from gitsched.render.output_files import set_counts
 from gitsched.schedule.fleet import Fleet
 

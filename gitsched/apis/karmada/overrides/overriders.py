@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.apis.karmada.interpreter import POD_TEMPLATE_SPEC
 from gitsched.apis.karmada.overrides.json_patch import InapplicablePatch, PatchedObject, parse_pointer
 from gitsched.model.document import Body
+from gitsched.named_tuples import NamedTuple
 
 _MAX_ARGUMENTS = 10_000
 """Maximum length of a container's command or args: each overrider copies them."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import chain
-from typing import NamedTuple
 
 from gitsched.apis.karmada.policy.propagation_policy import (
     PropagationPolicy,
@@ -14,6 +13,7 @@ from gitsched.apis.karmada.policy.propagation_policy import (
     parse_resource_selector,
 )
 from gitsched.model.document import Body, Document, Key, as_object, get_field, list_objects, read_labels
+from gitsched.named_tuples import NamedTuple
 
 
 class _BrokenPolicy(NamedTuple):

@@ -6,12 +6,13 @@ import hashlib
 import json
 from collections.abc import Container, Iterable, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.policy.propagation_policy import PolicyPlacement, PropagationPolicy, parse_placement, serialize_placement
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field, read_annotations
 from gitsched.model.finding import Finding, join_all, locate_document, locate_field
+from gitsched.named_tuples import NamedTuple
 
 
 def find_preempting_policy(claiming: PropagationPolicy, candidates: Iterable[PropagationPolicy]) -> PropagationPolicy:

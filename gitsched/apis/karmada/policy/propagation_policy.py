@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from heapq import merge
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gitsched.apis.karmada.defaulting import apply_defaults
 from gitsched.apis.karmada.names import POLICY
@@ -25,6 +25,7 @@ from gitsched.model.scheduling import (
     StaticWeight,
 )
 from gitsched.model.taints import Toleration, parse_toleration
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.apis.karmada.policy.selector_groups import SelectorEntry, SelectorGroup

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.apis.built_in_schemas import load_built_in_kinds
 from gitsched.apis.karmada.policy.near_selection import POLICY_SELECTS_NOTHING
@@ -11,6 +11,7 @@ from gitsched.kinds.operator_scopes import is_namespaced
 from gitsched.model.document import Document, Key, is_known_group, parse_api_group, read_labels
 from gitsched.model.finding import Finding, Severity, format_names, locate_document, locate_field
 from gitsched.model.known_values import find_near
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.apis.karmada.policy.equal_policies import PolicySelectors

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from typing import Final
 
 from gitsched.apis.karmada.components import read_bound_components
 from gitsched.apis.karmada.interpreter import read_pods
 from gitsched.model.document import Body, Key, as_object, get_field, list_objects
 from gitsched.model.scheduling import EqualPods
 from gitsched.model.time import add_duration, parse_time
+from gitsched.named_tuples import NamedTuple
 
 ASSUMED_FOR: Final = timedelta(minutes=5)
 

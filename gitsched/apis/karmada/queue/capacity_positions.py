@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import ClusterCapacity, QueuePosition
 from gitsched.apis.karmada import names
@@ -18,6 +18,7 @@ from gitsched.model.document import Document, get_field
 from gitsched.model.finding import Finding, format_names, locate_document, locate_field
 from gitsched.model.scheduling import EqualPods, Outcome
 from gitsched.model.time import add_duration, format_time
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.estimator import PODS
 from gitsched.schedule.shared_capacity import CapacityShare, SharedCapacity
 

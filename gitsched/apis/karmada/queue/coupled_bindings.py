@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import Coupling
 from gitsched.apis.karmada import names
@@ -31,6 +31,7 @@ from gitsched.apis.karmada.queue.federated_quotas import FederatedQuotas, Usage,
 from gitsched.apis.karmada.queue.quota_refusal import QuotaRefusal
 from gitsched.apis.snapshot import list_previous_records
 from gitsched.model.document import Body, Document, Key, get_field, list_objects, read_labels
+from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.apis.karmada.state import KarmadaState

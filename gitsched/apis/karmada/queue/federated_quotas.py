@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping
 from copy import copy
 from functools import lru_cache
-from typing import NamedTuple
 
 from gitsched.apis.karmada.interpreter import is_counted_resource, parse_quantities
 from gitsched.apis.karmada.queue.quota_refusal import QuotaRefusal
 from gitsched.apis.karmada.static_quotas import write_assignments
 from gitsched.model.document import Body, Document, Key, get_field, list_objects
 from gitsched.model.quantity import Quantity, count_quantity, format_resource_amount, get_unit
+from gitsched.named_tuples import NamedTuple
 
 Usage = Mapping[str, int]
 """Amounts of resources in nanos."""

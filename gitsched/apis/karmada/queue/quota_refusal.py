@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from gitsched.apis.karmada.interpreter import parse_quantities
 from gitsched.model.document import Document, as_object
 from gitsched.model.finding import locate_document
 from gitsched.model.quantity import Quantity, format_resource_amount, get_unit
+from gitsched.named_tuples import NamedTuple
 
 
 class QuotaRefusal(NamedTuple):

@@ -12,7 +12,7 @@ Source: karmada/pkg/scheduler/internal/queue and pkg/scheduler/cache.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gitsched.apis.karmada.binding.resource_binding import ScheduleResult, binding_key, write_clusters
 from gitsched.apis.karmada.binding_queue import Decide
@@ -28,6 +28,7 @@ from gitsched.apis.karmada.queue.quota_refusal import QuotaRefusal
 from gitsched.apis.snapshot import list_previous_records
 from gitsched.model.document import Body, Document, Key, list_objects, read_annotations
 from gitsched.model.scheduling import CapacityEstimates, Outcome, PeerClusters
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.capacity_ledger import CapacityLedger
 
 if TYPE_CHECKING:

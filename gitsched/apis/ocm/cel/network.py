@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_interface
-from typing import NamedTuple
 from urllib.parse import SplitResult, parse_qs, quote, unquote, urlsplit
 
 from gitsched.apis.ocm.cel.overloads import cel_function
 from gitsched.apis.ocm.cel.types import EvaluationError
+from gitsched.named_tuples import NamedTuple
 
 
 class Ip(NamedTuple):

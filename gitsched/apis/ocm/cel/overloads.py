@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from gitsched.apis.ocm.cel.types import DYN, TYPE_PARAMETER, EvaluationError, OptionalValue, TypeValue, UInt, base_type, type_name
+from gitsched.named_tuples import NamedTuple
 
 _SIGNATURE = re.compile(
     r"(?:global (?P<full>[\w.]+)|(?:(?P<target>\w+(?:\(\w+\))?)\.)?(?P<name>\w+))"

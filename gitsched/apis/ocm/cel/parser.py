@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.apis.ocm.cel.syntax import (
     Call,
@@ -20,6 +20,7 @@ from gitsched.apis.ocm.cel.syntax import (
     Select,
 )
 from gitsched.apis.ocm.cel.types import MAX_INT, MAX_UINT, UInt
+from gitsched.named_tuples import NamedTuple
 
 _TOKEN = re.compile(
     r"(?P<space>[ \t\r\n\f]+|//[^\n]*)"

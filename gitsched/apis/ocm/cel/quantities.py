@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 from functools import total_ordering
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.apis.ocm.cel.overloads import cel_function
 from gitsched.apis.ocm.cel.types import MAX_INT, MIN_INT, EvaluationError
 from gitsched.model.quantity import parse_quantity
+from gitsched.named_tuples import NamedTuple
 
 _SEMVER = re.compile(
     r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)"

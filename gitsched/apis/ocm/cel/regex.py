@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from gitsched.apis.ocm.cel.overloads import CostTracker
+from gitsched.named_tuples import NamedTuple
 
 _MAX_MEMORY: Final = 8 << 20
 """Bytes that RE2 may allocate for a compiled pattern and its caches."""

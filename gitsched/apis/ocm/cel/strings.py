@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitsched.apis.ocm.cel.network import is_url
 from gitsched.apis.ocm.cel.overloads import CostTracker, cel_function
@@ -28,6 +28,7 @@ from gitsched.apis.ocm.cel.types import (
 from gitsched.model.go_escapes import GO_ESCAPES
 from gitsched.model.labels import is_label_key, is_label_value
 from gitsched.model.time import parse_time
+from gitsched.named_tuples import NamedTuple
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TO_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
