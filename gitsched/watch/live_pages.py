@@ -52,7 +52,8 @@ class _Location(NamedTuple):
 
 
 class _State(NamedTuple):
-    """The result of the last run that had one, and its version, which changes when a page does. `changed` is the last one with moves."""
+    """The result of the last run that had one, and its version, which changes when a page does. `changed` is the last one with
+    moves, None if there was none yet."""
 
     version: str
     location: _Location
@@ -117,7 +118,7 @@ class LivePages:
         )
         # The plan itself is not kept: its memory would be occupied while the next one is made.
         location = _Location(run.branch, run.git_directory, run.prefix)
-        changed = shown if shown.moves or shown.record_changes or earlier is None else earlier.changed
+        changed = shown if shown.moves or shown.record_changes else earlier.changed if earlier is not None else None
         self._state = _State(version, location, shown, fleet, fleet_digest, changed)
 
     def report_failure(self, error: GitschedError) -> None:
@@ -196,7 +197,7 @@ class LivePages:
         live = LiveView(state.version, "fleet", self._repository)
         commits = {review.source: find_source_commit(Repository(self._source()), review.source)}
         fleet = state.fleet._replace(commits=commits)
-        if changed is None or changed is review or review.moves or review.record_changes:
+        if changed is None or changed is review:
             return write_page(review, fleet, live)
         live = live._replace(changed=format_time(changed.time))
         return write_page(review._replace(moves=changed.moves, record_changes=changed.record_changes), fleet, live)

@@ -46,7 +46,7 @@ from gitsched.reconcile.review.explanation import explain_workloads
 from gitsched.reconcile.run import make_review
 from gitsched.report.blocks import HeatMap, ListBlock, Paragraph, TableBlock
 from gitsched.report.fits import list_fit_blocks
-from gitsched.report.page import FleetView, write_page
+from gitsched.report.page import FleetView, choose_explained, write_page
 from gitsched.report.page.blocks import Download, list_csv_files, write_blocks_page
 from gitsched.report.page.history import HistoryPage, write_history_page
 from gitsched.report.review import ComparisonBase, DeliveryChanges, OutputComparison, Review
@@ -525,6 +525,10 @@ def test_recorded_decisions_are_shown_with_their_causes(show: Open) -> None:
         recorded=[RecordedDecision(key, "cloud", (new,))],
     )
     page = show(write_page(review, FleetView({}, {})))
+    page.set_viewport_size({"width": 400, "height": 900})
+    labels = "cells => cells.map((cell) => getComputedStyle(cell, '::before').content)"
+    assert page.locator("#changes td, #recorded td").evaluate_all(labels) == ['"Before: "', '"After: "', "none", '"Result: "']
+    page.set_viewport_size({"width": 1280, "height": 900})
     (change,) = page.locator("#changes tbody tr").all()
     assert change.locator("th, td").all_inner_texts() == ["Cluster shop/new, cloud", "aws", "gcp", "Cloud/shop/aws removed"]
     (decision,) = page.locator("#recorded tbody tr").all()
@@ -915,6 +919,36 @@ def test_the_matrix_of_a_large_fleet_begins_where_something_changes(show: Open) 
     assert page.locator("#fleet-window tbody th").all_inner_texts() == ["Deployment shop/web", "Deployment shop/api"]
     tiles = page.locator("#fleet-map .tile").evaluate_all("tiles => tiles.map((tile) => tile.title.split(':')[0])")
     assert tiles == names, "the map keeps the order of the names"
+
+
+def test_ten_thousand_workloads_on_a_thousand_clusters_have_less_than_three_megabytes(show: Open) -> None:
+    names = [f"cluster-{number:04}" for number in range(1000)]
+    facts = {name: ClusterInfo(name, {"tier": "a"}, f"region-{number % 20}") for number, name in enumerate(names)}
+    outcomes = [
+        Outcome(
+            Key("apps", "Deployment", f"team-{number % 50}", f"app-{number:05}"),
+            "karmada",
+            "placed",
+            "",
+            "",
+            targets,
+            9,
+            (),
+            "",
+            NOW,
+        )
+        for number in range(10_000)
+        for targets in [tuple(TargetCluster(names[(number * 7 + step * 331) % 1000], 2 + step) for step in range(3))]
+    ]
+    review = Review("c0ffee", "placements", before="beef", outcomes=outcomes)
+    explained = choose_explained(review, len(names))
+    verdicts = tuple(ExplainedCandidate(CandidateResult(name, False, "taint", {}, None)) for name in names)
+    html = write_page(review, FleetView(facts, {one.key: Explanation(str(one.key), candidates=verdicts) for one in explained}))
+    assert len(html.encode()) < 3_000_000
+    page = show(html)
+    expect(page.locator("#fleet-count")).to_have_text("10,000 workloads on 1,000 clusters")
+    assert page.locator("#fleet-map .tile").count() == 1000
+    assert page.locator("#fleet-window tbody tr").first.locator("td").first.inner_text() == "2"
 
 
 def test_a_frozen_fleet_has_an_alert_where_nothing_is_withheld(show: Open) -> None:

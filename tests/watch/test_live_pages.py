@@ -183,6 +183,22 @@ def test_pages_show_the_clusters_of_an_incremental_plan(open_site: Callable[...,
     assert "tier=gold" in shown
 
 
+def test_no_time_of_changes_is_named_where_no_run_of_the_process_had_any(open_site: Callable[..., Site]) -> None:
+    site = open_site()
+    site.run()
+    pages = LivePages(lambda: str(site.fleet), local_only=True)
+    for tier in ("silver", "gold"):
+        site.commit(one=CLUSTER.format(name="one", owner=f"private, tier: {tier}"))
+        site.run()
+        pages.update(site.last, make_review(site.last))
+    answer = pages.handle(b"GET", b"/", ((b"host", b"localhost"),))
+    assert isinstance(answer, _PageRequest)
+    text = answer.respond().result().body.decode()
+    assert "Changes of the last run</h2>" in text
+    assert "No workload moved." in text
+    pages.close()
+
+
 def test_changes_stay_on_the_page_after_runs_without_any(open_site: Callable[..., Site]) -> None:
     site = open_site()
     site.run()

@@ -120,7 +120,7 @@ def _split_errors(review: Review) -> tuple[list[Finding], list[Finding]]:
 
 def list_problems(review: Review, links: PageLinks, freezes: Sequence[Freeze] = ()) -> list[Problem]:
     """Return what stands above the changes: errors, what workloads lose, what is withheld, frozen, held and set otherwise."""
-    lines = [links.link_places(escape_unprintable(line)) for line in list_consequence_lines(list_consequences(review))]
+    lines = _link_all(list_consequence_lines(list_consequences(review)), links)
     more = lines[_CONSEQUENCES_SHOWN:]
     problems = [
         Problem("refused", "error", [Markup("Refused: {}").format(escape_unprintable(review.refused))]) if review.refused else None,
@@ -182,8 +182,8 @@ def _describe_settings(lines: Sequence[str], links: PageLinks) -> Problem | None
 
 
 def _link_all(lines: Sequence[str], links: PageLinks) -> list[Markup]:
-    """Return escaped lines with links to places; trailers of commits can be copied."""
-    return [_mark_trailers(links.link_places(escape_unprintable(line))) for line in lines]
+    """Return escaped lines with arrows and with links to places; trailers of commits can be copied."""
+    return [_mark_trailers(links.link_places(escape_unprintable(line).replace(" -> ", " → "))) for line in lines]
 
 
 def _mark_trailers(line: Markup) -> Markup:

@@ -1,5 +1,4 @@
-(() => {
-  const data = JSON.parse(document.getElementById("fleet-data").textContent);
+const drawFleet = (data) => {
   const text = (number) => data.texts[number];
   const BATCH = 100; // rows drawn at once
   const CELLS = 20_000; // cells drawn at once
@@ -201,8 +200,8 @@
             cell.append(details);
           } else cell.textContent = names.map(text).join(", ");
           line.append(cell);
-          if (grouped) line.append(make("td", text(group)));
-          line.append(make("td", fits ? "yes" : "no"), linked(make("td"), text(reason)));
+          if (grouped) line.append(make("td", text(group), { "data-label": "group" }));
+          line.append(make("td", fits ? "yes" : "no", { "data-label": "fits" }), linked(make("td", null, { "data-label": "reason" }), text(reason)));
           table.append(line);
         }
         parts.push(make("h3", "Candidates"), table);
@@ -341,4 +340,10 @@
   openTargets();
   makeSearch({ make, title, state: data, showWorkload: explain, showCluster });
   address.apply();
+};
+(() => {
+  const MANY = 1_000_000; // workloads times clusters above which the head of the page is painted first
+  const data = JSON.parse(document.getElementById("fleet-data").textContent);
+  if (data.workloads.length * data.clusters.length < MANY) drawFleet(data);
+  else requestAnimationFrame(() => setTimeout(() => drawFleet(data)));
 })();
