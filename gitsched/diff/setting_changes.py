@@ -12,6 +12,7 @@ from gitsched.diff.field_differences import format_value
 from gitsched.model.changes import ChangedField, SettingChange
 from gitsched.model.document import Body, as_object
 from gitsched.model.finding import format_count
+from gitsched.model.time import parse_duration
 from gitsched.model.urls import strip_credentials
 from gitsched.named_tuples import NamedTuple
 
@@ -71,8 +72,13 @@ _EFFECTS: Final[Mapping[str, _Effect]] = {
 
 
 def list_setting_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[SettingChange]:
-    """Return the members in which two specs of gitsched.yaml differ, by path, at most MAX_CHANGES. Lists are compared as a whole."""
-    found = [(_find_effect(path), path, one, other) for path, one, other in _compare(before, after, ())]
+    """Return the members in which two specs of gitsched.yaml differ, by path, at most MAX_CHANGES. Lists are compared as a whole. A missing
+    member is equal to its default."""
+    found = [
+        (_find_effect(path), path, one, other)
+        for path, one, other in _compare(before, after, ())
+        if _evaluate(path, one) != _evaluate(path, other)
+    ]
     are_many = len(found) > MAX_CHANGES
     found.sort(key=lambda change: (are_many and not change[0].sensitive, change[1]))
     changes = [
@@ -129,6 +135,14 @@ def _make_change(path: tuple[str, ...], before: Any, after: Any) -> ChangedField
     old, new = (default if value is None else format_value(value) for value in (before, after))
     values = [None if value is None else json.dumps(value, ensure_ascii=False) for value in (before, after)]
     return ChangedField(".".join(path), old, new, (values[0], values[1]))
+
+
+def _evaluate(path: tuple[str, ...], value: Any) -> Any:
+    """Return what a value of a member means: the default for None, and the seconds of a duration."""
+    schema = _find_schema(path)
+    value = schema.get("default") if value is None else value
+    duration = parse_duration(value) if "ms" in schema.get("pattern", "") else None
+    return duration.total_seconds() if duration is not None else value
 
 
 def _redact(value: Any) -> Any:

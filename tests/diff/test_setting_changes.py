@@ -20,6 +20,18 @@ def test_a_member_that_is_not_set_has_its_default() -> None:
     assert [change.text for change in limits] == ["guard.fleet.removed: 20 (default) -> 50"]
 
 
+def test_a_member_that_is_set_to_its_default_is_no_change() -> None:
+    same = {
+        "output": {"branch": "placements", "overlap": "600s", "protectedNamespaces": ["argocd", "flux-system", "openshift-gitops"]},
+        "karmada": {"taintEviction": True, "failback": "Never"},
+        "guard": {"fleet": {"removed": 20}},
+        "krake": {},
+    }
+    assert list_setting_changes({}, same) == list_setting_changes(same, {}) == []
+    longer = list_setting_changes(same, {"output": {"overlap": "601s"}})
+    assert [change.text for change in longer] == ["output.overlap: 600s -> 601s"]
+
+
 def test_more_changes_than_the_limit_are_counted_and_hide_no_sensitive_one() -> None:
     many = {f"a{number:04}": number for number in range(MAX_CHANGES + 5)}
     changes = list_setting_changes({}, {**many, "output": {"repository": "https://example.com/other.git"}})
