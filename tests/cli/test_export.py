@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -42,7 +43,19 @@ def test_what_would_delete_is_named_before_it_is_replaced(pushed: Path, gitsched
     )
     assert len(check(done.stdout)) == 2
     commit(pushed, flux=armed % "false")
-    assert gitsched("export", "flux", "--cluster", "one").stderr == ""
+    assert "warning" not in gitsched("export", "flux", "--cluster", "one").stderr
+
+
+def test_what_has_to_be_pushed_is_reported(pushed: Path, git: Callable[..., str], gitsched: Run) -> None:
+    def read_note() -> str:
+        return gitsched("export", "argocd").stderr
+
+    assert read_note() == "note: there is no branch placements yet: gitsched reconcile --push origin makes and pushes it\n"
+    gitsched("reconcile")
+    push = "note: delivery tools read branch placements from its remote: git push origin placements, and from then on gitsched reconcile"
+    assert read_note() == f"{push} --push origin\n"
+    git("update-ref", "refs/remotes/origin/placements", "placements", at=pushed)
+    assert read_note() == ""
 
 
 def take(tree: Path, path: str) -> str:
@@ -62,6 +75,36 @@ def test_flux_export_has_a_repository_and_a_kustomization_of_the_cluster(gitsche
     assert kustomization["spec"]["path"] == "./clusters/one"
     assert kustomization["spec"]["sourceRef"] == {"kind": "GitRepository", "name": repository["metadata"]["name"]}
     assert (kustomization["spec"]["prune"], kustomization["spec"]["wait"]) == (True, True)
+
+
+@pytest.mark.needs("kubectl")
+def test_a_copy_of_the_directories_takes_over_as_docs_say(
+    gitsched: Run, pushed: Path, git: Callable[..., str], tmp_path: Path
+) -> None:
+    """docs/cut-over.md, "Leaving gitsched": the changed objects have the names of before, and deliver the same objects of a branch."""
+    gitsched("reconcile")
+    tree, copy = tmp_path / "out", pushed / "delivered"
+    git("worktree", "add", "-q", "--detach", str(tree), "placements", at=pushed)
+    shutil.copytree(tree / "clusters", copy)
+    git("add", "-A", at=pushed)
+    git("commit", "-qm", "Deliver plain directories", at=pushed)
+    git("branch", "-q", "-D", "placements", at=pushed)
+    (applications,) = check(gitsched("export", "argocd").stdout)
+    (generator,), template = applications["spec"]["generators"], applications["spec"]["template"]["spec"]["source"]
+    (files,) = generator["git"]["files"]
+    assert (generator["git"]["revision"], template["targetRevision"], files["path"]) == (
+        "placements",
+        "placements",
+        "clusters/*/cluster.json",
+    )
+    for cluster in ("one", "two"):
+        repository, kustomization = check(gitsched("export", "flux", "--cluster", cluster).stdout)
+        named = repository["metadata"]["name"], kustomization["metadata"]["name"], applications["metadata"]["name"]
+        assert named == ("placements", "placed", "placed")
+        assert repository["spec"]["sparseCheckout"] == [f"clusters/{cluster}"]
+        assert kustomization["spec"]["path"] == f"./clusters/{cluster}"
+        assert (pushed / f"delivered/{cluster}/cluster.json").is_file()
+        assert take(pushed, f"delivered/{cluster}") == take(tree, f"clusters/{cluster}")
 
 
 @pytest.mark.needs("kubectl")

@@ -107,7 +107,8 @@ def print_decisions(
 
 
 def _read_delivery(url: str | None, clusters: Sequence[str], chosen: dict[str, Any], own: Sequence[str]) -> DeliverySource:
-    """Return what delivery tools need, and warn about those of the source that would delete what these objects take over."""
+    """Return what delivery tools need. Warn about those of the source that would delete what these objects take over, and say what has to
+    be pushed."""
     output.configure_logging(chosen.pop("log_format"))
     with output.show_progress("Planning") as progress:
         found = read_delivery_source(RunSettings(progress=progress, output=chosen.pop("output_repository"), **chosen), url, own)
@@ -122,6 +123,8 @@ def _read_delivery(url: str | None, clusters: Sequence[str], chosen: dict[str, A
             "remove automated and the finalizer from Applications; docs/cut-over.md has the order"
         )
         click.echo(escape_unprintable(text), err=True)
+    if found.unpushed:
+        click.echo(escape_unprintable(f"note: {found.unpushed}"), err=True)
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from gitsched.git.output import OutputRepository
 from gitsched.git.remote_refs import find_remote_url
 from gitsched.model.errors import Permanent
 from gitsched.model.urls import strip_credentials
@@ -22,7 +23,8 @@ class DeliverySource(NamedTuple):
     """`clusters` are the sorted names of those with a directory. `signed` says that the operator signs commits.
 
     `has_applications` says that the output has Applications of Bundles, `prunes_applications` that Argo CD deletes what leaves a cluster.
-    `armed` are the objects of Flux and Argo CD in the source that delete what the output branch takes over.
+    `armed` are the objects of Flux and Argo CD in the source that delete what the output branch takes over. `unpushed` says that the branch
+    has to be pushed, "" if origin has it, as far as this clone knows.
     """
 
     branch: OutputBranch
@@ -31,6 +33,7 @@ class DeliverySource(NamedTuple):
     has_applications: bool
     prunes_applications: bool
     armed: tuple[ArmedTool, ...] = ()
+    unpushed: str = ""
 
 
 def read_delivery_source(settings: RunSettings, url: str | None, own: Collection[str] = ()) -> DeliverySource:
@@ -42,7 +45,8 @@ def read_delivery_source(settings: RunSettings, url: str | None, own: Collection
     context = open_context(settings._replace(observations="recorded"))
     fetched = fetch(context)
     output = fetched.output
-    known = url or output.remote or find_remote_url(output.repository, "origin")
+    origin = find_remote_url(output.repository, "origin")
+    known = url or output.remote or origin
     address = strip_credentials(known)
     if address is None:
         what = f"{known!r} is not a URL" if url else "the output has no URL"
@@ -57,9 +61,25 @@ def read_delivery_source(settings: RunSettings, url: str | None, own: Collection
             HUB_KUSTOMIZATION in planned.plan.files,
             planned.config.delivery.argocd.prune,
             armed,
+            _describe_unpushed(fetched.output, fetched.output_head, "origin" if origin is not None else address),
         )
 
     armed = list_armed_tools(context.source.repository, fetched.source.tree, own)
     planned, found = use_plan(context, fetched, settings.now, make_source)
     log_ignored_settings(planned.plan)
     return found
+
+
+def _describe_unpushed(output: OutputRepository, head: str | None, remote: str) -> str:
+    """Return how the output branch of this clone gets to a remote; "" if origin has it, or if nothing is known of it."""
+    if output.remote is not None or output.unfetched:
+        return ""
+    if head is None:
+        return f"there is no branch {output.branch} yet: gitsched reconcile --push {remote} makes and pushes it"
+    tracked = output.repository.resolve_ref(f"refs/remotes/origin/{output.branch}")
+    if tracked is not None and output.repository.has_ancestor(tracked, head):
+        return ""
+    return (
+        f"delivery tools read branch {output.branch} from its remote: git push {remote} {output.branch}, "
+        f"and from then on gitsched reconcile --push {remote}"
+    )
