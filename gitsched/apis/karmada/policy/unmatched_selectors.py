@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gitsched.apis.built_in_schemas import load_built_in_kinds
@@ -165,15 +166,22 @@ class _SelectorComparison:
 
     def _suggest_labels(self, selector: ResourceSelector, labels: Selector) -> str:
         """Return the label that objects have in place of one that none has."""
-        known: dict[str, dict[str, Key]] = {}
-        for template in self._list_templates():
-            is_selectable = (template.api_version, template.key.kind) == (selector.api_version, selector.kind)
-            for key, value in read_labels(template.body).items() if is_selectable else ():
-                if selector.namespace in ("", template.key.namespace):
-                    values = known.setdefault(key, {})
-                    values[value] = min(values.get(value, template.key), template.key)
+        known = self._known_labels.get((selector.api_version, selector.kind, selector.namespace), {})
         found = (self._suggest_label(selector.kind, requirement, known) for requirement in labels.requirements if known)
         return next(filter(None, found), "")
+
+    @cached_property
+    def _known_labels(self) -> Mapping[tuple[str, str, str], Mapping[str, Mapping[str, Key]]]:
+        """The first object with each label and value, by version, kind and namespace, and by version, kind and "" for all namespaces."""
+        found: dict[tuple[str, str, str], dict[str, dict[str, Key]]] = {}
+        for template in self._list_templates():
+            own = template.key
+            for namespace in {"", own.namespace}:
+                known = found.setdefault((template.api_version, own.kind, namespace), {})
+                for key, value in read_labels(template.body).items():
+                    values = known.setdefault(key, {})
+                    values[value] = min(values.get(value, own), own)
+        return found
 
     def _suggest_label(self, kind: str, requirement: Requirement, known: Mapping[str, Mapping[str, Key]]) -> str:
         key, values = requirement.key, known.get(requirement.key)
