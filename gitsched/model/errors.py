@@ -17,6 +17,10 @@ class Permanent(GitschedError):
     """An error that remains until the input or the configuration changes."""
 
 
+class UnknownObject(Permanent):
+    """A name on the command line for which the source has no object."""
+
+
 class Temporary(GitschedError):
     """An error after which the same call may succeed later.
 

@@ -16,7 +16,7 @@ from gitsched.decide.variants.built_parts import PartOwners
 from gitsched.decide.workload_explanation import explain_workload, list_near_selections
 from gitsched.git import Repository
 from gitsched.model.document import Document, Key, workload_sort_key
-from gitsched.model.errors import Permanent
+from gitsched.model.errors import Permanent, UnknownObject
 from gitsched.model.explanation import ClusterExplanation, ExplainedCandidate, Explanation, ReplicaShare
 from gitsched.model.finding import LAST_VALID_USED, Finding, format_names, list_faults
 from gitsched.model.progress import Progress, follow
@@ -28,6 +28,7 @@ from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_
 from gitsched.reconcile.output.patched_manifests import describe_refusal
 from gitsched.reconcile.plan_baseline import make_plan_baseline
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
+from gitsched.reconcile.review.removed_workloads import describe_removed
 from gitsched.reconcile.review.resource_names import complete_name, describe_missing, find_key, matches_name
 from gitsched.reconcile.run import Fetched, Planned, RunContext, StateUpdate, open_context
 from gitsched.reconcile.run_settings import RunSettings
@@ -74,7 +75,10 @@ def explain_resource(
             if known is not None:
                 return _locate_cluster(context, fetched, known)
             planned, found = use_plan(context, fetched, settings.now, explain, withholds=True, written=False)
-        except Permanent as error:
+        except UnknownObject as error:
+            removed = describe_removed(fetched, kind, namespace, name)
+            if removed:
+                raise Permanent(removed) from error
             if kind.lower() in _CLUSTER_WORDS and fetched.record is not None and name in fetched.record.retiring:
                 message = f"cluster {name} has no document any more; `gitsched tree {name}` shows what it still has"
                 raise Permanent(message) from error
@@ -121,7 +125,7 @@ def _explain_from_state(
     if found is None and key in own:
         cluster = _find_cluster(decisions, key)
         if cluster is None or why_not:
-            raise Permanent(_describe_undecided(key))
+            raise UnknownObject(_describe_undecided(key))
         return _describe_from_state(workloads, cluster)
     found = found or _explain_unselected(decisions, document)
     details = workloads.describe(decisions)
@@ -154,7 +158,7 @@ def _describe_other(
         return _describe_from_state(workloads, wanted[2])
     if update.reading_rules is None:
         return None  # a file may have it as a part of what is built
-    raise Permanent(describe_missing(known, *wanted, index_clusters(workloads.catalog)))
+    raise UnknownObject(describe_missing(known, *wanted, index_clusters(workloads.catalog)))
 
 
 def _find_cluster(decisions: DecisionSet, key: Key) -> str | None:
@@ -205,7 +209,7 @@ def _explain(
     if found is None and key in own:
         cluster = _find_cluster(decisions, key)
         if cluster is None or why_not:
-            raise Permanent(_describe_undecided(key))
+            raise UnknownObject(_describe_undecided(key))
         return describe_cluster(baseline, cluster, plan.findings)
     found = found or _explain_unselected(decisions, template)
     return _complete(context, plan, baseline, key, found, why_not)
@@ -223,7 +227,7 @@ def _explain_other(
     kind, _, name = wanted
     if kind.lower() not in _CLUSTER_WORDS or not can_be_cluster or name not in index_clusters(baseline.decisions.catalog):
         unread = "".join(f"\n{finding}" for finding in faults[:MAX_NAMES])
-        raise Permanent(f"{describe_missing(known, *wanted, index_clusters(baseline.decisions.catalog))}{unread}")
+        raise UnknownObject(f"{describe_missing(known, *wanted, index_clusters(baseline.decisions.catalog))}{unread}")
     return describe_cluster(baseline, name, plan.findings)  # its document may be of any kind
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from functools import partial
 
 from gitsched.decide.garbage_collection import gc_paused
@@ -23,6 +23,7 @@ from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_
 from gitsched.reconcile.review.fleet_status import list_workload_statuses, make_fleet_status
 from gitsched.reconcile.review.freezes import list_freezes
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
+from gitsched.reconcile.review.removed_workloads import describe_removed
 from gitsched.reconcile.review.resource_names import complete_name, describe_missing, find_key, matches_name
 from gitsched.reconcile.run import Fetched, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
@@ -55,11 +56,14 @@ def _read_tree(
     clusters = {*fleet.current, *fleet.clusters, *(name for one in statuses.values() for name in one.clusters)}
     if name in clusters and not namespace and kind.lower() in _CLUSTER_KINDS:
         return _make_cluster_tree(make_fleet_status(context, fetched, fleet), name, retained)
+    typed = kind, namespace, name
     kind, space, name = complete_name(statuses, kind, namespace, name)
     key, plan = find_key(statuses, kind, space, name) if kind else None, fleet.plan
     if key is None:
         unclaimed = make_fleet_status(context, fetched, fleet).unclaimed
-        raise Permanent(_describe_missing(statuses, unclaimed, clusters, kind, space, name))
+        selected = _describe_unselected(unclaimed, kind, space, name)
+        removed = selected or describe_removed(fetched, *typed)
+        raise Permanent(removed or describe_missing(statuses, kind, space, name, clusters))
     details = plan.details or try_with_state(partial(_read_details, context, fetched, key))
     if details is None:
         plan = plan_source(context, fetched, context.settings.now, written=False).plan
@@ -107,12 +111,10 @@ def _make_workload_tree(
     )
 
 
-def _describe_missing(
-    placed: Collection[Key], unclaimed: Iterable[Key], clusters: Collection[str], kind: str, namespace: str, name: str
-) -> str:
-    """Return that no policy selects an object, or that there is none, with similar names."""
+def _describe_unselected(unclaimed: Iterable[Key], kind: str, namespace: str, name: str) -> str:
+    """Return that no policy selects the object that is meant; "" if there is none."""
     found = (key for key in unclaimed if key.name == name and namespace in ("", key.namespace))
     other = next((key for key in found if not kind or matches_name(key, kind, name)), None)
     if other is not None:
         return f"no policy selects {other.title}, so it is in no cluster: `gitsched explain {format_words(other)}` says more"
-    return describe_missing(placed, kind, namespace, name, clusters)
+    return ""

@@ -67,6 +67,8 @@ def describe_missing(known: Iterable[Key], kind: str, namespace: str, name: str,
     """Return the message that a resource does not exist, with similar ones: in another namespace, of another name or kind. Where the kind
     is not known, it may be the name of one of the `clusters`, too."""
     keys = list(known)
+    if not namespace and any(key.namespace == kind for key in keys):
+        return _describe_missing_name(keys, kind, name, ())
     if not kind:
         return _describe_missing_name(keys, namespace, name, clusters)
     kinds = {key.kind for key in keys}
