@@ -166,8 +166,10 @@ class WithheldChanges(NamedTuple):
 
     @property
     def allowance(self) -> str:
-        """How to allow exactly these moves, as an imperative."""
-        return f"add the trailer {ALLOW_TRAILER}: {self.digest} to a commit, or pass --allow {self.digest}"
+        """How to allow exactly these moves, as an imperative. Where facts alone cause them, whether these are collected comes first."""
+        doubted = any(limit.effect == "clustersUnready" for limit in self.limits)
+        first = "first check that gitsched collect runs, because new facts end this by themselves; then " if doubted else ""
+        return f"{first}add the trailer {ALLOW_TRAILER}: {self.digest} to a commit, or pass --allow {self.digest}"
 
 
 NOTHING_WITHHELD = WithheldChanges()

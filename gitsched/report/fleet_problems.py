@@ -46,7 +46,7 @@ def describe_problems(status: FleetStatus, width: int, paint: Paint | None = Non
         return [*_paint_first(_describe_sound(status), width, "added", paint), *_wrap(recent, width)]
     first = f"Needs attention: {', '.join(problems)}."
     lines = [status.unfetched] if status.time is None and status.unfetched else []
-    lines += [*_list_freezes(status), *_list_edits(status)]
+    lines += [*_list_freezes(status), *_list_edits(status), *_list_stale(status)]
     lines += _list_withheld(status) if status.withheld.moves else []
     lines += _list_unplaced(status) if status.time is not None else []
     lines += _list_short(status)
@@ -117,6 +117,20 @@ def _list_short(status: FleetStatus) -> list[str]:
         for one in status.short
     ]
     return list_limited(lines, WORKLOADS_SHOWN, "and {} more workloads that lack replicas; gitsched status --workloads lists them")
+
+
+def _list_stale(status: FleetStatus) -> Iterator[str]:
+    """Yield how to go on with clusters that are no longer observed."""
+    names = [
+        f"{one.name} ({format_age(one.observed, status.now)} ago)"
+        for one in status.clusters
+        if one.is_stale and one.observed is not None
+    ]
+    if names:
+        yield (
+            f"No longer observed: {format_names(names, WORKLOADS_SHOWN)}: repair gitsched collect first; with --dry-run it says what it "
+            "cannot read"
+        )
 
 
 def _list_unready(status: FleetStatus) -> list[str]:

@@ -216,7 +216,7 @@ def test_facts_say_when_a_cluster_was_observed_and_stale_ones_nothing_about_now(
     assert lines[0] == "Needs attention: 1 of 2 clusters is no longer observed."
     assert find_row(lines, "one") == ["one", "True", "1", "10m", "ago"]
     assert find_row(lines, "two")[:5] == ["two", "Unknown", "0", "3h", "ago"]
-    assert "its facts are stale: check that gitsched collect runs" in lines[3], "what needs attention is first"
+    assert "its facts are stale: check that gitsched collect runs" in lines[4], "what needs attention is first"
 
 
 KARMADA, OCM, KRAKE = (

@@ -23,6 +23,7 @@ from gitsched.reconcile.facts.collection import CollectOptions, CollectRun, coll
 from gitsched.reconcile.pipeline import run
 from gitsched.reconcile.review.fleet_status import read_fleet_status
 from gitsched.reconcile.run import RunResult, open_context
+from gitsched.report.fleet_status import write_fleet_status
 from tests.builders.recorded_cluster import RecordedCluster, make_node, make_pod
 
 pytestmark = pytest.mark.needs("kubectl")
@@ -194,6 +195,13 @@ def test_the_guard_withholds_evictions_when_the_collector_stops(tmp_path: Path) 
     later = plan(fleet, tmp_path, after=66)
     assert place(later) == place(first)
     assert later.plan.withheld.moves, "two of three clusters are not ready by stale facts alone"
+    status = read_fleet_status(RunSettings(NOW + timedelta(minutes=66), tmp_path / "cache", str(fleet)))
+    lines = write_fleet_status(status).splitlines()
+    assert lines[0] == "Needs attention: 1 change is withheld, 2 of 3 clusters are no longer observed."
+    assert lines[1].startswith("No longer observed: ash (1h ago), dub (1h ago): repair gitsched collect first; ")
+    assert any(line.startswith("To allow exactly these, first check that gitsched collect runs, ") for line in lines)
+    assert [one.ready for one in status.clusters] == ["Unknown"] * 3
+    assert not any("drain" in line for line in lines), "nobody knows whether the clusters are there"
 
 
 def observe(fleet: Path, *, replaced: tuple[str, str] = ("", ""), **minutes: int) -> None:

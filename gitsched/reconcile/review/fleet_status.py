@@ -172,13 +172,15 @@ def _describe_unready(condition: ClusterCondition, unready: str, now: datetime) 
 
 
 def _choose_ready(condition: ClusterCondition, unready: str, *, is_stale: bool) -> Ready:
-    """Return whether a cluster with a document is ready. A taint of people says nothing about that."""
+    """Return whether a cluster with a document is ready. A taint of people says nothing about that, nor do stale facts."""
     readiness = condition.readiness
+    if is_stale:
+        return "Unknown"
     if readiness is not None and readiness.status == FALSE:
         return "False"
     if unready and not any(taint.evicts for taint in condition.taints):
         return "False"
-    return "True" if readiness is not None and readiness.status == TRUE and not is_stale else "Unknown"
+    return "True" if readiness is not None and readiness.status == TRUE else "Unknown"
 
 
 def _count_changes(
