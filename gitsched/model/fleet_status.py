@@ -18,8 +18,9 @@ from gitsched.model.taints import ClusterTaint
 from gitsched.model.time import EPOCH
 from gitsched.named_tuples import NamedTuple
 
+CLUSTER_GONE: Final = "cluster-gone"
 IMPAIRMENTS: Final = {
-    "cluster-gone": (
+    CLUSTER_GONE: (
         "workload has replicas on a cluster without a document",
         "workloads have replicas on clusters without a document",
     ),
@@ -138,7 +139,8 @@ class FleetStatus(NamedTuple):
     the other findings of severity error, `shortages` those about clusters that lack capacity, `impaired` those about workloads
     that lack something in their clusters, `observed` is when metric values were observed, and `now` the time from which ages count.
     `recent` are the latest runs that took something from workloads, `rollout_starts` the commits of the source with which the rollouts
-    began, `retained` the copies that stay for an overlap, and `withheld_sources` the commits of the source that ask for what is withheld.
+    began, `retained` the copies that stay for an overlap, and `withheld_sources` the commits of the source that ask for what is withheld,
+    `withheld_since` a run.
     `from_origin`: the branch is the one of origin, as the clone fetched it last. `newer_source` is the commit of the source that a
     run has planned and that came after the one here, "" where none did.
     """
@@ -169,6 +171,7 @@ class FleetStatus(NamedTuple):
     rollout_starts: Mapping[str, SourceChange] = {}
     retained: tuple[RetainedCopy, ...] = ()
     withheld_sources: tuple[SourceChange, ...] = ()
+    withheld_since: datetime | None = None
     from_origin: bool = False
     newer_source: str = ""
 
@@ -199,7 +202,7 @@ class FleetStatus(NamedTuple):
         yield from self._list_recent_problems()
         yield from self._list_cluster_problems()
         for code, (one, several) in IMPAIRMENTS.items():
-            count = sum(finding.code == code for finding in self.impaired)
+            count = sum(finding.code == code for finding in self.other_impaired)
             if count:
                 yield format_count(count, one, several)
         if self.shortages:
@@ -212,6 +215,12 @@ class FleetStatus(NamedTuple):
     def short(self) -> tuple[WorkloadStatus, ...]:
         """The workloads that are placed with fewer replicas than they should have."""
         return tuple(one for one in self.workloads if one.missing)
+
+    @property
+    def other_impaired(self) -> tuple[Finding, ...]:
+        """The findings about workloads that lack something besides replicas."""
+        short = {one.key.resource for one in self.short}
+        return tuple(finding for finding in self.impaired if finding.resource not in short)
 
     def _describe_short(self) -> str:
         first, *others = self.short

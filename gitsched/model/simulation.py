@@ -112,7 +112,8 @@ class Simulation(NamedTuple):
     survive. `unknown_capacity` are clusters of unknown capacity that receive replicas. `workloads` counts all workloads that are
     or should be placed; `effects` are in the order of namespaces and names. `record_changes` are recorded decisions that the event
     changes, without those about documents that it removes. `has_more_timers`: the event starts more timers than are simulated.
-    `held` are the workloads that are held because of the event.
+    `held` are the workloads that are held because of the event. `evicts`: lost clusters keep their documents and
+    evict their workloads; to remove the documents alone does not.
     `moved_besides` and `started_besides` count the workloads, and the replicas, that move without being in `effects`.
     """
 
@@ -131,6 +132,7 @@ class Simulation(NamedTuple):
     held: Mapping[Key, HeldPlacement] = {}
     moved_besides: int = 0
     started_besides: int = 0
+    evicts: bool = False
 
     @property
     def moved(self) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from gitsched.model.finding import format_count, format_names, format_part
-from gitsched.model.fleet_status import Freeze
+from gitsched.model.fleet_status import CLUSTER_GONE, Freeze
 from gitsched.model.scheduling import total_replicas
 from gitsched.model.time import format_age, format_time
 from gitsched.report.held import describe_held, describe_target
@@ -55,7 +55,7 @@ def describe_problems(status: FleetStatus, width: int, paint: Paint | None = Non
     lines += list_limited(
         [str(finding) for finding in status.errors], ERRORS_SHOWN, "and {} more errors; gitsched validate lists them"
     )
-    lines += list_limited([str(finding) for finding in status.impaired], ERRORS_SHOWN, "and {} more workloads")
+    lines += list_limited([str(finding) for finding in status.other_impaired], ERRORS_SHOWN, "and {} more workloads")
     lines += list_limited([str(finding) for finding in status.shortages], ERRORS_SHOWN, "and {} more clusters that lack capacity")
     return [*_paint_first(first, width, "error", paint), *_wrap((*lines, *recent), width)]
 
@@ -87,6 +87,9 @@ def _list_freezes(status: FleetStatus) -> Iterator[str]:
 def _list_withheld(status: FleetStatus) -> list[str]:
     """Return what the guard withholds, with the first workloads, and the commits that ask for it."""
     first, *lines = describe_withheld(status.withheld)
+    since = status.withheld_since
+    if since is not None:
+        first = f"{first.removesuffix('.')}, since {format_time(since)} ({format_age(since, status.now)} ago)."
     moves = [f"{format_key(move.key)} {describe_target(move)}" for move in sort_moves(status.withheld.moves)]
     named = f"  {format_names(moves, WORKLOADS_SHOWN)}; gitsched plan shows all"
     asked = "; ".join(map(describe_source, status.withheld_sources))
@@ -116,7 +119,11 @@ def _list_short(status: FleetStatus) -> list[str]:
         f"{one.reason}; what each cluster has left: gitsched explain {format_words(one.key)}"
         for one in status.short
     ]
-    return list_limited(lines, WORKLOADS_SHOWN, "and {} more workloads that lack replicas; gitsched status --workloads lists them")
+    lines = list_limited(lines, WORKLOADS_SHOWN, "and {} more workloads that lack replicas; gitsched status --workloads lists them")
+    gone = {finding.resource for finding in status.impaired if finding.code == CLUSTER_GONE}
+    if any(one.key.resource in gone for one in status.short):
+        lines.append("To place what clusters without a document had: gitsched rebalance --all-displaced --write")
+    return lines
 
 
 def _list_stale(status: FleetStatus) -> Iterator[str]:

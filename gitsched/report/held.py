@@ -70,8 +70,17 @@ def add_withheld(explanation: Explanation, move: Move, withheld: WithheldChanges
 
 
 def describe_target(move: Move) -> str:
-    """Return where a workload goes, as a verb with its object."""
-    return f"goes to {format_clusters(move.after)}" if move.after else "is removed" if move.intended else "becomes unplaced"
+    """Return where a workload goes, or which clusters it only leaves, and how many replicas remain if these are fewer: a verb with its
+    object."""
+    if not move.after:
+        return "is removed" if move.intended else "becomes unplaced"
+    left = {name: count for name, count in move.before.items() if name not in move.after}
+    only_leaves = bool(left) and move.after.items() <= move.before.items()
+    text = f"leaves {format_clusters(left)}" if only_leaves else f"goes to {format_clusters(move.after)}"
+    before, after = (total_replicas(counts.values()) for counts in (move.before, move.after))
+    if after >= before:
+        return text
+    return f"{text}, so that {format_part(after, before, 'replica', 'remains', 'remain')}"
 
 
 def add_waiting(explanation: Explanation, move: Move, until: datetime | None) -> Explanation:

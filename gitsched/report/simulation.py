@@ -137,8 +137,17 @@ def list_notes(value: Simulation) -> list[str]:
         f"Not lost, because they also run in other zones: {_join_names(value.partly_lost)}." if value.partly_lost else "",
         _describe_unknown_capacity(value.unknown_capacity) if value.unknown_capacity else "",
         _MORE_TIMERS if value.has_more_timers else "",
+        _describe_eviction(value.lost) if value.evicts and value.started_replicas else "",
     ]
     return list(filter(None, notes))
+
+
+def _describe_eviction(clusters: Sequence[str]) -> str:
+    documents = choose_form(len(clusters), "its document is", "their documents are")
+    return (
+        f"Assumed: workloads are evicted from {_join_names(clusters)}, as gitsched drain does; if only {documents} removed, "
+        "divided replicas do not start elsewhere."
+    )
 
 
 def _describe_unknown_capacity(clusters: Sequence[str]) -> str:

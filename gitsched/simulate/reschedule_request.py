@@ -73,11 +73,17 @@ class SelectedWorkloads(NamedTuple):
 
 
 def select_displaced(baseline: Baseline, keys: Collection[Key]) -> SelectedWorkloads:
-    """Return those of these workloads that would run on other clusters if they were scheduled now."""
+    """Return those of these workloads that would run on other clusters, or with more of the replicas that they lack, if they were scheduled
+    now."""
     outcomes, after = baseline.decisions.outcomes, _reschedule(baseline, keys)
-    moving = [key for key in keys if key in after and after[key].replicas_by_cluster.keys() != _list_clusters(outcomes[key])]
+    moving = [key for key in keys if key in after and _is_displaced(outcomes[key], after[key])]
     found = _leave_held(baseline, moving, after)
     return found._replace(waiting=_list_waiting(baseline, [key for key in keys if key not in set(moving)]))
+
+
+def _is_displaced(now: Outcome, after: Outcome) -> bool:
+    gains = (now.unassigned or 0) > (after.unassigned or 0)
+    return gains or _list_clusters(after) != _list_clusters(now)
 
 
 def _list_waiting(baseline: Baseline, keys: Iterable[Key]) -> tuple[WaitingWorkload, ...]:

@@ -82,7 +82,8 @@ def _describe_scopes(scopes: tuple[FailureDomain, ...], verbs: tuple[str, str]) 
 
 
 class ChangedCatalog(NamedTuple):
-    """A catalog after a scenario, and the clusters that the scenario affects."""
+    """A catalog after a scenario, and the clusters that the scenario affects. `evicts`: documents of lost ones stay, as if the
+    server evicted what they have before it deletes them."""
 
     catalog: Catalog
     lost: tuple[str, ...]
@@ -90,6 +91,7 @@ class ChangedCatalog(NamedTuple):
     added: tuple[str, ...]
     partly_lost: tuple[str, ...]
     scaled: int
+    evicts: bool = False
 
 
 def apply_scenario(
@@ -102,10 +104,12 @@ def apply_scenario(
     lost, partial = _resolve_scopes(index, scenario.lose)
     drained = [name for name in _resolve_scopes(index, scenario.drain).names if name not in lost]
     changes: dict[Key, Document | None] = {}
+    evicts = False
     for name in lost:
         for kind, document, _ in clusters[name]:
             body = (kind.mark_unreachable if scenario.unreachable else kind.mark_lost)(document.body, time)
             changes[document.key] = None if body is None else document._replace(body=body)
+            evicts |= body is not None and kind.taints is not None and not scenario.unreachable
     for name in drained:
         for kind, document, _ in clusters[name]:
             if kind.taints is None:
@@ -120,6 +124,7 @@ def apply_scenario(
         tuple(name for name, _ in new),
         partial,
         scaled,
+        evicts,
     )
 
 

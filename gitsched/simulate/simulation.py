@@ -87,6 +87,7 @@ def describe_event(baseline: Baseline, scenario: Scenario, decided: DecidedEvent
         record_changes=tuple(_list_described(compare_recorded(baseline.decisions.recorded, recorded), changed.catalog, inner)),
         has_more_timers=after.has_more_timers,
         held=dict(_list_held(known, after.outcomes)),
+        evicts=changed.evicts,
     )
 
 

@@ -45,7 +45,7 @@ def test_a_removed_workload_is_gone_since_an_output_commit(kind: str, namespace:
     )
 
 
-def test_a_removal_that_no_run_has_carried_out_is_told(removed: Fleet) -> None:
+def test_a_removal_that_no_run_has_carried_out_is_reported(removed: Fleet) -> None:
     removed.commit({"api.yaml": None}, hour=3)
     assert explain(removed, "default", None, "api") == (
         "deployment/default/api is not in the source any more, and the output still has it: `gitsched plan` shows why"

@@ -21,6 +21,7 @@ from gitsched.render.format_versions import FORMAT_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
+    from datetime import datetime
 
     from gitsched.git import Repository
     from gitsched.model.commit import Commit
@@ -145,6 +146,20 @@ def list_requests(context: RunContext, fetched: Fetched) -> tuple[SourceChange, 
     if not earlier or earlier == fetched.source.oid:
         return ()
     return list_source_changes(source, earlier, fetched.source.oid)[:NAMED_SOURCES]
+
+
+def find_withheld_start(fetched: Fetched) -> datetime | None:
+    """Return the time of the run since which the guard withholds changes; None where it is not one of the latest."""
+    start, repository = None, fetched.output.repository
+    for commit in repository.list_first_parents(fetched.output_head, MAX_RUNS):
+        try:
+            record = read_run_record(repository, commit.tree, fetched.prefix)
+        except GitschedError:
+            return None
+        if record is None or not read_guard_record(record.guard).digest:
+            return start
+        start = commit.time
+    return None
 
 
 def find_rollout_starts(context: RunContext, fetched: Fetched, rollouts: Iterable[RolloutRecord]) -> dict[str, SourceChange]:

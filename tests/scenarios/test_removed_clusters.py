@@ -1,0 +1,101 @@
+"""A cluster whose document is removed: what `status`, `simulate` and `rebalance` say of the replicas that it had."""
+
+from __future__ import annotations
+
+import pytest
+
+from gitsched.model.changes import Move
+from gitsched.model.document import Key
+from gitsched.model.simulation import FailureDomain
+from gitsched.reconcile.reschedule import WorkloadSelection, make_reschedule_file
+from gitsched.reconcile.review.fleet_status import read_fleet_status
+from gitsched.reconcile.review.source_simulation import simulate_source
+from gitsched.report.fleet_status import write_fleet_status
+from gitsched.report.held import describe_target
+from gitsched.report.simulation import write_simulation
+from gitsched.simulate.scenario import Scenario
+from tests.scenarios.conftest import UNGUARDED, Fleet, cluster, deployment, policy
+
+FILES = {
+    "gitsched.yaml": UNGUARDED,
+    "one.yaml": cluster("one"),
+    "two.yaml": cluster("two"),
+    "web.yaml": deployment("web", 4),
+    "policy.yaml": policy("one,two", scheduling="Divided"),
+}
+
+
+@pytest.fixture
+def removed(fleet: Fleet) -> Fleet:
+    fleet.commit(FILES)
+    fleet.reconcile(0)
+    fleet.commit({"two.yaml": None}, hour=1)
+    fleet.reconcile(1)
+    return fleet
+
+
+def simulate(fleet: Fleet, scenario: Scenario) -> str:
+    return write_simulation(simulate_source(fleet.settings(0), scenario, [], lambda _: None), 200)
+
+
+def test_a_loss_says_that_it_assumes_an_eviction(fleet: Fleet) -> None:
+    fleet.commit(FILES)
+    fleet.reconcile(0)
+    lose = (FailureDomain("cluster", "two"),)
+    text = simulate(fleet, Scenario(lose=lose))
+    assert "2 replicas start." in text
+    assert (
+        "Assumed: workloads are evicted from two, as gitsched drain does; if only its document is removed, divided replicas" in text
+    )
+    assert "Assumed: " not in simulate(fleet, Scenario(lose=lose, unreachable=True))
+
+
+def test_replicas_of_a_removed_cluster_are_missing_and_stay_until_they_are_placed(removed: Fleet) -> None:
+    lines = write_fleet_status(read_fleet_status(removed.settings(2))).splitlines()
+    assert lines[0] == "Needs attention: Deployment default/web lacks 2 of 4 replicas."
+    assert lines[1].startswith(
+        "Missing: Deployment default/web has 2 of 4 replicas: Deployment.apps/default/web has 2 of its 4 replicas on two"
+    )
+    assert lines[2] == "To place what clusters without a document had: gitsched rebalance --all-displaced --write"
+    assert not any("[cluster-gone]" in line for line in lines), "it is named once"
+    stays = "1 workload runs where it was before, until another cluster has them: Deployment default/web"
+    assert any(line.startswith(stays) for line in lines)
+
+
+def test_workloads_that_lack_replicas_are_displaced_if_a_request_places_these(removed: Fleet) -> None:
+    found = make_reschedule_file(removed.settings(2), WorkloadSelection(displaced=True), None).file
+    assert found is not None
+    assert [(dict(row.before), dict(row.after)) for row in found.request.workloads] == [({"one": 2}, {"one": 4})]
+    removed.commit({found.path: found.text}, hour=3)
+    removed.reconcile(3)
+    lines = write_fleet_status(read_fleet_status(removed.settings(3))).splitlines()
+    assert lines[0].startswith("Nothing is wrong")
+    assert make_reschedule_file(removed.settings(4), WorkloadSelection(displaced=True), None).file is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "text"),
+    [
+        ({"one": 2, "two": 2}, {"one": 2}, "leaves two 2, so that 2 of 4 replicas remain"),
+        ({"one": 2}, {"one": 1}, "goes to one 1, so that 1 of 2 replicas remains"),
+        ({"one": 2}, {"two": 2}, "goes to two 2"),
+        ({"one": None, "two": None}, {"one": None}, "leaves two"),
+        ({"one": 2}, {}, "becomes unplaced"),
+    ],
+)
+def test_a_move_says_how_many_replicas_remain(before: dict[str, int | None], after: dict[str, int | None], text: str) -> None:
+    assert describe_target(Move(Key("apps", "Deployment", "default", "web"), before, after, "")) == text
+
+
+def test_what_is_withheld_says_since_when(fleet: Fleet) -> None:
+    names = [f"w{number}" for number in range(11)]
+    guarded = {path: text for path, text in FILES.items() if path != "gitsched.yaml"}
+    fleet.commit(guarded | {f"{name}.yaml": deployment(name, 4) for name in names})
+    fleet.reconcile(0)
+    fleet.commit({"two.yaml": None}, hour=1)
+    assert fleet.reconcile(1).plan.withheld.moves
+    fleet.commit({"one.yaml": cluster("one", region="south")}, hour=2)
+    fleet.reconcile(2)
+    lines = write_fleet_status(read_fleet_status(fleet.settings(3))).splitlines()
+    assert "Withheld by the guard: 12 changes, since 2026-03-02T09:00:00Z (2h ago)." in lines
+    assert any(line.startswith("  Deployment default/w0 leaves two 2, so that 2 of 4 replicas remain, ") for line in lines)
