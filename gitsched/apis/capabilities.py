@@ -43,6 +43,18 @@ class DependencyTracking(Protocol):
         ...
 
 
+@runtime_checkable
+class PolicyReading(Protocol):
+    """Capability of an engine that tells what a decision reads of policies. `policy_kinds` are the groups and kinds of these."""
+
+    policy_kinds: tuple[tuple[str, str], ...]
+
+    def list_policy_inputs(self, template: Document) -> tuple[object, ...] | None:
+        """Return what the decision about a workload reads of policies, to be compared with ==; None if the decision depends on others,
+        which may be decided by any policy."""
+        ...
+
+
 DocumentPair = tuple["Document | None", "Document | None"]
 """A document before and after a change; None where it does not exist."""
 

@@ -59,12 +59,23 @@ def draw_files(dice: Random) -> dict[str, str]:
     return {**files, "gitsched.yaml": SETTINGS % (dice.choice(LIMITS), reserve)}
 
 
-def draw_change(dice: Random, files: dict[str, str]) -> Files:
+def draw_change(dice: Random, files: dict[str, str], *, of_policies: bool) -> Files:
     """Return the files of a change."""
     name = dice.choice([name for name in NAMES if f"apps/{name}.yaml" in files])
     place, app, policy = dice.choice("ab"), files[f"apps/{name}.yaml"], files[f"policies/{name}.yaml"]
+    policies: tuple[Files, ...] = (
+        {f"policies/{name}.yaml": divide(name, f"clusterNames: [{dice.choice(('a', 'b', 'a, b', 'none'))}]")},
+        {f"policies/{name}.yaml": policy.replace("placement:\n", f"placement:\n{SPREAD}")},
+        {f"policies/{name}.yaml": policy.replace("spec:\n", "spec:\n  priority: 3\n", 1)},
+        {f"policies/{name}.yaml": None},
+        {f"policies/other-{name}.yaml": policy.replace(f"metadata: {{name: {name}", f"metadata: {{name: other-{name}")},
+        {"policies/all.yaml": divide("all", f"clusterNames: [{place}]").replace(", name: all}\n", "}\n")},
+    )
     return dice.choice(
-        (
+        policies
+        if of_policies
+        else (
+            *policies,
             {f"apps/{name}.yaml": deployment(name, dice.randrange(1, 7))},
             {f"apps/{name}.yaml": deployment(name, dice.randrange(4, 9))},
             {f"apps/{name}.yaml": app.replace("metadata:", "metadata:\n  labels: {a: b}", 1)},
@@ -73,11 +84,6 @@ def draw_change(dice: Random, files: dict[str, str]) -> Files:
             {"apps/second.yaml": deployment(name, 3)},
             {f"apps/moved-{name}.yaml": app, f"apps/{name}.yaml": None},
             {f"apps/new-{place}.yaml": deployment("new", 2), "policies/new.yaml": divide("new", "labelSelector: {}")},
-            {f"policies/{name}.yaml": divide(name, f"clusterNames: [{dice.choice(('a', 'b', 'a, b', 'none'))}]")},
-            {f"policies/{name}.yaml": policy.replace("placement:\n", f"placement:\n{SPREAD}")},
-            {f"policies/{name}.yaml": policy.replace("spec:\n", "spec:\n  priority: 3\n", 1)},
-            {f"policies/{name}.yaml": None},
-            {"policies/all.yaml": divide("all", f"clusterNames: [{place}]").replace(", name: all}\n", "}\n")},
             {f"clusters/{place}.yaml": cluster(place, pods=dice.randrange(2, 20))},
             {f"clusters/{place}.yaml": files[f"clusters/{place}.yaml"].replace("spec:\n", f"spec:\n{TAINT}", 1)},
             {f"clusters/{place}.yaml": None},
@@ -148,7 +154,7 @@ def compare(fleet: Fleet, seed: int, run: Callable[..., tuple[int, str]]) -> Non
     branches, count = Branches(fleet), MAX_EXHAUSTIVE if seed % 100 == 99 else dice.choice((2, 3, 3, 3, 4))
     names = [f"branch-{number}" for number in range(count)]
     for name in names:
-        branches.add(name, draw_change(dice, files))
+        branches.add(name, draw_change(dice, files, of_policies=seed % 4 == 3))
     verdicts = {
         members: merged is not None and run("plan", "main", merged)[0] == 0 for members, merged in branches.merge_sets(names)
     }

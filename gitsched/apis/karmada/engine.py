@@ -62,6 +62,7 @@ class KarmadaEngine(CapacityEngine):
     """See `gitsched.apis.policy_api.PolicyEngine`."""
 
     name = names.API_NAME
+    policy_kinds = names.POLICY_KINDS
 
     def __init__(self, snapshot: Snapshot, continued: tuple[KarmadaEngine, ContinuedState] | None = None) -> None:
         """Read a snapshot. An engine that continues another one, which is given with its new state, takes over what that knows of
@@ -197,6 +198,14 @@ class KarmadaEngine(CapacityEngine):
         elif self.coupled is not None:
             inputs = (*inputs, *self.coupled.list_inputs(template))
         return (*inputs, *self.state.autoscalers.decision_inputs(template.key, self.state.snapshot))
+
+    def list_policy_inputs(self, template: Document) -> tuple[object, ...] | None:
+        state = self.state
+        depends = self.dependencies is not None or state.queue is not None or state.autoscalers is not NO_AUTOSCALERS
+        if depends or state.reschedule_triggers is not NO_TRIGGERS or state.snapshot.kept:
+            return None
+        policy, claim = state.find_policy(template, state.find_record(template))
+        return (policy and policy.document, claim)
 
     def describe_delivery(self, template: Document, key: Key, /) -> str:
         policy, _ = self.state.find_policy(template, self.state.find_record(template))

@@ -29,6 +29,7 @@ CLUSTER, POLICY, CLUSTER_POLICY = "Cluster", "PropagationPolicy", "ClusterPropag
 OVERRIDE, CLUSTER_OVERRIDE = "OverridePolicy", "ClusterOverridePolicy"
 TAINT_POLICY = "ClusterTaintPolicy"
 BINDING, CLUSTER_BINDING = "ResourceBinding", "ClusterResourceBinding"
+POLICY_KINDS = ((POLICY_GROUP, POLICY), (POLICY_GROUP, CLUSTER_POLICY))
 RECORD_KINDS = ((WORK_GROUP, BINDING), (WORK_GROUP, CLUSTER_BINDING))
 """What records of the previous output have to be for the engine to keep their workloads."""
 REBALANCER = "WorkloadRebalancer"

@@ -65,7 +65,6 @@ if TYPE_CHECKING:
     from gitsched.schedule.shared_capacity import CapacityShare
 
 
-_POLICY_KINDS = ((names.POLICY_GROUP, names.POLICY), (names.POLICY_GROUP, names.CLUSTER_POLICY))
 _TAINT_POLICIES = (names.POLICY_GROUP, names.TAINT_POLICY)
 SelectedPolicy = tuple[PropagationPolicy | None, Key | None]
 """The policy of a workload, and the policy that claimed it in an earlier run."""
@@ -99,12 +98,12 @@ def _read_taint_policies(snapshot: Snapshot) -> ClusterTaintPolicies:
 
 def _read_policies(snapshot: Snapshot) -> PolicyIndex:
     placements: KnownPlacements = {}
-    return PolicyIndex([parse_policy(one, placements) for kind in _POLICY_KINDS for one in snapshot.documents.get(kind, ())])
+    return PolicyIndex([parse_policy(one, placements) for kind in names.POLICY_KINDS for one in snapshot.documents.get(kind, ())])
 
 
 def _read_broken_policies(snapshot: Snapshot) -> BrokenPolicies | None:
     broken = snapshot.broken or {}
-    found = [one for key, one in broken.items() if key[:2] in _POLICY_KINDS and key in snapshot.quarantined]
+    found = [one for key, one in broken.items() if key[:2] in names.POLICY_KINDS and key in snapshot.quarantined]
     return BrokenPolicies(found) if found else None
 
 

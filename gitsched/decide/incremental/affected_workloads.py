@@ -67,8 +67,10 @@ def decide_affected(
     gone += sorted(key for key in totals.engines.own if key not in continued.own and key not in documents and key not in gone)
     gone += (key for key in again if key not in documents and key not in gone)
     removed = {key: row for key in gone if (row := rows.read_workload(key)) is not None}
+    known = rows.known_decisions
+    decide = decide_workload if known is None else known.choose(diff, continued.engines, snapshot)
     for key, document in documents.items():
-        outcome, row, own = decide_workload(document, continued.engines, snapshot), rows.read_workload(key), continued.own.get(key)
+        outcome, row, own = decide(document, continued.engines, snapshot), rows.read_workload(key), continued.own.get(key)
         if own is not None:
             if outcome is not None:
                 raise NeedsCompletePlan(f"two policy APIs claim {key}")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gitsched.apis.gitsched.tenant import Tenant
     from gitsched.apis.policy_api import PolicyEngine
     from gitsched.decide.engines import EngineRecords
+    from gitsched.decide.incremental.known_decisions import KnownDecisions
     from gitsched.decide.relations.located_findings import LocatedFinding
     from gitsched.decide.relations.relation_database import FactChanges, PlanRelations
     from gitsched.decide.tenants.tenant_amounts import Amounts
@@ -189,7 +190,9 @@ class Totals(NamedTuple):
 
 
 class PlanRows(Protocol):
-    """The rows of a plan state."""
+    """The rows of a plan state, and what other plans that start from it have decided, if they share that."""
+
+    known_decisions: KnownDecisions | None
 
     def read_workload(self, key: Key) -> WorkloadRow | None:
         """Return the row of a workload; None when no policy selects it."""

@@ -103,7 +103,7 @@ class PlanCache:
 
     def __init__(self, header: PlanCacheHeader, store: RowStore | None, shared: SharedRows | None = None) -> None:
         self.header, self.store = header, store
-        self._shared = shared
+        self._shared, self.known_decisions = shared, shared.decisions if shared is not None else None
         self._is_writable = store is not None
         self._workloads: dict[Key, WorkloadRow | None] = {}
         self._clusters: dict[str, ClusterRow | None] = {}

@@ -17,7 +17,7 @@ from gitsched.schedule.fleet import Fleet
 if TYPE_CHECKING:
     from gitsched.apis.karmada.state import KarmadaState
 
-POLICY_KINDS = ((names.POLICY_GROUP, names.POLICY), (names.POLICY_GROUP, names.CLUSTER_POLICY))
+POLICY_KINDS = names.POLICY_KINDS
 
 
 def find_affected_by_policies(before: KarmadaState, after: KarmadaState, changes: SnapshotChanges) -> Iterator[Key]:
