@@ -151,7 +151,7 @@ def compare(fleet: Fleet, seed: int, run: Callable[..., tuple[int, str]]) -> Non
     files = draw_files(dice)
     fleet.commit(files)
     fleet.reconcile()
-    branches, count = Branches(fleet), MAX_EXHAUSTIVE if seed % 100 == 99 else dice.choice((2, 3, 3, 3, 4))
+    branches, count = Branches(fleet), MAX_EXHAUSTIVE if seed % 500 == 499 else dice.choice((2, 3, 3, 3, 4))
     names = [f"branch-{number}" for number in range(count)]
     for name in names:
         branches.add(name, draw_change(dice, files, of_policies=seed % 4 == 3))
