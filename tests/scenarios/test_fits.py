@@ -12,8 +12,12 @@ import pygit2
 import pytest
 
 from gitsched.cli import main
+from gitsched.decide.incremental import known_decisions
+from gitsched.decide.workload_decision import decide_workload
 from gitsched.git import Repository, ancestry
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS
+from gitsched.model.document import Document
+from gitsched.reconcile.incremental import new_state
 from gitsched.reconcile.review import merged_changes
 from tests.scenarios.conftest import Fleet, at_hour
 from tests.simulate.conftest import cluster, deployment, divide
@@ -200,6 +204,29 @@ def test_a_reserve_counts_for_what_is_merged_together(fleet: Fleet, fits: Fits) 
     assert [change["alone"]["fits"] for change in found["changes"]] == [True, True]
     (conflict,) = found["conflicts"]
     assert all("[reserve-short]" in reason for reason in conflict["reasons"])
+
+
+def test_a_workload_is_decided_once_with_the_same_policy(
+    fleet: Fleet, branches: str, fits: Fits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One branch removes the policy of a workload, another one adds a policy that selects it as well."""
+    monkeypatch.setattr(new_state, "MIN_WORKLOADS", 0)
+    decided: list[str] = []
+
+    def decide(document: Document, *others: Any) -> Any:
+        decided.append(document.key.name)
+        return decide_workload(document, *others)
+
+    monkeypatch.setattr(known_decisions, "decide_workload", decide)
+    branch(fleet, "no-policy", {"policies/web.yaml": None})
+    branch(fleet, "one-cluster", {"policies/pay.yaml": divide("pay", "clusterNames: [a]")})
+    branch(fleet, "all", {"policies/all.yaml": divide("all", "clusterNames: [a]").replace(", name: all}", "}")})
+    found = fits("no-policy", "one-cluster", "all", "-o", "json")[1]
+    assert found["sequence"] == ["one-cluster", "all", "no-policy"]
+    assert [change["onlyAfter"] for change in found["changes"]] == [[["all"]], [], []]
+    assert found["plans"] == 7
+    assert decided.count("pay") == 1
+    assert decided.count("web") == 2
 
 
 def test_pull_requests_are_those_that_the_clone_has(fleet: Fleet, branches: str, fits: Fits) -> None:
