@@ -9,16 +9,19 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from gitsched.git.loaded_pygit2 import pygit2
+from gitsched.git.process import run_git
 from gitsched.git.tree_merge import NotDisjointError, TreeMerge
 from gitsched.git.trees import MAX_ENTRIES, TreeEntry, TreeReader
 from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
+    from gitsched.git.mirrored_refs import CloneControl
     from gitsched.git.scratch_objects import ScratchObjects
     from gitsched.model.commit import Commit
 
 
 _SUBMODULE_MODE = 0o160000
+_MERGE_CONFIG = (("merge.renames", "true"), ("merge.directoryRenames", "false"))
 MAX_COMPARED = 1000
 """Commits of a branch since its common ancestor with another one that are looked at; libgit2 merges branches with more of them."""
 MAX_CONFLICTS = 1000
@@ -40,6 +43,8 @@ class CommitAncestry(ABC):
     _repo: pygit2.Repository
     _trees: TreeReader
     promised: Callable[[Sequence[str]], None] | None
+    path: str
+    private: CloneControl | None
 
     @property
     @abstractmethod
@@ -147,8 +152,9 @@ class CommitAncestry(ABC):
                 self.entries(tree)
             self._prefetch_trees(*trees)
             large = self._list_large_files(trees[0] if has_one_base else None, trees[1], trees[2])
-            if large:
-                return MergedTree(None, large)
+            merged_by_git = MergedTree(None, large) if large else self._merge_with_git(ours, theirs)
+            if merged_by_git is not None:
+                return merged_by_git
             index = self._repo.merge_commits(ours, theirs)
             if not index.conflicts:
                 return MergedTree(self.scratch.write_index(index))
@@ -156,6 +162,17 @@ class CommitAncestry(ABC):
             return MergedTree(None, tuple(sorted(paths)))
         except (KeyError, ValueError, pygit2.GitError):
             return None  # a shallow history ends before the common ancestor
+
+    def _merge_with_git(self, ours: str, theirs: str) -> MergedTree | None:
+        """Merge two commits as git does, which takes other files than libgit2 for renamed ones; None if git cannot."""
+        arguments = ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", ours, theirs]
+        done = run_git(arguments, repository=self, config=_MERGE_CONFIG, extra_environment=self.scratch.environment)
+        tree, *conflicts = done.stdout.split("\0")
+        if done.exit_code not in (0, 1) or not tree:
+            return None  # it is older than 2.38, or a shallow history ends before the common ancestor
+        if done.exit_code == 0:
+            return MergedTree(tree)
+        return MergedTree(None, tuple(sorted(set(filter(None, conflicts))))[:MAX_CONFLICTS])
 
     def _list_large_files(self, base: str | None, ours: str, theirs: str) -> tuple[str, ...]:
         """Return the paths of files that both sides changed and that are too large to be merged."""

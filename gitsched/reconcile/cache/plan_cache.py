@@ -209,8 +209,11 @@ class PlanCache:
         return self._templates
 
     def has_source_file(self, path: str) -> bool:
-        """Return whether the plan read a source file."""
+        """Return whether the plan read a source file. Of many files, `list_source_files` tells sooner."""
         return _SEPARATOR not in path and f"{_SEPARATOR}{path}{_SEPARATOR}" in self._load_paths()
+
+    def list_source_files(self) -> frozenset[str]:
+        return frozenset(self._load_paths().split(_SEPARATOR))
 
     def _load_paths(self) -> str:
         if not self._paths:

@@ -277,7 +277,7 @@ class TemplateFinder:
         self._repository, self._tree, self._cache, self._reader = repository, tree, cache, reader
         self._read_all = functools.cache(read_all)
         self._files: dict[str, Mapping[Key, Document]] = {}
-        self._read_count = 0
+        self._read_count, self._sources = 0, frozenset[str]()
 
     def find(self, key: Key) -> Document | None:
         """Return a template from its source file; None if the plan does not know it or the file has other documents now. Of a broken file,
@@ -285,7 +285,7 @@ class TemplateFinder:
         entry, header = self._cache.template_index.get(key), self._cache.header
         if entry is not None and (header.failed_builds or entry.path in header.settled):
             return self._read_all().get(key)
-        if entry is None or not self._cache.has_source_file(entry.path):
+        if entry is None or not (entry.path in self._sources or self._cache.has_source_file(entry.path)):
             return None
         if entry.path not in self._files:
             self._files[entry.path] = self._read(entry.path)
@@ -297,6 +297,7 @@ class TemplateFinder:
             return {}
         self._read_count += 1
         if self._read_count == MANY_FILES:  # the rest may follow
+            self._sources = self._cache.list_source_files()
             paths = {entry.path for entry in self._cache.template_index.values()}
             self._reader.load(one for one in self._repository.entries(self._tree) if one.path in paths)
         self._reader.prefetch([TreeEntry(path, *entry)])
