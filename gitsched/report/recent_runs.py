@@ -37,7 +37,7 @@ def describe_recent_runs(runs: Sequence[RecentRun], now: datetime) -> list[str]:
 
 
 def _describe_run(run: RecentRun, now: datetime) -> list[str]:
-    origin = "; ".join(map(describe_source, run.sources)) or CAUSES.get(run.cause, run.cause)
+    origin = "; ".join(map(describe_source, run.sources)) or CAUSES.get(run.cause, run.cause).removeprefix("by ")
     more = f" and {format_count(run.more_sources, 'more commit')}" if run.more_sources else ""
     lines = [f"Changed {format_age(run.time, now)} ago by {origin}{more}:"]
     for kind in LOSSES:

@@ -216,3 +216,16 @@ def test_a_source_that_is_older_than_the_last_run_is_no_change_to_reconcile(flee
     assert f"; the source here is older than commit {newer[:10]}, which was reconciled last: pull it, " in read(fleet, 1)[-1]
     fleet.commit({"web.yaml": deployment("web", 3)}, hour=2)
     assert read(fleet, 2)[-1].endswith("; the source has changes that are not reconciled.")
+
+
+def test_a_revert_on_the_output_branch_is_a_change_by_hand(fleet: Fleet) -> None:
+    """It holds where the next run, which decides from the restored records, agrees: docs/going-back.md."""
+    merge(fleet, WEB, 0)
+    source = merge(fleet, {"one.yaml": cluster("one", "power:NoExecute")}, 1)
+    fleet.git("revert", "--no-edit", source)
+    fleet.git("checkout", "-q", "placements")
+    fleet.git("revert", "--no-edit", "HEAD")
+    fleet.git("checkout", "-q", "main")
+    assert any(line.startswith("Changed 0s ago by hand:") for line in read(fleet, 1))
+    fleet.reconcile(2)
+    assert fleet.where("default/deployment-web") == ["one"]
