@@ -10,9 +10,6 @@ if TYPE_CHECKING:
     from gitsched.model.finding import Finding
     from gitsched.report.review import Review
 
-UNMATCHED = ("selector-unmatched", "-cluster-unknown", "-constraint-impossible")
-"""The ends of the codes of findings about labels, names and constraints that no cluster has."""
-
 
 def describe_unfetched(review: Review) -> str:
     """Return that the clone may lack the output branch; "" if it does not."""
@@ -41,7 +38,7 @@ def _explain_unplaced(review: Review) -> str:
     states = review.states
     if states["placed"] and not states["pending"]:
         return ""
-    codes = (*UNMATCHED, "-selects-nothing", "unschedulable") if states["pending"] else ("-selects-nothing",)
+    codes = ("selector-unmatched", "-selects-nothing", "unschedulable") if states["pending"] else ("-selects-nothing",)
     matching = (finding for code in codes for finding in review.findings if finding.code.endswith(code))
     found = next((finding for finding in matching if finding.severity != "info"), None)
     if found is not None:
@@ -57,7 +54,7 @@ def describe_nothing_placed(review: Review) -> list[str]:
     states = review.states
     if review.before is None or not states["pending"] or states["placed"] or states["stale"] or not review.cluster_count:
         return []
-    found = next((finding for finding in review.findings if finding.code.endswith(UNMATCHED)), None)
+    found = next((finding for finding in review.findings if finding.code.endswith("selector-unmatched")), None)
     if found is None:
         return ["No workload is placed: the warnings say why."]
     return [f"No workload is placed: {_locate(found)}"]

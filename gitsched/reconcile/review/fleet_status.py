@@ -33,8 +33,9 @@ from gitsched.reconcile.run import Fetched, RunContext, describe_rewrite, open_c
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_taints, make_blob_finder
 from gitsched.render.output_files import CLUSTERS, escape_segment
-from gitsched.report.first_placement import UNMATCHED
 
+_MISTAKES = ("selector-unmatched", "-cluster-unknown", "-constraint-impossible")
+"""The ends of the codes of findings about labels, names and constraints that no cluster has."""
 _UNSCHEDULED = " could not be scheduled: "
 
 
@@ -233,7 +234,7 @@ def _find_mistakes(findings: Iterable[Finding]) -> dict[str, str]:
     """Return the first finding about what each document wants of clusters and none has, with its place: why nothing can be placed."""
     found: dict[str, str] = {}
     for finding in findings:
-        if finding.resource is not None and finding.severity != "info" and finding.code.endswith(UNMATCHED):
+        if finding.resource is not None and finding.severity != "info" and finding.code.endswith(_MISTAKES):
             where = f" ({finding.location.text})" if finding.location is not None else ""
             found.setdefault("/".join(filter(None, finding.resource)), f"{finding.message}{where}")
     return found
