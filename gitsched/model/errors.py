@@ -17,6 +17,10 @@ class Permanent(GitschedError):
     """An error that remains until the input or the configuration changes."""
 
 
+class DamagedOutput(Permanent):
+    """What runs record on the output branch cannot be read, because somebody changed or removed it."""
+
+
 class UnknownObject(Permanent):
     """A name on the command line for which the source has no object."""
 

@@ -202,7 +202,7 @@ class FleetStatus(NamedTuple):
         yield from self._list_recent_problems()
         yield from self._list_cluster_problems()
         for code, (one, several) in IMPAIRMENTS.items():
-            count = sum(finding.code == code for finding in self.other_impaired)
+            count = len({finding.resource for finding in self.other_impaired if finding.code == code})
             if count:
                 yield format_count(count, one, several)
         if self.shortages:

@@ -7,6 +7,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Mapping
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ from gitsched.git.output import list_state_refs
 from gitsched.git.process import run_git
 from gitsched.git.refs import list_linked_worktrees
 from gitsched.model.commit import Commit
-from gitsched.model.errors import Permanent
+from gitsched.model.errors import DamagedOutput, Permanent
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.cache.plan_cache import make_cache_key
 from gitsched.reconcile.output.output_records import open_records
@@ -53,6 +54,8 @@ _OUTPUT_NAMES = re.compile(rf"(README|LICENSE|\.git|hydrator\.metadata$|({CLUSTE
 """Names at the root of a branch that gitsched may take over: those it writes, and those that forges put into a new repository."""
 MAX_FREEZE_SIZE = 1 << 16
 """Bytes of the file FREEZE that are read."""
+_MAX_EDITS = 100
+"""Commits of the output branch that are searched for the one that damaged it."""
 MAX_FREEZE_LENGTH = 200
 """Characters of its first line that are shown."""
 
@@ -150,8 +153,21 @@ def _open_location(context: RunContext, publishes: bool, config: OutputConfig) -
     commit = repository.commit(head) if head else None
     tree = commit.tree if commit is not None else None
     is_edited = commit is not None and (commit.is_rewritten or not any(name == SOURCE_TRAILER for name, _ in commit.trailers))
-    record = read_run_record(repository, tree, prefix)
+    try:
+        record = read_run_record(repository, tree, prefix)
+    except DamagedOutput as error:
+        raise DamagedOutput(f"{error}{_name_edit(repository, head, prefix)}") from error
     return OutputLocation(output, head, tree, prefix, record, repository.resolve_ref(NOTES_REF) is not None, is_edited)
+
+
+def _name_edit(repository: Repository, head: str | None, prefix: str) -> str:
+    """Return the commit of people that changed gitsched.json last, as far as it is one of the latest, and how to revert it."""
+    for commit, parent in pairwise(repository.list_first_parents(head, _MAX_EDITS + 1)):
+        found, before = (repository.find_entry(each.tree, f"{prefix}{RUN_METADATA}") for each in (commit, parent))
+        if found != before:
+            who = f"{commit.subject[:MAX_FREEZE_LENGTH]}, by {commit.author_name[:MAX_FREEZE_LENGTH]}"
+            return f": git revert {commit.oid[:10]} on that branch ({who})"
+    return ""
 
 
 def _pin_output(output: OutputRepository, commit: str) -> str | None:
@@ -264,9 +280,9 @@ def read_run_record(repository: Repository, tree: str | None, prefix: str) -> Ru
     """
     entry = repository.find_entry(tree, f"{prefix}{RUN_METADATA}") if tree else None
     if entry is not None and entry[1] not in REGULAR_FILE_MODES:
-        raise Permanent(f"{prefix}{RUN_METADATA} of the output branch is no file: revert the commit that changed it")
+        raise DamagedOutput(f"{prefix}{RUN_METADATA} of the output branch is no file: revert the commit that changed it")
     if tree and entry is None and repository.find_entry(tree, f"{prefix}{STATUS}") is not None:
-        raise Permanent(f"the output branch has records, but no {prefix}{RUN_METADATA}: revert the commit that removed it")
+        raise DamagedOutput(f"the output branch has records, but no {prefix}{RUN_METADATA}: revert the commit that removed it")
     if tree and entry is None and not prefix:
         foreign = [name for name in repository.list_directory(tree, "") if not _OUTPUT_NAMES.match(name)]
         if foreign:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from gitsched.model.document import Body, as_object
-from gitsched.model.errors import Permanent
+from gitsched.model.errors import DamagedOutput, Permanent
 from gitsched.named_tuples import NamedTuple
 from gitsched.render.output_files import RUN_METADATA
 
@@ -68,7 +68,7 @@ def check_version(members: Members, reader: str = "") -> int:
     version = members.get(FORMAT_MEMBER)
     if type(version) is not int or version < 1:
         found = f"{FORMAT_MEMBER} {json.dumps(version)[:100]}" if FORMAT_MEMBER in members else f"no {FORMAT_MEMBER}"
-        raise Permanent(f"{RUN_METADATA} of the output branch has {found}: revert the commit that changed the file")
+        raise DamagedOutput(f"{RUN_METADATA} of the output branch has {found}: revert the commit that changed the file")
     if version > FORMAT_VERSION:
         writer = str(members.get("version") or "")
         is_named = writer.isprintable() and writer not in ("", reader)

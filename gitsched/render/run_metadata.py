@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from gitsched.model.document import as_object, list_objects
-from gitsched.model.errors import Permanent
+from gitsched.model.errors import DamagedOutput
 from gitsched.model.finding import SEVERITIES, Finding, Location, Severity
 from gitsched.model.planned_files import NewBlob
 from gitsched.model.time import EPOCH, format_time, parse_time
@@ -181,7 +181,7 @@ def _read_members(data: bytes, reader: str = "") -> tuple[Mapping[str, Any], int
     try:
         value = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise Permanent(
+        raise DamagedOutput(
             f"{RUN_METADATA} of the output branch is not JSON: {error}; revert the commit that changed the file"
         ) from error
     members = as_object(value)

@@ -76,7 +76,13 @@ def _list_clusters(status: FleetStatus, width: int, paint: Paint | None) -> list
     reported = any(one.report is not None for one in status.clusters)
     ordered = sorted(status.clusters, key=lambda one: not (one.needs_attention or one.is_drained))
     shown = ordered[: count_shown(len(ordered), MAX_ROWS)]
-    rows = [_make_cluster_row(one, status.now, reported=reported) for one in shown]
+    failures = {
+        each.cluster: (rollout.name, each.detail)
+        for rollout in status.rollouts
+        for each in rollout.clusters
+        if each.state == "failed"
+    }
+    rows = [_make_cluster_row(one, status.now, failures.get(one.name), reported=reported) for one in shown]
     head, *lines = _format_table(_CLUSTERS[:-1], [row[:-1] for row in rows])
     offset = max(map(len, (head, *lines))) + len(COLUMN_GAP)
     lengths = [*map(len, lines)]
@@ -164,17 +170,21 @@ def _describe_branch(status: FleetStatus) -> str:
     return f"{text}; the source has changes that are not reconciled." if status.pending else f"{text}."
 
 
-def _make_cluster_row(one: ClusterStatus, now: datetime, *, reported: bool) -> tuple[str, ...]:
+def _make_cluster_row(one: ClusterStatus, now: datetime, failure: tuple[str, str] | None, *, reported: bool) -> tuple[str, ...]:
+    """Return the cells of a cluster. `failure` is the Rollout in which it failed, and how."""
     report, observed = one.report, f"{format_age(one.observed, now)} ago" if one.observed is not None else ""
     taints = [*map(str, one.taints), *(["its facts are stale: check that gitsched collect runs"] if one.is_stale else ())]
     messages = [*(taints if one.is_drained else (one.unready, *taints))]
+    messages += [f"failed in Rollout {failure[0]}{f': {failure[1]}' if failure[1] else ''}"] if failure is not None else []
     if report is None:
         cells = ("-",) * 4 if reported else ("",) * 4
         messages += ["no report"] if reported and one.ready != "Gone" else []
         return one.name, one.ready, str(one.workloads), *cells, observed, "; ".join(filter(None, messages))
     healthy = {"Healthy": "True", "Degraded": "False"}.get(report.health, "Progressing")
     behind = "unknown" if one.behind is None else str(one.behind)
-    messages += (f"{each.key.title} is {each.health}: {each.message}".rstrip(": ") for each in report.unhealthy[:1])
+    if failure is None:
+        messages += (f"{each.key.title} is {each.health}: {each.message}".rstrip(": ") for each in report.unhealthy[:1])
+        messages += ["its report does not say what failed"] if report.health == "Degraded" and not report.unhealthy else []
     if one.behind is None:
         messages.append("the commit is not one of the last of the output branch")
     applied, since = abbreviate_oid(report.commit), f"{format_age(report.since, now)} ago"

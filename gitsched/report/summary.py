@@ -166,7 +166,7 @@ _MOVE_KINDS = (
     ("left", "only leaves clusters", "only leave clusters"),
     ("stopped", "scales to 0 replicas", "scale to 0 replicas"),
     ("resized", "scales", "scale"),
-    ("first", "is placed for the first time", "are placed for the first time"),
+    ("first", "is newly placed", "are newly placed"),
     ("kept", "is kept in its clusters", "are kept in their clusters"),
     ("removed", "is removed", "are removed"),
     ("lost", "becomes unplaced", "become unplaced"),

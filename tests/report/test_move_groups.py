@@ -39,8 +39,8 @@ LOST = [move(30, {"c001": 1}, {}, tainted(1), reason="no cluster fits")]
 NEW = [move(n, {}, {"west": None}, reason="PropagationPolicy/shop/all") for n in range(40, 44)]
 REVIEW = Review("c" * 40, "placements", "/fleet", "b" * 40, None, True, moves=[*NEW, *LEAVING, *SHRINKING, *LOST, *SPREAD])
 TEXT = """\
-10 of 19 workloads move, 4 scale to fewer replicas, 4 are placed for the first time, 1 becomes unplaced: commit cccccccccc against
-branch placements at bbbbbbbbbb of /fleet.
+10 of 19 workloads move, 4 scale to fewer replicas, 4 are newly placed, 1 becomes unplaced: commit cccccccccc against branch
+placements at bbbbbbbbbb of /fleet.
 
 Deployment shop/w30 becomes unplaced and stops: it leaves all of its clusters (1 cluster, 1 replica): Cluster/c001: spec.taints
 added: down (c001.yaml:7)
@@ -70,7 +70,7 @@ Deployment/shop/w20 and 3 more: spec.replicas 8 -> 4 (w20.yaml:8)
     Deployment shop/w22: west 8 -> 4
     Deployment shop/w23: west 8 -> 4
 
-+ 4 workloads are placed for the first time: to west
++ 4 workloads are newly placed: to west
     PropagationPolicy/shop/all
     Deployment shop/w40: + west
     Deployment shop/w41: + west
@@ -85,7 +85,7 @@ added: down (c001.yaml:7)
 Deployment shop/w20, Deployment shop/w21, Deployment shop/w22, Deployment shop/w23 run on with 16 of 32 replicas:
 Deployment/shop/w20 and 3 more: spec.replicas 8 -> 4 (w20.yaml:8)
 
-10 of 19 workloads move, 4 scale to fewer replicas, 4 are placed for the first time, 1 becomes unplaced.
+10 of 19 workloads move, 4 scale to fewer replicas, 4 are newly placed, 1 becomes unplaced.
 """
 
 

@@ -65,7 +65,7 @@ WHY = Explanation(
     ("review", "verdict"),
     [
         (REVIEW, "1 of 1 workload moves, 0 become unplaced: commit cccccccccc against branch placements at bbbbbbbbbb of /fleet."),
-        (REVIEW._replace(moves=[FIRST, LOST]), "1 of 1 workload is placed for the first time, 1 becomes unplaced:"),
+        (REVIEW._replace(moves=[FIRST, LOST]), "1 of 1 workload is newly placed, 1 becomes unplaced:"),
         (REVIEW._replace(moves=[Move(KEY, {"a": 2}, {"a": 3}, "")]), "1 of 1 workload scales, 0 become unplaced: "),
         (REVIEW._replace(moves=[]), "No workload moves, but files"),
         (REVIEW._replace(moves=[], changed=False), "No changes: branch placements at bbbbbbbbbb"),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from typing import Any
 
 import pytest
 
 from gitsched.apis.gitsched.guard_config import GuardConfig
 from gitsched.decide.guard.guard_settings import read_guard_record
+from gitsched.model.errors import Permanent
 
 from .conftest import Fleet, cluster, deployment, execute, policy
 
@@ -242,3 +244,16 @@ def test_whatever_somebody_pushed_as_notes_a_run_continues(pair: Fleet, case: st
     assert (run.after == pair.head, run.before, pair.where(WEB)) == (True, head, ["first"])
     note = json.loads(pair.git("notes", "--ref=hydrator.metadata", "show", run.after or ""))
     assert note["drySha"] == pair.git("rev-parse", "main")
+
+
+@pytest.mark.parametrize("text", ["{", "{}", None], ids=["not JSON", "no version", "removed"])
+def test_the_commit_that_damaged_the_record_of_the_run_is_named(text: str | None, fleet: Fleet) -> None:
+    fleet.commit({"one.yaml": cluster("one"), "web.yaml": deployment("web"), "all.yaml": policy("one")})
+    fleet.reconcile(0)
+    fleet.git("checkout", "-q", "placements")
+    damaging = fleet.commit({"gitsched.json": text}, hour=1, message="Oops")
+    fleet.commit({"notes.txt": "x"}, hour=1)
+    fleet.git("checkout", "-q", "main")
+    author = fleet.git("log", "-1", "--format=%an")
+    with pytest.raises(Permanent, match=re.escape(f": git revert {damaging[:10]} on that branch (Oops, by {author})")):
+        fleet.reconcile(2)

@@ -147,3 +147,11 @@ def test_a_freeze_without_an_output_branch_says_what_to_do(fleet: Fleet) -> None
     fleet.commit({"web.yaml": deployment("web"), "first.yaml": cluster("first")})
     with pytest.raises(Permanent, match="run gitsched reconcile first"):
         set_freeze(fleet.settings(), REASON)
+
+
+def test_a_freeze_of_the_settings_is_named_where_that_of_the_branch_is_lifted(pair: Fleet) -> None:
+    settings = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: g}\nspec: {guard: {freeze: incident}}\n"
+    pair.commit({"gitsched.yaml": settings})
+    pair.reconcile(0)
+    result = set_freeze(pair.settings(1), "")
+    assert (result.commit, result.frozen, result.frozen_by_settings) == (None, "", "incident")

@@ -79,3 +79,18 @@ def test_a_workload_that_lacks_replicas_says_so(fleet: Fleet) -> None:
     assert next(line for line in tree if "missing" in line).startswith("  missing: 52 of 60 replicas: ")
     explained = explain_resource(fleet.settings(1), "deployment", "default", "web")
     assert explained.state == "Placed on 2 clusters with 8 of 60 replicas."
+
+
+def test_a_workload_that_exceeds_two_clusters_counts_once(fleet: Fleet) -> None:
+    fleet.commit(
+        {
+            "one.yaml": sized("one", 1),
+            "two.yaml": sized("two", 1),
+            "web.yaml": dynamic("web", 5),
+            "policy.yaml": policy("one,two"),
+        }
+    )
+    fleet.reconcile(0)
+    lines = write_fleet_status(read_fleet_status(fleet.settings(0))).splitlines()
+    assert sum(line.endswith("[capacity-exceeded]") for line in lines) == 2
+    assert "1 workload exceeds the capacity of its cluster" in lines[0]

@@ -63,9 +63,7 @@ def say(found: Review) -> list[str]:
 def test_a_new_workload_with_a_misspelt_label_is_named_among_thirty_with_the_policy_and_the_line(compared: Fleet) -> None:
     files = {f"new/{number:02}.yaml": labelled(f"new-{number:02}", "back" if number != 17 else "fornt") for number in range(30)}
     found = review(compared, files)
-    assert format_headline(found).startswith(
-        "29 of 30 workloads are placed for the first time, 0 become unplaced, 1 new object is sel"
-    )
+    assert format_headline(found).startswith("29 of 30 workloads are newly placed, 0 become unplaced, 1 new object is sel")
     assert say(found) == [
         "Deployment default/new-17 is selected by no policy, so that it runs in no cluster: PropagationPolicy/default/all selects "
         "Deployment with tier In front; this one has tier=fornt (new/17.yaml:7)"

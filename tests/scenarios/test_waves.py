@@ -479,6 +479,20 @@ def test_status_shows_what_clusters_have_applied(waves: Waves) -> None:
     assert write_fleet_status(status, unclaimed=True).startswith("Deployment other/unused  ")
 
 
+@pytest.mark.parametrize("reported", [True, False], ids=["a report without a workload", "no report before the deadline"])
+def test_the_row_of_a_cluster_says_that_it_failed_in_a_rollout(reported: bool, waves: Waves) -> None:
+    waves.commit(rollout=rollout(PER_GROUP))
+    waves.commit(web=web("two"))
+    if reported:
+        waves.report("Degraded", "ash")
+    else:
+        waves.reconcile(3)
+    lines = write_fleet_status(read_fleet_status(waves.fleet.settings(waves.hour))).splitlines()
+    row = next(line for line in lines if line.startswith("ash "))
+    detail = "reported a failure" if reported else "no report about the change before "
+    assert f"failed in Rollout waves: {detail}" in row
+
+
 ACTIONS = st.lists(
     st.one_of(
         st.sampled_from(["two", "three", "one"]),

@@ -25,13 +25,16 @@ def run(reason: str, lift: bool, form: str, log_format: str, location: str, outp
         result = set_freeze(RunSettings(location=location, output=output_repository, **chosen), reason.strip())
     state = f"Placements are frozen: {result.frozen}" if result.frozen else "Placements are not frozen by the output branch"
     effect = f"committed {result.commit[:12]} to {result.branch}" if result.commit else f"{result.branch} did not change"
+    settings = result.frozen_by_settings
+    others = f"They are frozen by guard.freeze in gitsched.yaml: {settings}; to lift that, remove it.\n" if settings else ""
     formats.show_as(
         form,
-        lambda _: f"{state} ({effect}).\n",
+        lambda _: f"{state} ({effect}).\n{others}",
         lambda: {
             "apiVersion": API_VERSION,
             "kind": "Freeze",
             "frozen": result.frozen,
+            "frozenBySettings": settings,
             "branch": result.branch,
             "commit": result.commit,
         },

@@ -21,11 +21,13 @@ _RETRY_DELAY = 0.1
 
 
 class FreezeResult(NamedTuple):
-    """The output branch, the new commit (None if nothing changed), and why placements are frozen now, or ""."""
+    """The output branch, the new commit (None if nothing changed), and why placements are frozen now by the branch and by the settings,
+    or ""."""
 
     branch: str
     commit: str | None
     frozen: str
+    frozen_by_settings: str = ""
 
 
 def set_freeze(settings: RunSettings, reason: str) -> FreezeResult:
@@ -52,9 +54,10 @@ def _write_freeze(context: RunContext, reason: str) -> FreezeResult:
     file = {f"{fetched.prefix}{FREEZE}": NewBlob(f"{text}\n".encode()) if text else None}
     before = repository.commit(head).tree  # the next run rewrites the output of an earlier version, not this commit
     tree = repository.make_tree(file, base=before, read=repository)
+    by_settings = fetched.trusted.config.guard.freeze
     if tree == before:
-        return FreezeResult(output.branch, None, text)
+        return FreezeResult(output.branch, None, text, by_settings)
     message = f"freeze: {text}\n" if text else "freeze: lift the freeze of placements\n"
     commit = commit_output(context, fetched, repository, tree, message, context.settings.now.replace(microsecond=0))
     output.publish(commit, head, read_note(repository, head))
-    return FreezeResult(output.branch, commit, text)
+    return FreezeResult(output.branch, commit, text, by_settings)
