@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _SUBMODULE_MODE = 0o160000
 _MERGE_CONFIG = (("merge.renames", "true"), ("merge.directoryRenames", "false"))
 MAX_COMPARED = 1000
-"""Commits of a branch since its common ancestor with another one that are looked at; libgit2 merges branches with more of them."""
+"""Commits of a branch since its common ancestor with another one that are looked at; git merges branches with more of them."""
 MAX_CONFLICTS = 1000
 """Conflicts of one merge that are listed."""
 MAX_MERGED_SIZE = 16 << 20

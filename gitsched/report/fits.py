@@ -19,6 +19,8 @@ MAX_ROWS = 200
 """Rows of one table of a page, the changes excepted: the others are counted."""
 _NOT_ALL = "Not every set was tried, so others may not fit either. Of at most 8 changes every set is tried, if there is time."
 
+_NO_PARTS = "Not every set was tried, so that a part of these changes may not fit without the others."
+
 
 def write_fits(report: FitReport, width: int) -> str:
     """Return the sequence that fits, then what keeps each other change out, and the other sets that do not fit."""
@@ -82,7 +84,7 @@ def _list_notes(report: FitReport) -> Iterator[str]:
         verb = "change" if len(report.with_settings) > 1 else "changes"
         yield f"{subject} {verb} gitsched.yaml. These settings were not applied: those of {report.base[0]} count for each set."
     if not report.found.is_complete:
-        yield _NOT_ALL
+        yield _NOT_ALL if len(report.found.sequence) < len(report.changes) else _NO_PARTS
 
 
 def _describe_change(report: FitReport, change: int) -> Iterator[tuple[str, SetVerdict]]:

@@ -106,7 +106,7 @@ def test_a_branch_that_has_merged_others_is_merged_with_all_common_ancestors(tmp
     assert found.tree == done.stdout.split()[0]
 
 
-def test_a_long_branch_is_merged_by_libgit2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_branch_is_merged_by_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     repository = pygit2.init_repository(str(tmp_path / "long"), bare=True)
     base = write(repository, {"a": b"1\n", "b": b"1\n"}, [], "base")
     ours = write(repository, {"a": b"2\n", "b": b"1\n"}, [base], "ours")

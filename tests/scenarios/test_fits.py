@@ -318,6 +318,15 @@ def test_several_processes_say_what_one_says(removals: list[str], fits: Fits, mo
     assert found[0] == found[1] == found[2]
 
 
+def test_of_many_branches_that_fit_not_every_part_was_tried(fleet: Fleet, branches: str, fits: Fits) -> None:
+    names = [f"label-{number}" for number in range(9)]
+    for name in names:
+        branch(fleet, name, {f"docs/{name}.md": name})
+    code, text = fits(*names)
+    assert code == 0
+    assert "a part of these changes may not fit without the others." in text
+
+
 def test_of_many_branches_plans_decide_a_limited_number_of_workloads(
     removals: list[str], fits: Fits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
