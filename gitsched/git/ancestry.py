@@ -12,6 +12,7 @@ from gitsched.git.loaded_pygit2 import pygit2
 from gitsched.git.process import run_git
 from gitsched.git.tree_merge import NotDisjointError, TreeMerge
 from gitsched.git.trees import MAX_ENTRIES, TreeEntry, TreeReader
+from gitsched.model.errors import Temporary
 from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 
 _SUBMODULE_MODE = 0o160000
+_MERGE_TIMEOUT = 30.0
 _MERGE_CONFIG = (("merge.renames", "true"), ("merge.directoryRenames", "false"))
 MAX_COMPARED = 1000
 """Commits of a branch since its common ancestor with another one that are looked at; git merges branches with more of them."""
@@ -166,13 +168,20 @@ class CommitAncestry(ABC):
     def _merge_with_git(self, ours: str, theirs: str) -> MergedTree | None:
         """Merge two commits as git does, which takes other files than libgit2 for renamed ones; None if git cannot."""
         arguments = ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", ours, theirs]
-        done = run_git(arguments, repository=self, config=_MERGE_CONFIG, extra_environment=self.scratch.environment)
+        try:
+            done = run_git(
+                arguments, repository=self, config=_MERGE_CONFIG, timeout=_MERGE_TIMEOUT, extra_environment=self.scratch.environment
+            )
+        except Temporary:
+            return None  # it took too long
         tree, *conflicts = done.stdout.split("\0")
         if done.exit_code not in (0, 1) or not tree:
             return None  # it is older than 2.38, or a shallow history ends before the common ancestor
         if done.exit_code == 0:
             return MergedTree(tree)
-        return MergedTree(None, tuple(sorted(set(filter(None, conflicts))))[:MAX_CONFLICTS])
+        # Where one side has a directory and the other one a file, the name of the file is another one in the index.
+        paths = {path.removesuffix(f"~{ours}").removesuffix(f"~{theirs}") for path in conflicts if path}
+        return MergedTree(None, tuple(sorted(paths)[:MAX_CONFLICTS]))
 
     def _list_large_files(self, base: str | None, ours: str, theirs: str) -> tuple[str, ...]:
         """Return the paths of files that both sides changed and that are too large to be merged."""

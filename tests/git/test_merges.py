@@ -106,6 +106,14 @@ def test_a_branch_that_has_merged_others_is_merged_with_all_common_ancestors(tmp
     assert found.tree == done.stdout.split()[0]
 
 
+def test_a_file_and_a_directory_of_the_same_name_are_a_conflict(tmp_path: Path) -> None:
+    repository = pygit2.init_repository(str(tmp_path), bare=True)
+    base = write(repository, {"a": b"1\n"}, [], "base")
+    ours = write(repository, {"a": b"1\n", "b": b"2\n"}, [base], "ours")
+    theirs = write(repository, {"a": b"1\n", "b/c": b"3\n"}, [base], "theirs")
+    assert open_repository(tmp_path).merge(str(ours), str(theirs)) == (None, ("b",))
+
+
 def test_a_long_branch_is_merged_by_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     repository = pygit2.init_repository(str(tmp_path / "long"), bare=True)
     base = write(repository, {"a": b"1\n", "b": b"1\n"}, [], "base")
