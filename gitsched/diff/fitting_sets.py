@@ -72,10 +72,9 @@ class _Search:
         while left:
             sets = [frozenset((*sequence, *left[: size >> step])) for step in range(size.bit_length())]
             wanted = next((one for one in sets[:-1] if not self._contains_failed(one)), sets[-1])
-            if wanted not in self._known and (size < largest or size == 1):
-                smaller = [one for one in sets[:-1] if one < wanted]
-                self._prepare(list(dict.fromkeys((wanted, *smaller, *(frozenset((*sequence, change)) for change in left)))))
             count = len(wanted) - len(sequence)
+            if count == 1 and wanted not in self._known:
+                self._prepare([frozenset((*sequence, change)) for change in left])
             if self.fits(wanted):
                 sequence += left[:count]
                 left, size = left[count:], min(2 * count, largest)
