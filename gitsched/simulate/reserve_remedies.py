@@ -96,25 +96,30 @@ class RemedySearch:
         return None
 
     def _list_options(self) -> Iterator[_Option]:
-        """Yield the moves of the workloads that lack something, then of those that share clusters with these."""
+        """Yield the moves of the workloads that lack something, then of those that share clusters with these, then of others that may get
+        there after a loss."""
         decisions = self._head.decisions
         fleet = sorted(index_clusters(decisions.catalog))
-        relevant = {key: self._head.relevant_clusters[key] for key in decisions.outcomes}
-        near = frozenset[str]().union(*(fleet if (found := relevant.get(key)) is None else found for key in self._short))
+        relevant = {key: fleet if (found := self._head.relevant_clusters[key]) is None else found for key in decisions.outcomes}
+        near = frozenset[str]().union(*(relevant.get(key, fleet) for key in self._short))
         movable = [
-            key
+            (self._rank(outcome, near), outcome.replicas or 0, *workload_sort_key(key))
             for key, outcome in decisions.outcomes.items()
             if outcome.api in self._engines
             and outcome.policy
             and outcome.held is None
             and key in self._input.catalog.templates
-            and (key in self._short or not near.isdisjoint(outcome.replicas_by_cluster))
+            and (key in self._short or not near.isdisjoint(relevant[key]))
         ]
-        movable.sort(key=lambda key: (key not in self._short, decisions.outcomes[key].replicas or 0, *workload_sort_key(key)))
-        for key in movable[:MAX_CANDIDATES]:
-            allowed = relevant[key]
+        for *_, key in sorted(movable)[:MAX_CANDIDATES]:
             yield _Option(key, "")
-            yield from (_Option(key, name) for name in fleet if allowed is None or name in allowed)
+            yield from (_Option(key, name) for name in fleet if name in relevant[key])
+
+    def _rank(self, outcome: Outcome, near: frozenset[str]) -> int:
+        """Return how near a workload is to those that lack something: 0 for these, 1 in their clusters, 2 elsewhere."""
+        if outcome.key in self._short:
+            return 0
+        return 1 if not near.isdisjoint(outcome.replicas_by_cluster) else 2
 
     def _try_moves(self, chosen: Sequence[_Option]) -> ReserveRemedy | None:
         before = self._head.decisions.outcomes

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import yaml
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from gitsched import schedule
@@ -53,20 +53,59 @@ class Case(NamedTuple):
     lose: str
 
 
+class DrawnCluster(NamedTuple):
+    """The region of a cluster and its pods, before and after the change."""
+
+    region: str
+    pods: tuple[int, int]
+
+
+class DrawnWorkload(NamedTuple):
+    """How replicas are divided, and the replicas and the clusters before and after the change."""
+
+    how: str
+    replicas: tuple[int, int]
+    where: tuple[str, str]
+
+
+def make_case(drawn: Iterable[DrawnCluster], workloads: Iterable[DrawnWorkload], lose: str) -> Case:
+    sides: list[list[str]] = [[], []]
+    for name, one in zip(CLUSTERS, drawn, strict=True):
+        zone = f"{one.region}-{name[1]}" if name != "c3" else f"{one.region}-1"
+        for side, pods in zip(sides, one.pods, strict=True):
+            side.append(cluster(name, region=one.region, zone=zone, pods=pods))
+    for name, workload in zip(WORKLOADS, workloads, strict=True):
+        for side, replicas, where in zip(sides, workload.replicas, workload.where, strict=True):
+            side += [deployment(name, replicas), divide(name, where, workload.how)]
+    before, after = ([yaml.safe_load(text) for text in side] for side in sides)
+    return Case(before, after, schedule(before, now=NOW).documents, lose)
+
+
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    sides: list[list[str]] = [[], []]
-    for name in CLUSTERS:
+    clusters, workloads = [], []
+    for _ in CLUSTERS:
         pods, region = draw(st.integers(0, 6)), draw(st.sampled_from(["east", "west"]))
-        for side, number in zip(sides, (pods, draw(st.sampled_from([pods, pods, 2]))), strict=True):
-            side.append(cluster(name, region=region, zone=f"{region}-{name[1]}" if name != "c3" else f"{region}-1", pods=number))
-    for name in WORKLOADS:
+        clusters.append(DrawnCluster(region, (pods, draw(st.sampled_from([pods, pods, 2])))))
+    for _ in WORKLOADS:
         replicas, where, how = draw(st.integers(0, 4)), draw(WHERE), draw(HOW)
         changed = draw(st.sampled_from([replicas, replicas, replicas + 2]))
-        sides[0] += [deployment(name, replicas), divide(name, where, how)]
-        sides[1] += [deployment(name, changed), divide(name, draw(st.sampled_from([where, where, "clusterNames: [c2]"])), how)]
-    before, after = ([yaml.safe_load(text) for text in side] for side in sides)
-    return Case(before, after, schedule(before, now=NOW).documents, draw(LOSSES))
+        workloads.append(
+            DrawnWorkload(how, (replicas, changed), (where, draw(st.sampled_from([where, where, "clusterNames: [c2]"]))))
+        )
+    return make_case(clusters, workloads, draw(LOSSES))
+
+
+TAKES_ROOM_AFTER_A_LOSS = make_case(
+    [DrawnCluster("east", (3, 3)), DrawnCluster("east", (4, 2)), DrawnCluster("east", (3, 3))],
+    [
+        DrawnWorkload(AGGREGATED, (0, 2), ("labelSelector: {}", "labelSelector: {}")),
+        DrawnWorkload(AGGREGATED, (3, 3), ("clusterNames: [c2, c3]", "clusterNames: [c2, c3]")),
+        DrawnWorkload(AGGREGATED, (1, 1), ("clusterNames: [c2, c3]", "clusterNames: [c2]")),
+    ],
+    "any 2 clusters",
+)
+"""The workload whose move helps is in another cluster than those that lack something."""
 
 
 def decide(documents: Documents, previous: Any) -> Baseline:
@@ -174,6 +213,7 @@ def test_shortages_are_those_of_simulated_losses_before_and_after(case: Case) ->
 
 
 @settings(max_examples=EXAMPLES, phases=PHASES)
+@example(TAKES_ROOM_AFTER_A_LOSS)
 @given(cases())
 def test_the_remedy_ends_larger_shortages_with_the_fewest_moves(case: Case) -> None:
     found = check(case)
