@@ -232,6 +232,7 @@ def serialize_fleet_status(status: FleetStatus) -> dict[str, Any]:
         ],
         "held": serialize_held(status.held),
         "withheld": serialize_withheld(status.withheld),
+        "withheldSince": _format_optional(status.withheld_since),
         "recent": serialize_recent_runs(status.recent),
         "observedAt": _format_optional(status.observed),
         "rewrite": status.rewrite,

@@ -91,7 +91,10 @@ def _list_waiting(baseline: Baseline, keys: Iterable[Key]) -> tuple[WaitingWorkl
     templates, outcomes, engines = baseline.decisions.templates, baseline.decisions.outcomes, list_rescheduling_engines(baseline)
     evictions: dict[Key, dict[str, datetime]] = {}
     for key in keys:
-        found = engines[outcomes[key].api].list_evictions(templates[key], outcomes[key]) if outcomes[key].api in engines else {}
+        outcome = outcomes[key]
+        if outcome.wakeup is None or outcome.api not in engines:
+            continue
+        found = engines[outcome.api].list_evictions(templates[key], outcome)
         ends = {name: end for name, end in found.items() if end is not None}
         if ends:
             evictions[key] = ends
