@@ -197,3 +197,12 @@ def test_explain_finds_an_object_that_no_policy_selects(gitsched: Run, fleet: Pa
         0,
         "ConfigMap/default/lonely  (lonely.yaml:1)\n\nPolicy\n  no policy selects it\n",
     ), found
+
+
+def test_the_misspelt_selector_of_the_policy_that_nearly_selects_an_object_is_shown(
+    gitsched: Run, fleet: Path, commit: Callable[..., None]
+) -> None:
+    commit(fleet, policy=POLICY.replace("name: web}", "name: wbe}"))
+    found = gitsched("explain", "deploy/web").stdout
+    assert "PropagationPolicy/shop/web selects nothing: namespace shop has no Deployment wbe; did you mean web?" in found
+    assert "no policy selects it: PropagationPolicy/shop/web selects Deployment wbe; this one is web" in found

@@ -308,7 +308,7 @@ def _list_waits(plan: Plan, key: Key) -> Iterator[str]:
 
 def _add_document_findings(found: Explanation, key: Key, baseline: Baseline, findings: Iterable[Finding]) -> Explanation:
     """Add the errors of the documents of the object and of its policies, of which earlier, valid versions may be in use, and the findings
-    about the selectors of these policies."""
+    about the selectors of these policies; of an object that none selects, those of the policy that nearly does."""
     known = {(finding.code, finding.message) for finding in found.findings}
     api_documents = baseline.decisions.catalog.api_documents_by_key.items()
     origins = (found.origin, *(document.origin for policy, document in api_documents if policy.title in found.policy.split(", ")))
@@ -318,6 +318,8 @@ def _add_document_findings(found: Explanation, key: Key, baseline: Baseline, fin
         if finding.resource is None:
             is_about_file = finding.severity == "error" or finding.code == LAST_VALID_USED
             return is_about_file and finding.location is not None and finding.location.path in paths
+        if finding.severity == "warning" and finding.code.endswith("-selects-nothing") and not found.policy:
+            return found.policy_reason.startswith(f"{'/'.join(filter(None, finding.resource))} selects ")
         is_selector = finding.code.endswith(_SELECTOR_CODES)
         return (finding.severity == "error" or is_selector) and (
             finding.resource == key.resource or _is_policy(finding.resource, found)

@@ -160,6 +160,7 @@ def test_a_quarantined_object_may_match_a_selector() -> None:
         ({"name": "web"}, {"namespace": "default"}, "Deployment web in namespace shop; this one is in default"),
         ({"name": "web", "apiVersion": "apps/v1beta1"}, {}, "Deployment web of apps/v1beta1; this one is of apps/v1"),
         ({"name": "wbe"}, {}, "Deployment wbe; this one is web"),
+        ({"kind": "deployment"}, {}, "the kind deployment; this one is a Deployment"),
         ({"labelSelector": {"matchLabels": {"app": "wbe"}}}, {}, "Deployment with app In wbe; this one has app=web"),
         ({"labelSelector": {"matchLabels": {"tier": "front"}}}, {}, "Deployment with tier In front; this one has no label tier"),
         ({"name": "api"}, {}, ""),
@@ -173,3 +174,12 @@ def test_the_policy_that_nearly_selects_an_object(selector: Body, thing: Body, e
     decisions = gitsched.schedule([policy, {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata}]).decisions
     near = list_near_selections(decisions, decisions.list_unclaimed())
     assert [one.text for one in near.values()] == ([f"PropagationPolicy/shop/web selects {expected}"] if expected else [])
+
+
+def test_a_similar_name_is_nearer_than_another_label() -> None:
+    policy = selecting("apps/v1 Deployment wbe", "apps/v1 Deployment")
+    policy["spec"]["resourceSelectors"][1]["labelSelector"] = {"matchLabels": {"tier": "front"}}
+    web = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"}}
+    decisions = gitsched.schedule([policy, web]).decisions
+    (near,) = list_near_selections(decisions, decisions.list_unclaimed()).values()
+    assert near.text == "PropagationPolicy/shop/web selects Deployment wbe; this one is web"

@@ -52,7 +52,7 @@ class NearSelections:
         self._lookups = 0
         for policy in policies:
             for selector in map(parse_resource_selector, policy.spec.get("resourceSelectors") or ()):
-                rules = self._rules.setdefault(selector.kind, [])
+                rules = self._rules.setdefault(selector.kind.lower(), [])
                 if len(rules) < _MAX_RULES:
                     rules.append((policy, selector))
 
@@ -64,7 +64,7 @@ class NearSelections:
     def _describe(self, template: Document) -> NearSelection | None:
         candidates = sorted(
             (rank, policy.key, text, pointer)
-            for policy, selector in self._rules.get(template.key.kind, ())
+            for policy, selector in self._rules.get(template.key.kind.lower(), ())
             for rank, text, pointer in self._compare(policy, selector, template)
         )
         return next((NearSelection(f"{policy.title} selects {text}", pointer) for _, policy, text, pointer in candidates), None)
@@ -72,18 +72,20 @@ class NearSelections:
     def _compare(
         self, policy: PropagationPolicy, selector: ResourceSelector, template: Document
     ) -> Iterator[tuple[int, str, tuple[str, ...]]]:
-        """Yield the only difference between a selector and an object, with its rank and the field of the object. First are a label or a
-        namespace that may be misspelt, then a version, another namespace and other labels, at last a name."""
+        """Yield the only difference between a selector and an object, with its rank and the field of the object. First are a kind, a
+        label or a namespace that may be misspelt, then a version or a name, another namespace, and other labels."""
         key, labels = template.key, read_labels(template.body)
         kind = f"{key.kind} {selector.name}" if selector.name else key.kind
         namespace = selector.namespace or policy.key.namespace
         in_namespace = not key.namespace or namespace in ("", key.namespace)
-        same_version = selector.api_version == template.api_version
+        same_kind, same_version = selector.kind == key.kind, selector.api_version == template.api_version
         same_name = selector.name in ("", key.name)
         matches_labels = selector.labels is None or selector.labels.matches(labels)
-        if selector.invalid or (in_namespace, same_version, same_name, matches_labels).count(False) != 1:
+        if selector.invalid or (in_namespace, same_kind, same_version, same_name, matches_labels).count(False) != 1:
             return
-        if not in_namespace:
+        if not same_kind:
+            yield 0, f"the kind {selector.kind}; this one is a {key.kind}", ("kind",)
+        elif not in_namespace:
             rank = 0 if self._is_near(key.namespace, [namespace]) else 2
             yield rank, f"{kind} in namespace {namespace}; this one is in {key.namespace}", ("metadata", "namespace")
         elif not same_version:
@@ -97,7 +99,7 @@ class NearSelections:
             is_near = self._is_near(missed.key, labels) if value is None else self._is_near(value, missed.values)
             yield 0 if is_near else 3, f"{kind} with {missed.key}{values}; this one has {own}", field
         elif self._is_near(key.name, [selector.name]):
-            yield 4, f"{kind}; this one is {key.name}", ("metadata", "name")
+            yield 1, f"{kind}; this one is {key.name}", ("metadata", "name")
 
     def _is_near(self, text: str, known: Iterable[str]) -> bool:
         """Return whether a text may be one of the known ones that is misspelt; False after a number of lookups."""
