@@ -9,6 +9,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect, sync_playwright
 
 from gitsched.cli import COMMANDS
@@ -67,6 +68,24 @@ def test_the_search_finds_pages_codes_commands_and_fields(address: str) -> None:
             expect(results.and_(page.locator(f'[href*="{target}"]')).first).to_be_attached()
         browser.close()
     assert [url for url in foreign if "api.github.com" not in url] == [], "the page asks the forge alone, for the number of stars"
+
+
+OF_THE_THEME = {"aria-dialog-name", "landmark-unique"}
+"""What the theme does wrong whatever the pages are: its search and its buttons for copying have no names."""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_have_no_accessibility_violations_of_their_own(address: str, scheme: str) -> None:
+    found: list[str] = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_program("browser"), args=["--no-sandbox"])
+        page = browser.new_page(color_scheme=scheme)  # type: ignore[arg-type]
+        for path in ("", "comparison/", "findings/", "karmada/", "simulate/", "commands/plan/"):
+            page.goto(f"{address}{path}")
+            violations = Axe().run(page).response["violations"]
+            found += [f"{path}: {one['id']}: {one['nodes'][0]['html']}" for one in violations if one["id"] not in OF_THE_THEME]
+        browser.close()
+    assert found == []
 
 
 def test_every_page_has_a_description_an_edit_link_and_a_place_in_the_sitemap(site: Path) -> None:
