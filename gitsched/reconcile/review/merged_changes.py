@@ -46,8 +46,8 @@ MIN_DIVIDED = 8
 """Plans from which on they are made in several processes."""
 MIN_WORKLOADS = 1_000
 """Workloads from which on any two plans are made in several processes."""
-MAX_DECIDED = 150_000
-"""Workloads that plans of more branches decide in all, those of the plan of each branch excepted: minutes of processor time."""
+MAX_DECIDED = 80_000
+"""Workloads that plans of more branches decide in all, those of the plan of each branch excepted: a minute of processor time."""
 MAX_REASONS = 100
 """Reasons why one set of branches does not fit."""
 _REQUEST = re.compile(r"[#!]([0-9]{1,9})")
