@@ -25,8 +25,12 @@ IMPAIRMENTS: Final = {
         "workloads have replicas on clusters without a document",
     ),
     "capacity-exceeded": ("workload exceeds the capacity of its cluster", "workloads exceed the capacity of their clusters"),
+    "reference-not-delivered": (
+        "object does not go where a workload refers to it",
+        "objects do not go where workloads refer to them",
+    ),
 }
-"""Codes of findings about workloads that run with less than they need, with what they mean for one and for several."""
+"""Codes of findings that workloads run with less than they need, with what they mean for one and for several."""
 
 
 class LastReport(NamedTuple):

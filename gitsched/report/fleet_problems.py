@@ -55,7 +55,9 @@ def describe_problems(status: FleetStatus, width: int, paint: Paint | None = Non
     lines += list_limited(
         [str(finding) for finding in status.errors], ERRORS_SHOWN, "and {} more errors; gitsched validate lists them"
     )
-    lines += list_limited([str(finding) for finding in status.other_impaired], ERRORS_SHOWN, "and {} more workloads")
+    lines += list_limited(
+        [str(finding) for finding in status.other_impaired], ERRORS_SHOWN, "and {} more; gitsched validate lists them"
+    )
     lines += list_limited([str(finding) for finding in status.shortages], ERRORS_SHOWN, "and {} more clusters that lack capacity")
     return [*_paint_first(first, width, "error", paint), *_wrap((*lines, *recent), width)]
 
