@@ -9,7 +9,7 @@ from typing import Final, Literal
 from gitsched.model.changes import NOTHING_WITHHELD, RetainedCopy, WithheldChanges
 from gitsched.model.cluster_report import Health, UnhealthyWorkload
 from gitsched.model.document import Key
-from gitsched.model.finding import Finding, format_count, format_part
+from gitsched.model.finding import UNSCHEDULABLE, Finding, format_count, format_part
 from gitsched.model.history import SourceChange
 from gitsched.model.holds import HeldPlacement
 from gitsched.model.recent_runs import RecentRun
@@ -28,6 +28,10 @@ IMPAIRMENTS: Final = {
     "reference-not-delivered": (
         "object does not go where a workload refers to it",
         "objects do not go where workloads refer to them",
+    ),
+    UNSCHEDULABLE: (
+        "workload could not be scheduled and keeps what it has",
+        "workloads could not be scheduled and keep what they have",
     ),
 }
 """Codes of findings that workloads run with less than they need, with what they mean for one and for several."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from gitsched.model.finding import format_count, format_names, format_part
+from gitsched.model.finding import UNSCHEDULABLE, format_count, format_names, format_part
 from gitsched.model.fleet_status import CLUSTER_GONE, Freeze
 from gitsched.model.scheduling import total_replicas
 from gitsched.model.time import format_age, format_time
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from gitsched.model.fleet_status import FleetStatus, HandEdit
     from gitsched.report.paint import Paint, Role
 
+_UNSCHEDULED = " could not be scheduled: "
 ERRORS_SHOWN = 3
 HELD_SHOWN = 5
 WORKLOADS_SHOWN = 3
@@ -49,14 +50,16 @@ def describe_problems(status: FleetStatus, width: int, paint: Paint | None = Non
     lines += [*_list_freezes(status), *_list_edits(status), *_list_stale(status)]
     lines += _list_withheld(status) if status.withheld.moves else []
     lines += _list_unplaced(status) if status.time is not None else []
-    lines += _list_short(status)
+    lines += [*_list_short(status), *_list_unscheduled(status)]
     lines += _list_unready(status)
     lines += describe_held(status.held, HELD_SHOWN)
     lines += list_limited(
         [str(finding) for finding in status.errors], ERRORS_SHOWN, "and {} more errors; gitsched validate lists them"
     )
     lines += list_limited(
-        [str(finding) for finding in status.other_impaired], ERRORS_SHOWN, "and {} more; gitsched validate lists them"
+        [str(finding) for finding in status.other_impaired if finding.code != UNSCHEDULABLE],
+        ERRORS_SHOWN,
+        "and {} more; gitsched validate lists them",
     )
     lines += list_limited([str(finding) for finding in status.shortages], ERRORS_SHOWN, "and {} more clusters that lack capacity")
     return [*_paint_first(first, width, "error", paint), *_wrap((*lines, *recent), width)]
@@ -126,6 +129,19 @@ def _list_short(status: FleetStatus) -> list[str]:
     if any(one.key.resource in gone for one in status.short):
         lines.append("To place what clusters without a document had: gitsched rebalance --all-displaced --write")
     return lines
+
+
+def _list_unscheduled(status: FleetStatus) -> list[str]:
+    """Return the first workloads that keep what they have because they could not be scheduled, with the reason and the next command."""
+    keys = {one.key.resource: one.key for one in status.workloads}
+    lines = [
+        f"Not scheduled: {format_key(keys[finding.resource])}: {finding.message.rpartition(_UNSCHEDULED)[2]}; why, and what is "
+        f"missing: gitsched explain {format_words(keys[finding.resource])}"
+        for finding in status.other_impaired
+        if finding.code == UNSCHEDULABLE and finding.resource in keys
+    ]
+    more = "and {} more workloads that could not be scheduled; gitsched validate lists them"
+    return list_limited(lines, WORKLOADS_SHOWN, more)
 
 
 def _list_stale(status: FleetStatus) -> Iterator[str]:

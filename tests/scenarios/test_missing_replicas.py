@@ -94,3 +94,27 @@ def test_a_workload_that_exceeds_two_clusters_counts_once(fleet: Fleet) -> None:
     lines = write_fleet_status(read_fleet_status(fleet.settings(0))).splitlines()
     assert sum(line.endswith("[capacity-exceeded]") for line in lines) == 2
     assert "1 workload exceeds the capacity of its cluster" in lines[0]
+
+
+def test_workloads_that_keep_what_they_have_because_they_cannot_be_scheduled_are_wrong(fleet: Fleet) -> None:
+    spread = "    spreadConstraints: [{spreadByField: cluster, minGroups: 2, maxGroups: 2}]\n"
+    both = {"web.yaml": deployment("web"), "policy.yaml": policy("one,two") + spread}
+    fleet.commit({"gitsched.yaml": UNGUARDED, "one.yaml": cluster("one"), "two.yaml": cluster("two"), **both})
+    fleet.reconcile(0)
+    assert not serialize_fleet_status(read_fleet_status(fleet.settings(0)))["problems"]
+    fleet.commit({"two.yaml": cluster("two", "power:NoExecute")}, hour=1)
+    fleet.reconcile(1)
+    lost = "1 workload could not be scheduled and keeps what it has"
+    why = "Not scheduled: Deployment default/web: failed to select clusters: the number of feasible clusters is less than "
+    lines = write_fleet_status(read_fleet_status(fleet.settings(1)), 300).splitlines()
+    assert lines[0] == f"Needs attention: 1 of 2 clusters is drained, {lost}."
+    assert lines[1].startswith(why)
+    assert lines[1].endswith("gitsched explain deployment/default/web")
+    fleet.commit({"two.yaml": cluster("two")}, hour=1)
+    fleet.reconcile(1)
+    lines = write_fleet_status(read_fleet_status(fleet.settings(1)), 300).splitlines()
+    assert lines[0] == f"Needs attention: {lost}.", "its eviction lasts"
+    assert lines[1].startswith(why)
+    fleet.commit({"policy.yaml": policy("oen")}, hour=30)
+    fleet.reconcile(30)
+    assert lost not in write_fleet_status(read_fleet_status(fleet.settings(30))), "it is unplaced, or selected by no policy"

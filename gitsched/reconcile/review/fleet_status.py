@@ -106,14 +106,19 @@ def make_fleet_status(context: RunContext, fetched: Fetched, fleet: PlannedFleet
         tuple(each for each in plan.findings if each.severity == "error" and each.code not in GUARD_CODES),
         tuple(list_hand_edits(fetched)),
         tuple(each for each in plan.findings if each.code == OVERCOMMITTED),
-        tuple(
-            each
-            for each in plan.findings
-            if each.code in IMPAIRMENTS and each.resource is not None and each.resource[0] != "Cluster"
-        ),
+        tuple(_list_impairments(plan.findings, workloads)),
         plan.observations.time,
         context.settings.now,
     )
+
+
+def _list_impairments(findings: Iterable[Finding], workloads: Iterable[WorkloadStatus]) -> Iterable[Finding]:
+    """Yield the findings that workloads in clusters have less than they need. What is unplaced or held counts as that."""
+    placed = {one.key.resource for one in workloads if one.clusters and not one.state}
+    for finding in findings:
+        is_about_objects = finding.resource is not None and finding.resource[0] != "Cluster"
+        if finding.code in IMPAIRMENTS and is_about_objects and (finding.code != UNSCHEDULABLE or finding.resource in placed):
+            yield finding
 
 
 def _list_cluster_statuses(
