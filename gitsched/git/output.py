@@ -102,6 +102,8 @@ class OutputRepository:
         self._opened = repository
         self._clone = clone
         self._ref = f"refs/heads/{branch}"
+        self._push = push
+        self._unpushed: str | None = None
         named = push is not None and push != remote
         # A ref keeps the remote's commit, so that garbage collection does not remove it before the next run.
         self._tracking_ref = (
@@ -143,7 +145,8 @@ class OutputRepository:
         """Return the commit (hex) of the output branch, fetched with its notes when there is a remote; None when there is no such
         branch. The remote is asked for the `others` in the same request.
 
-        A clone without such a branch, or with an older one, continues from the branch of its origin, as of the last fetch.
+        A clone without such a branch, or with an older one, continues from the branch of its origin, as of the last fetch. A remote
+        without such a branch continues from the local one, if there is one: a run pushes its commits.
         """
         self._opened.forget_written_objects()
         if self.remote is None:
@@ -156,7 +159,7 @@ class OutputRepository:
             self._fetch_remote(self._opened, others)
         else:
             self._refresh(lambda repository: self._fetch_remote(repository, others))
-        return self.repository.resolve_ref(self._tracking_ref)
+        return self.repository.resolve_ref(self._tracking_ref) or self._unpushed
 
     def describe_missing(self) -> str:
         """Return that there is no branch, and what to do."""
@@ -205,6 +208,7 @@ class OutputRepository:
             self._check_is_no_symbolic_ref()
         repository = self.repository
         published = True
+        self.push_local_branch()
         with repository.keep_written_objects():
             written = repository.commit(commit)
             parents = repository.commit(between).parents if between and written.parents == (between,) else written.parents
@@ -221,6 +225,19 @@ class OutputRepository:
             if note is not None and published:
                 self._write_note(repository, written, note)
         return published
+
+    def push_local_branch(self) -> None:
+        """Push the local branch, so that the remote continues its history. No effect where the remote has the branch already."""
+        local, self._unpushed = self._unpushed, None
+        if local is None:
+            return
+        assert self.remote is not None
+        push_commit(self._opened, self.remote, self._ref, local, None, rewrite=True)
+        self._opened.set_ref(self._tracking_ref, local)
+        _log.info("pushed the commits of the local branch %s to %s, which had no such branch", self.branch, redact(self.remote))
+        failure = push_notes(self._opened, self.remote, NOTES_REF) if self._opened.resolve_ref(NOTES_REF) else None
+        if failure is not None:
+            _log.warning("the notes on %s were not pushed: %s", self._ref, failure)
 
     def update_local_branch(self, commit: str) -> None:
         """Move the local branch forward to the remote's commit, as a run does that was interrupted after its push. No effect for a
@@ -271,8 +288,15 @@ class OutputRepository:
         found = self.found_refs = read_remote_refs(
             self.remote, [self._ref, NOTES_REF, *others], repository=repository, others=others
         )
-        for ref, into in ((self._ref, self._tracking_ref), (NOTES_REF, NOTES_REF)):
-            fetch_branch(repository, self.remote, ref, into, depth=depth, found=found.get(ref))
+        self._unpushed = self._opened.resolve_ref(self._ref) if self._push is not None and self._ref not in found else None
+        if self._unpushed is not None and self._clone is not None and not self._reads_source:
+            raise Permanent(
+                f"{redact(self.remote)} has no branch {self.branch}, but {self._opened.root} has one, and it is a partial or shallow "
+                f"clone: run git push {redact(self._push or '')} {self.branch} there first"
+            )
+        fetch_branch(repository, self.remote, self._ref, self._tracking_ref, depth=depth, found=found.get(self._ref))
+        if self._unpushed is None or NOTES_REF in found:  # otherwise the local notes are those of the local branch
+            fetch_branch(repository, self.remote, NOTES_REF, NOTES_REF, depth=depth, found=found.get(NOTES_REF))
 
     def _update_local_refs(self, repository: Repository, commit: str) -> None:
         """Update the ref that mirrors the remote, and the local branch unless it has commits that the remote never had."""

@@ -150,7 +150,8 @@ class FleetStatus(NamedTuple):
     began, `retained` the copies that stay for an overlap, and `withheld_sources` the commits of the source that ask for what is withheld,
     `withheld_since` a run.
     `from_origin`: the branch is the one of origin, as the clone fetched it last. `newer_source` is the commit of the source that a
-    run has planned and that came after the one here, "" where none did.
+    run has planned and that came after the one here, "" where none did. `diverges`: the branch has commits that origin lacks, and lacks
+    commits that origin has.
     """
 
     branch: str
@@ -182,6 +183,7 @@ class FleetStatus(NamedTuple):
     withheld_since: datetime | None = None
     from_origin: bool = False
     newer_source: str = ""
+    diverges: bool = False
 
     @property
     def needs_attention(self) -> bool:
@@ -192,6 +194,8 @@ class FleetStatus(NamedTuple):
         """Yield each kind of thing that is wrong, with its number."""
         if self.time is None and self.unfetched:
             yield f"{self.branch} is not in this clone"
+        if self.diverges:
+            yield f"{self.branch} and origin/{self.branch} have different commits"
         if self.freezes:
             yield "placements are frozen"
         if self.errors:

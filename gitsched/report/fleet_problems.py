@@ -47,6 +47,12 @@ def describe_problems(status: FleetStatus, width: int, paint: Paint | None = Non
         return [*_paint_first(_describe_sound(status), width, "added", paint), *_wrap(recent, width)]
     first = f"Needs attention: {', '.join(problems)}."
     lines = [status.unfetched] if status.time is None and status.unfetched else []
+    if status.diverges:
+        both = f"{status.branch}...origin/{status.branch}"
+        lines.append(
+            f"git log --left-right {both} shows the commits that only one has; git branch -f {status.branch} origin/{status.branch} "
+            "keeps those of origin."
+        )
     lines += [*_list_freezes(status), *_list_edits(status), *_list_stale(status)]
     lines += _list_withheld(status) if status.withheld.moves else []
     lines += _list_unplaced(status) if status.time is not None else []

@@ -94,7 +94,34 @@ def test_a_concurrent_update_is_a_conflict_and_changes_nothing(output: OutputRep
     assert output.fetch() == b
 
 
-@pytest.mark.parametrize("output", PUSHED, indirect=True)
+@pytest.mark.parametrize("output", ["push-to-remote", "push-to-url"], indirect=True)
+def test_a_branch_that_only_the_clone_has_is_continued_on_the_remote(output: OutputRepository, work: Path, bare: Path, git):
+    a = make(output, "a")
+    update_ref(output.repository, REF, a, None)
+    git("notes", "--ref=hydrator.metadata", "add", "-m", "of a", a, at=work)
+    assert output.fetch() == a
+    assert git("for-each-ref", "refs/heads/placements", at=bare) == "", "a reader pushes nothing"
+    b = make(output, "b", a)
+    output.publish(b, a, "of b")
+    assert git("rev-list", REF, at=bare).split() == [b, a]
+    assert [read_note(output.repository, each) for each in (a, b)] == ["of a\n", "of b\n"]
+    assert git("rev-parse", "refs/notes/hydrator.metadata", at=bare) == git("rev-parse", "refs/notes/hydrator.metadata", at=work)
+    assert output.fetch() == b
+
+
+@pytest.mark.parametrize("output", ["push-to-remote"], indirect=True)
+def test_a_branch_that_appears_on_the_remote_before_the_push_is_a_conflict(output: OutputRepository, work: Path, bare: Path, git):
+    a, other = make(output, "a"), make(output, "other")
+    update_ref(output.repository, REF, a, None)
+    assert output.fetch() == a
+    git("push", "-q", str(bare), f"{other}:{REF}", at=work)
+    with pytest.raises(Conflict):
+        output.publish(make(output, "b", a), a, None)
+    assert git("rev-parse", REF, at=bare) == other
+    assert output.fetch() == other
+
+
+@pytest.mark.parametrize("output", ["other-url", "url-source"], indirect=True)
 def test_a_branch_deleted_on_the_remote_is_seen(output: OutputRepository, bare: Path, git):
     a = make(output, "a")
     output.publish(a, None, None)

@@ -1,4 +1,4 @@
-"""A clone that fetches only a part of its origin may lack the output branch: plan, status and a run say so."""
+"""A clone and its origin may have different output branches: one lacks it, both have own commits. Plan, status and a run say so."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from gitsched.model.errors import Permanent
 from gitsched.model.finding import OUTPUT_NOT_FETCHED
 from gitsched.reconcile.review.comparison import compare_plans
 from gitsched.reconcile.review.fleet_status import read_fleet_status
 from gitsched.report.fleet_status import write_fleet_status
 from gitsched.report.text import summarize_plan
 
-from .conftest import Fleet, execute
+from .conftest import Fleet, cluster, deployment, execute
 
 
 def clone_single_branch(origin: str, path: Path) -> None:
@@ -51,3 +52,58 @@ def test_a_whole_clone_of_a_source_without_output_makes_a_first_placement(pair: 
     review = compare_plans(Fleet(tmp_path / "clone", tmp_path / "other").settings()).review
     assert OUTPUT_NOT_FETCHED not in {finding.code for finding in review.findings}
     assert summarize_plan(review).startswith("First placement: ")
+
+
+@pytest.fixture
+def moved(pair: Fleet, tmp_path: Path) -> Fleet:
+    """A clone with the workload in `second`, where it stays though `first` is free again, beside an origin without an output branch."""
+    pair.reconcile()
+    for hour, taint in enumerate((["gone:NoExecute"], []), 1):
+        pair.commit({"clusters/first.yaml": cluster("first", *taint)}, hour=hour)
+        pair.reconcile(hour)
+    execute("init", "-q", "--bare", str(tmp_path / "origin.git"), at=tmp_path)
+    execute("config", "uploadpack.allowFilter", "true", at=tmp_path / "origin.git")
+    pair.git("remote", "add", "origin", f"file://{tmp_path}/origin.git")
+    pair.git("push", "-q", "origin", "main")
+    return pair
+
+
+@pytest.mark.parametrize("replicas", [2, 3], ids=["nothing changes", "the workload scales"])
+def test_a_branch_that_only_the_clone_has_is_continued_on_origin(moved: Fleet, tmp_path: Path, replicas: int) -> None:
+    before = moved.head
+    moved.commit({"apps/web.yaml": deployment("web", replicas)}, hour=3)
+    assert summarize_plan(compare_plans(moved.settings(3, push="origin")).review).startswith(
+        ("No changes: ", "1 of 1 workload scales, 0 ")
+    )
+    moved.reconcile(3, push="origin")
+    assert moved.where("default/deployment-web") == ["second"]
+    assert before in moved.git("rev-list", "placements").split()
+    assert moved.git("ls-remote", "origin", "refs/heads/placements").split()[0] == moved.head
+    execute("clone", "-q", "--branch=main", f"file://{tmp_path}/origin.git", str(tmp_path / "runner"), at=tmp_path)
+    runner = Fleet(tmp_path / "runner", tmp_path / "other")
+    assert runner.reconcile(4, push="origin").before == moved.head, "a clone without the branch continues that of origin"
+
+
+def test_a_partial_clone_does_not_begin_a_second_history(moved: Fleet, tmp_path: Path) -> None:
+    clone = tmp_path / "partial"
+    execute("clone", "-q", "--filter=blob:none", "--branch=main", f"file://{tmp_path}/origin.git", str(clone), at=tmp_path)
+    execute("fetch", "-q", str(moved.path), "placements:placements", at=clone)
+    partial = Fleet(clone, tmp_path / "other")
+    with pytest.raises(Permanent, match="run git push origin placements there first"):
+        partial.reconcile(3, push="origin")
+    execute("push", "-q", "origin", "placements", at=clone)
+    partial.reconcile(3, push="origin")
+    assert moved.git("ls-remote", "origin", "refs/heads/placements").split()[0] == moved.head
+
+
+def test_status_says_that_the_clone_and_origin_have_different_commits(moved: Fleet) -> None:
+    moved.reconcile(3, push="origin")
+    assert "different commits" not in write_fleet_status(read_fleet_status(moved.settings(3)))
+    other = moved.git("commit-tree", "-m", "other", "-p", "placements~1", "placements^{tree}")
+    moved.git("branch", "-f", "placements", other)
+    for push in (None, "origin"):
+        lines = write_fleet_status(read_fleet_status(moved.settings(3, push=push)))
+        assert "placements and origin/placements have different commits" in lines
+        assert "git branch -f placements origin/placements" in lines
+    moved.git("branch", "-f", "placements", "origin/placements")
+    assert "different commits" not in write_fleet_status(read_fleet_status(moved.settings(3)))

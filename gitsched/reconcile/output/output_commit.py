@@ -133,6 +133,7 @@ def _publish(context: RunContext, fetched: Fetched, planned: Planned, commit: Ne
     if commit is None:
         head = fetched.output_head
         if head and output.remote is not None:
+            output.push_local_branch()
             output.update_local_branch(head)
         note = _make_note(context, fetched, head) if head else ""
         if head and fetched.source.oid and read_note(output.repository, head) != note:

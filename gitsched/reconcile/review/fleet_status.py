@@ -61,6 +61,7 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
             withheld_since=find_withheld_start(fetched) if status.withheld.moves else None,
             from_origin=_is_from_origin(fetched),
             newer_source=_find_newer_source(context, fetched),
+            diverges=_diverges_from_origin(fetched),
         )
 
 
@@ -69,6 +70,15 @@ def _is_from_origin(fetched: Fetched) -> bool:
     output = fetched.output
     tracked = output.repository.resolve_ref(f"refs/remotes/origin/{output.branch}") if output.remote is None else None
     return tracked is not None and tracked == fetched.output_head
+
+
+def _diverges_from_origin(fetched: Fetched) -> bool:
+    """Return whether the local output branch and the one of origin, as of the last fetch, both have commits that the other lacks."""
+    repository, branch = fetched.output.repository, fetched.output.branch
+    local, origin = (repository.resolve_ref(f"refs/{prefix}/{branch}") for prefix in ("heads", "remotes/origin"))
+    if local is None or origin is None or local == origin or repository.is_shallow:
+        return False
+    return not (repository.has_ancestor(origin, local) or repository.has_ancestor(local, origin))
 
 
 def _find_newer_source(context: RunContext, fetched: Fetched) -> str:
