@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -102,14 +102,21 @@ def _count_workloads(status: FleetStatus) -> str:
     placed = [one for one in status.workloads if one.clusters]
     replicas = total_replicas(count for one in placed for count in one.clusters.values())
     parts = [f"{len(placed):,} placed ({format_count(replicas, 'replica')})"] if placed else []
-    unplaced, unclaimed = sum(one.is_unplaced for one in status.workloads), len(status.unclaimed)
+    unplaced = sum(one.is_unplaced for one in status.workloads)
     stopped = len(status.workloads) - len(placed) - unplaced
     parts += [f"{unplaced:,} unplaced"] if unplaced and status.time is not None else []
     parts += [f"{stopped:,} with 0 replicas"] if stopped else []
     missing = sum(one.missing for one in status.short)
     parts += [f"{format_count(missing, 'replica')} missing"] if missing else []
     text = f"{format_count(len(status.workloads), 'workload')}{': ' if parts else ''}{', '.join(parts)}"
-    return f"{text}; {format_count(unclaimed, 'object')} not selected by any policy (--unclaimed)." if unclaimed else f"{text}."
+    return f"{text}; {_count_unclaimed(status, placed)}." if status.unclaimed else f"{text}."
+
+
+def _count_unclaimed(status: FleetStatus, placed: Iterable[WorkloadStatus]) -> str:
+    """Return the number of objects that no policy selects, and how many of them still run."""
+    kept = len({one.key for one in placed}.intersection(status.unclaimed))
+    still = f", of which {kept:,} {'is' if kept == 1 else 'are'} still placed" if kept else ""
+    return f"{format_count(len(status.unclaimed), 'object')} not selected by any policy (--unclaimed){still}"
 
 
 def _count_waiting(status: FleetStatus) -> list[str]:

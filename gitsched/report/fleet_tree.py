@@ -79,7 +79,8 @@ def _list_states(tree: ClusterTree) -> list[str]:
 
 def _list_workload_lines(tree: WorkloadTree) -> list[str]:
     one = tree.workload
-    policy = f"{one.policy or 'no policy'}{f', group {tree.group}' if tree.group else ''}"
+    none = f"none ({tree.reason})" if one.clusters and tree.reason else "no policy"
+    policy = f"{one.policy or none}{f', group {tree.group}' if tree.group else ''}"
     clusters = [f"    {name}{_format_amount(count)}" for name, count in one.clusters.items()]
     short = [f"  missing: {format_part(one.missing, one.replicas or 0, 'replica')}: {one.reason}"] if one.missing else []
     lines = [format_key(one.key), f"  policy: {policy}", *short, *(["  clusters:"] if clusters else [f"  unplaced: {tree.reason}"])]

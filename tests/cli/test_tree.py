@@ -127,3 +127,35 @@ def test_the_status_names_changes_of_the_source_only_if_a_run_would_change_the_o
     assert is_pending()
     gitsched("reconcile", "--now", "2026-03-02T09:00:50Z")
     assert not is_pending()
+
+
+def test_what_the_guard_keeps_without_a_policy_is_still_there(
+    settings: RunSettings, commit: Callable[..., None], gitsched: Run
+) -> None:
+    gitsched("freeze", "network", "--now", "2026-03-02T09:02:00Z")
+    commit(Path(settings.location), policy=None)
+    for before in ("the run", "other questions"):
+        found = read_fleet_status(settings)
+        rows = write_fleet_status(found, workloads=True, namespace="shop").splitlines()
+        assert "Deployment shop/web  two 2     -                           withheld" in rows, before
+        status = write_fleet_status(found, 1_000)
+        objects = "2 objects not selected by any policy (--unclaimed), of which 2 are still placed."
+        assert f"3 workloads: 2 placed (2 replicas), 1 unplaced; {objects}" in status
+        assert next(line for line in status.splitlines() if line.startswith("two ")).split()[2] == "2"
+        lines = write_fleet_tree(read_fleet_tree(settings, "", None, "two")).splitlines()
+        assert lines[-2:] == ["    Deployment web  2 replicas  withheld", "    Service web  withheld"]
+        lines = write_fleet_tree(read_fleet_tree(settings, "deployment", "shop", "web")).splitlines()
+        assert lines[2].startswith("  withheld: the guard withholds that it becomes unplaced; to allow it, add the trailer ")
+        assert lines[3:6] == ["  policy: none (no longer selected by a policy)", "  clusters:", "    two  2 replicas"]
+        gitsched("reconcile", "--now", "2026-03-02T09:03:00Z")
+    notes = gitsched("history", "-m", "1").stdout
+    assert "; The changes of 2 workloads are withheld (Service/shop/web, Deployment.apps/shop/web): placements are frozen" in notes
+
+
+def test_what_the_next_run_removes_is_still_there(settings: RunSettings, commit: Callable[..., None]) -> None:
+    commit(Path(settings.location), service=None, web=None)
+    assert "3 workloads: 2 placed (2 replicas), 1 unplaced." in write_fleet_status(read_fleet_status(settings))
+    lines = write_fleet_tree(read_fleet_tree(settings, "", None, "two")).splitlines()
+    assert lines[0] == "cluster two: readiness unknown; 2 workloads, 2 replicas"
+    tree = write_fleet_tree(read_fleet_tree(settings, "deployment", "shop", "web"))
+    assert "  policy: none (removed from the source)\n" in tree

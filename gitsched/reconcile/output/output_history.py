@@ -226,7 +226,9 @@ class OutputHistory:
         guard, copies_before, retired = ({}, (), {}) if earlier is None else (earlier.guard, earlier.retained, earlier.retiring)
         digest = read_guard_record(record.guard).digest
         if digest != read_guard_record(guard).digest:
-            yield f"the guard withholds changes: {digest}" if digest else "the guard withholds nothing any more"
+            messages = (one.message.partition(". If ")[0] for one in record.findings if one.code == "changes-withheld")
+            what = "; ".join((digest, *messages))
+            yield f"the guard withholds changes: {what}" if digest else "the guard withholds nothing any more"
         known, kept = (set(map(_identify, copies)) for copies in (copies_before, record.retained))
         chosen = self.chosen.selects_key
         begun = [copy for copy in record.retained if _identify(copy) not in known and chosen(copy.workload)]

@@ -221,7 +221,7 @@ def _count_changes(
 
 
 def list_workload_statuses(plan: Plan) -> Iterable[WorkloadStatus]:
-    """Yield where each workload is on the output branch."""
+    """Yield where each workload is on the output branch, then those that no policy selects any more and are still there."""
     moves = {move.key: move for move in plan.moves}
     held: dict[Key, list[str]] = {}
     for record in plan.rollout_records:
@@ -243,6 +243,15 @@ def list_workload_statuses(plan: Plan) -> Iterable[WorkloadStatus]:
         reason = "" if clusters and not missing else _find_reason(outcome, mistake)
         names = tuple(sorted(held.get(key, ())))
         yield WorkloadStatus(key, outcome.policy, clusters, names, state, reason, outcome.replicas, missing)
+    yield from _list_removed(plan)
+
+
+def _list_removed(plan: Plan) -> Iterable[WorkloadStatus]:
+    """Yield where the workloads are that a run removes, or would remove if the guard did not withhold it."""
+    withheld = {move.key: move for move in plan.withheld.moves}
+    for key, move in {**{move.key: move for move in plan.moves}, **withheld}.items():
+        if key not in plan.outcomes and move.before:
+            yield WorkloadStatus(key, "", move.before, state="withheld" if key in withheld else "", reason=move.reason)
 
 
 def _find_mistakes(findings: Iterable[Finding]) -> dict[str, str]:

@@ -64,17 +64,26 @@ def _read_tree(
         selected = _describe_unselected(unclaimed, kind, space, name)
         removed = selected or describe_removed(fetched, *typed)
         raise Permanent(removed or describe_missing(statuses, kind, space, name, clusters))
+    if key not in plan.outcomes:
+        copies = tuple(copy for copy in retained if key in (copy.workload, copy.follows))
+        return _add_problems(context, fetched, fleet, WorkloadTree(statuses[key], "", statuses[key].reason, copies))
     details = plan.details or try_with_state(partial(_read_details, context, fetched, key))
     if details is None:
         plan = plan_source(context, fetched, context.settings.now, written=False).plan
         details = plan.details
     assert details is not None, "a complete plan has all references"
-    withheld = next((move for move in fleet.plan.withheld.moves if move.key == key), None)
-    return _make_workload_tree(plan.outcomes[key], details, statuses[key], retained)._replace(
-        held=fleet.plan.totals.held.get(key),
+    return _add_problems(context, fetched, fleet, _make_workload_tree(plan.outcomes[key], details, statuses[key], retained))
+
+
+def _add_problems(context: RunContext, fetched: Fetched, fleet: PlannedFleet, tree: WorkloadTree) -> WorkloadTree:
+    """Return the tree of a workload with what keeps it in its clusters."""
+    key, plan = tree.workload.key, fleet.plan
+    withheld = next((move for move in plan.withheld.moves if move.key == key), None)
+    return tree._replace(
+        held=plan.totals.held.get(key),
         withheld=withheld,
-        allowance=fleet.plan.withheld.allowance if withheld is not None else "",
-        freezes=tuple(list_freezes(context, fetched, fleet.plan)),
+        allowance=plan.withheld.allowance if withheld is not None else "",
+        freezes=tuple(list_freezes(context, fetched, plan)),
         now=context.settings.now,
     )
 
