@@ -319,6 +319,27 @@ def test_before_a_run_succeeds_a_page_says_why_and_then_shows_the_fleet(
         browser.close()
 
 
+def test_changes_that_are_withheld_stand_apart_from_those_that_a_run_made(open_site: Callable[..., Site]) -> None:
+    """Also where both concern one workload: what is in the output branch has no mark."""
+    site = open_site()
+    site.commit(two=CLUSTER.format(name="two", owner="cloud"))
+    site.run()
+    site.commit(web=WORKLOAD.replace("replicas: 2", "replicas: 3"))
+    site.run()
+    set_freeze(site.settings, "audit week")
+    site.commit(policy=POLICY.replace("ownership: private", "ownership: cloud"))
+    site.run()
+    text = site.get("/")[1]
+    made, withheld = (
+        text.partition(f'<section id="{name}"')[2].partition("</section>")[0] for name in ("changes", "withheld-changes")
+    )
+    assert ">one 2 → 3<" in made
+    assert 'class="withheld"' not in made
+    for wanted in ("Deployment shop/web", "− one 3", "+ two 3", "PropagationPolicy/shop/web in group private"):
+        assert wanted in withheld
+    assert '"withheld":2' in text
+
+
 def test_a_frozen_fleet_names_who_froze_it_and_since_when(open_site: Callable[..., Site]) -> None:
     site = open_site()
     site.run()

@@ -38,6 +38,7 @@ from gitsched.report.page.content import (
     list_finding_groups,
     list_move_groups,
     list_totals,
+    mark_later_changes,
 )
 from gitsched.report.page.header import list_alerts, list_commits, list_problems, write_heading
 from gitsched.report.page.links import PageLinks
@@ -101,10 +102,12 @@ def choose_explained(review: Review, clusters: int) -> list[Outcome]:
 
 def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -> str:
     """Return the page of a plan, or with `live` that of the fleet after a run. Text from documents is escaped: it is no markup."""
-    withheld = {move.key for move in review.withheld.moves}
+    # The moves of a live page are those of a run, which has left out what is withheld.
+    withheld, left_out = ({move.key for move in review.withheld.moves}, ()) if live is None else (set[Key](), review.withheld.moves)
     matrix = build_matrix(
         review.outcomes, review.moves, fleet.facts, fleet.explanations, fleet.sites, withheld, review.comparison.removed_clusters
     )
+    mark_later_changes(matrix["workloads"], {move.key for move in left_out})
     for cluster in matrix["clusters"]:
         if fleet.reports:
             cluster |= build_applied_fields(fleet.reports.get(cluster["name"]))
@@ -117,6 +120,7 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
     losses, reserve = build_loss_table(review), build_reserve_table(review)
     sections = [
         ("changes", "Changes", len(review.moves) + len(review.record_changes)),
+        *((("withheld-changes", "Withheld", len(left_out)),) if left_out else ()),
         ("map", "Map", len(matrix["clusters"])),
         ("topology", "Topology", None),
         ("fleet", "Fleet", None),
@@ -128,6 +132,7 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
     ]
     applied = summarize_applied(fleet.facts, fleet.reports) if fleet.reports else []
     listed = list_move_groups(review.moves, MOVES_SHOWN, withheld)
+    waiting = list_move_groups(left_out, MOVES_SHOWN)
     return load_template("page.html.j2").render(
         live=live,
         pages=PAGES,
@@ -149,10 +154,9 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
         sections=sections,
         sums=list_totals(review, len(matrix["clusters"])),
         rows=[build_summary_row(row) for row in (*applied, *list_summary_rows(review))],
-        groups=listed.groups,
-        moves=listed.moves,
+        listed=listed,
+        withheld=waiting,
         images=[escape_unprintable(line) for line in describe_image_changes(review.comparison.delivery.images, "→")],
-        moves_more=listed.more,
         record_changes=[build_record_change_row(change) for change in review.record_changes],
         recorded=[build_recorded_row(decision) for decision in review.recorded[:RECORDS_SHOWN]],
         recorded_more=max(len(review.recorded) - RECORDS_SHOWN, 0),

@@ -72,7 +72,7 @@ def build_matrix(
 
     Texts are indices into `texts`, the candidates of a workload an index into `candidates`. A cell is `[column index, replicas]`, with
     replicas as a text if they have a mark, and None without any.
-    Removed workloads have a row, too. A placed workload has no `state`, and one whose change the guard leaves out is `withheld`.
+    Removed workloads have a row, too. A placed workload has no `state`, and one whose change the guard leaves out is `withheld` (1).
     """
     decided = list(outcomes)
     changed = {move.key: move for move in moves}
@@ -94,6 +94,14 @@ def build_matrix(
         "texts": texts.strings,
         "candidates": texts.candidates,
     }
+
+
+def mark_later_changes(rows: Iterable[dict[str, Any]], withheld: Collection[Key]) -> None:
+    """Mark the rows of workloads of which a later change than the shown one is withheld."""
+    names = {(key.kind, key.namespace, key.name) for key in withheld}
+    for row in rows:
+        if (row["kind"], row["namespace"], row["name"]) in names:
+            row["withheld"] = 2
 
 
 def _build_cluster_column(name: str, facts: ClusterInfo | None, site: ClusterSite | None, *, is_removed: bool) -> dict[str, Any]:

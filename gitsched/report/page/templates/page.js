@@ -127,7 +127,7 @@ const drawFleet = (data) => {
     const more = rows.slice(drawn, drawn + size).map((row, offset) => {
       const line = make("tr", null, { "aria-rowindex": drawn + offset + 2 });
       const name = make("th", title(row), { scope: "row", title: title(row), tabindex: drawn + offset === 0 ? 0 : -1 });
-      if (row.withheld) name.prepend(make("span", "withheld", { class: "withheld" }), " ");
+      if (row.withheld === 1) name.prepend(make("span", "withheld", { class: "withheld" }), " ");
       line.append(name, ...columns.map(({ cluster, index }) => {
         const cell = cellOf(row, index);
         if (!cell) return make("td", "", { tabindex: -1 });
@@ -166,7 +166,7 @@ const drawFleet = (data) => {
     if (row.why) parts.push(say(text(row.why.location), { class: "soft" }));
     const where = (places) => places.map(([index, replicas]) => data.clusters[index].name + (replicas === null ? "" : ` ${replicas}`)).join(", ") || "nowhere";
     parts.push(make("h3", row.before ? "Planned clusters" : "Clusters"), make("p", where(row.after)));
-    if (row.withheld) parts.push(make("p", "Withheld by the guard: a run leaves this change out until it is allowed.", { class: "held" }));
+    if (row.withheld) parts.push(make("p", row.withheld === 1 ? "Withheld by the guard: a run leaves this change out until it is allowed." : "The guard withholds a later change of this workload: see Withheld changes.", { class: "held" }));
     if (row.before) parts.push(make("p", `before: ${where(row.before)}`, { class: "soft" }), ...list(row.causes.map(text)));
     else if (row.reason !== undefined && text(row.reason)) parts.push(say(text(row.reason)));
     if (row.leaving) parts.push(make("p", `evicting: ${row.leaving.map((index) => data.clusters[index].name).join(", ")}`));

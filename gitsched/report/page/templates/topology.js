@@ -107,7 +107,7 @@ const makeTopology = ({ make, title, amount, showWorkload, tree, scale, state })
     const sign = { arrive: "+", leave: "−", change: "", keep: "" }[kind];
     const size = kind === "change" ? `${amount(then)} → ${amount(now)}` : kind === "keep" ? amount(now) : `${sign}${number === null ? "" : number}`;
     item.append(make("span", size, { class: `place ${{ arrive: "new", leave: "old", change: "turn", keep: "" }[kind]}` }), " ", button);
-    if (row.withheld) item.append(" ", make("span", "withheld", { class: "withheld" }));
+    if (row.withheld === 1) item.append(" ", make("span", "withheld", { class: "withheld" }));
     const others = kind === "leave" ? places(row.now, column) : kind === "arrive" ? places([...row.then].filter(([index]) => !row.now.has(index) || size(row.now.get(index)) < size(row.then.get(index))), column) : "";
     if (others || kind === "leave") item.append(make("span", kind === "leave" ? ` now ${others ? `on ${others}` : "nowhere"}` : ` from ${others}`, { class: "soft" }));
     return item;
