@@ -55,11 +55,12 @@ class SourceChange(NamedTuple):
 class HistoryEntry(NamedTuple):
     """One commit of the output branch.
 
-    `cause` is that of the run (source, facts, deadline, observation or upgrade), "" for a commit that no run made; `summary` is what its
-    message says that it changes. `source` is the source commit that it follows, `sources` are those since the commit before, the newest
-    first. `records` are the recorded decisions that changed, `files` the changed files of the source, `taints` the taints of clusters that
-    began or ended, and `notes` other events, such as a freeze or a source that went back. The numbers of `more_sources`, `more_files` and
-    `more_moves` are left out because of limits.
+    `cause` is that of the run (source, facts, deadline, observation or upgrade; or records, edit, rerun), "" for a commit that no run made;
+    `edits` are the commits of people on the output branch since the run before. `summary` is what its message says that it changes.
+    `source` is the source commit that it follows, `sources` are those since the commit before, the newest first. `records` are the recorded
+    decisions that changed, `files` the changed files of the source, `taints` the taints of clusters that began or ended, and `notes` other
+    events, such as a freeze or a source that went back. The numbers of `more_sources`, `more_files` and `more_moves` are left out because
+    of limits.
     """
 
     commit: str
@@ -79,6 +80,7 @@ class HistoryEntry(NamedTuple):
     records: tuple[RecordChange, ...] = ()
     notes: tuple[str, ...] = ()
     taints: tuple[TaintChange, ...] = ()
+    edits: tuple[SourceChange, ...] = ()
 
     @property
     def drained(self) -> frozenset[str]:

@@ -28,7 +28,8 @@ class RecentRun(NamedTuple):
     the number of `more_moves` is not read.
 
     `sources` are the commits of the source that it followed, the newest first, a few of them; the number of `more_sources` is left
-    out. `reverted_by` is the later commit that reverts it, None without one.
+    out. `reverted_by` is the later commit that reverts it, None without one. `edits` are the commits of people on the output branch since
+    the run before.
     """
 
     commit: str
@@ -40,6 +41,7 @@ class RecentRun(NamedTuple):
     sources: tuple[SourceChange, ...] = ()
     more_sources: int = 0
     reverted_by: SourceChange | None = None
+    edits: tuple[SourceChange, ...] = ()
 
     @property
     def has_one_source(self) -> bool:

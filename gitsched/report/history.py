@@ -22,6 +22,7 @@ MOVES_SHOWN = 20
 """The number of moves that the text lists for one commit; JSON has all that were read."""
 SOURCES_SHOWN = 5
 TAINTS_SHOWN = 5
+EDITS_SHOWN = 3
 CAUSES = {
     "source": "a commit of the source",
     "facts": "facts about clusters",
@@ -30,6 +31,7 @@ CAUSES = {
     "upgrade": "a new version of gitsched",
     "rerun": "the same commit of the source again, as after an allowance, a release or a freeze",
     "edit": "what people changed on this branch is taken back",
+    "records": "records edited by hand",
     "": "by hand",
 }
 
@@ -107,9 +109,17 @@ def _list_origin(entry: HistoryEntry) -> Iterator[str]:
 
 def describe_cause(entry: HistoryEntry) -> str:
     """Return the cause of a commit in words."""
-    cause = CAUSES.get(entry.cause, entry.cause)
+    cause = describe_edited_cause(entry.cause, entry.edits)
     drained = sorted(entry.drained)
     return f"{cause}: a drain of {format_names(drained)}" if drained else cause
+
+
+def describe_edited_cause(cause: str, edits: Sequence[SourceChange]) -> str:
+    """Return the cause of a run in words, with the commits of people on the output branch that it follows."""
+    text, named = CAUSES.get(cause, cause), format_names([describe_source(edit) for edit in edits], EDITS_SHOWN)
+    if not edits:
+        return text
+    return f"{text}: {named}" if cause in ("edit", "records") else f"{text}; after edits by hand: {named}"
 
 
 def describe_taint_change(change: TaintChange) -> str:
@@ -203,6 +213,7 @@ def _serialize_entry(entry: HistoryEntry) -> dict[str, Any]:
         "records": list(map(serialize_record_change, entry.records)),
         "taints": list(map(_serialize_taint, entry.taints)),
         "notes": list(entry.notes),
+        "edits": list(map(serialize_source, entry.edits)),
     }
 
 

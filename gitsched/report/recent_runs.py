@@ -12,7 +12,7 @@ from gitsched.model.history import SourceChange
 from gitsched.model.recent_runs import LOSSES, Loss, RecentLoss, RecentRun
 from gitsched.model.scheduling import total_replicas
 from gitsched.model.time import format_age, format_time
-from gitsched.report.history import CAUSES, describe_source, serialize_source
+from gitsched.report.history import describe_edited_cause, describe_source, serialize_source
 from gitsched.report.lines import abbreviate_oid, format_clusters, format_key, format_words, sort_moves
 from gitsched.report.serialization import serialize_clusters, serialize_key
 
@@ -37,7 +37,7 @@ def describe_recent_runs(runs: Sequence[RecentRun], now: datetime) -> list[str]:
 
 
 def _describe_run(run: RecentRun, now: datetime) -> list[str]:
-    origin = "; ".join(map(describe_source, run.sources)) or CAUSES.get(run.cause, run.cause).removeprefix("by ")
+    origin = "; ".join(map(describe_source, run.sources)) or describe_edited_cause(run.cause, run.edits).removeprefix("by ")
     more = f" and {format_count(run.more_sources, 'more commit')}" if run.more_sources else ""
     lines = [f"Changed {format_age(run.time, now)} ago by {origin}{more}:"]
     for kind in LOSSES:
@@ -74,6 +74,8 @@ def _describe_cure(run: RecentRun) -> str:
         left = f"bring back what stays: {back}; " if back else ""
         return f"reverted by {describe_source(run.reverted_by)}; {left}what keeps them there: {explain}"
     details = f"all moves: gitsched history --from {abbreviate_oid(run.commit)} -m 1"
+    if run.cause == "records" and len(run.edits) == 1:
+        return f"to undo it: {describe_revert(run.edits[0])} on the output branch, and gitsched reconcile; {details}"
     if not run.sources:
         return f"{details}; why: {explain}"
     revert = describe_revert(run.sources[0]) if run.has_one_source else "git revert the commit that did it"
@@ -97,6 +99,7 @@ def serialize_recent_runs(runs: Sequence[RecentRun]) -> list[dict[str, Any]]:
             "sources": [serialize_source(one) for one in run.sources],
             "moreSources": run.more_sources,
             "revertedBy": serialize_source(run.reverted_by) if run.reverted_by is not None else None,
+            "edits": list(map(serialize_source, run.edits)),
             "losses": [_serialize_loss(loss) for loss in run.losses],
         }
         for run in runs

@@ -10,10 +10,12 @@ from gitsched.model.history import HistoryFilter
 from gitsched.reconcile.output.output_history import open_history
 from gitsched.reconcile.review.fleet_status import read_fleet_status
 from gitsched.report.fleet_status import serialize_fleet_status, write_fleet_status
+from gitsched.report.history import write_entry
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
 
 MANY = {f"w{number}.yaml": deployment(f"w{number}") for number in range(9)}
 FILES = {"one.yaml": cluster("one"), "two.yaml": cluster("two"), "policy.yaml": policy("one", "two"), **MANY}
+SPREAD = "    spreadConstraints: [{spreadByField: cluster, minGroups: 1, maxGroups: 1}]\n"
 MOVE = {"policy.yaml": policy("oen", "two")}
 
 
@@ -98,3 +100,62 @@ def test_a_hand_edit_that_is_taken_back_is_the_cause_as_in_the_history(fleet: Fl
     (entry,) = open_history(fleet.settings(2), HistoryFilter()).read_entries(1)
     (run,) = serialize_fleet_status(read_fleet_status(fleet.settings(2)))["recent"]
     assert (entry.cause, run["cause"], run["sources"]) == ("edit", "edit", [])
+
+
+def edit_branch(fleet: Fleet, path: str, old: str, new: str, hour: float) -> str:
+    """Replace text in a file of the output branch as Ann, with a commit that a forge makes. Return the commit."""
+    text = fleet.read(path)
+    assert old in text
+    fleet.git("checkout", "-q", "placements")
+    fleet.commit({path: text.replace(old, new)}, hour=hour, message="Mend it")
+    fleet.git(
+        "commit", "-q", "--amend", "--no-edit", "--author", "Ann <ann@example.com>", environment={"GIT_COMMITTER_NAME": "Forge"}
+    )
+    edit = fleet.git("rev-parse", "HEAD")
+    fleet.git("checkout", "-q", "main")
+    return edit
+
+
+RECORD = "status/work.karmada.io/resourcebinding/default/w0-deployment.yaml"
+
+
+@pytest.mark.parametrize("also", [False, True])
+def test_a_record_that_was_edited_by_hand_is_the_cause_of_its_move(also: bool, fleet: Fleet) -> None:
+    fleet.commit({**FILES, "policy.yaml": policy("one,two", more=SPREAD)})
+    fleet.reconcile(0)
+    edit = edit_branch(fleet, RECORD, "name: one", "name: two", 1)
+    status = read_fleet_status(fleet.settings(1))
+    assert [(one.commit, one.author) for one in status.edits] == [(edit, "Ann")], "not the forge"
+    if also:
+        fleet.commit({"w9.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: w9, namespace: default}\n"}, hour=1)
+    fleet.reconcile(2)
+    (entry, by_hand) = open_history(fleet.settings(2), HistoryFilter()).read_entries(2)
+    assert (entry.cause, [one.commit for one in entry.edits], by_hand.author) == ("records", [edit], "Ann")
+    named = f"records edited by hand: {edit[:10]} Mend it (Ann)"
+    assert f"  cause: {named}" in write_entry(entry).splitlines()
+    lines = read(fleet, 2)
+    start = next(number for number, line in enumerate(lines) if line.startswith("Changed ") and line.endswith(f" by {named}:"))
+    assert lines[start + 1] == "  1 workload moved: Deployment default/w0 (one 2 -> two 2)"
+    undo = f"git revert {edit[:10]} on the output branch, and gitsched reconcile"
+    assert lines[start + 2].startswith(f"  to undo it: {undo}")
+
+
+def test_a_run_that_takes_back_a_manifest_names_the_edit(fleet: Fleet) -> None:
+    fleet.commit(FILES)
+    fleet.reconcile(0)
+    edit = edit_branch(fleet, "clusters/one/default/deployment-w0.yaml", "kind:", "# x\nkind:", 1)
+    fleet.reconcile(2)
+    (entry,) = open_history(fleet.settings(2), HistoryFilter()).read_entries(1)
+    cause = f"  cause: what people changed on this branch is taken back: {edit[:10]} Mend it (Ann)"
+    assert cause in write_entry(entry).splitlines()
+
+
+def test_an_edit_is_named_beside_another_cause(fleet: Fleet) -> None:
+    fleet.commit(FILES)
+    fleet.reconcile(0)
+    edit = edit_branch(fleet, RECORD, "name: one", "name: two", 1)
+    moving = fleet.commit(MOVE, hour=2, message="Move")
+    fleet.reconcile(2)
+    (entry,) = open_history(fleet.settings(2), HistoryFilter()).read_entries(1)
+    assert f"  cause: a commit of the source; after edits by hand: {edit[:10]} Mend it (Ann)" in write_entry(entry).splitlines()
+    assert any(line.startswith("Changed ") and moving[:10] in line for line in read(fleet, 2))

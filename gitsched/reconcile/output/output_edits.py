@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 
 from gitsched.decide.commit_metadata import SOURCE_TRAILER
 from gitsched.git import Repository
 from gitsched.git.notes import list_noted_commits
 from gitsched.model.commit import Commit
+from gitsched.model.document import Key
 from gitsched.model.finding import Finding, format_names
 from gitsched.model.fleet_status import HandEdit
+from gitsched.model.history import SourceChange
 from gitsched.model.time import format_time
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.run import Fetched
-from gitsched.render.output_files import FREEZE, METADATA_FILES
+from gitsched.render.output_files import FREEZE, METADATA_FILES, STATUS, escape_segment
 from gitsched.report.lines import abbreviate_oid
 
 MAX_EDITS = 100
@@ -62,22 +65,61 @@ def list_hand_edits(fetched: Fetched) -> Iterator[HandEdit]:
     """Yield the commits of people since the last run that changed files of the output, the newest first. A freeze changes none."""
     for commit, before, is_complete in islice(_list_edits(fetched), MAX_EDITS):
         changed = fetched.output.repository.changed_paths(before, commit.tree) if is_complete else []
-        own = (path.removeprefix(fetched.prefix) for path in changed if path.startswith(fetched.prefix))
-        files = tuple(name for name in own if name not in METADATA_FILES and name != FREEZE)
+        files = tuple(_select_files(fetched.prefix, changed))
         if files:
-            yield HandEdit(commit.oid, commit.subject[:MAX_AUTHOR_LENGTH], commit.name[:MAX_AUTHOR_LENGTH], commit.time, files)
+            yield HandEdit(commit.oid, commit.subject[:MAX_AUTHOR_LENGTH], _name_author(commit), commit.time, files)
 
 
-def follows_edits(repository: Repository, directory: str, commit: Commit) -> bool:
-    """Return whether commits of people since the last run, up to one of the branch, changed the files below a directory."""
+class EarlierEdits(NamedTuple):
+    """The commits of people between two runs that changed files of the output, the newest first, and these files."""
+
+    commits: tuple[SourceChange, ...] = ()
+    files: frozenset[str] = frozenset()
+
+
+def list_earlier_edits(repository: Repository, prefix: str, commit: Commit) -> EarlierEdits:
+    """Return the commits of people since the last run, up to one of the branch. Of an amended commit of a run, the files are not known."""
+    found, files = list[SourceChange](), set[str]()
     for _ in range(MAX_EDITS):
-        if is_written_by_run(commit) or not commit.parents or not repository.has(commit.parents[0]):
-            return commit.is_rewritten
-        parent = repository.commit(commit.parents[0])
-        if repository.find_entry(commit.tree, directory) != repository.find_entry(parent.tree, directory):
-            return True
+        is_last = is_written_by_run(commit) or not commit.parents or not repository.has(commit.parents[0])
+        parent = commit if is_last else repository.commit(commit.parents[0])
+        changed = set(_select_files(prefix, repository.changed_paths(parent.tree, commit.tree))) if not is_last else set[str]()
+        if changed or (is_last and is_written_by_run(commit) and commit.is_rewritten):
+            found.append(SourceChange(commit.oid, commit.subject[:MAX_AUTHOR_LENGTH], _name_author(commit), commit.time))
+            files |= changed
+        if is_last:
+            break
         commit = parent
-    return False
+    return EarlierEdits(tuple(found), frozenset(files))
+
+
+def find_cause(cause: str, edits: EarlierEdits, moved: Collection[Key], *, is_same: bool) -> str:
+    """Return the cause of a run with what people edited before it: "records" if only their edits of records moved workloads, "edit" if it
+    takes back what they changed, "rerun" for one of the same inputs. `is_same`: no input changed since the run before."""
+    records = [path for path in edits.files if path.startswith(f"{STATUS}/")]
+    if moved and all(any(_is_record_of(path, key) for path in records) for key in moved):
+        return "records"
+    if edits.commits and is_same and cause in ("source", "facts"):
+        return "edit"
+    return "rerun" if is_same and cause == "source" else cause
+
+
+def _is_record_of(path: str, key: Key) -> bool:
+    """Return whether a path is that of the record of a workload: of itself, or of its binding, which has its kind in the name."""
+    *_, namespace, name = path.removesuffix(".yaml").split("/")
+    names = escape_segment(key.name), escape_segment(f"{key.name}-{key.kind.lower()}")
+    return namespace == escape_segment(key.namespace) and name in names
+
+
+def _select_files(prefix: str, paths: Iterable[str]) -> Iterator[str]:
+    """Yield the paths of files of the output that hold decisions, without the prefix."""
+    own = (path.removeprefix(prefix) for path in paths if path.startswith(prefix))
+    return (name for name in own if name not in METADATA_FILES and name != FREEZE)
+
+
+def _name_author(commit: Commit) -> str:
+    """Return who made an edit: the author, or who amended the commit of a run."""
+    return (commit.name if is_written_by_run(commit) else commit.author_name)[:MAX_AUTHOR_LENGTH]
 
 
 def _find_head_entry(fetched: Fetched, path: str) -> tuple[str, int] | None:
@@ -119,7 +161,7 @@ def _find_original(repository: Repository, rewritten: Commit) -> Commit | None:
 
 
 def _report_edit(commit: Commit, names: str) -> Finding:
-    author = f"{commit.name} <{commit.email}>" if commit.is_rewritten else commit.author
+    author = f"{commit.name} <{commit.email}>" if is_written_by_run(commit) or not commit.author else commit.author
     message = (
         f"commit {abbreviate_oid(commit.oid)} of {author[:MAX_AUTHOR_LENGTH]} ({format_time(commit.time)}) changed {names} on the "
         "output branch, which only runs write: a run takes that back; change the source, and protect the branch"

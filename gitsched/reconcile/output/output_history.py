@@ -27,7 +27,7 @@ from gitsched.reconcile.fetch import fetch, read_run_record, read_source_config
 from gitsched.reconcile.output.history_names import describe_unknown_names
 from gitsched.reconcile.output.history_records import MAX_RECORD, CommitRecords, HistoryBranch
 from gitsched.reconcile.output.history_taints import ComparedTrees, list_taint_changes, locate_conditions
-from gitsched.reconcile.output.output_edits import follows_edits, is_written_by_run
+from gitsched.reconcile.output.output_edits import find_cause, is_written_by_run, list_earlier_edits
 from gitsched.reconcile.run import RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
@@ -160,7 +160,7 @@ class OutputHistory:
         entry = HistoryEntry(
             commit.oid,
             commit.time,
-            _shorten(commit.name),
+            _shorten(commit.name if is_written_by_run(commit) else commit.author_name),
             _shorten(commit.subject),
             _shorten(trailers.get(CAUSE_TRAILER, "")),
             _shorten(_summarize(commit)),
@@ -296,9 +296,11 @@ class OutputHistory:
         newest = self._source.commit(oid)
         entry = entry._replace(source=describe_source_commit(newest))
         before = earlier.source if earlier is not None else ""
-        if before == oid and entry.cause == "source" and parent is not None:
-            is_edited = follows_edits(self._output.repository, f"{self._output.prefix}{CLUSTERS}", parent)
-            return entry._replace(cause="edit" if is_edited else "rerun")
+        if record is not None and earlier is not None and parent is not None:
+            edits = list_earlier_edits(self._output.repository, self._output.prefix, parent)
+            moved = [found.move.key for found in entry.moves]
+            is_same = before == oid and record.facts == earlier.facts
+            entry = entry._replace(cause=find_cause(entry.cause, edits, moved, is_same=is_same), edits=edits.commits[:MAX_SOURCES])
         if not before or before == oid:
             return entry
         if not self._source.has_commit(before):

@@ -69,7 +69,7 @@ def list_recent_runs(
             losses = tuple(filter(None, (_find_loss(one, current, stopped, copied) for one in new)))
             if losses:
                 run = RecentRun(commit.oid, parent.oid, commit.time, "", losses, more)
-                found.append(_add_sources(run, find_run_sources(branch, source, commit, parent)))
+                found.append(_add_sources(run, find_run_sources(branch, source, commit, parent, moves)))
         except GitschedError:
             break
     return tuple(_add_reverts(found, source, fetched.source.oid)) if found else ()
@@ -118,7 +118,7 @@ def _add_sources(run: RecentRun, found: RunSources) -> RecentRun:
     """Return a run with its cause, and the first commits of the source since the run before."""
     shown = found.commits[:NAMED_SOURCES]
     more = len(found.commits) - len(shown)
-    return run._replace(cause=found.cause, sources=shown, more_sources=more)
+    return run._replace(cause=found.cause, sources=shown, more_sources=more, edits=found.edits[:NAMED_SOURCES])
 
 
 def _add_reverts(runs: list[RecentRun], source: Repository, head: str) -> Iterator[RecentRun]:

@@ -9,15 +9,16 @@ from gitsched.decide.guard.guard_settings import read_guard_record
 from gitsched.git.history import list_commits_since
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.fetch import read_run_record
-from gitsched.reconcile.output.output_edits import follows_edits, is_written_by_run
+from gitsched.reconcile.output.output_edits import find_cause, is_written_by_run, list_earlier_edits
 from gitsched.reconcile.output.output_history import describe_source_commit, find_source_commit
 from gitsched.reconcile.source.source_notes import find_reconciled
-from gitsched.render.output_files import CLUSTERS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from gitsched.git import Repository
     from gitsched.model.commit import Commit
-    from gitsched.model.history import SourceChange
+    from gitsched.model.history import PlacementMove, SourceChange
     from gitsched.reconcile.output.history_records import HistoryBranch
     from gitsched.render.run_metadata import RunMetadata
 
@@ -28,14 +29,17 @@ _TEXTS: Final = (".md", ".adoc", ".rst")
 
 
 class RunSources(NamedTuple):
-    """The cause of a run, and the commits of the source that it followed, the newest first."""
+    """The cause of a run, and the commits of the source and those of people on the output branch that it followed, the newest first."""
 
     cause: str
     commits: tuple[SourceChange, ...] = ()
+    edits: tuple[SourceChange, ...] = ()
 
 
-def find_run_sources(output: HistoryBranch, source: Repository, commit: Commit, parent: Commit) -> RunSources:
-    """Return what caused a commit of the output branch.
+def find_run_sources(
+    output: HistoryBranch, source: Repository, commit: Commit, parent: Commit, moves: Iterable[PlacementMove]
+) -> RunSources:
+    """Return what caused a commit of the output branch, with these `moves`.
 
     The run before may have planned later commits than gitsched.json names, without a change. Where this run carries out what the guard
     withheld before, the commits that asked for it count, too.
@@ -45,10 +49,12 @@ def find_run_sources(output: HistoryBranch, source: Repository, commit: Commit, 
     if record is None or not is_written_by_run(commit):
         return RunSources("")
     earlier = _find_earlier(output, parent, record, before)
-    if record.source == earlier:
-        is_edited = cause == "source" and follows_edits(repository, f"{output.prefix}{CLUSTERS}", parent)
-        return RunSources("edit" if is_edited else "rerun" if cause == "source" else cause)
-    return RunSources(cause, list_source_changes(source, earlier, record.source))
+    edits = list_earlier_edits(repository, output.prefix, parent)
+    is_same = record.source == earlier and before is not None and record.facts == before.facts
+    cause = find_cause(cause, edits, [found.move.key for found in moves], is_same=is_same)
+    if cause == "records" or record.source == earlier:
+        return RunSources(cause, (), edits.commits)
+    return RunSources(cause, list_source_changes(source, earlier, record.source), edits.commits)
 
 
 def _find_earlier(output: HistoryBranch, parent: Commit, record: RunMetadata, before: RunMetadata | None) -> str:
