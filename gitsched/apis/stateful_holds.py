@@ -159,7 +159,7 @@ def make_move_finding(document: Document, before: Replicas, after: Replicas, dat
         f"{format_clusters(left)}: {'; '.join(data)}; save or copy the data"
     )
     if not holds:
-        message = f"{message}, and set guard.holdStateful: true so that such workloads stay until they are released"
+        message = f"{message}, and set spec.guard.holdStateful: true so that such workloads stay until they are released"
     return Finding("warning", "stateful-move", message, locate_document(document), document.key.resource)
 
 

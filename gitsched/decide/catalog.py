@@ -17,7 +17,7 @@ DEFINITION_KINDS = ("CustomResourceDefinition", "CompositeResourceDefinition")
 """Kinds whose documents declare the scope of other kinds."""
 DEFINITION_GROUPS = ("apiextensions.k8s.io", _CROSSPLANE_GROUP)
 """The API groups of these kinds."""
-_SCOPE_CURE = "commit its CustomResourceDefinition, or declare the kind under `kinds` in gitsched.yaml"
+_SCOPE_CURE = "commit its CustomResourceDefinition, or declare the kind under `spec.kinds` in gitsched.yaml"
 MAX_DUPLICATE_LOCATIONS = 3
 """Locations of one duplicate identity that a message names; it only counts the others."""
 

@@ -254,7 +254,7 @@ class OutputRepository:
     def _check_is_no_source(self) -> None:
         if self._shares_repository() and self.branch in {*self._source.requested_branches, self._source.branch_name(None)}:
             raise Permanent(
-                f"the output branch {self.branch!r} is the source branch: give the output branch another name (output.branch in "
+                f"the output branch {self.branch!r} is the source branch: give the output branch another name (spec.output.branch in "
                 "gitsched.yaml, or --output-branch), or check out the source branch if the output branch is checked out by mistake"
             )
 

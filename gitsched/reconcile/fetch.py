@@ -289,7 +289,7 @@ def read_run_record(repository: Repository, tree: str | None, prefix: str) -> Ru
             known = ", ".join(sorted(foreign)[:3])
             raise Permanent(
                 f"the output branch exists, and gitsched did not write it: it holds no {RUN_METADATA}, but {known}. "
-                "Choose another branch, or set output.path to share this one"
+                "Choose another branch, or set spec.output.path in gitsched.yaml to share this one"
             )
     return parse_run_metadata(repository.blob(entry[0]), __version__) if entry else None
 

@@ -89,9 +89,11 @@ def test_a_missing_file_or_revision_is_reported(gitsched: Run) -> None:
     [
         (CONFIG + "\toutput: {}\n", "gitsched.yaml:5:1: error: the YAML cannot be read: no value begins like this: indent with"),
         (CONFIG + "  karmada: {missingFacts: maybe}\n", "gitsched.yaml:5:27: error: 'missingFacts' must be"),
-        ("spec: {}\n", "holds no valid document with apiVersion: gitsched.io/v1alpha1 and kind: Config"),
+        ("spec: {}\n", "no valid document with apiVersion: gitsched.io/v1alpha1, kind: Config, metadata: {name: gitsched} and"),
+        (CONFIG.replace("metadata", "#"), "metadata: {name: gitsched} and settings under spec; to use the defaults, remove"),
+        ("# no settings\n", "metadata: {name: gitsched} and settings under spec; to use the defaults, remove"),
     ],
-    ids=["tab", "value", "no type"],
+    ids=["tab", "value", "no type", "no name", "empty"],
 )
 def test_validate_reports_broken_settings_with_other_findings(
     gitsched: Run, commit: Callable[..., None], fleet: Path, text: str, message: str

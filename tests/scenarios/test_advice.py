@@ -121,9 +121,9 @@ ADVICE = {
         ["first"],
         ["first"],
     ),
-    "set failover": Advice("set karmada.failover: cluster", [unready()], settings("failover: cluster"), ["first"], ["second"]),
+    "set failover": Advice("set spec.karmada.failover: cluster", [unready()], settings("failover: cluster"), ["first"], ["second"]),
     "set failover, the cluster is unknown": Advice(
-        "set karmada.failover: cluster", [unready("Unknown")], settings("failover: cluster"), ["first"], ["second"]
+        "set spec.karmada.failover: cluster", [unready("Unknown")], settings("failover: cluster"), ["first"], ["second"]
     ),
     "failover without another cluster": Advice(
         "one that fits no other cluster becomes unplaced",
@@ -133,21 +133,21 @@ ADVICE = {
         [],
     ),
     "a taint policy": Advice(
-        "set karmada.allowNoExecuteTaintPolicy: true and commit a ClusterTaintPolicy that adds a NoExecute taint",
+        "set spec.karmada.allowNoExecuteTaintPolicy: true and commit a ClusterTaintPolicy that adds a NoExecute taint",
         [unready()],
         settings("allowNoExecuteTaintPolicy: true") | taint_policy('"False"'),
         ["first"],
         ["second"],
     ),
     "allow eviction": Advice(
-        "no NoExecute taint evicts them; remove karmada.taintEviction: false, and set karmada.failover: cluster",
+        "no NoExecute taint evicts them; remove spec.karmada.taintEviction: false, and set spec.karmada.failover: cluster",
         [settings("taintEviction: false"), unready()],
         settings("failover: cluster"),
         ["first"],
         ["second"],
     ),
     "allow eviction by a taint": Advice(
-        "so NoExecute taints evict nothing; remove karmada.taintEviction: false",
+        "so NoExecute taints evict nothing; remove spec.karmada.taintEviction: false",
         [settings("taintEviction: false"), unready("False", "power:NoExecute")],
         settings(""),
         ["first"],
@@ -166,7 +166,7 @@ ADVICE = {
         ["first"],
     ),
     "failback when unschedulable": Advice(
-        "set karmada.failback: WhenUnschedulable",
+        "set spec.karmada.failback: WhenUnschedulable",
         [TAINT, UNTAINT | {"second.yaml": cluster("second", "power:NoExecute")}],
         settings("failback: WhenUnschedulable"),
         [],
@@ -187,7 +187,7 @@ ADVICE = {
         ["second"],
     ),
     "preemption": Advice(
-        "set karmada.preemption to true in gitsched.yaml to enable it",
+        "set spec.karmada.preemption to true in gitsched.yaml to enable it",
         [
             {
                 "other.yaml": policy("second", name="other", more="  priority: 9\n  preemption: Always\n").replace(
@@ -200,7 +200,7 @@ ADVICE = {
         ["second"],
     ),
     "no replicas": Advice(
-        "to place it with 0 replicas, set karmada.enableEmptyWorkloadPropagation in gitsched.yaml",
+        "to place it with 0 replicas, set spec.karmada.enableEmptyWorkloadPropagation in gitsched.yaml",
         [{"web.yaml": None}, {"web.yaml": deployment("web", 0) + TEMPLATE}],
         settings("enableEmptyWorkloadPropagation: true"),
         [],
@@ -215,7 +215,7 @@ ADVICE = {
         say_retained,
     ),
     "retained: failback": Advice(
-        "so does karmada.failback: {AfterStabilization: 10m} in gitsched.yaml",
+        "so does spec.karmada.failback: {AfterStabilization: 10m} in gitsched.yaml",
         [TAINT, UNTAINT],
         settings("failback: {AfterStabilization: 10m}"),
         ["second"],
@@ -247,7 +247,7 @@ ADVICE = {
         say_explanation,
     ),
     "explained: failback when unschedulable": Advice(
-        "so does karmada.failback: WhenUnschedulable when neither group-1 nor a later group can run it",
+        "so does spec.karmada.failback: WhenUnschedulable when neither group-1 nor a later group can run it",
         [TAINT, UNTAINT],
         settings("failback: WhenUnschedulable") | {"second.yaml": cluster("second", "power:NoExecute")},
         ["second"],
@@ -309,7 +309,7 @@ ADVICE = {
         ["first"],
     ),
     "allow taint policies": Advice(
-        "a taint with effect NoExecute is not allowed here, unless karmada.allowNoExecuteTaintPolicy in gitsched.yaml is true",
+        "a taint with effect NoExecute is not allowed here, unless spec.karmada.allowNoExecuteTaintPolicy in gitsched.yaml is true",
         [taint_policy('"False"'), unready()],
         settings("allowNoExecuteTaintPolicy: true"),
         ["first"],

@@ -469,20 +469,20 @@ KARMADA: dict[str, Advice] = {
     ),
     "a quota over all clusters": Advice(
         "karmada-gate-off",
-        "Set karmada.featureGates.FederatedQuotaEnforcement to true in gitsched.yaml to enable it",
+        "Set spec.karmada.featureGates.FederatedQuotaEnforcement to true in gitsched.yaml to enable it",
         {"quota.yaml": QUOTA},
         {"gitsched.yaml": f"{UNGUARDED}  karmada: {{featureGates: {{FederatedQuotaEnforcement: true}}}}\n"},
     ),
     "groups of workloads": Advice(
         "karmada-gate-off",
-        "Set karmada.featureGates.WorkloadAffinity to true in gitsched.yaml to enable it",
+        "Set spec.karmada.featureGates.WorkloadAffinity to true in gitsched.yaml to enable it",
         {"policy.yaml": policy("first,second", more=APART)},
         {"gitsched.yaml": f"{UNGUARDED}  karmada: {{featureGates: {{WorkloadAffinity: true}}}}\n"},
     ),
     "an autoscaler for all clusters": Advice("kind-unsupported", "and remove this document", {"hpa.yaml": HPA}, {"hpa.yaml": None}),
     "a script that knows the replicas": Advice(
         "karmada-interpreter",
-        "Declare the replicas of example.io/v1 Widget under workloads in gitsched.yaml",
+        "Declare the replicas of example.io/v1 Widget under spec.workloads in gitsched.yaml",
         WIDGETS,
         DECLARED,
         has_sizes(first=4, second=3),
@@ -661,7 +661,7 @@ KRAKE: dict[str, Advice] = {
     ),
     "a failed cluster": Advice(
         "krake-cluster-pending",
-        "hand the binding to Krake with `gitsched export krake`, or create the cluster, and set krake.provisioner",
+        "hand the binding to Krake with `gitsched export krake`, or create the cluster, and set spec.krake.provisioner",
         {
             "new.yaml": write_krake(krake.cluster("new", None, **NEW_CLUSTER)),
             "sky.yaml": write_krake(krake.cloud("sky")),
@@ -774,7 +774,7 @@ KNATIVE: dict[str, Advice] = {
     ),
     "no settings": Advice(
         "knative-settings",
-        "set knative.capacity (vreplicas per pod) and knative.cluster in gitsched.yaml",
+        "set spec.knative.capacity (vreplicas per pod) and spec.knative.cluster in gitsched.yaml",
         {"gitsched.yaml": UNGUARDED},
         {"gitsched.yaml": VREPLICAS["gitsched.yaml"]},
         placed(6),
@@ -788,7 +788,7 @@ KNATIVE: dict[str, Advice] = {
     ),
     "no cluster": Advice(
         "knative-no-cluster",
-        "set knative.cluster",
+        "set spec.knative.cluster",
         PLAIN_SETTINGS,
         {"gitsched.yaml": VREPLICAS["gitsched.yaml"]},
         lambda fleet: knative.RENDERED in fleet.files(),
@@ -1069,7 +1069,7 @@ OWN: dict[str, Advice] = {
     ),
     "a guard that is off": Advice(
         "guard-limits",
-        "set guard.fleet.removed and guard.fleet.moved",
+        "set spec.guard.fleet.removed and spec.guard.fleet.moved",
         {},
         with_spec("guard: {fleet: {removed: 20, moved: 30}, namespace: {removed: 100}, cluster: {removed: 100}}"),
     ),

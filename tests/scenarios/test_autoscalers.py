@@ -103,7 +103,7 @@ def test_the_target_of_an_autoscaler_keeps_the_bytes_of_its_source(fleet: Fleet,
     limits = "3 to 10" if autoscaler is HPA else "0 to 100"
     assert (finding.severity, finding.location and finding.location.path) == ("warning", "web.yaml")
     assert "(ash 2, bru 2), but its manifests keep spec.replicas as in the source (4)" in finding.message
-    assert f"sets {limits} replicas in each; to divide these limits, set karmada.autoscalerLimits: divide" in finding.message
+    assert f"sets {limits} replicas in each; to divide these limits, set spec.karmada.autoscalerLimits: divide" in finding.message
 
 
 @pytest.mark.parametrize(

@@ -333,7 +333,7 @@ def test_without_a_url_nothing_is_delivered(fleet: Fleet) -> None:
     fleet.commit({**BASE, **policy(), **bundle("flux"), "gitsched.yaml": NO_SETTINGS})
     run = fleet.reconcile()
     (finding,) = [finding for finding in run.plan.findings if finding.code == "bundle-delivery"]
-    assert "set delivery.source.url" in finding.message
+    assert "set spec.delivery.source.url" in finding.message
     assert not [path for path in fleet.files() if "shop.web" in path]
 
 
@@ -432,7 +432,7 @@ OTHER = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other, namespace: oth
 @pytest.mark.parametrize(
     ("delivery", "content", "cure"),
     [
-        ("flux", {"secret.yaml": SECRET}, "set delivery.flux.decryption.secretName"),
+        ("flux", {"secret.yaml": SECRET}, "set spec.delivery.flux.decryption.secretName"),
         ("argocd", {"secret.yaml": SECRET}, "use delivery flux"),
         ("argocd", {"other.yaml": OTHER}, "does not create the namespaces other, shop; add Namespaces to the bundle"),
     ],
@@ -466,7 +466,7 @@ def test_an_ssh_url_needs_a_secret(fleet: Fleet) -> None:
     settings = SETTINGS.replace(URL, "git@git.example.com:platform/fleet.git")
     fleet.commit({**BASE, **policy(), **bundle("flux"), "gitsched.yaml": settings})
     (finding,) = [finding for finding in fleet.reconcile().plan.findings if finding.code == "bundle-delivery"]
-    assert (finding.severity, "set delivery.source.secretName" in finding.message) == ("warning", True)
+    assert (finding.severity, "set spec.delivery.source.secretName" in finding.message) == ("warning", True)
     secret = settings.replace("fleet.git}", "fleet.git, secretName: fleet-read}")
     fleet.commit({"gitsched.yaml": secret}, hour=1)
     assert codes(fleet.reconcile(1)) == {"sensitive-setting"}

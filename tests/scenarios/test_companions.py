@@ -95,7 +95,7 @@ def test_many_companions_that_no_policy_selects_are_one_finding(fleet: Fleet) ->
     fleet.commit({**FLEET, **files, "policy.yaml": json.dumps(policy)})
     (finding,) = list_found(fleet.preview())
     assert "Service/shop/w00, Service/shop/w01, Service/shop/w02, Service/shop/w03, Service/shop/w04 and 15 more" in finding.message
-    assert "ClusterPropagationPolicy/deployments: {apiVersion: v1, kind: Service}, set followTargets" in finding.message
+    assert "ClusterPropagationPolicy/deployments: {apiVersion: v1, kind: Service}, set spec.followTargets: true" in finding.message
     assert str(finding.location) == "00.yaml:1:1"
 
 

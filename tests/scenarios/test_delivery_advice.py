@@ -83,13 +83,13 @@ ADVICE: dict[str, Any] = {
         has(f"clusters/first/{OPTIONS}.yaml", f"clusters/second/{OPTIONS}.yaml"),
     ),
     "an object that the source does not have": Advice(
-        "commit it, or list it under `assumed`",
+        "commit it, or list it under `spec.assumed`",
         WITH_MAP,
         {"map.yaml": MAP, **select("{apiVersion: v1, kind: ConfigMap, namespace: default, name: options}")},
         has(f"clusters/first/{OPTIONS}.yaml"),
     ),
     "an object that clusters have by themselves": Advice(
-        "list it under `assumed`",
+        "list it under `spec.assumed`",
         WITH_MAP,
         {"gitsched.yaml": UNGUARDED + "  assumed:\n  - {apiVersion: v1, kind: ConfigMap, namespace: default, name: options}\n"},
     ),

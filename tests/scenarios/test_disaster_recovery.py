@@ -80,7 +80,7 @@ def test_without_the_settings_nothing_moves_and_findings_say_what_to_set(fleet: 
     assert (fleet.where(WEB), codes(run)) == (["primary"], ["cluster-failover-off"])
     (finding,) = (finding for finding in run.plan.findings if finding.code == "cluster-failover-off")
     assert str(finding.location).startswith("fleet/clusters.yaml:")
-    assert "set karmada.failover: cluster" in finding.message
+    assert "set spec.karmada.failover: cluster" in finding.message
 
 
 def test_a_condition_moves_the_workload_of_a_placement_and_back(fleet: Fleet) -> None:

@@ -58,7 +58,7 @@ def test_a_plan_does_not_advise_to_write_a_rebalancer_that_exists(displaced: Fle
     assert stay.remedy == (
         "WorkloadRebalancer demo has been handled and will not act again: a new WorkloadRebalancer, under another name or from "
         "`gitsched rebalance -n default Deployment/web`, brings it there; "
-        "so does karmada.failback: {AfterStabilization: 10m} in gitsched.yaml, when the earlier group could run it for that time"
+        "so does spec.karmada.failback: {AfterStabilization: 10m} in gitsched.yaml, when the earlier group could run it for that time"
     )
     displaced.reconcile(3)
     displaced.commit({"demo.yaml": make_rebalancer("web").replace("name: demo", "name: again")}, hour=4)

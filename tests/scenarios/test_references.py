@@ -343,5 +343,5 @@ def test_the_cure_for_one_object_that_clusters_often_have(fleet: Fleet) -> None:
     fleet.commit({**FLEET, "web.yaml": place(workload, ["ash"])})
     (finding,) = missing(fleet.preview())
     assert finding.message.endswith(
-        "commit what creates it, or list it under `assumed` in gitsched.yaml if these clusters have it by themselves"
+        "commit what creates it, or list it under `spec.assumed` in gitsched.yaml if these clusters have it by themselves"
     )

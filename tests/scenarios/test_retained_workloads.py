@@ -16,7 +16,9 @@ DOWN: Files = {"clusters/first.yaml": cluster("first", "power:NoExecute")}
 UP: Files = {"clusters/first.yaml": cluster("first")}
 SPREAD = "    spreadConstraints: [{spreadByField: cluster, minGroups: 1, maxGroups: 1}]\n"
 DYNAMIC = "Divided, replicaDivisionPreference: Weighted, weightPreference: {dynamicWeight: AvailableReplicas}"
-FAILBACK = "so does karmada.failback: {AfterStabilization: 10m} in gitsched.yaml, when the earlier group could run it for that time"
+FAILBACK = (
+    "so does spec.karmada.failback: {AfterStabilization: 10m} in gitsched.yaml, when the earlier group could run it for that time"
+)
 BACK = "a WorkloadRebalancer that names it brings it there"
 REBALANCER = """\
 apiVersion: apps.karmada.io/v1alpha1

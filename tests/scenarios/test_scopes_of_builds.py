@@ -30,7 +30,7 @@ LAYOUT = {
 ASSUMED = (
     "Widget of example.com is assumed to be namespaced, and gets the namespace shop of Argo CD Application argocd/web, which leaves it out "
     "where the API server of the cluster says that the kind is cluster-scoped: commit its CustomResourceDefinition, or declare the kind "
-    "under `kinds` in gitsched.yaml"
+    "under `spec.kinds` in gitsched.yaml"
 )
 CHART = {"charts/widget/Chart.yaml": "apiVersion: v2\nname: widget\nversion: 1.0.0\n"}
 SETTINGS = """\

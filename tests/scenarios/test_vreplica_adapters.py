@@ -211,7 +211,7 @@ def test_a_repository_without_settings_gets_a_finding_that_lists_what_is_missing
     run = fleet.reconcile()
     (finding,) = [finding for finding in run.plan.findings if finding.code == "knative-settings"]
     assert finding.message.startswith("found 2 event sources, StatefulSet knative-eventing/")
-    assert "set knative.capacity (vreplicas per pod) and knative.cluster in gitsched.yaml" in finding.message
+    assert "set spec.knative.capacity (vreplicas per pod) and spec.knative.cluster in gitsched.yaml" in finding.message
     assert not any(path.startswith("status/") for path in fleet.files())
 
 

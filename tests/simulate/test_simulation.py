@@ -249,7 +249,7 @@ def test_an_unreachable_cluster_keeps_its_workloads_unless_a_policy_evicts_them(
     result = effects(found)["pay"]
     assert result["short"] == 2
     assert result["why"].startswith("Cluster w1 is not ready but its workloads stay there: its condition Ready is Unknown")
-    assert "set karmada.failover: cluster" in result["why"]
+    assert "set spec.karmada.failover: cluster" in result["why"]
     assert "cluster w1 does not answer" in found["event"]
     shop.commit({"policies/leave.yaml": TAINTING, "gitsched.yaml": ALLOWED}, hour=1)
     shop.reconcile(1)
@@ -274,7 +274,7 @@ def test_a_lost_backup_group_returns_workloads_only_with_failback(fleet: Fleet, 
     lost = effects(simulate("--lose", "w2", "-o", "json"))["web"]
     assert (lost["homeless"], lost["after"]) == (True, [])
     assert "affinity group group-0 can run it" in lost["why"]
-    assert "set karmada.failback: WhenUnschedulable" in lost["why"]
+    assert "set spec.karmada.failback: WhenUnschedulable" in lost["why"]
     fleet.commit({"gitsched.yaml": ALLOWED.replace("allowNoExecuteTaintPolicy: true", "failback: WhenUnschedulable")}, hour=1)
     returned = effects(simulate("--lose", "w2", "-o", "json"))["web"]
     assert (returned["homeless"], replicas_by_cluster(returned["after"])) == (False, {"w1": 2})

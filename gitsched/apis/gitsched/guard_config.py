@@ -171,7 +171,6 @@ def check_guard(config: GuardConfig) -> Iterator[Issue]:
             yield Issue("warning", "guard-limits", message, ("spec", "guard", scope, inner))
     limits = [fleet.get(effect, _OFF) for effect in ("removed", "moved")]
     if not config.freeze and min(*limits, namespace.get("removed", _OFF), cluster.get("removed", _OFF)) >= _OFF:
-        message = (
-            "the guard withholds no removal and no move, because all limits are 100: set guard.fleet.removed and guard.fleet.moved"
-        )
+        cure = "set spec.guard.fleet.removed and spec.guard.fleet.moved"
+        message = f"the guard withholds no removal and no move, because all limits are 100: {cure}"
         yield Issue("warning", "guard-limits", message, ("spec", "guard", "fleet", "removed"))

@@ -219,7 +219,7 @@ def find_scaled_per_cluster(
         return
     limits = format_names([_describe_limits(autoscaler) for autoscaler in undivided])
     message = (
-        f"{kept} {limits}; to divide these limits, set karmada.autoscalerLimits: divide in gitsched.yaml, or the annotation "
+        f"{kept} {limits}; to divide these limits, set spec.karmada.autoscalerLimits: divide in gitsched.yaml, or the annotation "
         f"{LIMITS_ANNOTATION}: divide on the autoscaler; to have all replicas in each cluster, use replicaSchedulingType: Duplicated"
     )
     yield Finding("warning", "scaled-per-cluster", message, location, resource)

@@ -76,7 +76,7 @@ def find_missing_interpreter(
         return None
     message = (
         f"{template.key} has no known replicas, which {policy.key.title} divides: {interpreter} says where they are, and gitsched runs no "
-        f"interpreters. Declare the replicas of {template.api_version} {template.key.kind} under workloads in gitsched.yaml"
+        f"interpreters. Declare the replicas of {template.api_version} {template.key.kind} under spec.workloads in gitsched.yaml"
     )
     finding = Finding("error", "karmada-interpreter", message, locate_document(template), template.key.resource)
     return MissingPrerequisite(f"its replicas are known to {interpreter} only", finding)

@@ -196,7 +196,7 @@ def _describe_request(state: KarmadaState, template: Document) -> str:
     return f"{handled}: a new WorkloadRebalancer, under another name or from `{command}`,"
 
 
-_AFTER_STABILIZATION = "; so does karmada.failback: {AfterStabilization: 10m} in gitsched.yaml"
+_AFTER_STABILIZATION = "; so does spec.karmada.failback: {AfterStabilization: 10m} in gitsched.yaml"
 
 
 def _describe_failback(state: KarmadaState, kept: Outcome, expected: Outcome) -> str:

@@ -196,7 +196,7 @@ def find_disabled_preemption(policies: Iterable[PropagationPolicy], enabled: boo
         Finding(
             "info",
             "karmada-preemption-off",
-            f"{policy.key.title} sets preemption, which has no effect: set karmada.preemption to true in gitsched.yaml to enable it",
+            f"{policy.key.title} sets preemption, which has no effect: set spec.karmada.preemption to true in gitsched.yaml to enable it",
             locate_document(policy.document),
             policy.key.resource,
         )
@@ -222,7 +222,7 @@ def find_disabled_gates(
 def _make_gate_finding(document: Document, place: Pointer, field: str, effect: str, gate: str) -> Finding:
     message = (
         f"{document.key.title} sets {field}, which has no effect: {effect}, as in Karmada without the feature gate. Set "
-        f"karmada.featureGates.{gate} to true in gitsched.yaml to enable it"
+        f"spec.karmada.featureGates.{gate} to true in gitsched.yaml to enable it"
     )
     origin = locate_field(document.origin, place)
     return Finding("warning", "karmada-gate-off", message, locate_document(document), document.key.resource, origin)
@@ -257,7 +257,7 @@ def find_binding_warnings(
         used = last.request.groups[last.request.first_group].name
         message = (
             f"{template.key} is unplaced although affinity group {group} can run it: as in Karmada, scheduling resumes at group {used}, "
-            "which was used last, and does not try earlier groups; set karmada.failback: WhenUnschedulable, or commit a "
+            "which was used last, and does not try earlier groups; set spec.karmada.failback: WhenUnschedulable, or commit a "
             "WorkloadRebalancer that names it"
         )
         yield Finding("warning", EARLIER_GROUP, message, locate_document(template), template.key.resource)

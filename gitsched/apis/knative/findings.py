@@ -32,8 +32,8 @@ def report_missing_settings(snapshot: Snapshot, sources: list[Document]) -> Iter
     ]
     numbers += [_format_count(kind, kinds[kind]) for kind in ("Pod", "Node") if kinds[kind]]
     message = (
-        f"found {', '.join(numbers)}, but vreplicas are not scheduled: set knative.capacity (vreplicas per pod) and knative.cluster "
-        "in gitsched.yaml" + ("" if adapters else ", and commit the StatefulSet of the adapter")
+        f"found {', '.join(numbers)}, but vreplicas are not scheduled: set spec.knative.capacity (vreplicas per pod) and "
+        "spec.knative.cluster in gitsched.yaml" + ("" if adapters else ", and commit the StatefulSet of the adapter")
     )
     yield Finding("warning", "knative-settings", message, locate_document(sources[0]), sources[0].key.resource)
 
@@ -75,7 +75,7 @@ def report_run(inputs: KnativeInputs, result: VpodSchedulingResult, sources: Eve
     if not cluster:
         message = (
             f"{adapter.key} needs {format_count(result.adapter_state.replicas, 'replica')}, but is not rendered for any cluster: "
-            "set knative.cluster, or run `gitsched apply knative --scale`"
+            "set spec.knative.cluster, or run `gitsched apply knative --scale`"
         )
         yield Finding("info", "knative-no-cluster", message, locate_document(adapter), adapter.key.resource)
 

@@ -42,7 +42,7 @@ def report_pending_clusters(pending: Iterable[PendingCluster]) -> Iterator[Findi
     found = list(pending)
     cure = (
         "gitsched creates no clusters; hand the binding to Krake with `gitsched export krake`, or create the cluster, and set"
-        " krake.provisioner in gitsched.yaml to what does so"
+        " spec.krake.provisioner in gitsched.yaml to what does so"
     )
     if len(found) > _MAX_NAMED:
         shown = ", ".join(_describe(one) for one in found[:_MAX_NAMED])

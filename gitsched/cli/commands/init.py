@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _CONFIG = """\
 # yaml-language-server: $schema=.gitsched/schema.json
-# Settings of gitsched. All settings have defaults, so this file may be empty or missing.
+# Settings of gitsched. All settings have defaults: spec may be empty, and this file may be missing.
 # The first line is for editors; `gitsched schemas --write .gitsched/schema.json` writes the schema, which Git ignores.
 apiVersion: gitsched.io/v1alpha1
 kind: Config

@@ -48,7 +48,9 @@ def run(location: str, dry_run: bool, log_format: str, **chosen: Any) -> int:
 def write_scores(root: Path | None, location: str, scored: ScoreFile) -> None:
     """Write the file. Raises Permanent without a worktree, for a path outside of it, in .git or of a symlink, and for a file of others."""
     if root is None:
-        raise Permanent(f"{location} is not a worktree, so the scores cannot be written: set source.facts.branch to commit them")
+        raise Permanent(
+            f"{location} is not a worktree, so the scores cannot be written: set spec.source.facts.branch to commit them"
+        )
     path = resolve_worktree_file(root, scored.path)
     try:
         if not path.exists():

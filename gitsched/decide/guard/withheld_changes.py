@@ -171,7 +171,7 @@ def _make_waiting_finding(withheld: WithheldChanges, config: GuardConfig) -> Fin
     message = (
         f"{format_count(len(waiting), 'workload waits', 'workloads wait')} to move ({names}): observations alone cause this, and the guard "
         f"limits how many decisions do so in {format_duration(config.period)}; the next move from {start} on. To let more move at a time, "
-        "raise movedPerPeriod below guard in gitsched.yaml"
+        "raise spec.guard.movedPerPeriod in gitsched.yaml"
     )
     return Finding("info", "moves-waiting", message)
 

@@ -66,8 +66,8 @@ def make_left_finding(key: Key, template: Document, copies: Iterable[RetainedCop
     """Return the warning about a workload that its policy preserves, and that a pruning tool deletes in clusters that it leaves."""
     message = (
         f"{key} leaves {_list_clusters(copies)}, and delivery tools that prune delete it there when its manifest leaves the output branch, "
-        f"although {preservation.field} of its policy is true, with which Karmada keeps it; set {preservation.setting} in gitsched.yaml: "
-        "true to keep what moves leave behind, false to have it deleted"
+        f"although {preservation.field} of its policy is true, with which Karmada keeps it; set spec.{preservation.setting} in "
+        "gitsched.yaml: true to keep what moves leave behind, false to have it deleted"
     )
     return Finding("warning", "preserved-left", message, locate_document(template), key.resource)
 

@@ -38,7 +38,7 @@ SEPARATED_CODE = "companion-separated"
 NOT_SELECTED = "companion-not-selected"
 SERVICE_WITHOUT_PODS = "service-selects-nothing"
 UNKNOWN_VALUE = "companion-annotation"
-_SETTING = "followTargets: true in gitsched.yaml"
+_SETTING = "spec.followTargets: true in gitsched.yaml"
 _WHOLE = 4
 """The number of strings of a key."""
 

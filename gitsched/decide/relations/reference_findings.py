@@ -64,9 +64,7 @@ def _make_unknown_finding(missing: list[LackingObject], count: int, location: Lo
     """Return the finding for a number of objects of one kind that are not in the source, given the first ones."""
     first = missing[0]
     them = "them" if count > 1 else "it"
-    hint = (
-        f"commit what creates {them}, or list {them} under `assumed` in gitsched.yaml if these clusters have {them} by themselves"
-    )
+    hint = f"commit what creates {them}, or list {them} under `spec.assumed` in gitsched.yaml if these clusters have {them} by themselves"
     if count == 1:
         message = f"{first.key} is not in the source, and {_describe_users(first)} in {join_clusters(first.reported)}; {hint}"
         return Finding("info", NOT_IN_SOURCE, message, location, first.key.resource)
@@ -82,7 +80,7 @@ def _make_absent_finding(missing: LackingObject, location: Location | None) -> F
     """Return the finding for an object that is not in the source, of a kind that clusters do not have by themselves."""
     message = (
         f"{missing.key} is not in the source, and {_describe_users(missing)} in {join_clusters(missing.reported)}; commit it, or list it "
-        "under `assumed` in gitsched.yaml if these clusters have it by themselves"
+        "under `spec.assumed` in gitsched.yaml if these clusters have it by themselves"
     )
     return Finding("warning", NOT_IN_SOURCE, message, location, missing.key.resource)
 
@@ -102,7 +100,7 @@ def _make_delivery_finding(missing: LackingObject, sources: FindingSources, loca
     cures = ["list these clusters in its policy" if missing.is_delivered else "select it with a policy"]
     if missing.is_contained:
         cures = ["add it to what goes to these clusters"]
-    cures += [*sources.list_delivery_options(missing), "list it under `assumed` in gitsched.yaml"]
+    cures += [*sources.list_delivery_options(missing), "list it under `spec.assumed` in gitsched.yaml"]
     message = (
         f"{missing.source}{made} does not go to {join_clusters(missing.reported)}, where {_describe_users(missing)}: "
         f"{missing.placement}; {', '.join(cures[:-1])}, or {cures[-1]} if these clusters have it by themselves"

@@ -86,9 +86,9 @@ def _make_overlap_finding(other: RolloutSpec, first: str, keys: Sequence[Key]) -
 
 def _describe_missing_reports(spec: RolloutSpec) -> str:
     return (
-        f"the Rollout {spec.name} would never advance beyond its first wave: no reports of clusters can arrive. Set "
-        "observations.statuses (commit statuses of Flux or Argo CD) or source.facts (`gitsched collect --self`) in gitsched.yaml, or "
-        "use rolloutStrategy.type: All"
+        f"the Rollout {spec.name} would never advance beyond its first wave: no reports of clusters can arrive. "
+        "Set spec.observations.statuses (commit statuses of Flux or Argo CD) or spec.source.facts (`gitsched collect --self`) in "
+        "gitsched.yaml, or use rolloutStrategy.type: All"
     )
 
 

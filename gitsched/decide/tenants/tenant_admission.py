@@ -242,7 +242,7 @@ def _check_object(document: RawDocument, key: Key, tenant: Tenant) -> _Refusal |
         cure = (
             "name the kind and the object in spec.clusterKinds"
             if declared or not document.namespace
-            else "nothing declares that its kind is namespaced: add the kind to `kinds` in gitsched.yaml, or its definition"
+            else "nothing declares that its kind is namespaced: add the kind to `spec.kinds` in gitsched.yaml, or its definition"
         )
         return _Refusal("tenant-kind", f"the cluster-scoped {key}", f"{cure}, or remove the document", "spec.clusterKinds")
     if not tenant.allows_namespace(key.namespace):

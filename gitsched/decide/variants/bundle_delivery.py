@@ -117,9 +117,7 @@ class BundleDeliveries:
 
 def _find_problem(delivery: BundleDelivery, tool: str) -> str:
     if not delivery.url:
-        return (
-            "the URL of the source is unknown; set delivery.source.url in gitsched.yaml to the https or ssh URL that clusters use"
-        )
+        return "the URL of the source is unknown; set spec.delivery.source.url in gitsched.yaml to the https or ssh URL that clusters use"
     return find_flux_problem(delivery) if tool == FLUX else find_argocd_problem(delivery)
 
 
@@ -148,9 +146,9 @@ def _list_warnings(delivery: BundleDelivery, tool: str, settings: DeliveryConfig
     encrypted = next((document.key for document in delivery.variant.objects if is_encrypted(document.body)), None)
     if tool == FLUX:
         if encrypted is not None and not settings.flux.decryption_secret:
-            yield f"{encrypted} is encrypted by SOPS, and Flux gets no keys; set delivery.flux.decryption.secretName in gitsched.yaml"
+            yield f"{encrypted} is encrypted by SOPS, and Flux gets no keys; set spec.delivery.flux.decryption.secretName in gitsched.yaml"
         if normalize_repository_url(delivery.url).startswith("ssh://") and not settings.source.secret:
-            yield "the source has an ssh URL, and Flux gets no key; set delivery.source.secretName in gitsched.yaml"
+            yield "the source has an ssh URL, and Flux gets no key; set spec.delivery.source.secretName in gitsched.yaml"
         return
     if encrypted is not None:
         yield f"{encrypted} is encrypted by SOPS, which Argo CD does not decrypt without a plug-in; use delivery flux"

@@ -109,7 +109,7 @@ def _find_changed_delivery(document: Document, outcome: Outcome, key: Key, tool:
             changed.setdefault(before, []).extend(name for name in map(str, clusters) if name in targets)
     for before, names in sorted(changed.items()):
         if names:
-            cure = _KEEP_CURE if before == MANIFESTS else f"set delivery.{before}.prune to false in gitsched.yaml"
+            cure = _KEEP_CURE if before == MANIFESTS else f"set spec.delivery.{before}.prune to false in gitsched.yaml"
             message = (
                 f"{key}: the delivery to {format_names(sorted(names))} changes from {before} to {tool}: what delivered the objects before "
                 f"deletes them, and {tool} creates them again. To keep them running, {cure}, reconcile with the former delivery, wait "

@@ -58,7 +58,10 @@ def read_valid_config(
 
 
 def make_no_config_finding() -> Finding:
-    message = f"{FILE} holds no valid document with apiVersion: {GROUP}/v1alpha1 and kind: {KIND}"
+    message = (
+        f"{FILE} has no valid document with apiVersion: {GROUP}/v1alpha1, kind: {KIND}, metadata: {{name: gitsched}} and settings under "
+        "spec; to use the defaults, remove the file"
+    )
     return Finding("error", "invalid-config", message, Location(FILE, 1, 1))
 
 

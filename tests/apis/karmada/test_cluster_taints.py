@@ -124,13 +124,13 @@ spec:
   taints: [{key: dead, effect: NoExecute}]
 """
 UNREADY = """
-off:                          {expected: "no NoExecute taint evicts them; set karmada.failover: cluster, or set karmada.allowNoExecuteTaintPolicy: true and commit a ClusterTaintPolicy"}
+off:                          {expected: "no NoExecute taint evicts them; set spec.karmada.failover: cluster, or set spec.karmada.allowNoExecuteTaintPolicy: true and commit a ClusterTaintPolicy"}
 unknown:                      {status: Unknown, expected: "its condition Ready is Unknown, and no NoExecute taint evicts them"}
 ready:                        {status: "'True'"}
 failover:                     {karmada: {failover: cluster}}
 a ClusterTaintPolicy:         {karmada: {allowNoExecuteTaintPolicy: true}, policy: true}
-no eviction:                  {karmada: {taintEviction: false}, expected: "remove karmada.taintEviction: false, and set karmada.failover: cluster"}
-a policy without eviction:    {karmada: {allowNoExecuteTaintPolicy: true, taintEviction: false}, policy: true, expected: "so NoExecute taints evict nothing; remove karmada.taintEviction: false"}
+no eviction:                  {karmada: {taintEviction: false}, expected: "remove spec.karmada.taintEviction: false, and set spec.karmada.failover: cluster"}
+a policy without eviction:    {karmada: {allowNoExecuteTaintPolicy: true, taintEviction: false}, policy: true, expected: "so NoExecute taints evict nothing; remove spec.karmada.taintEviction: false"}
 no workload:                  {workload: false}
 """  # noqa: E501 - a table
 

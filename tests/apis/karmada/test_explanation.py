@@ -153,7 +153,7 @@ KIND = "resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}]"
         (
             "priority: 9",
             False,
-            "give PropagationPolicy/default/beta preemption: Always, and set karmada.preemption to true in gitsched.yaml; or let ",
+            "give PropagationPolicy/default/beta preemption: Always, and set spec.karmada.preemption to true in gitsched.yaml; or let ",
         ),
         ("priority: 0", True, "give PropagationPolicy/default/beta preemption: Always and a priority above 0; or let "),
         (
@@ -161,7 +161,7 @@ KIND = "resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}]"
             True,
             "give PropagationPolicy/default/beta preemption: Always and a selector with its name; or let ",
         ),
-        ("priority: 9\n  preemption: Always", False, "set karmada.preemption to true in gitsched.yaml; or let "),
+        ("priority: 9\n  preemption: Always", False, "set spec.karmada.preemption to true in gitsched.yaml; or let "),
     ],
 )
 def test_what_lets_a_policy_take_over_a_claimed_workload(run: Any, beta: str, enabled: bool, advice: str) -> None:

@@ -217,7 +217,7 @@ def test_an_earlier_group_that_could_run_an_unplaced_workload_is_reported(run: A
     assert (where(lost), lost.codes("web")) == ("", ["unschedulable", "earlier-group-fits"])
     message = lost.outcome("web").findings[1].message
     assert "affinity group a can run it" in message
-    assert "set karmada.failback: WhenUnschedulable, or commit a WorkloadRebalancer" in message
+    assert "set spec.karmada.failback: WhenUnschedulable, or commit a WorkloadRebalancer" in message
     asking = "kind: WorkloadRebalancer\nmetadata: {name: back}\n"
     asking += "spec: {workloads: [{apiVersion: apps/v1, kind: Deployment, namespace: default, name: web}]}"
     cured = run(repository("a", asking, rules=rules), lost, at(90), karmada=karmada)
@@ -231,7 +231,7 @@ def test_an_earlier_group_that_cannot_run_an_unplaced_workload_is_not_reported(r
 @pytest.mark.parametrize(
     ("karmada", "returns"),
     [
-        ({}, "so does karmada.failback: WhenUnschedulable when neither b nor a later group can run it"),
+        ({}, "so does spec.karmada.failback: WhenUnschedulable when neither b nor a later group can run it"),
         (UNPLACED, "it returns when neither b nor a later group can run it"),
         (STABLE, "it returns when the time of karmada.failback is over"),
     ],

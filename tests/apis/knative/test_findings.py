@@ -40,4 +40,4 @@ def test_vreplicas_that_cannot_leave_a_marked_pod_are_reported() -> None:
 
 def test_a_statefulset_without_a_cluster_is_reported() -> None:
     (message,) = messages(schedule(adapter(2), source("orders", 1)), "knative-no-cluster")
-    assert "set knative.cluster" in message
+    assert "set spec.knative.cluster" in message

@@ -195,7 +195,7 @@ def build_outcome(
     elif requirements.replicas == 0 and not result.clusters and not state.other_clusters:
         message = (
             f"{template.key} has 0 replicas and goes to no cluster, as in Karmada; to place it with 0 replicas, set "
-            "karmada.enableEmptyWorkloadPropagation in gitsched.yaml"
+            "spec.karmada.enableEmptyWorkloadPropagation in gitsched.yaml"
         )
         findings = (*findings, make_binding_finding(template, "info", NO_REPLICAS, message))
     if requirements.invalid_replicas and policy.placement.is_divided:

@@ -319,12 +319,12 @@ def _write_finding(note: _TaintNote, clusters: list[tuple[Key, Location | None]]
     return Finding(note.severity, note.code, message, location, first.resource)
 
 
-_ENABLE_FAILOVER = "set karmada.failover: cluster"
+_ENABLE_FAILOVER = "set spec.karmada.failover: cluster"
 _ALTERNATIVE = (
-    ", or set karmada.allowNoExecuteTaintPolicy: true and commit a ClusterTaintPolicy that adds a NoExecute taint. This evicts workloads "
-    "that do not tolerate the taint; one that fits no other cluster becomes unplaced"
+    ", or set spec.karmada.allowNoExecuteTaintPolicy: true and commit a ClusterTaintPolicy that adds a NoExecute taint. This evicts "
+    "workloads that do not tolerate the taint; one that fits no other cluster becomes unplaced"
 )
-_ENABLE_EVICTION = "remove karmada.taintEviction: false"
+_ENABLE_EVICTION = "remove spec.karmada.taintEviction: false"
 
 
 class UnreadyCluster(NamedTuple):

@@ -269,8 +269,8 @@ def _describe_return(state: KarmadaState, used: str) -> str:
         case "AfterStabilization":
             return f"it returns when the time of karmada.failback is over; before that, {rebalance}"
     return (
-        f"{rebalance}; so does karmada.failback: WhenUnschedulable when neither {used} nor a later group can run it, and "
-        "karmada.failback: {AfterStabilization: 10m} when this group could run it for that time"
+        f"{rebalance}; so does spec.karmada.failback: WhenUnschedulable when neither {used} nor a later group can run it, and "
+        "spec.karmada.failback: {AfterStabilization: 10m} when this group could run it for that time"
     )
 
 

@@ -46,7 +46,7 @@ def describe_takeover(policy: PropagationPolicy, claiming: PropagationPolicy, *,
     if not by_name:
         steps.append("a selector with its name")
     done = [f"give {policy.key.title} {join_all(steps)}"] if steps else []
-    done += [] if enabled else ["set karmada.preemption to true in gitsched.yaml"]
+    done += [] if enabled else ["set spec.karmada.preemption to true in gitsched.yaml"]
     return f"{', and '.join(done)}; or {release}" if done else release
 
 

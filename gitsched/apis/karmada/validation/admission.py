@@ -62,7 +62,8 @@ def validate_taint_policy(body: Body) -> Iterator[Issue]:
     for index, taint in enumerate(body["spec"]["taints"]):
         key, effect = taint["key"], taint["effect"]
         if effect == "NoExecute":
-            message = "a taint with effect NoExecute is not allowed here, unless karmada.allowNoExecuteTaintPolicy in gitsched.yaml is true"
+            condition = "unless spec.karmada.allowNoExecuteTaintPolicy in gitsched.yaml is true"
+            message = f"a taint with effect NoExecute is not allowed here, {condition}"
             yield make_error(TAINT_POLICY_NO_EXECUTE, message, "spec", "taints", index, "effect")
         if (key, effect) in seen:
             message = f"more than one taint has key {key!r} and effect {effect!r}"
