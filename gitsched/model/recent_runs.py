@@ -29,7 +29,7 @@ class RecentRun(NamedTuple):
 
     `sources` are the commits of the source that it followed, the newest first, a few of them; the number of `more_sources` is left
     out. `reverted_by` is the later commit that reverts it, None without one. `edits` are the commits of people on the output branch since
-    the run before.
+    the run before. `is_undone`: nothing of the one commit of the source is left to revert.
     """
 
     commit: str
@@ -42,6 +42,7 @@ class RecentRun(NamedTuple):
     more_sources: int = 0
     reverted_by: SourceChange | None = None
     edits: tuple[SourceChange, ...] = ()
+    is_undone: bool = False
 
     @property
     def has_one_source(self) -> bool:

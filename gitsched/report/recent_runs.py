@@ -70,9 +70,10 @@ def _describe_cure(run: RecentRun) -> str:
     first = next((loss.move.key for loss in run.losses if loss.kind == "copied"), run.losses[0].move.key)
     back = f"gitsched rebalance --to {abbreviate_oid(run.before)} --write" if "moved" in kinds else ""
     explain = f"gitsched explain {format_words(first)}"
-    if run.reverted_by is not None:
+    if run.reverted_by is not None or run.is_undone:
         left = f"bring back what stays: {back}; " if back else ""
-        return f"reverted by {describe_source(run.reverted_by)}; {left}what keeps them there: {explain}"
+        done = f"reverted by {describe_source(run.reverted_by)}" if run.reverted_by is not None else "nothing is left to revert"
+        return f"{done}; {left}what keeps them there: {explain}"
     details = f"all moves: gitsched history --from {abbreviate_oid(run.commit)} -m 1"
     if run.cause == "records" and len(run.edits) == 1:
         return f"to undo it: {describe_revert(run.edits[0])} on the output branch, and gitsched reconcile; {details}"

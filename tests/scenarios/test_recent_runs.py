@@ -229,3 +229,31 @@ def test_a_revert_on_the_output_branch_is_a_change_by_hand(fleet: Fleet) -> None
     assert any(line.startswith("Changed 0s ago by hand:") for line in read(fleet, 1))
     fleet.reconcile(2)
     assert fleet.where("default/deployment-web") == ["one"]
+
+
+UNDONE: dict[str, tuple[dict[str, str | None], dict[str, str | None]]] = {
+    "a drain that ended": ({"one.yaml": cluster("one", "power:NoExecute")}, {"one.yaml": cluster("one")}),
+    "a merge that another commit took back": ({"policy.yaml": policy("oen", "two")}, {"policy.yaml": policy("one", "two")}),
+}
+
+
+@pytest.mark.parametrize("name", UNDONE)
+def test_a_revert_that_would_change_nothing_is_not_offered(name: str, fleet: Fleet) -> None:
+    change, back = UNDONE[name]
+    merge(fleet, WEB, 0)
+    merge(fleet, change, 1)
+    assert any("to undo it: git revert" in line for line in read(fleet, 1))
+    merge(fleet, back, 2)
+    text = "\n".join(read(fleet, 2))
+    assert "git revert" not in text
+    assert "  nothing is left to revert; bring back what stays: gitsched rebalance --to " in text
+
+
+def test_the_revert_of_an_empty_commit_is_not_offered(fleet: Fleet) -> None:
+    merge(fleet, {**CLUSTERS, "db.yaml": DATABASE, "policy.yaml": policy("one", "two", kind="StatefulSet")}, 0)
+    merge(fleet, {"one.yaml": cluster("one", "power:NoExecute")}, 1)
+    merge(fleet, {}, 2, "Release it\n\nGitsched-Release: default/db\n")
+    lines = read(fleet, 2)
+    start = next(number for number, line in enumerate(lines) if line.startswith("Changed ") and "Release it" in line)
+    assert lines[start + 1] == "  1 workload moved: StatefulSet default/db (one 2 -> two 2)"
+    assert lines[start + 2].startswith("  nothing is left to revert; ")

@@ -122,13 +122,26 @@ def _add_sources(run: RecentRun, found: RunSources) -> RecentRun:
 
 
 def _add_reverts(runs: list[RecentRun], source: Repository, head: str) -> Iterator[RecentRun]:
-    """Yield runs with the commit of the source that reverts the one commit that each followed."""
+    """Yield runs with the commit of the source that reverts the one commit that each followed, and whether nothing of it is left."""
     named = [run.sources[0].commit for run in runs if run.sources]
     earliest = named[-1] if named else head
     reverts = {oid: commit for commit in list_commits(source, earliest, head) for oid in _list_reverted(commit)}
     for run in runs:
-        revert = reverts.get(run.sources[0].commit) if run.has_one_source else None
-        yield run._replace(reverted_by=describe_source_commit(revert)) if revert is not None else run
+        oid = run.sources[0].commit if run.has_one_source else ""
+        revert = reverts.get(oid)
+        if revert is not None:
+            yield run._replace(reverted_by=describe_source_commit(revert))
+        else:
+            yield run._replace(is_undone=bool(oid) and _is_undone(source, oid, head))
+
+
+def _is_undone(source: Repository, oid: str, head: str) -> bool:
+    """Return whether all files that a commit changed are as before it, so that a revert would change nothing."""
+    commit = source.commit(oid) if source.has_commit(oid) else None
+    if commit is None or not commit.parents or not source.has_commit(commit.parents[0]):
+        return False
+    before, now = source.commit(commit.parents[0]).tree, source.commit(head).tree
+    return set(source.changed_paths(before, commit.tree)).isdisjoint(source.changed_paths(before, now))
 
 
 def _list_reverted(commit: Commit) -> Iterator[str]:
