@@ -21,6 +21,7 @@ from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.incremental.planned_workloads import PlannedWorkloads
 from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_state
+from gitsched.reconcile.output.removed_documents import describe_removed_cluster
 from gitsched.reconcile.plan_baseline import make_plan_baseline
 from gitsched.reconcile.run import Fetched, Planned, RunContext, open_context
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_taints, make_blob_finder
@@ -85,6 +86,10 @@ def _plan(
     context: RunContext, fetched: Fetched, baseline: Baseline, action: Action, names: Sequence[str], labels: Selector | None
 ) -> Maintenance:
     clusters = index_clusters(baseline.decisions.catalog)
+    unknown = next((name for name in names if name not in clusters), None)
+    if unknown is not None:
+        gone = describe_removed_cluster(context, fetched, unknown)
+        raise Permanent(gone or f"there is no cluster {unknown!r}{suggest_names(unknown, clusters)}")
     chosen = _choose_clusters(clusters, names, labels)
     wanted = [one for name in chosen for one in _list_wanted(name, clusters, action)]
     edits, files = _edit_files(context, fetched, action, wanted)
@@ -115,9 +120,6 @@ def _count_staying(counts: Mapping[str, int], simulation: Simulation) -> int:
 
 
 def _choose_clusters(clusters: ClusterIndex, names: Sequence[str], labels: Selector | None) -> list[str]:
-    unknown = next((name for name in names if name not in clusters), None)
-    if unknown is not None:
-        raise Permanent(f"there is no cluster {unknown!r}{suggest_names(unknown, clusters)}")
     if labels is None:
         return sorted(set(names))
     found = [

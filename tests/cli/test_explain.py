@@ -155,17 +155,21 @@ def test_explain_cluster_accepts_a_managed_cluster(gitsched: Run, fleet: Path, c
     assert "1 workload: decided by karmada, which has no such cluster (Deployment shop/web)" in found.stdout
 
 
-def test_explain_of_a_cluster_that_is_gone_leads_to_what_it_still_has(
-    gitsched: Run, fleet: Path, commit: Callable[..., None]
+def test_a_cluster_that_is_gone_leads_to_what_removed_it_and_what_it_still_has(
+    gitsched: Run, fleet: Path, commit: Callable[..., None], git: Callable[..., str]
 ) -> None:
     assert gitsched("reconcile").returncode == 0
     commit(fleet, two=None)
-    assert gitsched("reconcile").returncode == 0
-    found = gitsched("explain", "cluster", "two")
-    assert (found.returncode, found.stderr) == (
-        1,
-        "gitsched: cluster two has no document any more; `gitsched tree two` shows what it still has\n",
+    removal = git("rev-parse", "HEAD", at=fleet)[:10]
+    commit(fleet, policy=POLICY.replace("apps/v1, kind: Deployment, name: web", "apps/v1, kind: StatefulSet"))
+    message = (
+        f"gitsched: cluster two has no document any more: {removal} Change (Ada) removed it; to get it back: git revert {removal}; "
+        "`gitsched tree two` shows what it still has\n"
     )
+    for words in (("drain", "two"), ("uncordon", "two"), ("explain", "cluster", "two")):
+        found = gitsched(*words)
+        assert (found.returncode, found.stderr) == (1, message)
+    assert "there is no cluster 'too'; there are: one\n" in gitsched("drain", "too").stderr
     assert gitsched("tree", "two").stdout.startswith("cluster two: gone")
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gitsched.model.errors import Permanent
+from gitsched.model.fleet_tree import WorkloadTree
+from gitsched.reconcile.output import removed_documents
 from gitsched.reconcile.review import removed_workloads
 from gitsched.reconcile.review.explanation import explain_resource
 from gitsched.reconcile.review.fleet_tree import read_fleet_tree
@@ -47,9 +49,11 @@ def test_a_removed_workload_is_gone_since_an_output_commit(kind: str, namespace:
 
 def test_a_removal_that_no_run_has_carried_out_is_reported(removed: Fleet) -> None:
     removed.commit({"api.yaml": None}, hour=3)
-    assert explain(removed, "default", None, "api") == (
-        "deployment/default/api is not in the source any more, and the output still has it: `gitsched plan` shows why"
-    )
+    with pytest.raises(Permanent, match=r"^deployment/default/api is not in the source any more, and the output still has it: "):
+        explain_resource(removed.settings(3), "default", None, "api")
+    tree = read_fleet_tree(removed.settings(3), "default", None, "api")
+    assert isinstance(tree, WorkloadTree)
+    assert (tree.workload.clusters, tree.reason) == ({"one": 3}, "removed from the source")
 
 
 def test_other_names_of_a_namespace_are_no_kinds(removed: Fleet) -> None:
@@ -62,3 +66,22 @@ def test_other_names_of_a_namespace_are_no_kinds(removed: Fleet) -> None:
 def test_only_recent_commits_are_searched(removed: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(removed_workloads, "MAX_COMMITS", 1)
     assert "is gone" not in explain(removed, "Deployment", "default", "web")
+
+
+@pytest.mark.parametrize(("limit", "most"), [("MAX_COMMITS", 2), ("MAX_FILES", 3)])
+def test_a_bounded_search_names_the_commit_that_removed_a_cluster(
+    limit: str, most: int, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet.commit({**FILES, "two.yaml": cluster("two")})
+    fleet.reconcile(0)
+    fleet.commit({"moved.yaml": cluster("one"), "one.yaml": None}, hour=0.5)
+    fleet.commit({"moved.yaml": None}, hour=1)
+    fleet.commit({"api.yaml": deployment("api"), "web.yaml": deployment("web", 3)}, hour=2)
+    answers = []
+    for value in (most, most - 1):
+        monkeypatch.setattr(removed_documents, limit, value)
+        with pytest.raises(Permanent) as error:
+            explain_resource(fleet.settings(3), "cluster", None, "one")
+        answers.append(str(error.value))
+    assert [": git revert " in answer for answer in answers] == [True, False]
+    assert all("cluster one has no document any more" in answer for answer in answers)

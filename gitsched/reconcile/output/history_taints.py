@@ -43,7 +43,7 @@ def list_taint_changes(cache: ParseCache, trees: ComparedTrees) -> tuple[TaintCh
     candidates = [
         path
         for path in trees.paths[:MAX_FILES]
-        if any(_contains(trees, tree, path, _TAINTS) for tree in (trees.before, trees.after))
+        if any(contains(trees, tree, path, _TAINTS) for tree in (trees.before, trees.after))
     ]
     if not candidates:
         return ()
@@ -64,7 +64,7 @@ def locate_conditions(cache: ParseCache, compared: Iterable[ComparedTrees], clus
     for trees in compared:
         named = [path for path in trees.paths if PurePosixPath(path).stem in clusters] or trees.paths
         for path in named[:MAX_FILES]:
-            if _contains(trees, trees.after, path, _STATUS):
+            if contains(trees, trees.after, path, _STATUS):
                 found |= {name: where for name, where in _list_conditions(cache, trees, path) if name in clusters}
     return found
 
@@ -76,12 +76,13 @@ def _find_blob(repository: Repository, tree: str, path: str) -> str | None:
     return entry[0]
 
 
-def _contains(trees: ComparedTrees, tree: str, path: str, mark: bytes) -> bool:
+def contains(trees: ComparedTrees, tree: str, path: str, mark: bytes) -> bool:
+    """Return whether a manifest of one of two trees has some bytes."""
     blob = _find_blob(trees.repository, tree, path) if is_manifest_path(path) else None
     return blob is not None and mark in trees.repository.blob(blob)
 
 
-def _read_documents(cache: ParseCache, trees: ComparedTrees, tree: str, path: str) -> Iterator[Document]:
+def read_documents(cache: ParseCache, trees: ComparedTrees, tree: str, path: str) -> Iterator[Document]:
     """Yield the valid documents of a file; nothing if there is no such file."""
     blob = _find_blob(trees.repository, tree, path)
     if blob is None:
@@ -97,7 +98,7 @@ def _read_documents(cache: ParseCache, trees: ComparedTrees, tree: str, path: st
 def _list_taints(cache: ParseCache, trees: ComparedTrees, tree: str, path: str, *, added: bool) -> Iterator[TaintChange]:
     """Yield the taints of the clusters in a file."""
     kinds, locations = index_cluster_kinds(), RuleLocations(trees.repository)
-    for document in _read_documents(cache, trees, tree, path):
+    for document in read_documents(cache, trees, tree, path):
         topology = kinds.get((document.key.group, document.key.kind))
         if topology is None:
             continue
@@ -109,7 +110,7 @@ def _list_taints(cache: ParseCache, trees: ComparedTrees, tree: str, path: str, 
 def _list_conditions(cache: ParseCache, trees: ComparedTrees, path: str) -> Iterator[tuple[str, str]]:
     """Yield clusters with the location of their condition in a file."""
     kinds, locations = index_cluster_kinds(), RuleLocations(trees.repository)
-    for document in _read_documents(cache, trees, trees.after, path):
+    for document in read_documents(cache, trees, trees.after, path):
         kind = document.key[:2]
         pointer = ("status", "ready") if kind == FACTS_KIND else ("status", "conditions")
         if (kind == FACTS_KIND or kind in kinds) and document.origin is not None and get_field(document.body, *pointer):

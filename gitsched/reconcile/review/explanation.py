@@ -26,6 +26,7 @@ from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.incremental.planned_workloads import PlannedWorkloads
 from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_state
 from gitsched.reconcile.output.patched_manifests import describe_refusal
+from gitsched.reconcile.output.removed_documents import describe_removed_cluster
 from gitsched.reconcile.plan_baseline import make_plan_baseline
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
 from gitsched.reconcile.review.removed_workloads import describe_removed
@@ -79,9 +80,9 @@ def explain_resource(
             removed = describe_removed(fetched, kind, namespace, name)
             if removed:
                 raise Permanent(removed) from error
-            if kind.lower() in _CLUSTER_WORDS and fetched.record is not None and name in fetched.record.retiring:
-                message = f"cluster {name} has no document any more; `gitsched tree {name}` shows what it still has"
-                raise Permanent(message) from error
+            gone = describe_removed_cluster(context, fetched, name) if kind.lower() in _CLUSTER_WORDS else ""
+            if gone:
+                raise Permanent(gone) from error
             raise
         log_ignored_settings(planned.plan)
         return _locate_cluster(context, fetched, found)

@@ -1,0 +1,72 @@
+"""Find the commit of the source that removed a document, such as that of a policy or a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from gitsched.decide.cluster_conditions import index_cluster_kinds
+from gitsched.reconcile.output.history_taints import ComparedTrees, contains, read_documents
+from gitsched.reconcile.output.output_history import describe_source_commit
+from gitsched.render.output_files import CLUSTERS, escape_segment
+from gitsched.report.history import describe_source
+from gitsched.report.recent_runs import describe_revert
+
+if TYPE_CHECKING:
+    from gitsched.model.document import Document
+    from gitsched.model.history import SourceChange
+    from gitsched.reconcile.run import Fetched, RunContext
+
+MAX_COMMITS: Final = 200
+"""Commits of the source that are searched."""
+MAX_FILES: Final = 1_000
+"""Changed files that are searched, of all commits together."""
+
+
+def find_removal(context: RunContext, fetched: Fetched, name: str, is_meant: Callable[[Document], bool]) -> SourceChange | None:
+    """Return the latest commit of the source that removed such a document with this name from a file; None if none of the recent ones
+    did."""
+    source, cache = context.source.repository, context.caches.files
+    head = fetched.source.oid or source.resolve("HEAD")
+    if not head or not source.has_commit(head):
+        return None
+    mark, left = name.encode(), MAX_FILES
+    for commit in source.list_first_parents(head, MAX_COMMITS):
+        if not commit.parents or not source.has_commit(commit.parents[0]):
+            return None
+        before = source.commit(commit.parents[0]).tree
+        paths = source.changed_paths(before, commit.tree)[:left]
+        left -= len(paths)
+        trees = ComparedTrees(source, before, commit.tree, paths)
+        for path in (path for path in paths if contains(trees, before, path, mark)):
+            had, has = (any(map(is_meant, read_documents(cache, trees, tree, path))) for tree in (before, commit.tree))
+            if had and not has:
+                return describe_source_commit(commit)
+    return None
+
+
+def find_removed_cluster(context: RunContext, fetched: Fetched, name: str) -> SourceChange | None:
+    """Return the commit of the source that removed the document of a cluster, if it is known."""
+    kinds = index_cluster_kinds()
+
+    def is_meant(document: Document) -> bool:
+        topology = kinds.get(document.key[:2])
+        return topology is not None and topology.read_location(document).name == name
+
+    return find_removal(context, fetched, name, is_meant)
+
+
+def describe_removed_cluster(context: RunContext, fetched: Fetched, name: str) -> str:
+    """Return that a cluster has lost its document, in which commit, and how to get it back; "" if the output has no such cluster."""
+    if fetched.output_head is None:
+        return ""
+    repository = fetched.output.repository
+    directories = repository.list_directory(repository.commit(fetched.output_head).tree, f"{fetched.prefix}{CLUSTERS}")
+    if escape_segment(name) not in directories:
+        return ""
+    removal = find_removed_cluster(context, fetched, name)
+    shown = f"`gitsched tree {name}` shows what it still has"
+    if removal is None:
+        return f"cluster {name} has no document any more; {shown}"
+    cure = f"to get it back: {describe_revert(removal)}"
+    return f"cluster {name} has no document any more: {describe_source(removal)} removed it; {cure}; {shown}"
