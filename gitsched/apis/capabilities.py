@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gitsched.apis.gitsched.tenancy import Tenancy
     from gitsched.apis.policy_api import PolicyEngine
     from gitsched.apis.snapshot import Snapshot
+    from gitsched.model.changes import Cause
     from gitsched.model.document import Document, Key
     from gitsched.model.explanation import NearSelection, ProposedChange
     from gitsched.model.placement_groups import PlacementGroups
@@ -333,9 +334,9 @@ class NearSelecting(Protocol):
         """Return what the nearest policy selects, and what an object has instead; only for objects with such a policy."""
         ...
 
-    def describe_lost_selection(self, policy: Key, /) -> str:
-        """Return why it may be a mistake that a policy no longer selects a workload: it has a selector that matches nothing and is similar
-        to something, or selects nothing at all; with its place. "" for a policy that is gone, or that selects others."""
+    def describe_lost_selection(self, policy: Key, workloads: Collection[Key], /) -> Cause | None:
+        """Return why it may be a mistake that a policy no longer selects workloads: it has a selector that matches nothing and is similar
+        to something, or selects nothing at all, maybe in another namespace. None for a policy that is gone, or that selects others."""
         ...
 
 

@@ -108,7 +108,8 @@ class Plan(NamedTuple):
     @property
     def has_rule_findings(self) -> bool:
         """Whether a finding is about a rule inside a document; the line of the rule is looked up when the plan is made."""
-        return any(finding.field is not None for finding in self.findings)
+        in_causes = any(limit.cause is not None and limit.cause.field is not None for limit in self.withheld.limits)
+        return in_causes or any(finding.field is not None for finding in self.findings)
 
     @property
     def complete(self) -> bool:

@@ -104,7 +104,7 @@ class ExceededLimit(NamedTuple):
     size: int
     percent: float
     owners: tuple[str, ...] = ()
-    cause: str = ""
+    cause: Cause | None = None
 
     def __str__(self) -> str:
         if self.effect == "unselected":

@@ -51,9 +51,8 @@ def _add_unselected(text: TextSections, value: Explanation) -> None:
     """Add what is known of an object that no policy selects."""
     text.add("Policy", _list_policies(value))
     text.add("Attached to", value.attached_to)
-    if value.attached_to:
-        text.add("Trigger", [value.trigger])
     if value.attached_to or value.result:
+        text.add("Trigger", [value.trigger])
         text.add("Result", _list_result(value))
     text.add("Copies", value.copies)
     text.add("Overrides, in order", list_overrides(value))

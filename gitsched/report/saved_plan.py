@@ -292,7 +292,7 @@ def _read_changed_field(entry: dict[str, Any]) -> ChangedField:
 
 
 def _read_limit(entry: dict[str, Any]) -> ExceededLimit:
-    percent = entry["percent"]
+    percent, cause = entry["percent"], _check(entry.get("cause", ""), str)
     return ExceededLimit(
         cast(GuardScope, _check(entry["scope"], str)),
         _check(entry["name"], str),
@@ -301,5 +301,5 @@ def _read_limit(entry: dict[str, Any]) -> ExceededLimit:
         _check(entry["size"], int),
         float(percent),
         tuple(_read_texts(entry["owners"])),
-        _check(entry.get("cause", ""), str),
+        Cause(cause) if cause else None,
     )

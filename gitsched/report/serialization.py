@@ -47,7 +47,7 @@ def serialize_withheld(withheld: WithheldChanges) -> dict[str, Any]:
     return {
         "digest": withheld.digest,
         "freeze": withheld.freeze,
-        "limits": [limit._asdict() for limit in withheld.limits],
+        "limits": [{**limit._asdict(), "cause": str(limit.cause or "")} for limit in withheld.limits],
         "moves": list(map(_serialize_move, withheld.moves)),
         "waiting": list(map(_serialize_move, withheld.waiting)),
         "nextPeriod": format_time(withheld.next_period) if withheld.next_period else None,

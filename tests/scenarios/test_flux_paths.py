@@ -464,7 +464,7 @@ def test_a_kustomization_that_is_changed_by_an_unknown_build_holds_its_objects_b
     )
     fleet.commit({"gitsched.yaml": settings % "clusters/prod"}, hour=1)
     (unused,) = findings(fleet.reconcile(hour=1))
-    assert (unused.code, str(unused.location)) == ("karmada-selects-nothing", "fleet/raw.yaml:8:5")
+    assert (unused.code, str(unused.location)) == ("karmada-selects-nothing", "fleet/raw.yaml:5:14")
     assert "did you mean the namespace shop?" in unused.message
     assert fleet.where(WEB) == ["one"]
 

@@ -18,7 +18,16 @@ TWO_KINDS = policy("one").replace("Deployment}", "Deployment}\n  - {apiVersion: 
 SETTINGS = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: default}\n"
 LABEL_AND_KIND = BY_LABEL.replace("front}}}", "front}}}\n  - {apiVersion: v1, kind: ConfigMap}")
 BASE = {"one.yaml": cluster("one"), "web.yaml": WEB}
-SELECTS_NOTHING = "PropagationPolicy/default/all selects nothing any more (policy.yaml:1:1)"
+SELECTS_NOTHING = "PropagationPolicy/default/all selects nothing any more (policy.yaml:8)"
+SPACE = "metadata: {name: %s, namespace: office}\n"
+OTHERS = "apiVersion: v1\nkind: Secret\n" + SPACE % "login"
+
+
+def misspell(text: str, namespace: str = "defualt") -> dict[str, str | None]:
+    """The policy in another namespace."""
+    return {"policy.yaml": text.replace("namespace: default", f"namespace: {namespace}")}
+
+
 MISTAKES: dict[str, tuple[str, dict[str, str | None], str]] = {
     "a kind": (
         policy("one"),
@@ -53,10 +62,33 @@ MISTAKES: dict[str, tuple[str, dict[str, str | None], str]] = {
         "PropagationPolicy/default/all selects Deployment with tier=frnt, which namespace default does not have; did you mean "
         "tier=front of Deployment/default/web?",
     ),
+    "the namespace of the policy": (
+        policy("one"),
+        misspell(policy("one")),
+        "PropagationPolicy/defualt/all selects nothing; did you mean the namespace default? (policy.yaml:5)",
+    ),
+    "the namespace of a policy with labels": (
+        BY_LABEL,
+        misspell(BY_LABEL),
+        "PropagationPolicy/defualt/all selects nothing; did you mean the namespace default? (policy.yaml:5)",
+    ),
+    "another namespace, with other objects": (
+        BY_LABEL,
+        {**misspell(BY_LABEL, "office"), "login.yaml": OTHERS},
+        "PropagationPolicy/office/all selects nothing; did you mean the namespace default? (policy.yaml:5)",
+    ),
     "another label of the policy": (BY_LABEL, {"policy.yaml": BY_LABEL.replace("front", "main")}, SELECTS_NOTHING),
 }
 INTENTIONS: dict[str, tuple[str, dict[str, str | None]]] = {
     "the policy is deleted": (BY_LABEL, {"policy.yaml": None}),
+    "the policy is deleted, and one of its name in another namespace selects something else": (
+        BY_LABEL,
+        misspell(BY_NAME.replace("name: web", "name: api"), "office"),
+    ),
+    "the policy moves to a namespace where it selects something": (
+        policy("one"),
+        {**misspell(policy("one"), "office"), "other.yaml": deployment("other", namespace="office")},
+    ),
     "the manifest is deleted": (BY_LABEL, {"web.yaml": None}),
     "the policy selects others": (TWO_KINDS, {"policy.yaml": policy("one", kind="ConfigMap")}),
     "the guard is off": (BY_LABEL, {"policy.yaml": BY_LABEL.replace("front", "frnt"), "gitsched.yaml": UNGUARDED}),

@@ -7,7 +7,7 @@ runs for that deadline, so a delayed run writes the same output as a run on time
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from gitsched.apis.karmada.queue.scheduling_queue import SchedulingQueue
     from gitsched.apis.policy_api import PolicyEngine
     from gitsched.model.adoption import AdoptedRecord, RunningObjects
+    from gitsched.model.changes import Cause
     from gitsched.model.source_edits import SourceEdits
 
 _MAKE_CYCLE = Registered("gitsched.apis.karmada.queue.scheduling_queue", "SchedulingQueue")
@@ -224,8 +225,8 @@ class KarmadaEngine(CapacityEngine):
     def describe_near_selections(self, templates: Iterable[Document], /) -> Mapping[Key, NearSelection]:
         return describe_near_selections(self.state, templates)
 
-    def describe_lost_selection(self, policy: Key, /) -> str:
-        return describe_lost_selection(self.state, policy, self.findings)
+    def describe_lost_selection(self, policy: Key, workloads: Collection[Key], /) -> Cause | None:
+        return describe_lost_selection(self.state, policy, workloads, self.findings)
 
     def _reconcile_rebalancers(self) -> None:
         triggers = self.state.reschedule_triggers

@@ -22,7 +22,7 @@ from gitsched.decide.plan_input import PlanInput
 from gitsched.decide.plan_result import HadWorkloads, list_previous_replicas
 from gitsched.decide.removals import RemovedPlacement
 from gitsched.decide.renames import continue_moves, find_successors, list_requests
-from gitsched.model.changes import NOTHING_WITHHELD, Move, WithheldChanges
+from gitsched.model.changes import NOTHING_WITHHELD, Cause, Move, WithheldChanges
 from gitsched.model.document import Key
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _extend_withheld(
     config: GuardConfig,
     decisions: DecisionSet,
     observed: ObservedMoves,
-    mistaken: Mapping[Key, str],
+    mistaken: Mapping[Key, Cause],
 ) -> WithheldChanges:
     """Return the changes that exceed a limit, and those of other workloads that follow the same decisions; and the moves that wait."""
     if not exceeds_half(observed, placed):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gitsched.apis.capabilities import NearSelecting
 from gitsched.decide.guard.large_changes import compute_digest
 from gitsched.decide.removals import find_lost_policy
-from gitsched.model.changes import ExceededLimit, Move, WithheldChanges
+from gitsched.model.changes import Cause, ExceededLimit, Move, WithheldChanges
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.guard_config import GuardConfig
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
 
 def find_mistaken_selections(
     moves: Iterable[Move], removed: Mapping[Key, RemovedPlacement], engines: Iterable[PolicyEngine]
-) -> dict[Key, str]:
-    """Return the workloads that are still in the source and that their policy, which is as well, probably no longer selects by mistake;
-    with what is wrong with the policy."""
+) -> dict[Key, Cause]:
+    """Return the workloads that are still in the source and that their policy probably no longer selects by mistake; with what is wrong
+    with the policy."""
     selecting = [engine for engine in engines if isinstance(engine, NearSelecting)]
-    causes: dict[Key, str] = {}
-    found: dict[Key, str] = {}
+    lost: dict[Key, list[Key]] = {}
     for move in moves:
         policy = find_lost_policy(move, removed)
-        if policy is None:
-            continue
-        if policy not in causes:
-            causes[policy] = next(filter(None, (engine.describe_lost_selection(policy) for engine in selecting)), "")
-        if causes[policy]:
-            found[move.key] = causes[policy]
+        if policy is not None:
+            lost.setdefault(policy, []).append(move.key)
+    found: dict[Key, Cause] = {}
+    for policy, workloads in lost.items():
+        cause = next(filter(None, (engine.describe_lost_selection(policy, workloads) for engine in selecting)), None)
+        if cause is not None:
+            found |= dict.fromkeys(workloads, cause)
     return found
 
 
 def add_mistaken_selections(
-    withheld: WithheldChanges, moves: Iterable[Move], mistaken: Mapping[Key, str], config: GuardConfig
+    withheld: WithheldChanges, moves: Iterable[Move], mistaken: Mapping[Key, Cause], config: GuardConfig
 ) -> WithheldChanges:
     """Return what is withheld with the moves of these workloads, unless the settings let a fleet lose everything."""
     percent = config.limits.get("fleet", {}).get("removed")
@@ -48,5 +48,6 @@ def add_mistaken_selections(
         return withheld
     found = tuple(sorted((*withheld.moves, *added), key=lambda move: move.key))
     causes = Counter(mistaken[move.key] for move in added)
-    limits = [ExceededLimit("policy", "", "unselected", count, count, 0, cause=cause) for cause, count in sorted(causes.items())]
+    order = sorted(causes.items(), key=lambda entry: str(entry[0]))
+    limits = [ExceededLimit("policy", "", "unselected", count, count, 0, cause=cause) for cause, count in order]
     return withheld._replace(moves=found, limits=(*withheld.limits, *limits), digest=compute_digest(found))

@@ -47,6 +47,7 @@ from gitsched.decide.tenants.shared_excess import find_excess
 from gitsched.decide.tenants.tenant_engine import TenantEngine
 from gitsched.decide.tenants.tenant_views import TenantViews
 from gitsched.model.adoption import AdoptedRecord, RunningObjects
+from gitsched.model.changes import Cause
 from gitsched.model.document import Document, Key
 from gitsched.model.explanation import NearSelection
 from gitsched.model.scheduling import EqualPods, Outcome
@@ -258,9 +259,11 @@ class _NearSelecting(TenantEngine):
             found |= engine.describe_near_selections(by_owner.get(owner, ())) if isinstance(engine, NearSelecting) else {}
         return found
 
-    def describe_lost_selection(self, policy: Key, /) -> str:
-        engines = (engine for engine in self.engines.values() if isinstance(engine, NearSelecting))
-        return next(filter(None, (engine.describe_lost_selection(policy) for engine in engines)), "")
+    def describe_lost_selection(self, policy: Key, workloads: Collection[Key], /) -> Cause | None:
+        owners = dict.fromkeys(map(self.tenancy.find_owner, workloads))
+        found = [self.engines[owner] for owner in owners if owner in self.engines]
+        selecting = (engine for engine in found if isinstance(engine, NearSelecting))
+        return next(filter(None, (engine.describe_lost_selection(policy, workloads) for engine in selecting)), None)
 
 
 class _Repeating(TenantEngine):

@@ -181,9 +181,14 @@ def _describe_undecided(key: Key) -> str:
 def _explain_unselected(decisions: DecisionSet, template: Document) -> Explanation:
     """Explain an object that no policy selects."""
     key, origin = template.key, template.origin
+    location = f"{origin.path}:{origin.line}" if origin else ""
+    return Explanation(str(key), location=location, policy_reason=_describe_nearest(decisions, key))
+
+
+def _describe_nearest(decisions: DecisionSet, key: Key) -> str:
+    """Return what the policy selects that nearly selects an object, and what the object has instead; "" without one."""
     nearest = list_near_selections(decisions, [key]).get(key)
-    reason = nearest.text if nearest is not None else ""
-    return Explanation(str(key), location=f"{origin.path}:{origin.line}" if origin else "", policy_reason=reason)
+    return nearest.text if nearest is not None else ""
 
 
 def _explain(
@@ -213,6 +218,8 @@ def _explain(
             raise UnknownObject(_describe_undecided(key))
         return describe_cluster(baseline, cluster, plan.findings)
     found = found or _explain_unselected(decisions, template)
+    if found.claim and not (found.policy or found.policy_reason or found.attached_to):  # that of an earlier policy
+        found = found._replace(policy_reason=_describe_nearest(decisions, key))
     return _complete(context, plan, baseline, key, found, why_not)
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gitsched.decide.plan_result import Plan
     from gitsched.git import Repository
     from gitsched.manifests.field_locations import FieldLocator
-    from gitsched.model.changes import Cause
+    from gitsched.model.changes import Cause, ExceededLimit
     from gitsched.model.explanation import ExplainedCandidate, Explanation, ProposedChange
     from gitsched.model.taints import ClusterTaint
 
@@ -61,8 +61,20 @@ def locate_explanation(explanation: Explanation, locations: RuleLocations) -> Ex
 
 
 def locate_plan_findings(plan: Plan, locations: RuleLocations) -> Plan:
-    """Return the plan with the line of each rule that its findings are about, the findings in their order."""
-    return plan._replace(findings=tuple(sorted(locate_finding_rules(plan.findings, locations), key=finding_sort_key)))
+    """Return the plan with the line of each rule that its findings are about, and withheld changes, the findings in their order."""
+    limits = tuple(_locate_limit(limit, locations) for limit in plan.withheld.limits)
+    findings = locate_finding_rules(plan.findings, locations)
+    for before, after in zip(plan.withheld.limits, limits, strict=True):
+        if before.cause is not None and before != after:
+            texts = str(before), str(after)
+            findings = tuple(
+                one._replace(message=one.message.replace(*texts)) if one.code == "changes-withheld" else one for one in findings
+            )
+    return plan._replace(findings=tuple(sorted(findings, key=finding_sort_key)), withheld=plan.withheld._replace(limits=limits))
+
+
+def _locate_limit(limit: ExceededLimit, locations: RuleLocations) -> ExceededLimit:
+    return limit if limit.cause is None else limit._replace(cause=locate_causes([limit.cause], locations)[0])
 
 
 def locate_finding_rules(findings: Iterable[Finding], locations: RuleLocations) -> tuple[Finding, ...]:

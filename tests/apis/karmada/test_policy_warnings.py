@@ -131,11 +131,20 @@ def test_a_cluster_policy_that_selects_nothing_is_reported() -> None:
     assert message.endswith("this repository has no ConfigMap in namespace shop")
 
 
+LABELLED_KINDS = (("apps/v1", "Deployment"), ("v1", "Service"))
+
+
 def test_a_policy_in_a_namespace_without_objects_is_probably_in_the_wrong_one() -> None:
     found = selecting("apps/v1 Deployment")
     found["metadata"]["namespace"] = "default"
     (message,) = list_messages(found, *HERE, code="karmada-selects-nothing")
     assert message.endswith("namespace default has no Deployment; did you mean the namespace shop?")
+    labels = {"labelSelector": {"matchLabels": {"app": "web"}}}
+    found["spec"]["resourceSelectors"] = [{"apiVersion": version, "kind": kind, **labels} for version, kind in LABELLED_KINDS]
+    labelled = [{**one, "metadata": {**one["metadata"], "labels": {"app": "web"}}} for one in HERE]
+    (message,) = list_messages(found, *labelled, code="karmada-selects-nothing")
+    names = "Deployment with app=web, Service with app=web"
+    assert message.endswith(f"selects nothing: namespace default has no {names}; did you mean the namespace shop?")
 
 
 def test_the_number_of_suggestions_is_limited() -> None:

@@ -119,7 +119,7 @@ def _explain_without_policy(
         return None
     if outcome is None:
         return start._replace(claim=_describe_ended_claim(state, None, claim), trigger="Not scheduled: no policy selects it.")
-    if outcome.held is not None:
+    if outcome.held is not None or (outcome.state != "pending" and claim not in state.snapshot.quarantined):
         return start._replace(
             claim=_describe_ended_claim(state, None, claim),
             trigger="Not scheduled: no policy selects it.",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, ResourceSelector, parse_resource_selector
+from gitsched.model.changes import Cause
 from gitsched.model.document import Document, Key, read_labels
 from gitsched.model.explanation import NearSelection
-from gitsched.model.finding import locate_document
+from gitsched.model.finding import locate_document, locate_field
 from gitsched.model.known_values import find_near
 
 if TYPE_CHECKING:
@@ -23,20 +24,50 @@ _MAX_LOOKUPS = 2_000
 """Names, namespaces and labels of objects that are compared with those in selectors."""
 
 
-def describe_lost_selection(state: KarmadaState, policy: Key, findings: Iterable[Finding]) -> str:
-    """Return why a policy probably no longer selects a workload by mistake, with its place; "" for one that is gone or selects others.
+def describe_lost_selection(
+    state: KarmadaState, policy: Key, workloads: Collection[Key], findings: Iterable[Finding]
+) -> Cause | None:
+    """Return why a policy probably no longer selects workloads by mistake; None for one that selects others, or that is gone, unless its
+    namespace is wrong.
 
     `findings` are those about policies: a selector that matches nothing, and is similar to something, is one of them.
     """
+    unmatched = [one for one in findings if one.code == POLICY_SELECTS_NOTHING and one.resource is not None]
     found = state.policies.policies.get(policy)
     if found is None:
-        return ""
-    misspelled = next((one for one in findings if one.code == POLICY_SELECTS_NOTHING and one.resource == policy.resource), None)
+        return _describe_wrong_namespace(state, policy, workloads, unmatched)
+    misspelled = next((one for one in unmatched if one.resource == policy.resource), None)
+    field = misspelled.field if misspelled is not None else None
     if misspelled is not None and misspelled.severity == "warning":
-        return f"{misspelled.message} ({misspelled.location})"
-    if any(state.policies.selects(found, template) for template in state.snapshot.templates.values()):
-        return ""
-    return f"{policy.title} selects nothing any more ({locate_document(found.document)})"
+        return Cause(misspelled.message, misspelled.location, field)
+    if _selects_any(state, found):
+        return None
+    return Cause(f"{policy.title} selects nothing any more", locate_document(found.document), field)
+
+
+def _describe_wrong_namespace(
+    state: KarmadaState, policy: Key, workloads: Collection[Key], unmatched: Iterable[Finding]
+) -> Cause | None:
+    """Return that a policy which is gone is probably meant by one of the same name in another namespace: this one selects nothing there,
+    and would select one of the workloads."""
+    templates = [found for key in workloads if (found := state.snapshot.templates.get(key)) is not None]
+    resources = (one.resource for one in unmatched if one.resource is not None)
+    namespaces = dict.fromkeys(space for kind, space, name in resources if (kind, name) == (policy.kind, policy.name))
+    for namespace in sorted(namespaces):
+        other = state.policies.policies.get(policy._replace(namespace=namespace))
+        if other is None or not namespace or not policy.namespace or _selects_any(state, other):
+            continue
+        selectors = [one._replace(namespace="") for one in map(parse_resource_selector, other.spec.get("resourceSelectors") or ())]
+        if any(one.selects(template, read_labels(template.body)) for template in templates for one in selectors):
+            text = f"{other.key.title} selects nothing; did you mean the namespace {policy.namespace}?"
+            field = locate_field(other.document.origin, ("metadata", "namespace"))
+            return Cause(text, locate_document(other.document), field)
+    return None
+
+
+def _selects_any(state: KarmadaState, policy: PropagationPolicy) -> bool:
+    """Return whether a policy selects any object of the source."""
+    return any(state.policies.selects(policy, template) for template in state.snapshot.templates.values())
 
 
 def describe_near_selections(state: KarmadaState, templates: Iterable[Document]) -> Mapping[Key, NearSelection]:

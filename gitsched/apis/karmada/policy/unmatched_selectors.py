@@ -10,7 +10,7 @@ from gitsched.apis.built_in_schemas import load_built_in_kinds
 from gitsched.apis.karmada.policy.near_selection import POLICY_SELECTS_NOTHING
 from gitsched.kinds.operator_scopes import is_namespaced
 from gitsched.model.document import Document, Key, is_known_group, parse_api_group, read_labels
-from gitsched.model.finding import Finding, Severity, format_names, locate_document, locate_field
+from gitsched.model.finding import Finding, Pointer, Severity, format_names, locate_document, locate_field
 from gitsched.model.known_values import find_near
 from gitsched.named_tuples import NamedTuple
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gitsched.model.labels import Requirement, Selector
 
 _KIND_SIMILARITY, _CUSTOM_KIND_SIMILARITY = 0.85, 0.9
+_DID_YOU_MEAN, _NAMESPACE = "; did you mean ", "the namespace "
 _MAX_NAMESPACES = 3
 _MAX_LOOKUPS = 100
 """Kinds, and other names and labels, for which a suggestion is looked up: each is compared with all existing ones."""
@@ -56,16 +57,23 @@ def _describe_policy(
     versions = {one._replace(api_version="") for one in matched}
     wrong = [(index, one) for index, one in wrong if one._replace(api_version="") not in versions]
     compared = [(index, one, comparison.compare(one, matched)) for index, one in wrong]
-    if not matched and (len(wrong) == 1 or not any(found.is_near for _, _, found in compared)):
+    is_elsewhere = _are_elsewhere(policy, [found for *_, found in compared])
+    if not matched and (len(wrong) == 1 or is_elsewhere or not any(found.is_near for *_, found in compared)):
         index, _, found = compared[0]
         names = format_names([_describe_selected(one, policy) for _, one in wrong])
         text = found.misspelling or f"nothing: {_describe_scope(policy)} has no {names}{found.hint}"
-        yield _make_finding(policy, text, index if len(wrong) == 1 else None, is_near=found.is_near)
+        selector: Pointer | None = ("spec", "resourceSelectors", index) if len(wrong) == 1 else None
+        yield _make_finding(policy, text, ("metadata", "namespace") if is_elsewhere else selector, is_near=found.is_near)
         return
     for index, one, found in compared:
         if found.is_near or one.name or one.labels is not None:
             text = f"{_describe_selected(one, policy)}, which {_describe_scope(policy)} does not have{found.hint}"
-            yield _make_finding(policy, found.misspelling or text, index, is_near=found.is_near)
+            yield _make_finding(policy, found.misspelling or text, ("spec", "resourceSelectors", index), is_near=found.is_near)
+
+
+def _are_elsewhere(policy: PropagationPolicy, found: list[_Similar]) -> bool:
+    """Return whether another namespace than that of the policy, the same for all selectors, has what they match."""
+    return policy.is_namespaced and len({one.hint for one in found}) == 1 and found[0].is_elsewhere
 
 
 class _Similar(NamedTuple):
@@ -78,10 +86,15 @@ class _Similar(NamedTuple):
     def is_near(self) -> bool:
         return bool(self.misspelling or self.hint)
 
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the same objects are in another namespace."""
+        return self.hint.startswith(f"{_DID_YOU_MEAN}{_NAMESPACE}")
 
-def _make_finding(policy: PropagationPolicy, text: str, index: int | None, *, is_near: bool) -> Finding:
+
+def _make_finding(policy: PropagationPolicy, text: str, pointer: Pointer | None, *, is_near: bool) -> Finding:
     document = policy.document
-    field = locate_field(document.origin, ("spec", "resourceSelectors", index)) if index is not None else None
+    field = locate_field(document.origin, pointer) if pointer is not None else None
     severity: Severity = "warning" if is_near else "info"
     message = f"{policy.key.title} selects {text}"
     return Finding(severity, POLICY_SELECTS_NOTHING, message, locate_document(document), policy.key.resource, field)
@@ -111,7 +124,7 @@ class _SelectorComparison:
         """Return what a selector that matches nothing is similar to. `matched` are those of its policy that match something."""
         misspelling = self._describe_kind(selector, {one.kind for one in matched})
         hint = "" if misspelling else self._suggest_object(selector, in_use=bool(matched))
-        return _Similar(misspelling, f"; did you mean {hint}?" if hint else "")
+        return _Similar(misspelling, f"{_DID_YOU_MEAN}{hint}?" if hint else "")
 
     def _describe_kind(self, selector: ResourceSelector, used: Collection[str]) -> str:
         """Describe a selector whose kind exists with a similar name or in another version; "" if nothing is similar.
@@ -154,15 +167,25 @@ class _SelectorComparison:
         that of the selector has nothing."""
         api_version, kind, namespace, name = selector[:4]
         resources = self._resources
-        elsewhere = resources.list_namespaces(api_version, kind, name) if namespace and selector.labels is None else []
+        elsewhere = self._list_namespaces(selector) if namespace else []
         if elsewhere and not ((in_use or not name) and resources.has_objects(namespace)):
-            return f"the namespace {' or '.join(elsewhere[:_MAX_NAMESPACES])}"
+            return f"{_NAMESPACE}{' or '.join(elsewhere[:_MAX_NAMESPACES])}"
         if selector.labels is not None:
             return self._suggest_labels(selector, selector.labels)
         if not name or (elsewhere and not in_use):
             return ""
         names = resources.names.get((api_version, kind, namespace), set())
         return self._find_near(name, (one for one in names if not (in_use and (kind, one) in self._names)))
+
+    def _list_namespaces(self, selector: ResourceSelector) -> list[str]:
+        """Return the namespaces that have what a selector without its namespace matches; of labels, in place of one without objects."""
+        if selector.labels is None:
+            return self._resources.list_namespaces(*selector[:2], selector.name)
+        self._lookups += 1
+        if self._lookups > _MAX_LOOKUPS or self._resources.has_objects(selector.namespace):
+            return []
+        anywhere = selector._replace(namespace="")
+        return sorted({one.key.namespace for one in self._list_templates() if anywhere.selects(one, read_labels(one.body))} - {""})
 
     def _suggest_labels(self, selector: ResourceSelector, labels: Selector) -> str:
         """Return the label that objects have in place of one that none has."""
