@@ -12,5 +12,5 @@ command = make_command(
     Adds a taint with the effect NoSchedule (Karmada) or NoSelectIfNew (Open Cluster Management) to spec.taints.
     """,
     ("A cluster", "cordon cloud-1"),
-    ("All clusters of a site", "cordon -l site=fra"),
+    ("All clusters with a label", "cordon -l ownership=cloud"),
 )

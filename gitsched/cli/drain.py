@@ -13,5 +13,5 @@ command = make_command(
     that tolerate it stay.
     """,
     ("A cluster", "drain cloud-1"),
-    ("What would happen if a site is drained", "drain -l site=fra --dry-run"),
+    ("What would happen if all clusters with a label are drained", "drain -l ownership=cloud --dry-run"),
 )

@@ -36,7 +36,7 @@ def _read_secret_name(_ctx: click.Context, _parameter: click.Parameter, value: s
     module="export",
     function="print_flux",
     epilog=options.show_examples(
-        ("For the Flux of one cluster", "export flux --cluster cloud-1"),
+        ("For the Flux of one cluster", "export flux --cluster cloud-1 --url https://git.example.com/fleet.git"),
         ("A file for each cluster", "export flux --directory flux --url https://git.example.com/fleet.git"),
     ),
 )
@@ -83,8 +83,8 @@ def flux() -> None:
     module="export",
     function="print_argocd",
     epilog=options.show_examples(
-        ("For all clusters", "export argocd"),
-        ("For some clusters, in a project", "export argocd --cluster cloud-1 --cluster cloud-2 --project shop"),
+        ("For all clusters", "export argocd --url https://git.example.com/fleet.git"),
+        ("For one cluster, in a project", "export argocd --cluster cloud-1 --project shop --url https://git.example.com/fleet.git"),
     ),
 )
 @CLUSTER_OPTION

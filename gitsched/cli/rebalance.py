@@ -25,7 +25,7 @@ def _read_ttl(_ctx: click.Context, _parameter: click.Parameter, value: str) -> t
     epilog=options.show_examples(
         ("Schedule one workload again", "rebalance web -n shop"),
         ("Write a request for all displaced workloads to a file", "rebalance --all-displaced --write"),
-        ("Bring all workloads back to where they were at a commit", "rebalance --to HEAD~2 --write"),
+        ("Bring all workloads back to where they were at a commit", "rebalance --to HEAD --write"),
     ),
 )
 @click.argument("workloads", metavar="[[KIND/]NAME]...", nargs=-1, shell_complete=options.complete_with("workloads"))

@@ -12,5 +12,5 @@ command = make_command(
     Other taints stay, and are listed with their lines. `gitsched rebalance --all-displaced` brings back what left.
     """,
     ("A cluster", "uncordon cloud-1"),
-    ("All clusters of a site", "uncordon -l site=fra"),
+    ("All clusters with a label", "uncordon -l ownership=cloud"),
 )

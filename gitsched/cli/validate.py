@@ -12,10 +12,10 @@ from gitsched.cli import LazyCommand, options, output
     cls=LazyCommand,
     epilog=options.show_examples(
         ("The worktree", "validate"),
-        ("One file", "validate policies/web.yaml"),
+        ("One file", "validate gitsched.yaml"),
         (
-            "A branch, with warnings as failures and a report for the forge",
-            "validate main --fail-on warning --report sarif=out.sarif",
+            "A commit, with warnings as failures and a report for the forge",
+            "validate HEAD --fail-on warning --report sarif=out.sarif",
         ),
     ),
 )

@@ -11,7 +11,7 @@ import click
 import pytest
 
 from gitsched.cli import COMMANDS, cli
-from tests.cli.conftest import CLUSTER, WORKLOAD, Run
+from tests.cli.conftest import Run
 
 
 def list_commands(group: click.Group = cli, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -43,30 +43,31 @@ def test_a_help_has_examples_whose_options_exist(
 
 _RUN = (
     *("validate", "plan", "reconcile", "explain", "simulate", "status", "tree", "history"),
-    *("drain", "cordon", "uncordon", "freeze", "rebalance"),
+    *("drain", "cordon", "uncordon", "freeze", "rebalance", "export"),
 )
 """The commands whose examples are run; those of others need clusters, a forge, a remote or files."""
 REFUSED = {
-    "validate policies/web.yaml": "there is no file",
     "plan main feature": "has no branch, tag or commit 'feature'",
     "reconcile --push": "has no remote 'origin'",
+    "export tenants shop --for argocd --url https://git.example.com/fleet.git": "unknown tenant: 'shop'",
     "reconcile --push --sign ssh:/keys/gitsched": "has no remote 'origin'",
 }
-"""Examples that need what the fleet of the test does not have, with what they say."""
+"""Examples that need what a new fleet does not have, with what they say."""
 
 
 @pytest.mark.long
-def test_the_examples_of_a_help_work(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
-    cloud = CLUSTER.format(name="cloud-1", owner="cloud").replace("ownership: cloud", "ownership: cloud, site: fra")
-    commit(fleet, cloud=f"{cloud}  region: eu\n")
-    for number in range(3):  # HEAD~2 has placements, too
-        commit(fleet, web=WORKLOAD.replace("replicas: 2", f"replicas: {number + 2}"))
-        assert gitsched("reconcile").returncode == 0
+def test_the_examples_of_a_help_work_in_a_new_fleet(gitsched: Run, git: Callable[..., str], tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    git("init", "-q", "-b", "main", at=place)
+    for arguments in (("init", "--commit"), ("reconcile",)):
+        assert gitsched(*arguments, at=place).returncode == 0
     helps = [command.get_help(click.Context(command)) for words, command in list_commands() if words[0] in _RUN]
     lines = [line for text in helps for line in re.findall(r"^ +# .+\n +gitsched (.+)$", text, re.MULTILINE)]
     assert len(lines) > 2 * len(_RUN)
     for line in lines:
-        done, refusal = gitsched(*shlex.split(line)), REFUSED.get(line, "")
+        done, refusal = gitsched(*shlex.split(line), at=place), REFUSED.get(line, "")
+        git("clean", "-fdq", at=place)
         assert (done.returncode != 0, refusal in done.stderr) == (bool(refusal), True), (line, done.stdout, done.stderr)
 
 
