@@ -812,6 +812,20 @@ def test_alerts_stand_above_the_title(show: Open) -> None:
     assert page.evaluate("document.querySelector('.alerts').compareDocumentPosition(document.querySelector('h1')) & 4")
 
 
+def test_new_warnings_stand_above_the_title_and_those_of_the_base_do_not(show: Open) -> None:
+    text = "no cluster has ownership=privat; the fleet has private, cloud"
+    old, new = (
+        Finding("warning", "wrong", "as before"),
+        Finding("warning", "unknown-label", text, Location("policies/a.yaml", 23, 36)),
+    )
+    review = Review("c0ffee", "placements", before="beef", findings=[old, new], base=ComparisonBase("beef", "main", findings=[old]))
+    page = show(write_page(review, FleetView({}, {})))
+    assert page.get_by_role("list", name="Alerts").inner_text() == "1 new warning"
+    assert page.locator("#warnings").inner_text() == f"warning policies/a.yaml:23:36: {text}"
+    page = show(write_page(review._replace(base=ComparisonBase("beef", "main")), FleetView({}, {})))
+    assert page.get_by_role("list", name="Alerts").count() == 0
+
+
 def test_withheld_changes_are_marked_wherever_they_are_listed(show: Open) -> None:
     keys = [Key("apps", "Deployment", "shop", name) for name in ("api", "web")]
     moves = [Move(key, {"ams": 2}, {"fra": 2}, f"policy of {key.name}") for key in keys]

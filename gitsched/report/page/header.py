@@ -25,8 +25,8 @@ from gitsched.report.summary import NO_CHANGES, describe_setting_changes, descri
 
 _NAMES_IN_ALERT = 3
 """An alert names at most so many clusters or workloads, and counts more."""
-_ERRORS_SHOWN, _CONSEQUENCES_SHOWN = 3, 2
-"""The page shows at most so many errors and consequences above the changes; the others follow below, or are folded."""
+_FINDINGS_SHOWN, _CONSEQUENCES_SHOWN = 3, 2
+"""The page shows at most so many errors, new warnings and consequences above the changes; the others follow below, or are folded."""
 _FROZEN = "placements-frozen"
 """The code of the finding that placements are frozen, also where nothing is withheld."""
 _REPORTED_ELSEWHERE = frozenset(("changes-withheld", "rollout-stopped"))
@@ -81,6 +81,7 @@ def list_alerts(
         *(("error" if one.state == "stopped" else "warning", f"rollout {one.name} {one.state}", "rollouts") for one in rollouts),
         ("warning", _describe_frozen(review, freezes), "frozen"),
         ("warning", _state(len(review.held), "held", list(review.held)), "held"),
+        ("warning", _count(len(_list_new_warnings(review)), "new warning"), "warnings"),
         ("warning", _state(states["stale"], "stale: not decided, they stay"), "findings"),
         ("warning", f"{_count(old, 'error')} as before" if old else "", "findings"),
     ]
@@ -119,14 +120,15 @@ def _split_errors(review: Review) -> tuple[list[Finding], list[Finding]]:
 
 
 def list_problems(review: Review, links: PageLinks, freezes: Sequence[Freeze] = ()) -> list[Problem]:
-    """Return what stands above the changes: errors, what workloads lose, what is withheld, frozen, held and set otherwise."""
+    """Return what stands above the changes: errors, what workloads lose, what is withheld, new warnings, freezes, holds and settings."""
     lines = _link_all(list_consequence_lines(list_consequences(review)), links)
     more = lines[_CONSEQUENCES_SHOWN:]
     problems = [
         Problem("refused", "error", [Markup("Refused: {}").format(escape_unprintable(review.refused))]) if review.refused else None,
-        _describe_errors(_split_errors(review)[0], links),
+        _describe_findings(_split_errors(review)[0], links),
         Problem("consequences", "error", lines[:_CONSEQUENCES_SHOWN], f"{len(more)} more" if more else "", more) if lines else None,
         _fold("withheld", "error", describe_withheld(review.withheld, planned=True), links) if review.withheld.moves else None,
+        _describe_findings(_list_new_warnings(review), links),
         *(Problem("frozen", "warning", _link_all([line], links)) for line in _list_frozen(review, freezes)),
         _fold("held", "warning", describe_held(review.held, len(review.held)), links) if review.held else None,
         _describe_settings(describe_setting_changes(review, len(review.setting_changes)), links),
@@ -151,20 +153,31 @@ def _describe_frozen(review: Review, freezes: Sequence[Freeze]) -> str:
     return "frozen" if any(finding.code == _FROZEN for finding in review.findings) else ""
 
 
-def _describe_errors(errors: Sequence[Finding], links: PageLinks) -> Problem | None:
-    if not errors:
+def _list_new_warnings(review: Review) -> list[Finding]:
+    """Return the warnings that the change introduces and that have no alert of their own; none where those of the base are not known."""
+    reported = {*_REPORTED_ELSEWHERE, _FROZEN}
+    new = review.new_findings if review.base.findings is not None else ()
+    return [finding for finding in new if finding.severity == "warning" and finding.code not in reported]
+
+
+def _describe_findings(findings: Sequence[Finding], links: PageLinks) -> Problem | None:
+    """Return the first findings, which have one severity."""
+    if not findings:
         return None
-    number = count_shown(len(errors), _ERRORS_SHOWN)
+    severity, number = findings[0].severity, count_shown(len(findings), _FINDINGS_SHOWN)
     shown = [
-        Markup('<span class="error">error</span> {}{}{}').format(
-            links.link_location(error.location, escape_unprintable(str(error.location or ""))),
-            ": " if error.location else "",
-            links.link_places(escape_unprintable(error.text)),
+        Markup('<span class="{}">{}</span> {}{}{}').format(
+            severity,
+            severity,
+            links.link_location(finding.location, escape_unprintable(str(finding.location or ""))),
+            ": " if finding.location else "",
+            links.link_places(escape_unprintable(finding.text)),
         )
-        for error in errors[:number]
+        for finding in findings[:number]
     ]
-    left = len(errors) - number
-    return Problem("errors", "error", shown, more=f"and {format_count(left, 'more error')}" if left else "", section="findings")
+    left = len(findings) - number
+    more = f"and {format_count(left, f'more {severity}')}" if left else ""
+    return Problem(f"{severity}s", severity, shown, more=more, section="findings")
 
 
 def _fold(anchor: str, kind: str, lines: Sequence[str], links: PageLinks) -> Problem:
