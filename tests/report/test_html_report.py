@@ -712,6 +712,16 @@ def test_moves_with_the_same_cause_are_one_entry_above_the_rows(show: Open) -> N
     )
 
 
+def test_the_gravest_changes_stand_first_grouped_or_not(show: Open) -> None:
+    moved = [Move(Key("apps", "Deployment", "shop", f"w{number}"), {"ams": 2}, {"fra": 2}, "policy") for number in range(20)]
+    lost = Move(Key("apps", "Deployment", "shop", "api"), {"ams": 2}, {}, "no cluster fits")
+    gone = [Move(Key("apps", "Deployment", "shop", f"x{number}"), {"ams": 2}, {}, "other") for number in range(20)]
+    page = show(write_page(Review("c0ffee", "placements", before="beef", moves=[*moved, lost, *gone]), FleetView({}, {})))
+    lines = page.locator("#changes").inner_text()
+    places = [lines.index(text) for text in ("20 workloads become unplaced", "Deployment shop/api", "20 workloads move")]
+    assert places == sorted(places)
+
+
 def test_the_map_has_a_tile_for_each_cluster_with_its_load_before_and_after(example: str, show: Open) -> None:
     page = show(example)
     tiles = page.locator("#fleet-map .tile")

@@ -289,31 +289,35 @@ def build_loss_table(review: Review) -> dict[str, Any] | None:
 
 
 class ListedMoves(NamedTuple):
-    """The moves that the page lists: groups, and moves that have no group. `more` are moves that no list has."""
+    """The moves that the page lists: parts that are `{"groups": [...]}` or, of moves that have no group, `{"moves": [...]}`. `more` are
+    moves that no part has."""
 
-    groups: list[dict[str, Any]]
-    moves: list[dict[str, Any]]
+    parts: list[dict[str, list[dict[str, Any]]]]
     more: int
 
 
 def list_move_groups(moves: Sequence[Move], most: int, withheld: Collection[Key] = ()) -> ListedMoves:
     """Return the moves as the other reports group them, the gravest first, at most so many; each group has all that are left of these.
     Those of `withheld` workloads have a mark."""
-    groups: list[dict[str, Any]] = []
-    alone: list[dict[str, Any]] = []
+    parts: list[dict[str, list[dict[str, Any]]]] = []
     left = count_shown(len(moves), most)
     for group in group_moves(moves):
         members = group.moves[:left]
         left -= len(members)
+        if not members:
+            break
+        kind = "moves" if group.is_single else "groups"
+        if not parts or kind not in parts[-1]:
+            parts.append({kind: []})
         if group.is_single:
-            alone += (build_move_row(move, withheld=move.key in withheld) for move in members)
+            parts[-1][kind] += (build_move_row(move, withheld=move.key in withheld) for move in members)
         else:
             common = _list_common_reasons(group)
             rows = [build_move_row(move, common, withheld=move.key in withheld) for move in members]
             left_out = sum(move.key in withheld for move in group.moves)
             mark = "" if not left_out else "withheld" if left_out == len(group.moves) else f"{left_out:,} withheld"
-            groups.append(_build_group(group) | {"moves": rows, "number": len(group.moves), "withheld": mark})
-    return ListedMoves(groups, alone, len(moves) - count_shown(len(moves), most))
+            parts[-1][kind].append(_build_group(group) | {"moves": rows, "number": len(group.moves), "withheld": mark})
+    return ListedMoves(parts, len(moves) - count_shown(len(moves), most))
 
 
 def _list_common_reasons(group: MoveGroup) -> frozenset[str]:
