@@ -1,6 +1,7 @@
 (() => {
   const form = document.getElementById("filters");
   const count = document.getElementById("history-count");
+  const none = document.getElementById("history-none");
   const marks = new Map([...document.querySelectorAll(".axis a")].map((mark) => [mark.getAttribute("href").slice(1), mark]));
   const entries = [...document.querySelectorAll(".entry")].map((node) => ({
     node,
@@ -38,6 +39,10 @@
     }
     for (const section of document.querySelectorAll(".timeline section")) section.hidden = !section.querySelector(".entry:not([hidden])");
     const left = entries.length - commits;
+    none.hidden = commits > 0 || !entries.length;
+    const [asked, named] = [["workload", "cluster"], ["commit"]].map((names) => names.map((name) => String(wanted.get(name) || "").trim()).filter(Boolean).join(", "));
+    const time = [named && `with "${named}"`, wanted.get("since") && `since ${wanted.get("since")}`, wanted.get("until") && `until ${wanted.get("until")}`].filter(Boolean).join(" ");
+    none.firstElementChild.textContent = `${["No commit of this page", time, asked && `changed ${asked}`].filter(Boolean).join(" ")}.`;
     count.textContent = `${plural(commits, "commit")}, ${plural(moves, "move")}${left ? `; the filter leaves out ${plural(left, "commit")}` : ""}`;
   };
 
@@ -80,6 +85,7 @@
     shown[next].focus();
   });
   form.addEventListener("input", () => { draw(); keepAddress(); });
+  none.lastElementChild.addEventListener("click", () => form.reset());
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("reset", () => setTimeout(() => { draw(); mark(""); keepAddress(); }));
 

@@ -207,6 +207,11 @@ const drawFleet = (data) => {
         parts.push(make("h3", "Candidates"), table);
       }
     }
+    if (document.body.dataset.version) {
+      const past = make("p");
+      past.append(make("a", "Its history", { href: `history#?${new URLSearchParams({ workload: title(row) })}` }));
+      parts.push(past);
+    }
     show(`workload ${title(row)}`, parts);
   };
 
