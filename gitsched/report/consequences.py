@@ -137,7 +137,8 @@ def _describe(kind: str, moves: Sequence[Move], withheld: Collection[Key]) -> st
     elif kind == "unplaced":
         text = f"becomes unplaced ({size}): its copies stay until others replace them"
     else:
-        text = f"{'becomes unplaced and stops' if kind == 'stopped' else 'is removed'}: it leaves all of its clusters ({size})"
+        lost = "becomes unplaced and stops" if kind == "stopped" else "becomes unplaced"
+        text = f"{'is removed' if moves[0].intended else lost}: it leaves all of its clusters ({size})"
     stopped = sum(move.key in withheld for move in moves)
     guard = f"; the guard withholds {'this' if stopped == len(moves) else f'{stopped:,} of these changes'}" if stopped else ""
     return f"{_name(_list_keys(moves))} {_inflect(text, len(moves))}{guard}"

@@ -51,17 +51,22 @@ def _describe_run(run: RecentRun, now: datetime) -> list[str]:
 
 def _describe_loss(kind: Loss, move: Move) -> str:
     before, after, name = move.before, move.after, format_key(move.key)
-    if kind == "fewer":
-        return f"{name} {total_replicas(before.values())} -> {total_replicas(after.values())}"
     left = {cluster: before[cluster] for cluster in before.keys() - after.keys()}
     joined = {cluster: after[cluster] for cluster in after.keys() - before.keys()}
+    if kind == "fewer":
+        text = f"{name} {total_replicas(before.values())} -> {total_replicas(after.values())}"
+        return f"{text} ({_describe_clusters(left, joined)})" if left else text
     if kind == "moved":
-        if not joined:
-            return f"{name} (left {format_clusters(left, NAMES_SHOWN)})"
-        return f"{name} ({format_clusters(left, NAMES_SHOWN)} -> {format_clusters(joined, NAMES_SHOWN)})"
+        return f"{name} ({_describe_clusters(left, joined)})"
     if kind == "copied":
         return f"{name} (data: {format_clusters(before, NAMES_SHOWN)}; copy: {format_clusters(joined, NAMES_SHOWN)})"
     return f"{name} (was on {format_clusters(before, NAMES_SHOWN)})"
+
+
+def _describe_clusters(left: Mapping[str, int | None], joined: Mapping[str, int | None]) -> str:
+    """Return which clusters a workload left, and which it has joined."""
+    shown = format_clusters(left, NAMES_SHOWN)
+    return f"{shown} -> {format_clusters(joined, NAMES_SHOWN)}" if joined else f"left {shown}"
 
 
 def _describe_cure(run: RecentRun) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gitsched.model.finding import format_count, format_names, join_all
@@ -121,8 +121,9 @@ class SummaryRow(NamedTuple):
     names: bool = False
 
 
-def summarize_moves(moves: Sequence[Move], workloads: int = 0) -> str:
+def summarize_moves(moves: Sequence[Move], workloads: int = 0, withheld: Collection[Move] = ()) -> str:
     """Return the number of workloads by kind of move, as in "14 of 42 workloads move, 3 scale (1 to fewer replicas), 0 become unplaced".
+    Of each kind it says how many the guard has `withheld`.
 
     The number of those that become unplaced is always named unless others scale to 0, the others if there are any; "" without moves. Those
     that the source no longer asks for are removed.
@@ -131,6 +132,8 @@ def summarize_moves(moves: Sequence[Move], workloads: int = 0) -> str:
         return ""
     counts = Counter(map(_classify_summarized, moves))
     shrinking = Counter(_classify_summarized(move) for move in moves if shrinks(move))
+    kept = {move.key for move in withheld}
+    left_out = Counter(_classify_summarized(move) for move in moves if move.key in kept)
     parts: list[str] = []
     for kind, one, many in _MOVE_KINDS:
         number = counts[kind]
@@ -139,8 +142,8 @@ def summarize_moves(moves: Sequence[Move], workloads: int = 0) -> str:
         subject = f"{number:,}"
         if not parts:
             subject = f"{number:,} of {format_count(workloads, 'workload')}" if workloads else format_count(number, "workload")
-        fewer = _describe_fewer(kind, shrinking[kind], number)
-        parts.append(f"{subject} {one if number == 1 else many}{fewer}")
+        more = _describe_fewer(kind, shrinking[kind], number) + _describe_withheld(left_out[kind], number)
+        parts.append(f"{subject} {one if number == 1 else many}{more}")
     return ", ".join(parts)
 
 
@@ -159,6 +162,11 @@ def _describe_fewer(kind: str, shrinking: int, number: int) -> str:
     if kind != "resized":
         return f" ({shrinking:,} with fewer replicas)"
     return " to fewer replicas" if shrinking == number else f" ({shrinking:,} to fewer replicas)"
+
+
+def _describe_withheld(withheld: int, number: int) -> str:
+    """Return that so many of a `number` of moves are withheld."""
+    return "" if not withheld else " (withheld)" if withheld == number else f" ({withheld:,} withheld)"
 
 
 _MOVE_KINDS = (
@@ -192,7 +200,7 @@ def format_headline(review: Review) -> str:
         removed = {move.key for move in review.moves if not move.after}  # or not placed any more
         removed -= {outcome.key for outcome in review.outcomes} if removed else set()
         known = max(len(review.outcomes) + len(removed), len({move.key for move in review.moves}))
-        summary = summarize_moves(review.moves, known)
+        summary = summarize_moves(review.moves, known, review.withheld.moves)
     else:
         summary = "no workload moves"
     number = len(review.held if review.base.held is None and review.moves else review.newly_held)

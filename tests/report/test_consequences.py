@@ -62,10 +62,12 @@ def test_a_workload_stops_if_no_replica_is_left(before: Clusters, after: Cluster
 def test_each_cause_has_one_sentence_and_the_gravest_comes_first() -> None:
     gone = Move(key("old"), {"a": 1}, {}, "removed from the source", intended=True)
     scaled = Move(key("cart"), {"a": 3}, {"a": 0}, "", (Cause("spec.replicas 3 -> 0", Location("cart.yaml", 8, 1)),))
-    assert describe(gone, scaled, Move(key(), {"a": 2, "b": 2}, {}, "", (TYPO,))) == [
+    service = Move(Key("", "Service", "shop", "web"), {"a": None}, {}, "no longer selected by a policy")
+    assert describe(gone, scaled, service, Move(key(), {"a": 2, "b": 2}, {}, "", (TYPO,))) == [
         "Deployment shop/web becomes unplaced and stops: it leaves all of its clusters (2 clusters, 4 replicas): "
         "Deployment/shop/web: metadata.labels.tier front -> fornt (web.yaml:6)",
         "Deployment shop/cart stops: it has 0 replicas instead of 3: spec.replicas 3 -> 0 (cart.yaml:8)",
+        "Service shop/web becomes unplaced: it leaves all of its clusters (1 cluster): no longer selected by a policy",
         "Deployment shop/old is removed: it leaves all of its clusters (1 cluster, 1 replica): removed from the source",
     ]
 

@@ -114,6 +114,7 @@ def test_a_mistake_in_a_selector_stops_no_workload(name: str, placed: Fleet) -> 
     place(placed, first)
     placed.commit(mistake, hour=1)
     plan = write_plan(make_review(placed.preview(1)), 10_000)
+    assert "unplaced (withheld)" in plan.partition(":")[0]
     assert f"  {cause}" in plan.partition("replicas removed")[0]
     assert ": 1 workload would become unplaced" in plan.partition("replicas removed")[0]
     run = placed.reconcile(1)

@@ -53,6 +53,11 @@ MERGES: dict[str, tuple[dict[str, str | None], str, str]] = {
         FINE,
         "1 workload moved: Deployment default/web (one 2 -> two 2)",
     ),
+    "other clusters and fewer replicas": (
+        {"policy.yaml": policy("oen", "two"), "web.yaml": deployment("web", 1)},
+        FINE,
+        "1 workload has fewer replicas: Deployment default/web 2 -> 1 (one 2 -> two 1)",
+    ),
     "a drain": (
         {"one.yaml": cluster("one", "power:NoExecute")},
         "Needs attention: 1 of 2 clusters is drained.",
