@@ -106,6 +106,25 @@ def test_a_commit_by_hand_on_the_output_branch_is_named(
     assert "  cause: what people changed on this branch is taken back" in gitsched("history", "-m", "1").stdout
 
 
+def test_what_a_lifted_freeze_has_withheld_waits_for_a_run(fleet: Path, commit: Callable[..., None], gitsched: Run) -> None:
+    unreconciled = "; the source has changes that are not reconciled."
+    gitsched("reconcile", "--now", "2026-03-02T09:00:40Z")
+    gitsched("freeze", "network", "--now", "2026-03-02T09:01:00Z")
+    assert "wait" not in gitsched("freeze", "--lift", "--now", "2026-03-02T09:01:10Z").stdout
+    gitsched("freeze", "network", "--now", "2026-03-02T09:01:20Z")
+    commit(fleet, web=WORKLOAD.replace("replicas: 2", "replicas: 5"))
+    gitsched("reconcile", "--now", "2026-03-02T09:02:00Z")
+    assert not read(fleet)[-1].endswith(unreconciled), "a run would withhold the same"
+    assert gitsched("freeze", "--lift", "--now", "2026-03-02T09:03:00Z").stdout.splitlines()[1:] == [
+        "The changes of 1 workload wait: gitsched plan shows them, and gitsched reconcile makes those that the guard does not withhold."
+    ]
+    lines = read(fleet)
+    assert (lines[0].partition(":")[0], lines[-1].endswith(unreconciled)) == ("Nothing is wrong", True)
+    gitsched("reconcile", "--now", "2026-03-02T09:04:00Z")
+    assert not read(fleet)[-1].endswith(unreconciled)
+    assert "wait" not in gitsched("freeze", "--lift").stdout
+
+
 def test_rows_that_need_attention_come_first_and_messages_are_wrapped(fleet: Path, commit: Commit, gitsched: Run) -> None:
     taint = TAINT.replace("power", "a-long-key.example.com/power-supply-of-the-hall").replace("NoExecute", "NoSchedule")
     commit(fleet, one=CLUSTER.format(name="one", owner="private") + taint, two=CLUSTER.format(name="two", owner="cloud") + TAINT)

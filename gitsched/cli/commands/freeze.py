@@ -27,9 +27,11 @@ def run(reason: str, lift: bool, form: str, log_format: str, location: str, outp
     effect = f"committed {result.commit[:12]} to {result.branch}" if result.commit else f"{result.branch} did not change"
     settings = result.frozen_by_settings
     others = f"They are frozen by guard.freeze in gitsched.yaml: {settings}; to lift that, remove it.\n" if settings else ""
+    advice = "gitsched plan shows them, and gitsched reconcile makes those that the guard does not withhold"
+    waiting = f"{result.withheld} wait: {advice}.\n" if result.withheld and not (result.frozen or settings) else ""
     formats.show_as(
         form,
-        lambda _: f"{state} ({effect}).\n{others}",
+        lambda _: f"{state} ({effect}).\n{others}{waiting}",
         lambda: {
             "apiVersion": API_VERSION,
             "kind": "Freeze",

@@ -46,12 +46,14 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
         fetched = fetch(context)
         record = fetched.record
         differs = record is not None and record.source_tree != fetched.source.tree
+        withheld = read_guard_record(record.guard).digest if record is not None else ""
 
         def make_status(fleet: PlannedFleet) -> FleetStatus:
-            pending = fetched.output_head is None or (differs and write(context, fetched, fleet.planned).changed)
+            is_new = differs or withheld not in ("", fleet.plan.withheld.digest)  # a freeze was lifted, or something is allowed now
+            pending = fetched.output_head is None or (is_new and write(context, fetched, fleet.planned).changed)
             return make_fleet_status(context, fetched, fleet, pending=pending)
 
-        fleet, status = use_fleet(context, fetched, make_status, written=differs)
+        fleet, status = use_fleet(context, fetched, make_status, written=differs or bool(withheld))
         log_ignored_settings(fleet.plan)
         return status._replace(
             recent=list_recent_runs(context, fetched, status.workloads, status.unclaimed),
