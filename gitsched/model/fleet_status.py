@@ -15,7 +15,7 @@ from gitsched.model.holds import HeldPlacement
 from gitsched.model.recent_runs import RecentRun
 from gitsched.model.rollouts import RolloutStatus
 from gitsched.model.taints import ClusterTaint
-from gitsched.model.time import EPOCH
+from gitsched.model.time import EPOCH, format_age
 from gitsched.named_tuples import NamedTuple
 
 CLUSTER_GONE: Final = "cluster-gone"
@@ -135,6 +135,16 @@ class HandEdit(NamedTuple):
         return any(path.startswith("status/") for path in self.files)
 
 
+class SourceStatus(NamedTuple):
+    """The source against what runs have planned. `newer` is the commit of the source that a run has planned and that came after the one
+    here, "" where none did; `waiting` is the first one that runs have not followed for long. `missing_facts` are the findings that a
+    facts branch of the settings does not exist."""
+
+    newer: str = ""
+    waiting: SourceChange | None = None
+    missing_facts: tuple[Finding, ...] = ()
+
+
 class FleetStatus(NamedTuple):
     """The status of a fleet. `head` is the last commit of the output branch, "" without one; `pending` says that the source has
     changes with which a run would change it.
@@ -149,9 +159,8 @@ class FleetStatus(NamedTuple):
     `recent` are the latest runs that took something from workloads, `rollout_starts` the commits of the source with which the rollouts
     began, `retained` the copies that stay for an overlap, and `withheld_sources` the commits of the source that ask for what is withheld,
     `withheld_since` a run.
-    `from_origin`: the branch is the one of origin, as the clone fetched it last. `newer_source` is the commit of the source that a
-    run has planned and that came after the one here, "" where none did. `diverges`: the branch has commits that origin lacks, and lacks
-    commits that origin has.
+    `from_origin`: the branch is the one of origin, as the clone fetched it last. `diverges`: the branch has commits that origin lacks,
+    and lacks commits that origin has.
     """
 
     branch: str
@@ -182,7 +191,7 @@ class FleetStatus(NamedTuple):
     withheld_sources: tuple[SourceChange, ...] = ()
     withheld_since: datetime | None = None
     from_origin: bool = False
-    newer_source: str = ""
+    source: SourceStatus = SourceStatus()
     diverges: bool = False
 
     @property
@@ -191,17 +200,16 @@ class FleetStatus(NamedTuple):
         return next(self.list_problems(), None) is not None
 
     def list_problems(self) -> Iterator[str]:
-        """Yield each kind of thing that is wrong, with its number."""
+        """Yield each kind of thing that is wrong, with its number; first that all clusters are not ready, the cause of the rest."""
+        if self.lost_all:
+            yield from self._list_cluster_problems()
         if self.time is None and self.unfetched:
             yield f"{self.branch} is not in this clone"
         if self.diverges:
             yield f"{self.branch} and origin/{self.branch} have different commits"
         if self.freezes:
             yield "placements are frozen"
-        if self.errors:
-            yield format_count(len(self.errors), "error")
-        if self.edits:
-            yield f"{self.branch} was edited by hand"
+        yield from self._list_input_problems()
         if self.withheld.moves:
             yield f"{format_count(len(self.withheld.moves), 'change is', 'changes are')} withheld"
         if self.held:
@@ -212,7 +220,7 @@ class FleetStatus(NamedTuple):
         if self.short:
             yield self._describe_short()
         yield from self._list_recent_problems()
-        yield from self._list_cluster_problems()
+        yield from () if self.lost_all else self._list_cluster_problems()
         for code, (one, several) in IMPAIRMENTS.items():
             count = len({finding.resource for finding in self.other_impaired if finding.code == code})
             if count:
@@ -233,6 +241,24 @@ class FleetStatus(NamedTuple):
         """The findings about workloads that lack something besides replicas."""
         short = {one.key.resource for one in self.short}
         return tuple(finding for finding in self.impaired if finding.resource not in short)
+
+    @property
+    def lost_all(self) -> bool:
+        """Whether there are clusters, and all with a document are not ready."""
+        known = [one for one in self.clusters if one.ready != "Gone"]
+        return bool(known) and all(one.ready == "False" for one in known)
+
+    def _list_input_problems(self) -> Iterator[str]:
+        """Yield what is wrong with what is planned, and with the branch."""
+        waiting = self.source.waiting
+        if waiting is not None and waiting.time is not None:
+            yield f"commit {waiting.commit[:10]} has not been reconciled for {format_age(waiting.time, self.now)}"
+        if self.errors:
+            yield format_count(len(self.errors), "error")
+        if self.source.missing_facts:
+            yield "the facts branch is missing"
+        if self.edits:
+            yield f"{self.branch} was edited by hand"
 
     def _describe_short(self) -> str:
         first, *others = self.short

@@ -53,7 +53,8 @@ def describe_problems(status: FleetStatus, width: int, paint: Paint | None = Non
             f"git log --left-right {both} shows the commits that only one has; git branch -f {status.branch} origin/{status.branch} "
             "keeps those of origin."
         )
-    lines += [*_list_freezes(status), *_list_edits(status), *_list_stale(status)]
+    lines += [*_list_freezes(status), *_list_waiting(status), *map(str, status.source.missing_facts)]
+    lines += [*_list_edits(status), *_list_stale(status)]
     lines += _list_withheld(status) if status.withheld.moves else []
     lines += _list_unplaced(status) if status.time is not None else []
     lines += [*_list_short(status), *_list_unscheduled(status)]
@@ -93,6 +94,14 @@ def _describe_sound(status: FleetStatus) -> str:
 def _list_freezes(status: FleetStatus) -> Iterator[str]:
     for freeze in status.freezes:
         yield f"Frozen: {describe_freeze(freeze, status.now)}"
+
+
+def _list_waiting(status: FleetStatus) -> Iterator[str]:
+    if status.source.waiting is not None:
+        yield (
+            f"Not reconciled: {describe_source(status.source.waiting)}: check that gitsched watch or the job runs that reconciles, or run "
+            "gitsched reconcile"
+        )
 
 
 def _list_withheld(status: FleetStatus) -> list[str]:
@@ -166,6 +175,11 @@ def _list_stale(status: FleetStatus) -> Iterator[str]:
 
 def _list_unready(status: FleetStatus) -> list[str]:
     """Return how to go on with the first clusters that are not ready, and whose workloads stay there."""
+    if status.lost_all:
+        return [
+            "Not ready: all clusters, so that no cluster can take workloads of others, and a drain moves nothing: restore one first; "
+            "gitsched collect --dry-run says what it cannot read"
+        ]
     lines = [
         f"Not ready: {one.name}: {format_count(one.workloads, 'workload')}; gitsched simulate --lose {one.name} shows what would move, "
         f"gitsched drain {one.name} moves {'it' if one.workloads == 1 else 'them'}"

@@ -262,3 +262,38 @@ def test_the_revert_of_an_empty_commit_is_not_offered(fleet: Fleet) -> None:
     start = next(number for number, line in enumerate(lines) if line.startswith("Changed ") and "Release it" in line)
     assert lines[start + 1] == "  1 workload moved: StatefulSet default/db (one 2 -> two 2)"
     assert lines[start + 2].startswith("  nothing is left to revert; ")
+
+
+def test_all_clusters_that_are_not_ready_come_first_without_a_drain_of_each(fleet: Fleet) -> None:
+    unready = "status: {conditions: [{type: Ready, status: 'False', reason: Unreachable}]}\n"
+    merge(fleet, {**WEB, "db.yaml": DATABASE, "dbs.yaml": policy("oen", kind="StatefulSet", name="dbs")}, 0)
+    merge(fleet, {f"{name}.yaml": cluster(name) + unready for name in ("one", "two")}, 1)
+    lines = read(fleet, 1)
+    assert lines[0].startswith("Needs attention: 2 of 2 clusters are not ready, ")
+    assert lines[0].count("not ready") == 1
+    assert [line.partition(":")[0] for line in lines if "Not ready" in line] == ["Not ready"]
+    assert "gitsched drain" not in "\n".join(lines)
+
+
+def test_a_commit_that_no_run_follows_is_wrong_after_an_hour(fleet: Fleet) -> None:
+    merge(fleet, WEB, 0)
+    first = fleet.commit({"policy.yaml": policy("oen", "two")}, hour=50, message="Move it")
+    assert read(fleet, 50.5)[0] == FINE, "people reconcile by hand, too"
+    fleet.commit({"web.yaml": deployment("web", 3)}, hour=51)
+    lines = read(fleet, 53)
+    assert lines[0] == f"Needs attention: commit {first[:10]} has not been reconciled for 3h."
+    assert lines[1].startswith(f"Not reconciled: {first[:10]} Move it (")
+    fleet.reconcile(53)
+    assert read(fleet, 53)[0] == FINE
+    fleet.reconcile(55)
+    fleet.commit({"README.md": "x"}, hour=55)
+    assert read(fleet, 60)[0] == FINE, "a run would change nothing"
+
+
+def test_a_lost_facts_branch_is_wrong(fleet: Fleet) -> None:
+    merge(fleet, WEB, 0)
+    facts = SETTINGS.replace("karmada: {preemption: true}", "source: {facts: {branch: facts}}")
+    merge(fleet, {"gitsched.yaml": facts}, 1)
+    lines = read(fleet, 1)
+    assert lines[0] == "Needs attention: the facts branch is missing."
+    assert lines[1].startswith("warning: source.facts.branch is facts, and there is no such branch: ")

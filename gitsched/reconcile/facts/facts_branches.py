@@ -31,6 +31,8 @@ MAX_CLUSTER_FILE_SIZE = 256 * 1024
 """Limits of the branch of all clusters and of the branch of one cluster; the size in bytes."""
 MAX_ENTRIES = 10_000
 """Files and directories of one branch; small trees can refer to each other so often that their listing never ends."""
+FACTS_MISSING = "facts-missing"
+"""Code of the finding that there is no facts branch of the name in the settings."""
 MAX_FINDINGS = 20
 """Findings about one branch; the others are counted, so that a cluster cannot fill the report."""
 CLUSTER_KINDS = frozenset((FACTS_KIND, CLUSTER_REPORT))
@@ -232,7 +234,7 @@ def _report_missing_branch(name: str) -> Finding:
         f"source.facts.branch is {name}, and there is no such branch: nothing is read from it; run `gitsched scores` or `gitsched "
         "collect`, or fetch the branch (git fetch origin, or --fetch)"
     )
-    return Finding("warning", "facts-missing", message)
+    return Finding("warning", FACTS_MISSING, message)
 
 
 def _report_ignored_branches(count: int) -> Finding:

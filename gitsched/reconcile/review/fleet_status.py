@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from gitsched.decide.cluster_conditions import NO_CONDITION, ClusterCondition, read_cluster_conditions
 from gitsched.decide.garbage_collection import gc_paused
@@ -17,9 +17,20 @@ from gitsched.model.cluster_facts import FALSE, TRUE
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import Key
 from gitsched.model.finding import NO_REPLICAS, UNSCHEDULABLE, Finding
-from gitsched.model.fleet_status import IMPAIRMENTS, ClusterStatus, FleetStatus, LastReport, Ready, WorkloadState, WorkloadStatus
+from gitsched.model.fleet_status import (
+    IMPAIRMENTS,
+    ClusterStatus,
+    FleetStatus,
+    LastReport,
+    Ready,
+    SourceStatus,
+    WorkloadState,
+    WorkloadStatus,
+)
+from gitsched.model.history import SourceChange
 from gitsched.model.scheduling import Outcome, total_replicas
 from gitsched.model.time import add_duration, format_age
+from gitsched.reconcile.facts.facts_branches import FACTS_MISSING
 from gitsched.reconcile.facts.observation_times import read_observation_times
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.incremental.planned_fleet import PlannedFleet, use_fleet
@@ -28,6 +39,7 @@ from gitsched.reconcile.output.output_edits import list_hand_edits
 from gitsched.reconcile.review.freezes import list_freezes
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
 from gitsched.reconcile.review.recent_runs import find_rollout_starts, find_withheld_start, list_recent_runs, list_requests
+from gitsched.reconcile.review.run_sources import list_source_changes
 from gitsched.reconcile.rollout_input import list_output_commits
 from gitsched.reconcile.run import Fetched, RunContext, describe_rewrite, open_context
 from gitsched.reconcile.run_settings import RunSettings
@@ -36,6 +48,8 @@ from gitsched.render.output_files import CLUSTERS, escape_segment
 
 _MISTAKES = ("selector-unmatched", "-cluster-unknown", "-constraint-impossible")
 """The ends of the codes of findings about labels, names and constraints that no cluster has."""
+MAX_WAIT = 60
+"""Minutes that a commit of the source may wait for a run before that is wrong: people who reconcile by hand need some."""
 _UNSCHEDULED = " could not be scheduled: "
 
 
@@ -62,7 +76,10 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
             withheld_sources=list_requests(context, fetched) if status.withheld.moves else (),
             withheld_since=find_withheld_start(fetched) if status.withheld.moves else None,
             from_origin=_is_from_origin(fetched),
-            newer_source=_find_newer_source(context, fetched),
+            source=status.source._replace(
+                newer=_find_newer_source(context, fetched),
+                waiting=_find_waiting(context, fetched, status.time) if status.pending else None,
+            ),
             diverges=_diverges_from_origin(fetched),
         )
 
@@ -81,6 +98,15 @@ def _diverges_from_origin(fetched: Fetched) -> bool:
     if local is None or origin is None or local == origin or repository.is_shallow:
         return False
     return not (repository.has_ancestor(origin, local) or repository.has_ancestor(local, origin))
+
+
+def _find_waiting(context: RunContext, fetched: Fetched, last: datetime | None) -> SourceChange | None:
+    """Return the first commit of the source after those that runs have followed, if it and the `last` output commit are old."""
+    source, deadline = context.source.repository, context.settings.now - timedelta(minutes=MAX_WAIT)
+    if last is None or last > deadline or not fetched.reconciled.source or _find_newer_source(context, fetched):
+        return None
+    found = list_source_changes(source, fetched.reconciled.source, fetched.source.oid)[-1]
+    return found if found.time is not None and found.time <= deadline else None
 
 
 def _find_newer_source(context: RunContext, fetched: Fetched) -> str:
@@ -121,6 +147,9 @@ def make_fleet_status(context: RunContext, fetched: Fetched, fleet: PlannedFleet
         tuple(_list_impairments(plan.findings, workloads)),
         plan.observations.time,
         context.settings.now,
+        source=SourceStatus(
+            missing_facts=tuple(each for each in plan.findings if each.code == FACTS_MISSING and commit is not None)
+        ),
     )
 
 
