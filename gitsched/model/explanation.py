@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from gitsched.named_tuples import NamedTuple
 
@@ -109,6 +109,12 @@ class Counterfactual(NamedTuple):
     changes: tuple[ProposedChange, ...] = ()
     sufficient: bool = False
     replicas: int | None = None
+
+
+CLAIM_OF: Final = "the claim of "
+POLICY_DELETED: Final = "that policy was deleted"
+"""How the claim of a former policy is described: its title follows the first text, and the second one ends the description of a policy
+that has no document any more."""
 
 
 class Explanation(NamedTuple):

@@ -173,6 +173,29 @@ def test_a_cluster_that_is_gone_leads_to_what_removed_it_and_what_it_still_has(
     assert gitsched("tree", "two").stdout.startswith("cluster two: gone")
 
 
+def test_a_workload_whose_policy_was_removed_names_the_commit_and_what_allows_the_rest(
+    gitsched: Run, fleet: Path, commit: Callable[..., None], git: Callable[..., str]
+) -> None:
+    gitsched("reconcile")
+    gitsched("freeze", "network")
+    commit(fleet, policy=None)
+    removal = git("rev-parse", "HEAD", at=fleet)[:10]
+    assert gitsched("reconcile").returncode == 1
+    text = gitsched("explain", "shop/web", COLUMNS="400").stdout
+    assert (
+        "Policy\n"
+        "  no policy selects it\n"
+        "  the claim of PropagationPolicy/shop/web has ended: that policy was deleted by "
+        f"{removal} Change (Ada); to get it back: git revert {removal}\n"
+    ) in text
+    trigger = "Not scheduled: no policy selects it. The guard withholds that it becomes unplaced: "
+    assert f"Trigger\n  {trigger}to allow it, add the trailer Gitsched-Allow: " in text
+    commit(fleet, policy=POLICY.replace("kind: Deployment, name: web", "kind: Deployment, name: api"))
+    text = gitsched("explain", "shop/web", COLUMNS="400").stdout
+    assert "the claim of PropagationPolicy/shop/web has ended: it no longer selects the workload\n" in text
+    assert f"Trigger\n  {trigger}" in text
+
+
 def test_explain_finds_a_krake_cluster_by_its_directory_name(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
     commit(fleet, krake=KRAKE)
     assert "Running here: 1 workload" in gitsched("explain", "cluster/team.far").stdout

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from gitsched.decide.cluster_conditions import index_cluster_kinds
+from gitsched.model.explanation import CLAIM_OF, POLICY_DELETED
 from gitsched.reconcile.output.history_taints import ComparedTrees, contains, read_documents
 from gitsched.reconcile.output.output_history import describe_source_commit
 from gitsched.render.output_files import CLUSTERS, escape_segment
@@ -14,6 +15,7 @@ from gitsched.report.recent_runs import describe_revert
 
 if TYPE_CHECKING:
     from gitsched.model.document import Document
+    from gitsched.model.explanation import Explanation
     from gitsched.model.history import SourceChange
     from gitsched.reconcile.run import Fetched, RunContext
 
@@ -70,3 +72,14 @@ def describe_removed_cluster(context: RunContext, fetched: Fetched, name: str) -
         return f"cluster {name} has no document any more; {shown}"
     cure = f"to get it back: {describe_revert(removal)}"
     return f"cluster {name} has no document any more: {describe_source(removal)} removed it; {cure}; {shown}"
+
+
+def name_removal(context: RunContext, fetched: Fetched, found: Explanation) -> Explanation:
+    """Return the explanation of a workload with the commit that removed its former policy, if it is known."""
+    if not found.claim.endswith(POLICY_DELETED):
+        return found
+    title = found.claim.removeprefix(CLAIM_OF).split(" ")[0]
+    removal = find_removal(context, fetched, title.rpartition("/")[2], lambda one: one.key.title == title)
+    if removal is None:
+        return found
+    return found._replace(claim=f"{found.claim} by {describe_source(removal)}; to get it back: {describe_revert(removal)}")

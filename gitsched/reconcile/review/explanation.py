@@ -26,7 +26,7 @@ from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.incremental.planned_workloads import PlannedWorkloads
 from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_state
 from gitsched.reconcile.output.patched_manifests import describe_refusal
-from gitsched.reconcile.output.removed_documents import describe_removed_cluster
+from gitsched.reconcile.output.removed_documents import describe_removed_cluster, name_removal
 from gitsched.reconcile.plan_baseline import make_plan_baseline
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
 from gitsched.reconcile.review.removed_workloads import describe_removed
@@ -74,7 +74,7 @@ def explain_resource(
                 partial(_explain_from_state, context, fetched, kind, namespace, name, why_not)
             )
             if known is not None:
-                return _locate_cluster(context, fetched, known)
+                return _add_sources(context, fetched, known)
             planned, found = use_plan(context, fetched, settings.now, explain, withholds=True, written=False)
         except UnknownObject as error:
             removed = describe_removed(fetched, kind, namespace, name)
@@ -85,15 +85,15 @@ def explain_resource(
                 raise Permanent(gone) from error
             raise
         log_ignored_settings(planned.plan)
-        return _locate_cluster(context, fetched, found)
+        return _add_sources(context, fetched, found)
 
 
-def _locate_cluster(
+def _add_sources(
     context: RunContext, fetched: Fetched, found: Explanation | ClusterExplanation
 ) -> Explanation | ClusterExplanation:
-    """Return the explanation of a cluster with the lines of its taints."""
+    """Return the explanation of a cluster with the lines of its taints, or that of a workload with the commit that removed its policy."""
     if not isinstance(found, ClusterExplanation):
-        return found
+        return name_removal(context, fetched, found)
     locations, find_blob = (
         RuleLocations(context.source.repository),
         make_blob_finder(context.source.repository, fetched.source.tree),

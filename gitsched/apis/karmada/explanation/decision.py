@@ -25,7 +25,16 @@ from gitsched.apis.karmada.policy.propagation_policy import BY_NAME, Propagation
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.karmada.warnings import find_suspended_policies
 from gitsched.model.document import Document, Key, get_field
-from gitsched.model.explanation import AppliedOverride, ExplainedCandidate, Explanation, GroupAttempt, RejectedPolicy, ReplicaShare
+from gitsched.model.explanation import (
+    CLAIM_OF,
+    POLICY_DELETED,
+    AppliedOverride,
+    ExplainedCandidate,
+    Explanation,
+    GroupAttempt,
+    RejectedPolicy,
+    ReplicaShare,
+)
 from gitsched.model.finding import locate_document
 from gitsched.model.scheduling import AffinityGroup, Outcome, Request
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE
@@ -216,8 +225,8 @@ def _describe_claim(state: KarmadaState, policy: PropagationPolicy, claim: Key |
 def _describe_ended_claim(state: KarmadaState, policy: PropagationPolicy | None, claim: Key) -> str:
     if policy is not None and state.settings.preemption and policy.spec.get("preemption") == "Always":
         return f"{policy.key.title} preempts {claim.title}, which had claimed it"
-    trigger = "it no longer selects the workload" if claim in state.policies.policies else "that policy was deleted"
-    return f"the claim of {claim.title} has ended: {trigger}"
+    trigger = "it no longer selects the workload" if claim in state.policies.policies else POLICY_DELETED
+    return f"{CLAIM_OF}{claim.title} has ended: {trigger}"
 
 
 def _find_shown_group(request: Request, decisive: SchedulingPass) -> AffinityGroup:
