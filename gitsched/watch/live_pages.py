@@ -112,9 +112,13 @@ class LivePages:
         version = _compute_version(review, fleet_digest, reports)
         if earlier is not None and earlier.version == version and run.update is not None:
             return  # the pages stay the same, so the outcomes need not be read
+        # A cluster without a document still has a directory while workloads stay on it.
+        removed = sorted(fleet.facts.keys() - fleet.sites.keys()) if fleet.sites else []
         # The outcomes of an incremental plan come from a cache file that only the thread of the runs may use.
         shown = review._replace(
-            comparison=review.comparison._replace(delivery=DeliveryChanges()), output_repository="", outcomes=tuple(review.outcomes)
+            comparison=review.comparison._replace(delivery=DeliveryChanges(), removed_clusters=removed),
+            output_repository="",
+            outcomes=tuple(review.outcomes),
         )
         # The plan itself is not kept: its memory would be occupied while the next one is made.
         location = _Location(run.branch, run.git_directory, run.prefix)

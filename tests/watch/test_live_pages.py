@@ -340,6 +340,20 @@ def test_changes_that_are_withheld_stand_apart_from_those_that_a_run_made(open_s
     assert '"withheld":2' in text
 
 
+def test_a_removed_cluster_on_which_workloads_stay_is_called_removed(open_site: Callable[..., Site]) -> None:
+    site = open_site()
+    site.commit(two=CLUSTER.format(name="two", owner="cloud"))
+    site.run()
+    set_freeze(site.settings, "audit week")
+    (site.fleet / "one.yaml").unlink()
+    site.commit()
+    site.run()
+    text = site.get("/")[1]
+    assert ">one removed from the fleet</a>" in text
+    assert '"removed":1,"unavailable":"it has no document any more"' in text
+    assert "not available" not in text.partition("<h1>")[0]
+
+
 def test_a_frozen_fleet_names_who_froze_it_and_since_when(open_site: Callable[..., Site]) -> None:
     site = open_site()
     site.run()
