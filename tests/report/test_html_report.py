@@ -822,6 +822,41 @@ def test_alerts_stand_above_the_title(show: Open) -> None:
     assert page.evaluate("document.querySelector('.alerts').compareDocumentPosition(document.querySelector('h1')) & 4")
 
 
+@pytest.mark.parametrize(
+    ("withheld", "headline", "alerts", "totals"),
+    [
+        (0, "3 of 4 workloads become unplaced", ["3 unplaced"], {"placed": 1, "pending": 3}),
+        (
+            1,
+            "3 of 4 workloads become unplaced (1 withheld)",
+            ["2 unplaced"],
+            {"placed": 2, "pending": 2},
+        ),
+        (3, "3 of 4 workloads become unplaced (withheld)", [], {"placed": 4, "pending": 0}),
+    ],
+)
+def test_the_headline_has_all_changes_and_the_numbers_are_those_that_a_run_leaves(
+    withheld: int, headline: str, alerts: list[str], totals: dict[str, int], show: Open
+) -> None:
+    keys = [Key("apps", "Deployment", "shop", f"w{number}") for number in range(4)]
+    moves = [Move(key, {"ams": 2}, {}, "no cluster fits") for key in keys[:3]]
+    outcomes = [Outcome(key, "karmada", "pending", "", "", (), 2, (), "no cluster fits", NOW) for key in keys[:3]]
+    outcomes.append(Outcome(keys[3], "karmada", "placed", "", "", (TargetCluster("ams", 2),), 2, (), "", NOW))
+    guard = WithheldChanges(tuple(moves[:withheld]), (), "1234")
+    states = {"placed": 1, "pending": 3, "stale": 0}
+    review = Review("c0ffee", "placements", before="beef", outcomes=outcomes, moves=moves, states=states, withheld=guard)
+    page = show(write_page(review, FleetView({"ams": ClusterInfo("ams", {})}, {})))
+    assert page.get_by_role("heading", level=1).inner_text() == headline
+    shown = (
+        page.get_by_role("list", name="Alerts").inner_text().split("\n") if page.get_by_role("list", name="Alerts").count() else []
+    )
+    assert [text.partition(":")[0] for text in shown if "unplaced" in text] == alerts
+    sums = dict(
+        page.locator("dl.sums div").evaluate_all("nodes => nodes.map((node) => [...node.children].map((one) => one.textContent))")
+    )
+    assert {name: int(sums[name]) for name in totals} == totals
+
+
 def test_new_warnings_stand_above_the_title_and_those_of_the_base_do_not(show: Open) -> None:
     text = "no cluster has ownership=privat; the fleet has private, cloud"
     old, new = (
