@@ -732,11 +732,28 @@ def test_the_map_has_a_tile_for_each_cluster_with_its_load_before_and_after(exam
     assert "gains" in (gaining.get_attribute("class") or "")
     page.get_by_label("before", exact=True).check()
     assert gaining.get_attribute("aria-label") == "nimbus-eu-central-1: 14 %"
+    assert (lost.get_attribute("aria-label") or "").endswith("%, not available after this change")
+    assert "bad" not in (lost.get_attribute("class") or "")
     tiles.first.focus()
     page.keyboard.press("ArrowRight")
     assert page.evaluate("document.activeElement.getAttribute('aria-label').split(':')[0]") == "nimbus-eu-west-1"
     page.keyboard.press("Enter")
     assert page.get_by_role("dialog").get_by_role("heading", level=2).inner_text() == "nimbus-eu-west-1"
+
+
+def test_before_a_cluster_was_removed_the_map_has_it_in_its_place(show: Open) -> None:
+    key = Key("apps", "Deployment", "shop", "api")
+    comparison = OutputComparison(removed_clusters=("ams",))
+    move = Move(key, {"ams": 2}, {}, "no cluster fits")
+    review = Review("c0ffee", "placements", moves=[move], comparison=comparison, withheld=WithheldChanges((move,), (), "1234"))
+    page = show(write_page(review, FleetView({"ams": ClusterInfo("ams", {}, "eu"), "fra": ClusterInfo("fra", {}, "eu")}, {})))
+    assert page.locator("#fleet-map p").all_inner_texts() == ["eu (1)", "removed from the fleet (1)"]
+    assert page.get_by_label("after this change, if allowed").is_checked()
+    assert page.locator("#fleet-map .vacant").count() == 2
+    page.get_by_label("before", exact=True).check()
+    assert page.locator("#fleet-map p").all_inner_texts() == ["eu (2)"]
+    assert page.locator("#fleet-map .tile").first.get_attribute("aria-label") == "ams: 100 %"
+    assert page.locator("#fleet-map .bad").count() == 0
 
 
 def test_the_load_of_a_cluster_is_not_below_zero(show: Open) -> None:

@@ -23,19 +23,22 @@ const makeMap = ({ make, box, legend, tools, state, showCluster, plural }) => {
   const makeTile = ({ cluster, index }, total, most, isBefore) => {
     const [before, after] = loadsOf(cluster, total, most);
     const load = isBefore ? before : after;
+    // Of a cluster that loses workloads with this change, nothing says that it was not available before.
+    const isDown = Boolean(cluster.unavailable) && !(isBefore && (cluster.removed || total.leave.length));
     const words = [
       load === null ? "load not known" : `${Math.round(load)} %`,
       before !== null && !isBefore && Math.round(before) !== Math.round(after) ? `before ${Math.round(before)} %` : "",
-      cluster.removed ? "removed" : cluster.unavailable ? "not available" : "",
+      isBefore && cluster.removed || !cluster.unavailable ? "" : cluster.removed ? "removed" : isDown ? "not available" : "not available after this change",
       cluster.earlier || "",
       isBefore ? "" : total.arrive.length ? `+${plural(total.arrive.length, "workload")}` : "",
       isBefore ? "" : total.leave.length ? `−${plural(total.leave.length, "workload")}` : "",
     ].filter(Boolean).join(", ");
-    const isBad = Boolean(cluster.unavailable) || load !== null && measured && load > 100;
+    const isBad = isDown || load !== null && measured && load > 100;
     const change = isBefore ? "" : total.lost > total.gained || total.leave.length > total.arrive.length ? " loses" : total.gained || total.arrive.length ? " gains" : "";
     const tile = make("button", null, {
-      class: `tile ${stepOf(load)}${isBad ? " bad" : ""}${change}`, type: "button", tabindex: -1, title: `${cluster.name}: ${words}`, "aria-label": `${cluster.name}: ${words}`,
+      class: `tile ${stepOf(load)}${load !== null && Math.round(load) === 0 ? " vacant" : ""}${isBad ? " bad" : ""}${change}`, type: "button", tabindex: -1, title: `${cluster.name}: ${words}`, "aria-label": `${cluster.name}: ${words}`,
     });
+    if (shown.columns.length <= NAMED && load !== null) tile.style.setProperty("--level", `${Math.min(load, 100)}%`);
     if (shown.columns.length <= NAMED) tile.append(make("span", cluster.name, { class: "tile-name" }), make("span", `${isBad ? "! " : ""}${load === null ? "?" : `${Math.round(load)} %`}`));
     else if (isBad && shown.columns.length <= LARGE) tile.textContent = "!";
     tile.addEventListener("click", () => showCluster(index));
@@ -48,7 +51,7 @@ const makeMap = ({ make, box, legend, tools, state, showCluster, plural }) => {
     const most = Math.max(0, ...columns.map(({ index }) => { const total = totals.get(index); return total.stays + Math.max(total.lost, total.gained); }));
     const places = new Map();
     for (const entry of columns.slice(0, MOST)) {
-      const place = entry.cluster.removed ? REMOVED : [entry.cluster.provider, entry.cluster.region].filter(Boolean).join(" · ") || "(no region)";
+      const place = entry.cluster.removed && !isBefore ? REMOVED : [entry.cluster.provider, entry.cluster.region].filter(Boolean).join(" · ") || "(no region)";
       if (!places.has(place)) places.set(place, []);
       places.get(place).push(entry);
     }
