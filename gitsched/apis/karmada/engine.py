@@ -82,6 +82,8 @@ class KarmadaEngine(CapacityEngine):
             snapshot.templates.values if made is None else made.list_templates,
         )
         self._policy_warnings: tuple[Finding, ...] = ()
+        if before is not None and made is not None and made.keeps_warnings and before._find_policy_warnings is None:
+            self._policy_warnings, self._find_policy_warnings = before._policy_warnings, None
         if made is None:
             self._read_policy_warnings()
         # Without propagateDeps, Lazy policies and priority classes, no decision depends on another object.

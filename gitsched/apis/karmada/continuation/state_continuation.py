@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 
 from gitsched.apis.capabilities import DocumentPair, SnapshotChanges
-from gitsched.apis.continuation import is_plain, keeps_followers
+from gitsched.apis.continuation import changes_selection, is_plain, keeps_followers
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.autoscalers import NO_AUTOSCALERS, AutoscalerIndex
 from gitsched.apis.karmada.binding.resource_binding import binding_key
@@ -35,13 +35,14 @@ _BINDINGS = ((names.WORK_GROUP, names.BINDING), (names.WORK_GROUP, names.CLUSTER
 
 class ContinuedState(NamedTuple):
     """The state for a new snapshot, the workloads that have to be decided again, what lists the apiVersion of each template, and the
-    templates with no more than selectors read, and the templates that are gone."""
+    templates with no more than selectors read, the templates that are gone, and whether the findings about policies stay as they are."""
 
     state: KarmadaState
     affected: frozenset[Key]
     api_versions: Callable[[], Mapping[Key, str]]
     list_templates: Callable[[], Iterable[Document]]
     gone: frozenset[Key]
+    keeps_warnings: bool
 
 
 def continue_state(before: KarmadaState, snapshot: Snapshot, changes: SnapshotChanges) -> ContinuedState | None:
@@ -67,7 +68,16 @@ def continue_state(before: KarmadaState, snapshot: Snapshot, changes: SnapshotCh
     }
     removed = frozenset(key for key, (_, template) in changes.templates.items() if template is None)
     versions, templates = (lambda: _list_api_versions(changes)), (lambda: _list_templates(changes))
-    return ContinuedState(after, frozenset(affected - removed), versions, templates, removed)
+    keeps_warnings = keeps_policies and _keep_warnings(before, after, changes)
+    return ContinuedState(after, frozenset(affected - removed), versions, templates, removed, keeps_warnings)
+
+
+def _keep_warnings(before: KarmadaState, after: KarmadaState, changes: SnapshotChanges) -> bool:
+    """Return whether the findings about unchanged policies stay as they are: nothing else that they read has changed."""
+    if changes.concerns_all or after.snapshot.part_kinds or changes_selection(changes.templates):
+        return False
+    came_or_went = any(key[:2] == _QUOTA or None in pair for key, pair in changes.api_documents.items())
+    return not came_or_went and before.fleet.names == after.fleet.names
 
 
 def _can_continue(before: KarmadaState, snapshot: Snapshot, changes: SnapshotChanges) -> bool:
