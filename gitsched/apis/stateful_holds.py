@@ -139,7 +139,8 @@ class Holds:
 
 def make_held_finding(document: Document, held: HeldPlacement) -> Finding:
     """Return the warning about a held workload: why it is held, which data it would leave, and what releases it."""
-    key, wanted = document.key, f"would go to {format_clusters(held.wanted)}" if held.wanted else "would go nowhere"
+    nowhere = "would be placed anew" if held.lost else "would go nowhere"
+    key, wanted = document.key, f"would go to {format_clusters(held.wanted)}" if held.wanted else nowhere
     if held.adopted and not held.data:
         where, cure = format_clusters(held.clusters), f"adopt it with complete information, or {describe_release(key, held)}"
         message = f"{key} stays in {where}, where it was adopted ({held.adopted}), and it {wanted} otherwise: {held.reason}; {cure}"

@@ -47,14 +47,20 @@ def describe_hold_place(key: Key, held: HeldPlacement) -> tuple[str, str]:
     why = "; ".join(filter(None, causes))
     return (
         f"on {format_clusters(held.clusters)}: {held.reason}; {why}",
-        f"  when released: {format_clusters(held.wanted)}{_WITHOUT_DATA if held.data else '; '}{describe_release(key, held)}",
+        f"  when released: {_describe_wanted(held)}{_WITHOUT_DATA if held.data else '; '}{describe_release(key, held)}",
     )
+
+
+def _describe_wanted(held: HeldPlacement) -> str:
+    """Return where a held workload goes when it is released. Without a cluster that has a document, only the run that releases it decides
+    that."""
+    return "where that run places it" if held.lost and not held.wanted else format_clusters(held.wanted)
 
 
 def describe_hold(held: HeldPlacement) -> str:
     """Return in one line that a workload stays where its data is, and where it goes when it is released."""
     why = f"where it was adopted ({held.adopted})" if not held.data else f"where its data is ({', '.join(held.data)})"
-    return f"it is held in {format_clusters(held.clusters)}, {why}; when released, it goes to {format_clusters(held.wanted)}"
+    return f"it is held in {format_clusters(held.clusters)}, {why}; when released, it goes to {_describe_wanted(held)}"
 
 
 def add_hold(explanation: Explanation, key: Key, held: HeldPlacement) -> Explanation:

@@ -256,7 +256,7 @@ def format_cluster_changes(move: Move, most: int = CLUSTERS_SHOWN, minus: str = 
     """Return what changes in each cluster of a move, at most so many, and the number of those that stay as they are."""
     changes, unchanged = list_cluster_changes(move)
     shown = list_limited([change.format(minus, arrow) for change in changes], most)
-    return [*shown, *([f"{unchanged:,} unchanged"] if unchanged else [])]
+    return [*shown, *([f"{format_count(unchanged, 'cluster')} unchanged"] if unchanged else [])]
 
 
 def format_cluster(name: str, replicas: int | None) -> str:

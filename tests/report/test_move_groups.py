@@ -58,10 +58,10 @@ Deployment/shop/w20 and 3 more: spec.replicas 8 -> 4 (w20.yaml:8)
     Deployment shop/w03: - c000 2, + c010 2
     Deployment shop/w04: - c001 2, + c010 2
     Deployment shop/w05: - c002 2, + c010 2
-    Deployment shop/w10: - c000 2, + d10 2, 1 unchanged
-    Deployment shop/w11: - c000 2, + d11 2, 1 unchanged
-    Deployment shop/w12: - c000 2, + d12 2, 1 unchanged
-    Deployment shop/w13: - c000 2, + d13 2, 1 unchanged
+    Deployment shop/w10: - c000 2, + d10 2, 1 cluster unchanged
+    Deployment shop/w11: - c000 2, + d11 2, 1 cluster unchanged
+    Deployment shop/w12: - c000 2, + d12 2, 1 cluster unchanged
+    Deployment shop/w13: - c000 2, + d13 2, 1 cluster unchanged
 
 ~ 4 workloads scale: in west, 32 -> 16 replicas (fewer)
     Deployment/shop/w20 and 3 more: spec.replicas 8 -> 4 (w20.yaml:8)
