@@ -128,7 +128,10 @@ def test_a_record_that_was_edited_by_hand_is_the_cause_of_its_move(also: bool, f
     assert [(one.commit, one.author) for one in status.edits] == [(edit, "Ann")], "not the forge"
     if also:
         fleet.commit({"w9.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: w9, namespace: default}\n"}, hour=1)
-    fleet.reconcile(2)
+    run = fleet.reconcile(2)
+    (finding,) = (each for each in run.plan.findings if each.code == "output-edited")
+    assert f" changed {RECORD} on the output branch" in finding.message
+    assert f": a run decides from these records: unless that is meant, git revert {edit[:10]} on that branch" in finding.message
     (entry, by_hand) = open_history(fleet.settings(2), HistoryFilter()).read_entries(2)
     assert (entry.cause, [one.commit for one in entry.edits], by_hand.author) == ("records", [edit], "Ann")
     named = f"records edited by hand: {edit[:10]} Mend it (Ann)"

@@ -33,7 +33,8 @@ def is_written_by_run(commit: Commit) -> bool:
 
 
 def find_undone_edits(fetched: Fetched, tree: str) -> list[Finding]:
-    """Return a warning for each commit whose changes to files of the output are not in the planned `tree`, the newest first."""
+    """Return a warning for each commit whose changes to files of the output are not in the planned `tree`, or are records that stay in it,
+    from which the run has decided; the newest first."""
     findings = list[Finding]()
     for count, (commit, before, is_complete) in enumerate(_list_edits(fetched), start=1):
         if count > MAX_EDITS:
@@ -47,17 +48,21 @@ def find_undone_edits(fetched: Fetched, tree: str) -> list[Finding]:
             findings.append(_report_edit(commit, _UNKNOWN_FILES))
             break
         repository = fetched.output.repository
-        undone = [
-            name
-            for path in repository.changed_paths(before, commit.tree)
-            if path.startswith(fetched.prefix)
-            and (name := path.removeprefix(fetched.prefix)) not in METADATA_FILES
-            and name != FREEZE
-            and (entry := repository.find_entry(commit.tree, path)) == _find_head_entry(fetched, path)
-            and repository.find_entry(tree, path) != entry
-        ]
+        undone, kept = list[str](), list[str]()
+        for name in _select_files(fetched.prefix, repository.changed_paths(before, commit.tree)):
+            entry = repository.find_entry(commit.tree, f"{fetched.prefix}{name}")
+            if entry == _find_head_entry(fetched, f"{fetched.prefix}{name}"):
+                if repository.find_entry(tree, f"{fetched.prefix}{name}") != entry:
+                    undone.append(name)
+                elif name.startswith(f"{STATUS}/"):
+                    kept.append(name)
         if undone:
             findings.append(_report_edit(commit, format_names(undone, MAX_NAMED_PATHS)))
+        if kept:
+            effect = (
+                f"a run decides from these records: unless that is meant, git revert {abbreviate_oid(commit.oid)} on that branch"
+            )
+            findings.append(_report_edit(commit, format_names(kept, MAX_NAMED_PATHS), effect))
     return findings
 
 
@@ -160,10 +165,10 @@ def _find_original(repository: Repository, rewritten: Commit) -> Commit | None:
     return None
 
 
-def _report_edit(commit: Commit, names: str) -> Finding:
+def _report_edit(commit: Commit, names: str, effect: str = "a run takes that back; change the source") -> Finding:
     author = f"{commit.name} <{commit.email}>" if is_written_by_run(commit) or not commit.author else commit.author
     message = (
         f"commit {abbreviate_oid(commit.oid)} of {author[:MAX_AUTHOR_LENGTH]} ({format_time(commit.time)}) changed {names} on the "
-        "output branch, which only runs write: a run takes that back; change the source, and protect the branch"
+        f"output branch, which only runs write: {effect}, and protect the branch"
     )
     return Finding("warning", "output-edited", message, is_change=True)
