@@ -588,6 +588,7 @@ def test_losses_are_shown_and_harmful_ones_are_highlighted(show: Open) -> None:
 
 def test_an_empty_fleet_is_shown(show: Open) -> None:
     page = show(write_page(Review("", "placements"), FleetView({}, {})))
+    assert page.get_by_role("heading", level=1).inner_text() == "No clusters and no workloads: run gitsched init"
     assert page.locator("#fleet-count").inner_text() == "0 workloads on 0 clusters"
     assert "No workload moves." in page.inner_text("body")
 

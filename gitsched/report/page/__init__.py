@@ -15,7 +15,6 @@ from markupsafe import Markup
 
 from gitsched.model.document import Key
 from gitsched.model.explanation import Explanation
-from gitsched.model.finding import format_count
 from gitsched.model.fleet_status import Freeze, LastReport
 from gitsched.model.fleet_topology import ClusterSite
 from gitsched.model.history import SourceChange
@@ -114,7 +113,7 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
     places = build_place_rows(matrix["clusters"], review.outcomes, review.moves)
     style, script = read_resource("page.css"), read_script(*SCRIPTS, live=live)
     links = PageLinks(fleet.web, review.source, review.base.commit)
-    heading = write_heading(review) if live is None else _summarize_fleet(review, len(matrix["clusters"]))
+    heading = write_heading(review, len(matrix["clusters"]), live=live is not None)
     shown = review.comparison.delivery.rendered[:MANIFESTS_SHOWN]
     more = len(review.comparison.delivery.rendered) - len(shown) + review.comparison.delivery.omitted
     losses, reserve = build_loss_table(review), build_reserve_table(review)
@@ -205,13 +204,6 @@ def embed_resource(name: str, text: str) -> dict[str, str]:
 def compute_csp_hash(text: str) -> str:
     """Return the Content-Security-Policy source expression of an inline element, whose text starts with the line break after its tag."""
     return "sha256-" + base64.b64encode(hashlib.sha256(f"\n{text}".encode()).digest()).decode()
-
-
-def _summarize_fleet(review: Review, clusters: int) -> str:
-    """Return what the output branch has now."""
-    placed, total = review.states["placed"], sum(review.states.values())
-    part = format_count(placed, "workload") if placed == total else f"{placed:,} of {format_count(total, 'workload')}"
-    return f"{part} placed on {format_count(clusters, 'cluster')}"
 
 
 def read_script(*names: str, live: LiveView | None = None) -> str:

@@ -204,13 +204,26 @@ def _mark_trailers(line: Markup) -> Markup:
     return Markup(_TRAILER.sub(r"<code data-copy>\g<0></code>", str(line)))  # noqa: S704  # the pattern matches no markup
 
 
-def write_heading(review: Review) -> str:
-    """Return what the change does, without the commits, which are below it; of a first placement also why it places no more."""
+def write_heading(review: Review, clusters: int, *, live: bool = False) -> str:
+    """Return what the change does, without the commits, which are below it; of a first placement also why it places no more.
+    That of a `live` page says what the output branch has now."""
+    is_first = review.before is None and not review.base.commit
+    has_errors = any(finding.severity == "error" for finding in review.findings)
+    if (is_first or live) and not (clusters or sum(review.states.values()) or review.moves or has_errors):
+        return "No clusters and no workloads: run gitsched init"
+    if live:
+        return _summarize_fleet(review, clusters)
     headline = format_headline(review)
     if headline == NO_CHANGES:
         return "No changes: no workload moves, and no file of a cluster differs"
-    why = describe_first_placement(review)[1] if review.before is None and not review.base.commit else ""
+    why = describe_first_placement(review)[1] if is_first else ""
     return f"{headline}.{why}" if why else headline
+
+
+def _summarize_fleet(review: Review, clusters: int) -> str:
+    placed, total = review.states["placed"], sum(review.states.values())
+    part = format_count(placed, "workload") if placed == total else f"{placed:,} of {format_count(total, 'workload')}"
+    return f"{part} placed on {format_count(clusters, 'cluster')}"
 
 
 def list_commits(
