@@ -80,7 +80,8 @@ def explain_resource(
             removed = describe_removed(fetched, kind, namespace, name)
             if removed:
                 raise Permanent(removed) from error
-            gone = describe_removed_cluster(context, fetched, name) if kind.lower() in _CLUSTER_WORDS else ""
+            is_asked = kind.lower() in _CLUSTER_WORDS and not why_not  # which is of workloads
+            gone = describe_removed_cluster(context, fetched, name) if is_asked else ""
             if gone:
                 raise Permanent(gone) from error
             raise
