@@ -28,3 +28,9 @@ from tests.tables import each_row
 )
 def test_a_sentence_has_code_spans_around_what_has_a_meaning(sentence: str, formatted: str) -> None:
     assert format_text(sentence) == formatted
+
+
+def test_an_object_of_too_many_words_is_not_one_code_span() -> None:
+    few, many = (f"{{{' '.join(['a,'] * count)} b}}" for count in (50, 100))
+    assert format_text(few) == f"`{few}`"
+    assert f"`{many}`" != format_text(many)
