@@ -183,7 +183,7 @@ def _run_until(text: str, wanted: str, at: Path, environment: Mapping[str, str])
 
 def execute(command: str, at: Path, environment: Mapping[str, str]) -> str:
     """What a terminal would show; commits under names that do not depend on what came before them, the repository under its own."""
-    done = subprocess.run(["/bin/sh", "-c", f"{command} 2>&1"], cwd=at, env=environment, capture_output=True, text=True)
+    done = subprocess.run(["/bin/sh", "-c", f"{{ {command}\n}} 2>&1"], cwd=at, env=environment, capture_output=True, text=True)
     assert done.returncode in (0, 1), f"{command}: {done.stdout}{done.stderr}"
     shown = re.sub(r"\b[0-9a-f]{10}\b", "1234567890", done.stdout.replace(str(at), "fleet"))
     quoted = re.sub(r"(?<=: )[0-9a-f]{40}$", r'"\g<0>"', shown, flags=re.MULTILINE)  # YAML quotes ids that begin with a digit

@@ -77,7 +77,7 @@ def explain_resource(
                 return _add_sources(context, fetched, known)
             planned, found = use_plan(context, fetched, settings.now, explain, withholds=True, written=False)
         except UnknownObject as error:
-            removed = describe_removed(fetched, kind, namespace, name)
+            removed = "" if context.caches.files.quarantine else describe_removed(fetched, kind, namespace, name)
             if removed:
                 raise Permanent(removed) from error
             is_asked = kind.lower() in _CLUSTER_WORDS and not why_not  # which is of workloads
