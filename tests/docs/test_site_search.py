@@ -13,6 +13,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect, sync_playwright
 
 from gitsched.cli import COMMANDS
+from tests.local import PATIENCE
 from tests.programs import find_program
 
 pytestmark = [pytest.mark.long, pytest.mark.needs("browser")]
@@ -64,7 +65,7 @@ def test_the_search_finds_pages_codes_commands_and_fields(address: str) -> None:
         for words, (first, target) in FOUND.items():
             page.goto(address)
             page.get_by_role("textbox", name="Search").fill(words)
-            expect(results.first).to_contain_text(first)
+            expect(results.first).to_contain_text(first, timeout=1000 * PATIENCE)
             expect(results.and_(page.locator(f'[href*="{target}"]')).first).to_be_attached()
         browser.close()
     assert [url for url in foreign if "api.github.com" not in url] == [], "the page asks the forge alone, for the number of stars"
