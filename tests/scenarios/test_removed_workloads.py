@@ -49,7 +49,7 @@ def test_a_removed_workload_is_gone_since_an_output_commit(kind: str, namespace:
 
 def test_a_removal_that_no_run_has_carried_out_is_reported(removed: Fleet) -> None:
     removed.commit({"api.yaml": None}, hour=3)
-    with pytest.raises(Permanent, match=r"^deployment/default/api is not in the source any more, and the output still has it: "):
+    with pytest.raises(Permanent, match=r"^there is no workload and no cluster 'api' in namespace default"):
         explain_resource(removed.settings(3), "default", None, "api")
     tree = read_fleet_tree(removed.settings(3), "default", None, "api")
     assert isinstance(tree, WorkloadTree)

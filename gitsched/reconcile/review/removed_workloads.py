@@ -30,7 +30,7 @@ def describe_removed(fetched: Fetched, kind: str, namespace: str | None, name: s
     for entry in repository.entries(trees[0]) if trees and trees[0] is not None else ():
         key = read_placement_key(entry.path)
         if key is not None and _is_meant(key, kind, namespace, name):
-            return f"{format_words(key)} is not in the source any more, and the output still has it: `gitsched plan` shows why"
+            return ""  # the next run removes it, or its document counts as broken
     for (commit, after), (_, before) in pairwise(zip(commits, trees, strict=True)):
         for path in repository.changed_paths(before, after) if before != after else ():
             key = read_placement_key(path)
