@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime
 
-from gitsched.apis.gitsched.config import ForgeConfig
 from gitsched.decide.plan_input import SourceTree
 from gitsched.decide.rollouts.cluster_reports import STATES
 from gitsched.git import Repository
@@ -17,7 +16,6 @@ from gitsched.model.observation import DELIVERY_STATUS, DeliveryStatus, Observat
 from gitsched.reconcile.facts.observation_options import ObservationOptions
 from gitsched.reconcile.rollout_input import list_output_commits
 from gitsched.reconcile.run import Fetched, ObservationResult
-from gitsched.render.run_metadata import RunMetadata
 
 ROLLOUT_CODE = "rollout-statuses-unknown"
 MAX_RECENT_COMMITS = 5
@@ -26,44 +24,34 @@ MAX_RECENT_COMMITS = 5
 
 def observe_statuses(
     observed: ObservationResult,
-    unknown_code: str,
-    forge: ForgeConfig | None,
-    commits: Iterable[tuple[str, datetime]],
+    fetched: Fetched,
     clusters: Collection[str],
-    record: RunMetadata | None,
     options: ObservationOptions,
     now: datetime,
+    api_code: str = "",
 ) -> ObservationResult:
-    """Add the statuses that clusters reported at the forge for the latest output commits; recorded ones where documents are not trusted."""
+    """Add the statuses that clusters reported at the forge for the latest output commits; recorded ones where documents are not trusted.
+
+    `api_code` is the code of the finding that there are none, where a policy API reads them; "" for those that Rollouts read.
+    """
+    forge, record = fetched.trusted.config.observations.statuses, fetched.record
     if forge is None or not clusters:
         return observed
     recorded = read_observations(record.observations, record.observed_at) if record else Observations()
     findings = observed.findings
     found = Observations(observed.observations.items(), observed.observations.time)
     if options.live and options.list_trusted_documents is None:
+        commits = list_recent_commits(fetched.output.repository, fetched.output_head)
         try:
             found.update(fetch_commit_statuses(forge, commits, clusters, options.timeout, options.allow))
             found.time = now
             return ObservationResult(found, findings)
         except ProviderUnreachable as error:
             message = f"commit statuses are not available, so the recorded ones are used: {error}"
-            findings = (*findings, Finding("warning", unknown_code, message))
+            findings = (*findings, Finding("warning", api_code if api_code else ROLLOUT_CODE, message))
     found.update((key, value) for key, value in recorded.items() if key[0] == DELIVERY_STATUS)
     found.time = found.time or recorded.time
     return ObservationResult(found, findings)
-
-
-def observe_rollouts(
-    observed: ObservationResult,
-    forge: ForgeConfig | None,
-    commits: Iterable[tuple[str, datetime]],
-    clusters: Collection[str],
-    record: RunMetadata | None,
-    options: ObservationOptions,
-    now: datetime,
-) -> ObservationResult:
-    """Add the statuses that Rollouts read, as `observe_statuses`."""
-    return observe_statuses(observed, ROLLOUT_CODE, forge, commits, clusters, record, options, now)
 
 
 def add_cluster_reports(result: ObservationResult, fetched: Fetched, source: SourceTree) -> ObservationResult:

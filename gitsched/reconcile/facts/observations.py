@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 _STATUSES = "gitsched.reconcile.facts.cluster_statuses"
 _ADD_CLUSTER_REPORTS = Registered(_STATUSES, "add_cluster_reports")
-_LIST_RECENT_COMMITS = Registered(_STATUSES, "list_recent_commits")
-_OBSERVE_ROLLOUTS = Registered(_STATUSES, "observe_rollouts")
 _OBSERVE_STATUSES = Registered(_STATUSES, "observe_statuses")
 _UNREACHABLE_REASON = "UNREACHABLE_METRICS_PROVIDER"
 _MAX_METRIC_LENGTH = 60
@@ -41,8 +39,7 @@ _UNTRUSTED_OUTPUT = (
 
 def observe(context: RunContext, fetched: Fetched, source: SourceTree, now: datetime) -> ObservationResult:
     """Observe the metrics that the documents of the source name, and the commit statuses that clusters reported."""
-    record, statuses = fetched.record, fetched.trusted.config.observations.statuses
-    result = NOTHING_OBSERVED
+    record, result = fetched.record, NOTHING_OBSERVED
     for api in policy_apis.values():
         documents = _list_metric_documents(api.metrics, source)
         if api.metrics is not None and documents:
@@ -52,10 +49,9 @@ def observe(context: RunContext, fetched: Fetched, source: SourceTree, now: date
         clusters = list_reporting_clusters(api.delivery_reports, source) if api.delivery_reports is not None else set[str]()
         if clusters and api.delivery_reports is not None:
             options, code = _make_options(context, fetched, source.config), api.delivery_reports.unknown_code
-            commits = _LIST_RECENT_COMMITS(fetched.output.repository, fetched.output_head)
-            result = _OBSERVE_STATUSES(result, code, statuses, commits, clusters, record, options, now)
+            result = _OBSERVE_STATUSES(result, fetched, clusters, options, now, code)
             result = _ADD_CLUSTER_REPORTS(result, fetched, source)
-    if statuses is not None and has_rollout(source):
+    if fetched.trusted.config.observations.statuses is not None and has_rollout(source):
         clusters = {cluster.name for cluster in read_cluster_metadata(source.documents)}
         result = observe_all_statuses(context, fetched, source.config, clusters, now, result)
     return result
@@ -70,9 +66,7 @@ def observe_all_statuses(
     observed: ObservationResult = NOTHING_OBSERVED,
 ) -> ObservationResult:
     """Add the commit statuses of clusters, where the settings say who reports them."""
-    statuses, options = fetched.trusted.config.observations.statuses, _make_options(context, fetched, config)
-    commits = _LIST_RECENT_COMMITS(fetched.output.repository, fetched.output_head)
-    found: ObservationResult = _OBSERVE_ROLLOUTS(observed, statuses, commits, clusters, fetched.record, options, now)
+    found: ObservationResult = _OBSERVE_STATUSES(observed, fetched, clusters, _make_options(context, fetched, config), now)
     return found
 
 
