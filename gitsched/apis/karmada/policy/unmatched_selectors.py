@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from gitsched.apis.built_in_schemas import load_built_in_kinds
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from gitsched.model.labels import Requirement, Selector
 
 _KIND_SIMILARITY, _CUSTOM_KIND_SIMILARITY = 0.85, 0.9
-_DID_YOU_MEAN, _NAMESPACE = "; did you mean ", "the namespace "
 _MAX_NAMESPACES = 3
 _MAX_LOOKUPS = 100
 """Kinds, and other names and labels, for which a suggestion is looked up: each is compared with all existing ones."""
@@ -77,19 +77,16 @@ def _are_elsewhere(policy: PropagationPolicy, found: list[_Similar]) -> bool:
 
 
 class _Similar(NamedTuple):
-    """What a selector that matches nothing is similar to: a kind or version, or the hint at an object; "" for none."""
+    """What a selector that matches nothing is similar to: a kind or version, or the hint at an object, "" for none; and whether the same
+    objects are in another namespace."""
 
-    misspelling: str
-    hint: str
+    misspelling: str = ""
+    hint: str = ""
+    is_elsewhere: bool = False
 
     @property
     def is_near(self) -> bool:
         return bool(self.misspelling or self.hint)
-
-    @property
-    def is_elsewhere(self) -> bool:
-        """Whether the same objects are in another namespace."""
-        return self.hint.startswith(f"{_DID_YOU_MEAN}{_NAMESPACE}")
 
 
 def _make_finding(policy: PropagationPolicy, text: str, pointer: Pointer | None, *, is_near: bool) -> Finding:
@@ -121,10 +118,23 @@ class _SelectorComparison:
         }
 
     def compare(self, selector: ResourceSelector, matched: list[ResourceSelector]) -> _Similar:
-        """Return what a selector that matches nothing is similar to. `matched` are those of its policy that match something."""
+        """Return what a selector that matches nothing is similar to.
+
+        `matched` are those of its policy that match something: beside them, the same objects in another namespace are not meant, unless
+        that of the selector has nothing.
+        """
         misspelling = self._describe_kind(selector, {one.kind for one in matched})
-        hint = "" if misspelling else self._suggest_object(selector, in_use=bool(matched))
-        return _Similar(misspelling, f"{_DID_YOU_MEAN}{hint}?" if hint else "")
+        if misspelling:
+            return _Similar(misspelling)
+        in_use, namespace = bool(matched), selector.namespace
+        elsewhere = self._list_namespaces(selector) if namespace else []
+        if elsewhere and not ((in_use or not selector.name) and self._resources.has_objects(namespace)):
+            return _Similar(hint=f"; did you mean the namespace {' or '.join(elsewhere[:_MAX_NAMESPACES])}?", is_elsewhere=True)
+        if selector.labels is not None:
+            near = self._suggest_labels(selector, selector.labels)
+        else:
+            near = "" if not selector.name or (elsewhere and not in_use) else self._suggest_name(selector, in_use=in_use)
+        return _Similar(hint=f"; did you mean {near}?" if near else "")
 
     def _describe_kind(self, selector: ResourceSelector, used: Collection[str]) -> str:
         """Describe a selector whose kind exists with a similar name or in another version; "" if nothing is similar.
@@ -160,22 +170,11 @@ class _SelectorComparison:
             self._near_kinds[kind, similarity] = known
         return known
 
-    def _suggest_object(self, selector: ResourceSelector, *, in_use: bool) -> str:
-        """Return which objects a selector probably means: the same ones in another namespace, or some with a similar name or label.
-
-        Where other selectors of the policy are `in_use`, names and labels that any selector has are not meant, nor is a namespace, unless
-        that of the selector has nothing."""
-        api_version, kind, namespace, name = selector[:4]
-        resources = self._resources
-        elsewhere = self._list_namespaces(selector) if namespace else []
-        if elsewhere and not ((in_use or not name) and resources.has_objects(namespace)):
-            return f"{_NAMESPACE}{' or '.join(elsewhere[:_MAX_NAMESPACES])}"
-        if selector.labels is not None:
-            return self._suggest_labels(selector, selector.labels)
-        if not name or (elsewhere and not in_use):
-            return ""
-        names = resources.names.get((api_version, kind, namespace), set())
-        return self._find_near(name, (one for one in names if not (in_use and (kind, one) in self._names)))
+    def _suggest_name(self, selector: ResourceSelector, *, in_use: bool) -> str:
+        """Return the similar name of an object. Where other selectors of the policy are `in_use`, those that any selector has are not
+        meant."""
+        kind, names = selector.kind, self._resources.names.get(selector[:3], set())
+        return self._find_near(selector.name, (one for one in names if not (in_use and (kind, one) in self._names)))
 
     def _list_namespaces(self, selector: ResourceSelector) -> list[str]:
         """Return the namespaces that have what a selector without its namespace matches; of labels, in place of one without objects."""
@@ -184,8 +183,8 @@ class _SelectorComparison:
         self._lookups += 1
         if self._lookups > _MAX_LOOKUPS or self._resources.has_objects(selector.namespace):
             return []
-        anywhere = selector._replace(namespace="")
-        return sorted({one.key.namespace for one in self._list_templates() if anywhere.selects(one, read_labels(one.body))} - {""})
+        anywhere, templates = selector._replace(namespace=""), self._templates.get(selector[:2], ())
+        return sorted({one.key.namespace for one in templates if anywhere.selects(one, read_labels(one.body))} - {""})
 
     def _suggest_labels(self, selector: ResourceSelector, labels: Selector) -> str:
         """Return the label that objects have in place of one that none has."""
@@ -194,10 +193,18 @@ class _SelectorComparison:
         return next(filter(None, found), "")
 
     @cached_property
+    def _templates(self) -> Mapping[tuple[str, str], list[Document]]:
+        """The objects by version and kind."""
+        found: dict[tuple[str, str], list[Document]] = {}
+        for template in self._list_templates():
+            found.setdefault((template.api_version, template.key.kind), []).append(template)
+        return found
+
+    @cached_property
     def _known_labels(self) -> Mapping[tuple[str, str, str], Mapping[str, Mapping[str, Key]]]:
         """The first object with each label and value, by version, kind and namespace, and by version, kind and "" for all namespaces."""
         found: dict[tuple[str, str, str], dict[str, dict[str, Key]]] = {}
-        for template in self._list_templates():
+        for template in chain.from_iterable(self._templates.values()):
             own = template.key
             for namespace in {"", own.namespace}:
                 known = found.setdefault((template.api_version, own.kind, namespace), {})
