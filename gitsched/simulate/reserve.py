@@ -32,16 +32,15 @@ class ReserveRules:
         self._configs = tuple(configs)
         self._tenancies = tuple(tenancy for tenancy in tenancies if tenancy is not None)
         self._found: dict[tuple[str, str], frozenset[str]] = {}
+        self._owners = {owner for tenancy in self._tenancies for owner in tenancy.paths.list_owners()}
 
     def __bool__(self) -> bool:
-        owners = {owner for tenancy in self._tenancies for owner in tenancy.paths.list_owners()}
-        return any(config.lose or config.namespaces for config in self._configs) or any(map(self._list_tenant_losses, owners))
+        return any(config.lose or config.namespaces for config in self._configs) or any(map(self._list_tenant_losses, self._owners))
 
     def covers(self, kind: str) -> bool:
         """Return whether any workloads have to survive losses of a kind."""
-        owners = {owner for tenancy in self._tenancies for owner in tenancy.paths.list_owners()}
         configured = any(kind in (config.lose, *config.namespaces.values()) for config in self._configs)
-        return configured or any(kind in self._list_tenant_losses(owner) for owner in owners)
+        return configured or any(kind in self._list_tenant_losses(owner) for owner in self._owners)
 
     def list_losses(self, namespace: str, owner: str) -> frozenset[str]:
         """Return what the workloads of an owner in a namespace have to survive, of RESERVE_LOSSES."""

@@ -17,8 +17,6 @@ from gitsched.schedule.fleet import Fleet
 if TYPE_CHECKING:
     from gitsched.apis.karmada.state import KarmadaState
 
-POLICY_KINDS = names.POLICY_KINDS
-
 
 def find_affected_by_policies(before: KarmadaState, after: KarmadaState, changes: SnapshotChanges) -> Iterator[Key]:
     """Yield the templates that a changed policy claimed, selected or selects.
@@ -27,7 +25,7 @@ def find_affected_by_policies(before: KarmadaState, after: KarmadaState, changes
     well if an override policy that it depends on comes or goes. One that only moves within its file concerns the workloads for which
     something is reported, perhaps at its line.
     """
-    documents = {key: pair for key, pair in changes.api_documents.items() if key[:2] in POLICY_KINDS}
+    documents = {key: pair for key, pair in changes.api_documents.items() if key[:2] in names.POLICY_KINDS}
     moved = {key.title for key, pair in documents.items() if _only_moves(pair)}
     changed = [pair for key, pair in documents.items() if key.title not in moved]
     waiting = list_waiting_policies(before, after)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.continuation.fleet_comparison import FleetComparison, WorkloadApi
-from gitsched.apis.karmada.continuation.policy_changes import POLICY_KINDS, index_policies, list_waiting_policies, make_selectable
+from gitsched.apis.karmada.continuation.policy_changes import index_policies, list_waiting_policies, make_selectable
 from gitsched.apis.karmada.overrides.override_policy import OVERRIDE_KINDS, OverrideIndex
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.model.document import Document, Key
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gitsched.apis.karmada.state import KarmadaState
 
 _COMPARED_KINDS = (
-    *POLICY_KINDS,
+    *names.POLICY_KINDS,
     *OVERRIDE_KINDS,
     (names.CLUSTER_GROUP, names.CLUSTER),
     (names.POLICY_GROUP, names.TAINT_POLICY),
@@ -31,7 +31,7 @@ def find_selectable(before: KarmadaState, after: KarmadaState, changes: Snapshot
     if any(key[:2] not in _COMPARED_KINDS for key in own):
         return None
     waiting = list_waiting_policies(before, after)
-    changed = [pair for key, pair in own.items() if key[:2] in POLICY_KINDS]
+    changed = [pair for key, pair in own.items() if key[:2] in names.POLICY_KINDS]
     indexes = [index_policies((pair[side] for pair in changed), waiting) for side in (0, 1)]
     ranking = _list_policies_with_other_candidates(before, after)
     overrides = [one for key, pair in own.items() if key[:2] in OVERRIDE_KINDS for one in pair if one is not None]

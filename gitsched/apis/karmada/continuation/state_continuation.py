@@ -16,7 +16,6 @@ from gitsched.apis.karmada.autoscalers import NO_AUTOSCALERS, AutoscalerIndex
 from gitsched.apis.karmada.binding.resource_binding import binding_key
 from gitsched.apis.karmada.continuation.cluster_changes import find_affected_by_clusters
 from gitsched.apis.karmada.continuation.policy_changes import (
-    POLICY_KINDS,
     find_affected_by_overrides,
     find_affected_by_policies,
     make_selectable,
@@ -49,7 +48,7 @@ def continue_state(before: KarmadaState, snapshot: Snapshot, changes: SnapshotCh
     """Return the state for a snapshot and the workloads that its changes can affect; None if only a new engine can tell."""
     if not _can_continue(before, snapshot, changes):
         return None
-    keeps_policies = not any(key[:2] in POLICY_KINDS for key in changes.api_documents)
+    keeps_policies = not any(key[:2] in names.POLICY_KINDS for key in changes.api_documents)
     after = KarmadaState(snapshot, before, _add_autoscalers(before, changes), keeps_policies=keeps_policies)
     triggers = after.reschedule_triggers
     if not _has_same_needs(before, after):

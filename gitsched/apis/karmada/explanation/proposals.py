@@ -169,7 +169,8 @@ class _ChangeFinder:
         if found is None:
             return None
         wrong, key, value = found
-        selector = get_at(self.placement, (*term, "labelSelector"))
+        place = *term, "labelSelector"
+        selector = get_at(self.placement, place)
         labels, expressions = selector.get("matchLabels") or {}, selector.get("matchExpressions") or []
         index = next((i for i, one in enumerate(expressions) if one["key"] == wrong.key and one["operator"] == "In"), 0)
         pointer: Pointer = ("matchLabels", wrong.key) if wrong.key in labels else ("matchExpressions", index)
@@ -177,7 +178,6 @@ class _ChangeFinder:
             "matchLabels": {**{name: text for name, text in labels.items() if name != wrong.key}, key: value},
             "matchExpressions": [one for one in expressions if (one["key"], one["operator"]) != (wrong.key, "In")],
         }
-        place = *term, "labelSelector"
         return self._edit_placement(f"its policy selected {key}={value}", place, corrected, (*place, *pointer))
 
     def _match_field_selector(self, affinity: Affinity, term: Pointer) -> ChangeProposal | None:
