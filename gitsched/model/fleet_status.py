@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Final, Literal
@@ -221,10 +222,10 @@ class FleetStatus(NamedTuple):
             yield self._describe_short()
         yield from self._list_recent_problems()
         yield from () if self.lost_all else self._list_cluster_problems()
+        impaired = Counter(code for code, _ in {(finding.code, finding.resource) for finding in self.other_impaired})
         for code, (one, several) in IMPAIRMENTS.items():
-            count = len({finding.resource for finding in self.other_impaired if finding.code == code})
-            if count:
-                yield format_count(count, one, several)
+            if impaired[code]:
+                yield format_count(impaired[code], one, several)
         if self.shortages:
             yield format_part(len(self.shortages), len(self.clusters), "cluster", "lacks capacity", "lack capacity")
         stopped = sum(one.state == "stopped" for one in self.rollouts)

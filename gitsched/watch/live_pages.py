@@ -107,11 +107,10 @@ class LivePages:
             fleet = FleetView(clusters.facts, {}, clusters.sites, self._web)
             fleet_digest = _digest(fleet)
         reports = read_applied(run, Repository(run.git_directory), fleet.facts)
-        freezes = self._list_freezes(run) if run.plan.freeze else ()
-        fleet = fleet._replace(reports=reports, freezes=freezes) if (reports, freezes) != (fleet.reports, fleet.freezes) else fleet
         version = _compute_version(review, fleet_digest, reports)
         if earlier is not None and earlier.version == version and run.update is not None:
             return  # the pages stay the same, so the outcomes need not be read
+        fleet = fleet._replace(reports=reports, freezes=self._list_freezes(run))
         # A cluster without a document still has a directory while workloads stay on it.
         removed = sorted(fleet.facts.keys() - fleet.sites.keys()) if fleet.sites else []
         # The outcomes of an incremental plan come from a cache file that only the thread of the runs may use.

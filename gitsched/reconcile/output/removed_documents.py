@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from gitsched.decide.cluster_conditions import index_cluster_kinds
@@ -30,20 +31,17 @@ def find_removal(context: RunContext, fetched: Fetched, name: str, is_meant: Cal
     did."""
     source, cache = context.source.repository, context.caches.files
     head = fetched.source.oid or source.resolve("HEAD")
-    if not head or not source.has_commit(head):
-        return None
     mark, left = name.encode(), MAX_FILES
-    for commit in source.list_first_parents(head, MAX_COMMITS):
-        if not commit.parents or not source.has_commit(commit.parents[0]):
-            return None
-        before = source.commit(commit.parents[0]).tree
-        paths = source.changed_paths(before, commit.tree)[:left]
+    for commit, parent in pairwise(source.list_first_parents(head, MAX_COMMITS + 1)):
+        paths = source.changed_paths(parent.tree, commit.tree)[:left]
         left -= len(paths)
-        trees = ComparedTrees(source, before, commit.tree, paths)
-        for path in (path for path in paths if contains(trees, before, path, mark)):
-            had, has = (any(map(is_meant, read_documents(cache, trees, tree, path))) for tree in (before, commit.tree))
+        trees = ComparedTrees(source, parent.tree, commit.tree, paths)
+        for path in (path for path in paths if contains(trees, parent.tree, path, mark)):
+            had, has = (any(map(is_meant, read_documents(cache, trees, tree, path))) for tree in (parent.tree, commit.tree))
             if had and not has:
                 return describe_source_commit(commit)
+        if not left:
+            return None
     return None
 
 

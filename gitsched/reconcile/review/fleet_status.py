@@ -63,12 +63,15 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
         withheld = read_guard_record(record.guard).digest if record is not None else ""
 
         def make_status(fleet: PlannedFleet) -> FleetStatus:
-            is_new = differs or withheld not in ("", fleet.plan.withheld.digest)  # a freeze was lifted, or something is allowed now
-            pending = fetched.output_head is None or (is_new and write(context, fetched, fleet.planned).changed)
+            # A run records other withheld changes: a freeze was lifted, or something is allowed now.
+            pending = fetched.output_head is None or withheld not in ("", fleet.plan.withheld.digest)
+            pending = pending or (differs and write(context, fetched, fleet.planned).changed)
             return make_fleet_status(context, fetched, fleet, pending=pending)
 
-        fleet, status = use_fleet(context, fetched, make_status, written=differs or bool(withheld))
+        fleet, status = use_fleet(context, fetched, make_status, written=differs)
         log_ignored_settings(fleet.plan)
+        newer = _find_newer_source(context, fetched)
+        waiting = _find_waiting(context, fetched, status.time) if status.pending and not newer else None
         return status._replace(
             recent=list_recent_runs(context, fetched, status.workloads, status.unclaimed),
             rollout_starts=find_rollout_starts(context, fetched, record.rollouts if record is not None else ()),
@@ -76,10 +79,7 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
             withheld_sources=list_requests(context, fetched) if status.withheld.moves else (),
             withheld_since=find_withheld_start(fetched) if status.withheld.moves else None,
             from_origin=_is_from_origin(fetched),
-            source=status.source._replace(
-                newer=_find_newer_source(context, fetched),
-                waiting=_find_waiting(context, fetched, status.time) if status.pending else None,
-            ),
+            source=status.source._replace(newer=newer, waiting=waiting),
             diverges=_diverges_from_origin(fetched),
         )
 
@@ -103,7 +103,7 @@ def _diverges_from_origin(fetched: Fetched) -> bool:
 def _find_waiting(context: RunContext, fetched: Fetched, last: datetime | None) -> SourceChange | None:
     """Return the first commit of the source after those that runs have followed, if it and the `last` output commit are old."""
     source, deadline = context.source.repository, context.settings.now - timedelta(minutes=MAX_WAIT)
-    if last is None or last > deadline or not fetched.reconciled.source or _find_newer_source(context, fetched):
+    if last is None or last > deadline or not fetched.reconciled.source:
         return None
     found = list_source_changes(source, fetched.reconciled.source, fetched.source.oid)[-1]
     return found if found.time is not None and found.time <= deadline else None

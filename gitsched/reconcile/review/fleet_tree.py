@@ -60,9 +60,7 @@ def _read_tree(
     kind, space, name = complete_name(statuses, kind, namespace, name)
     key, plan = find_key(statuses, kind, space, name) if kind else None, fleet.plan
     if key is None:
-        unclaimed = make_fleet_status(context, fetched, fleet).unclaimed
-        selected = _describe_unselected(unclaimed, kind, space, name)
-        removed = selected or describe_removed(fetched, *typed)
+        removed = _describe_unselected(fleet.unclaimed, kind, space, name) or describe_removed(fetched, *typed)
         raise Permanent(removed or describe_missing(statuses, kind, space, name, clusters))
     if key not in plan.outcomes:
         copies = tuple(copy for copy in retained if key in (copy.workload, copy.follows))
