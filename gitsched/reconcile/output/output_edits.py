@@ -32,6 +32,11 @@ def is_written_by_run(commit: Commit) -> bool:
     return any(name == SOURCE_TRAILER for name, _ in commit.trailers)
 
 
+def name_author(commit: Commit) -> str:
+    """Return who made a commit of the output branch: the author, or who committed or amended the commit of a run."""
+    return commit.name if is_written_by_run(commit) else commit.author_name
+
+
 def find_undone_edits(fetched: Fetched, tree: str) -> list[Finding]:
     """Return a warning for each commit whose changes to files of the output are not in the planned `tree`, or are records that stay in it,
     from which the run has decided; the newest first."""
@@ -72,7 +77,8 @@ def list_hand_edits(fetched: Fetched) -> Iterator[HandEdit]:
         changed = fetched.output.repository.changed_paths(before, commit.tree) if is_complete else []
         files = tuple(_select_files(fetched.prefix, changed))
         if files:
-            yield HandEdit(commit.oid, commit.subject[:MAX_AUTHOR_LENGTH], _name_author(commit), commit.time, files)
+            author = name_author(commit)[:MAX_AUTHOR_LENGTH]
+            yield HandEdit(commit.oid, commit.subject[:MAX_AUTHOR_LENGTH], author, commit.time, files)
 
 
 class EarlierEdits(NamedTuple):
@@ -86,13 +92,17 @@ def list_earlier_edits(repository: Repository, prefix: str, commit: Commit) -> E
     """Return the commits of people since the last run, up to one of the branch. Of an amended commit of a run, the files are not known."""
     found, files = list[SourceChange](), set[str]()
     for _ in range(MAX_EDITS):
-        is_last = is_written_by_run(commit) or not commit.parents or not repository.has(commit.parents[0])
-        parent = commit if is_last else repository.commit(commit.parents[0])
-        changed = set(_select_files(prefix, repository.changed_paths(parent.tree, commit.tree))) if not is_last else set[str]()
-        if changed or (is_last and is_written_by_run(commit) and commit.is_rewritten):
-            found.append(SourceChange(commit.oid, commit.subject[:MAX_AUTHOR_LENGTH], _name_author(commit), commit.time))
+        is_run = is_written_by_run(commit)
+        has_parent = not is_run and bool(commit.parents) and repository.has(commit.parents[0])
+        parent = repository.commit(commit.parents[0]) if has_parent else None
+        changed = (
+            set(_select_files(prefix, repository.changed_paths(parent.tree, commit.tree))) if parent is not None else set[str]()
+        )
+        if changed or (is_run and commit.is_rewritten):
+            author = name_author(commit)[:MAX_AUTHOR_LENGTH]
+            found.append(SourceChange(commit.oid, commit.subject[:MAX_AUTHOR_LENGTH], author, commit.time))
             files |= changed
-        if is_last:
+        if parent is None:
             break
         commit = parent
     return EarlierEdits(tuple(found), frozenset(files))
@@ -120,11 +130,6 @@ def _select_files(prefix: str, paths: Iterable[str]) -> Iterator[str]:
     """Yield the paths of files of the output that hold decisions, without the prefix."""
     own = (path.removeprefix(prefix) for path in paths if path.startswith(prefix))
     return (name for name in own if name not in METADATA_FILES and name != FREEZE)
-
-
-def _name_author(commit: Commit) -> str:
-    """Return who made an edit: the author, or who amended the commit of a run."""
-    return (commit.name if is_written_by_run(commit) else commit.author_name)[:MAX_AUTHOR_LENGTH]
 
 
 def _find_head_entry(fetched: Fetched, path: str) -> tuple[str, int] | None:

@@ -27,7 +27,7 @@ from gitsched.reconcile.fetch import fetch, read_run_record, read_source_config
 from gitsched.reconcile.output.history_names import describe_unknown_names
 from gitsched.reconcile.output.history_records import MAX_RECORD, CommitRecords, HistoryBranch
 from gitsched.reconcile.output.history_taints import ComparedTrees, list_taint_changes, locate_conditions
-from gitsched.reconcile.output.output_edits import find_cause, is_written_by_run, list_earlier_edits
+from gitsched.reconcile.output.output_edits import find_cause, is_written_by_run, list_earlier_edits, name_author
 from gitsched.reconcile.run import RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
@@ -160,7 +160,7 @@ class OutputHistory:
         entry = HistoryEntry(
             commit.oid,
             commit.time,
-            _shorten(commit.name if is_written_by_run(commit) else commit.author_name),
+            _shorten(name_author(commit)),
             _shorten(commit.subject),
             _shorten(trailers.get(CAUSE_TRAILER, "")),
             _shorten(_summarize(commit)),
