@@ -347,7 +347,7 @@ def _build_group(group: MoveGroup) -> dict[str, Any]:
     title = f"{group.sign} {describe_group(group)}{' (fewer)' if group.shrinking else ''}"
     is_open = len(group.moves) <= OPEN_GROUP
     details = [*list_reasons(group), *describe_flows(group), *([] if is_open else [name_workloads(group)])]
-    shown = list(map(_write_text, (title, *details)))
+    shown = list(map(write_text, (title, *details)))
     return {"title": shown[0], "details": shown[1:], "open": is_open}
 
 
@@ -370,11 +370,11 @@ def build_move_row(move: Move, common: Collection[str] = (), *, withheld: bool =
         "name": format_key(move.key),
         "withheld": withheld,
         "clusters": clusters,
-        "reasons": [_write_text(text) for text in list_reasons(move) if text not in common],
+        "reasons": [write_text(text) for text in list_reasons(move) if text not in common],
     }
 
 
-def _write_text(text: str) -> str:
+def write_text(text: str) -> str:
     """Return a text without unprintable characters, and with arrows."""
     return escape_unprintable(text).replace(" -> ", " → ")
 

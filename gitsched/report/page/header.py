@@ -19,7 +19,7 @@ from gitsched.report.first_placement import describe_first_placement
 from gitsched.report.fleet_problems import describe_freeze
 from gitsched.report.held import describe_held
 from gitsched.report.lines import abbreviate_oid, escape_unprintable, format_key
-from gitsched.report.page.content import count_states
+from gitsched.report.page.content import count_states, write_text
 from gitsched.report.page.links import PageLinks
 from gitsched.report.review import Review, list_existing_findings
 from gitsched.report.summary import NO_CHANGES, describe_setting_changes, describe_withheld, format_headline
@@ -197,7 +197,7 @@ def _describe_settings(lines: Sequence[str], links: PageLinks) -> Problem | None
 
 def _link_all(lines: Sequence[str], links: PageLinks) -> list[Markup]:
     """Return escaped lines with arrows and with links to places; trailers of commits can be copied."""
-    return [_mark_trailers(links.link_places(escape_unprintable(line).replace(" -> ", " → "))) for line in lines]
+    return [_mark_trailers(links.link_places(write_text(line))) for line in lines]
 
 
 def _mark_trailers(line: Markup) -> Markup:

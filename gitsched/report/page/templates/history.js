@@ -101,7 +101,7 @@
   document.getElementById("save-csv").addEventListener("click", () => saveFile("history.csv", "text/csv", writeCsv([NAMES, ...rowsShown().map((row) => NAMES.map((name) => row[name]))])));
   document.getElementById("save-json").addEventListener("click", () => saveFile("history.json", "application/json", `${JSON.stringify(rowsShown(), null, 2)}\n`));
   form.hidden = false;
-  addCopyButtons(make, document);
+  addCopyButtons(document);
   openTargets();
   if (!location.hash || location.hash.startsWith("#?")) address.apply();
 })();

@@ -1,6 +1,6 @@
 "use strict";
 // The map of the fleet: a tile for each cluster, by provider and region, coloured by its load before or after the plan.
-const makeMap = ({ make, box, legend, tools, state, showCluster, plural }) => {
+const makeMap = ({ box, legend, tools, state, showCluster }) => {
   const NAMED = 60; // clusters up to which tiles have names
   const LARGE = 300; // and up to which they have space for a mark
   const MOST = 5_000; // tiles that are drawn

@@ -140,14 +140,14 @@ const drawFleet = (data) => {
     drawn += more.length;
   };
 
-  const linked = makeLinks(make, data.links);
+  const linked = makeLinks(data.links);
   const say = (content, attributes) => linked(make("p", null, attributes), content);
   const list = (lines) => lines.map((line) => say(line));
   const show = (name, parts) => {
     const close = make("button", "Close", { class: "plain close", type: "button" });
     close.addEventListener("click", () => dialog.close());
     dialog.replaceChildren(close, ...parts);
-    addCopyButtons(make, dialog);
+    addCopyButtons(dialog);
     if (!dialog.open) dialog.showModal();
     dialog.scrollTop = 0;
     if (opened === name) return;
@@ -291,10 +291,10 @@ const drawFleet = (data) => {
     name.replaceChildren(button);
   }
   const topology = makeTopology({
-    make, title, amount, showWorkload: explain, tree: document.getElementById("topology-tree"), scale: document.getElementById("bar-scale"), state: data,
+    title, amount, showWorkload: explain, tree: document.getElementById("topology-tree"), scale: document.getElementById("bar-scale"), state: data,
   });
   const tools = document.getElementById("map-tools");
-  const drawMap = makeMap({ make, plural, box: document.getElementById("fleet-map"), legend: document.getElementById("map-legend"), tools, state: data, showCluster });
+  const drawMap = makeMap({ box: document.getElementById("fleet-map"), legend: document.getElementById("map-legend"), tools, state: data, showCluster });
 
   // The address names what the filter and the map show, and what the dialog is about.
   const sides = [...tools.querySelectorAll("[name=side]")];
@@ -341,9 +341,9 @@ const drawFleet = (data) => {
   document.getElementById("save-json").addEventListener("click", () => saveFile("placements.json", "application/json", `${JSON.stringify(rowsShown(), null, 2)}\n`));
 
   for (const id of ["fleet-tools", "fleet-help", "map-tools", "topology-help"]) document.getElementById(id).hidden = false;
-  addCopyButtons(make, document);
+  addCopyButtons(document);
   openTargets();
-  makeSearch({ make, title, state: data, showWorkload: explain, showCluster });
+  makeSearch({ title, state: data, showWorkload: explain, showCluster });
   address.apply();
 };
 (() => {

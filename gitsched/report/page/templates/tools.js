@@ -37,7 +37,7 @@ const writeCsv = (lines) => lines.map((cells) => cells.map((cell) => {
 }).join(",")).join("\r\n") + "\r\n";
 
 // Append a text to a node in which each path:line is a link; `patterns` are the addresses in the commit and in its base.
-const makeLinks = (make, patterns) => (node, text) => {
+const makeLinks = (patterns) => (node, text) => {
   const PLACE = /(?<![\w/.-])((?:[\w@+][\w@+.-]*\/)*[\w@+.-]+\.(?:ya?ml|json)):(\d{1,9})(?::\d+)?(?![\w/.-])/g;
   let end = 0;
   for (const found of text.matchAll(PLACE)) {
@@ -51,7 +51,7 @@ const makeLinks = (make, patterns) => (node, text) => {
   return node;
 };
 
-const addCopyButtons = (make, root) => {
+const addCopyButtons = (root) => {
   const copy = async (text) => {
     try {
       await navigator.clipboard.writeText(text);
@@ -99,7 +99,7 @@ const openTargets = () => {
   addEventListener("afterprint", () => { for (const details of printed) details.open = false; });
 };
 
-const makeSearch = ({ make, title, state, showWorkload, showCluster }) => {
+const makeSearch = ({ title, state, showWorkload, showCluster }) => {
   const MOST = 20; // results that are listed
   const form = document.getElementById("finder");
   const input = form.elements.text;

@@ -1,6 +1,6 @@
 "use strict";
 // The topology: providers, regions and clusters as nested details, whose content is drawn when they are opened.
-const makeTopology = ({ make, title, amount, showWorkload, tree, scale, state }) => {
+const makeTopology = ({ title, amount, showWorkload, tree, scale, state }) => {
   const OPEN = 60; // clusters up to which everything is open
   const BATCH = 100; // entries drawn at once
   const SHORT = { memory: "mem" };
