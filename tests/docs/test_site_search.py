@@ -64,6 +64,8 @@ def test_the_search_finds_pages_codes_commands_and_fields(address: str) -> None:
         results = page.locator(".md-search-result__link, .md-search__output a")
         for words, (first, target) in FOUND.items():
             page.goto(address)
+            # What is typed before the search is ready has no effect.
+            expect(page.locator(".md-search-result__meta")).to_have_text("Type to start searching", timeout=1000 * PATIENCE)
             page.get_by_role("textbox", name="Search").fill(words)
             expect(results.first).to_contain_text(first, timeout=1000 * PATIENCE)
             expect(results.and_(page.locator(f'[href*="{target}"]')).first).to_be_attached()
