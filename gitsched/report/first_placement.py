@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gitsched.model.finding import OUTPUT_NOT_FETCHED, format_count
+from gitsched.model.finding import OUTPUT_NOT_FETCHED, UNSCHEDULABLE, format_count
 
 if TYPE_CHECKING:
     from gitsched.model.finding import Finding
@@ -38,7 +38,7 @@ def _explain_unplaced(review: Review) -> str:
     states = review.states
     if states["placed"] and not states["pending"]:
         return ""
-    codes = ("selector-unmatched", "-selects-nothing", "unschedulable") if states["pending"] else ("-selects-nothing",)
+    codes = ("selector-unmatched", "-selects-nothing", UNSCHEDULABLE) if states["pending"] else ("-selects-nothing",)
     matching = (finding for code in codes for finding in review.findings if finding.code.endswith(code))
     found = next((finding for finding in matching if finding.severity != "info"), None)
     if found is not None:

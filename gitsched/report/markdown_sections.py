@@ -42,7 +42,6 @@ from gitsched.report.summary import (
 _KNOWN_FINDINGS_SHOWN = 20
 _REPORTED_ELSEWHERE = frozenset(("changes-withheld", "copy-retained", "stateful-held", "adopted-held"))
 """The codes of findings that say what other alerts say, or the section of held workloads."""
-"""The code of the warning that other alerts say as well of workloads without a cluster."""
 _PROBLEMS_SHOWN = 3
 """New errors and warnings that a comment begins with; the others are among the findings."""
 _MAX_SETTINGS, _MAX_SETTING_LINE = 30, 2_000

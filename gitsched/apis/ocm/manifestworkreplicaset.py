@@ -11,7 +11,7 @@ from gitsched.apis.ocm.rollout import ROLLOUT_ANNOTATION, PreviousRollout, forma
 from gitsched.apis.ocm.workload_rollout import WorkloadRollout
 from gitsched.apis.ocm.workloads import OcmWorkload
 from gitsched.model.document import Body, Document, Key, as_object, get_field, list_objects, read_annotations
-from gitsched.model.finding import Finding, choose_form, format_names, format_part, locate_document, locate_field
+from gitsched.model.finding import UNSCHEDULABLE, Finding, choose_form, format_names, format_part, locate_document, locate_field
 from gitsched.model.known_values import find_near
 from gitsched.model.scheduling import Outcome, TargetCluster
 from gitsched.model.time import format_time
@@ -135,7 +135,7 @@ def _make_findings(
     if not placed:
         reason = "its Placement chooses no cluster" if rollout.groups else "none of its Placements exists"
         message = f"{document.key} is not placed: {reason}"
-        findings.append(Finding("warning", "unschedulable", message, locate_document(document), document.key.resource))
+        findings.append(Finding("warning", UNSCHEDULABLE, message, locate_document(document), document.key.resource))
     if progress.failed:
         shown = ", ".join(sorted(progress.failed)[:5])
         message = f"{document.key} failed in {len(progress.failed)} of its clusters: {shown}"

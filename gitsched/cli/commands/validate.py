@@ -10,7 +10,7 @@ import click
 
 from gitsched.cli import exit_codes, formats, output, reports
 from gitsched.cli.worktree import find_worktree_root, note_uncommitted
-from gitsched.model.finding import Finding
+from gitsched.model.finding import UNSCHEDULABLE, Finding
 from gitsched.reconcile import RunSettings, validate_source
 from gitsched.report.finding_report import FindingReport
 from gitsched.report.serialization import serialize_findings
@@ -56,7 +56,7 @@ def run(
         lambda: serialize_findings(findings),
     )
     reports.write_reports(wanted, reports.list_report_writers(FindingReport(findings)))
-    pending = sum(finding.code == "unschedulable" for finding in findings)
+    pending = sum(finding.code == UNSCHEDULABLE for finding in findings)
     return exit_codes.get_run_code(findings, fail_on, pending=pending)
 
 

@@ -34,7 +34,7 @@ from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.kinds.run_once_kinds import RUN_ONCE_KINDS
 from gitsched.model.document import Body, Document, get_field, list_objects
-from gitsched.model.finding import NO_REPLICAS, Finding, format_count, format_names, locate_document
+from gitsched.model.finding import NO_REPLICAS, UNSCHEDULABLE, Finding, format_count, format_names, locate_document
 from gitsched.model.scheduling import Assignment, Decision, Outcome, Request, TargetCluster, make_full_targets
 from gitsched.schedule import pipeline
 
@@ -191,7 +191,7 @@ def build_outcome(
     if result.reason not in ("Success", "") and not state.other_clusters:
         unplaced = describe_unplaced_replicas(requirements, divided, result.clusters)
         message = f"{template.key} could not be scheduled: {result.message}{unplaced}{describe_quota(state, template, result)}"
-        findings = (*findings, make_binding_finding(template, "warning", "unschedulable", message))
+        findings = (*findings, make_binding_finding(template, "warning", UNSCHEDULABLE, message))
     elif requirements.replicas == 0 and not result.clusters and not state.other_clusters:
         message = (
             f"{template.key} has 0 replicas and goes to no cluster, as in Karmada; to place it with 0 replicas, set "

@@ -9,7 +9,7 @@ from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.snapshot import Snapshot
 from gitsched.apis.topology import list_cluster_kinds
 from gitsched.model.document import Document, Key
-from gitsched.model.finding import Finding, locate_document
+from gitsched.model.finding import UNSCHEDULABLE, Finding, locate_document
 
 
 def count_other_clusters(snapshot: Snapshot) -> Mapping[tuple[str, str], int]:
@@ -34,4 +34,4 @@ def find_missing_clusters(
         f"the source has {found}, but no Cluster of {names.CLUSTER_GROUP}, and Karmada's policies choose from no other kind; "
         "add a Cluster for each (gitsched init shows one), or select the workloads with policies of the other API"
     )
-    return (Finding("warning", "unschedulable", message, locate_document(policy.document), policy.key.resource),)
+    return (Finding("warning", UNSCHEDULABLE, message, locate_document(policy.document), policy.key.resource),)
