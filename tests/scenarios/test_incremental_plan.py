@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from gitsched.apis.gitsched.guard_config import MIN_PERCENT_SIZE
 from gitsched.metrics import observer
 from gitsched.model.observation import MetricFailure
 from gitsched.reconcile import Reconciler, RunResult, RunSettings
@@ -522,3 +523,23 @@ def test_withheld_changes_are_planned_from_the_last_state(fleet: Fleet, tmp_path
     assert digests[0] == ""
     assert len(set(digests)) == 2
     assert [len(run.plan.moves) for run, _ in runs] == [0, 0, 0, 1, 1, 4]
+
+
+def test_moves_that_an_edit_causes_are_planned_from_the_last_state(fleet: Fleet, tmp_path: Path) -> None:
+    """Only moves without an edit have to wait for a later period, and only a complete plan tells which."""
+    names = [f"w{number}" for number in range(MIN_PERCENT_SIZE + 2)]
+    files: Files = {
+        f"clusters/{name}.yaml": cluster(name).replace("metadata:", "metadata:\n  labels: {pool: a}") for name in ("ash", "bru")
+    }
+    files |= {f"apps/{name}.yaml": deployment(name) for name in names} | {"policies/all.yaml": policy("")}
+    chosen = policy("", name="chosen").replace("labelSelector: {}", "labelSelector: {matchLabels: {pool: a}}")
+    files["policies/chosen.yaml"] = chosen.replace("kind: Deployment}", "kind: Deployment, name: w0}")
+    fleet.commit(files)
+    variants = ThreeVariants(fleet, tmp_path)
+    variants.run(0, "first")
+    edited = {"clusters/bru.yaml": str(files["clusters/bru.yaml"]).replace("pool: a", "pool: b")}
+    for hour, changes in enumerate(({"README.md": "nothing"}, edited), 1):
+        fleet.commit(changes, hour=hour)
+        runs = variants.run(hour, str(list(changes)))
+    assert [[str(move.key) for move in run.plan.moves] for run in runs] == 2 * [["Deployment.apps/default/w0"]]
+    assert not any(run.plan.complete for run in runs)

@@ -16,7 +16,7 @@ from gitsched.decide.renames import RENAMED_FROM, continue_moves, find_successor
 from gitsched.model.changes import NOTHING_WITHHELD
 from gitsched.model.document import Document, read_annotations, workload_sort_key
 from gitsched.model.errors import LimitsExceededError, NeedsCompletePlan
-from gitsched.model.source_edits import NO_EDITS
+from gitsched.model.source_edits import NO_EDITS, SourceEdits
 from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -142,20 +142,24 @@ def _find_guarded(changes: IncrementalChanges, moves: ChangedMoves, rules: Guard
 
 
 def _may_wait(changes: IncrementalChanges, moves: Iterable[Move], rules: GuardRules) -> bool:
-    """Return whether a move may have to wait for a later period. Only a complete plan tells what people changed, and which moves wait."""
+    """Return whether a move that people did not cause may have to wait for a later period. Only a complete plan tells which moves wait, and
+    which files differ that are built."""
     leaving = [move for move in moves if move.after and move.before.keys() - move.after.keys()]
     if not leaving or changes.totals.workload_count <= MIN_PERCENT_SIZE:
         return False
     if rules.given.choose_settings(changes.totals.config.guard).limits_evictions:
         return True
     engines = {engine.name: engine for engine in changes.continued.engines if isinstance(engine, ObservationFollowing)}
-    decided = ((changes.outcomes.get(move.key), changes.documents.get(move.key)) for move in leaving)
-    return any(
-        outcome is None
-        or document is None
-        or (outcome.api in engines and bool(engines[outcome.api].list_observed_decisions(document, NO_EDITS)))
-        for outcome, document in decided
-    )
+
+    def may_follow(move: Move, edits: SourceEdits) -> bool:
+        outcome, document = changes.outcomes.get(move.key), changes.documents.get(move.key)
+        if outcome is None or document is None:
+            return True
+        return outcome.api in engines and bool(engines[outcome.api].list_observed_decisions(document, edits))
+
+    found = [move for move in leaving if may_follow(move, NO_EDITS)]
+    edits = rules.given.list_edits() if found and not rules.given.record.rate.waiting else None
+    return any(may_follow(move, edits) for move in found) if edits is not None else bool(found)
 
 
 def _find_withheld(
