@@ -37,7 +37,7 @@ class FleetChanges:
     """
 
     def __init__(self, before: Fleet, after: Fleet, changed: Iterable[str]) -> None:
-        self._before, self._after = before, after
+        self._before, self._after, self._has_same_names = before, after, before.names == after.names
         names = sorted(changed)
         self._changed = [name for name in names if name in before.index and name in after.index]
         self.same_affinities = self._find_same_affinities(names)
@@ -72,7 +72,7 @@ class FleetChanges:
     def _list_differing(self, former: int, present: int) -> Collection[str]:
         """Return the names that are in one of two sets, before and after the change."""
         before, after = self._before, self._after
-        if before.names == after.names:
+        if self._has_same_names:
             return [before.names[index] for index in before.members(former ^ present)]
         return {before.names[index] for index in before.members(former)} ^ {after.names[index] for index in after.members(present)}
 

@@ -543,3 +543,36 @@ def test_moves_that_an_edit_causes_are_planned_from_the_last_state(fleet: Fleet,
         runs = variants.run(hour, str(list(changes)))
     assert [[str(move.key) for move in run.plan.moves] for run in runs] == 2 * [["Deployment.apps/default/w0"]]
     assert not any(run.plan.complete for run in runs)
+
+
+def test_findings_about_selectors_follow_the_edits_of_policies(fleet: Fleet, tmp_path: Path) -> None:
+    """What matches nothing is not searched again where only other fields of policies change; where it is written may."""
+    other = policy("", name="other").replace("kind: Deployment}", "kind: Deployment, name: wbe}")
+    labels = policy("", name="labels").replace("kind: Deployment}", "kind: Deployment, labelSelector: {matchLabels: {app: wbe}}}")
+    web = deployment("web").replace("  namespace:", "  labels: {app: web}\n  namespace:")
+    clusters: Files = {f"clusters/{name}.yaml": cluster(name) for name in ("ash", "bru")}
+    fleet.commit({**clusters, "web.yaml": web, "other.yaml": other, "labels.yaml": labels, "all.yaml": policy("")})
+    variants = ThreeVariants(fleet, tmp_path)
+    variants.run(0, "first")
+    steps: tuple[Files, ...] = (
+        {"README.md": "nothing"},
+        {"labels.yaml": f"# A comment\n{labels}"},
+        {"other.yaml": policy("ash", name="other").replace("kind: Deployment}", "kind: Deployment, name: wbe}")},
+        {"other.yaml": policy("ash", name="other").replace("kind: Deployment}", "kind: Deployment, name: we}")},
+        {"labels.yaml": labels.replace("wbe", "web")},
+    )
+    found = []
+    for hour, changes in enumerate(steps, 1):
+        fleet.commit(changes, hour=hour)
+        run = variants.run(hour, str(list(changes)))[0]
+        assert not run.plan.complete
+        about = (one for one in run.plan.findings if one.code == "karmada-selects-nothing")
+        found.append(
+            [(one.location.text if one.location else "", one.message.partition(" has no ")[2].partition(";")[0]) for one in about]
+        )
+    label, name = "Deployment with app=wbe", "Deployment wbe"
+    assert found[0] == [("labels.yaml:8", label), ("other.yaml:8", name)]
+    assert found[1] == [("labels.yaml:9", label), ("other.yaml:8", name)]
+    assert found[2] == found[1]
+    assert found[3] == [("labels.yaml:9", label), ("other.yaml:8", "Deployment we")]
+    assert found[4] == found[3][1:]

@@ -31,7 +31,7 @@ from gitsched.apis.karmada.policy.near_selection import describe_lost_selection,
 from gitsched.apis.karmada.queue.coupled_decisions import needs_queue, protects_capacity
 from gitsched.apis.karmada.reschedule_triggers import NO_TRIGGERS
 from gitsched.apis.karmada.state import KarmadaState
-from gitsched.apis.karmada.warnings import find_policy_warnings
+from gitsched.apis.karmada.warnings import PolicyWarnings, find_policy_warnings
 from gitsched.apis.registered import Registered
 from gitsched.apis.snapshot import Snapshot
 from gitsched.model.document import Body, Document, Key
@@ -72,18 +72,19 @@ class KarmadaEngine(CapacityEngine):
         state = self.state = KarmadaState(snapshot) if made is None else made.state
         kinds = (*snapshot.documents, *((key.group, key.kind) for key in snapshot.quarantined), *snapshot.part_kinds)
         # An engine that continues another one looks for them when its findings are read: a simulation reads none.
-        self._find_policy_warnings: Callable[[], tuple[Finding, ...]] | None = lambda: find_policy_warnings(
+        self._policy_warnings: PolicyWarnings | None = None
+        known = before._policy_warnings if before is not None else None
+        self._find_policy_warnings: Callable[[], PolicyWarnings] | None = lambda: find_policy_warnings(
             state.policies,
             snapshot.documents.get((names.POLICY_GROUP, names.QUOTA), ()),
             state.settings,
             state.fleet.names,
-            {key: template.api_version for key, template in snapshot.templates.items()} if made is None else made.api_versions(),
             kinds,
             snapshot.templates.values if made is None else made.list_templates,
+            known.unmatched if known is not None and made is not None and made.keeps_selections else None,
         )
-        self._policy_warnings: tuple[Finding, ...] = ()
-        if before is not None and made is not None and made.keeps_warnings and before._find_policy_warnings is None:
-            self._policy_warnings, self._find_policy_warnings = before._policy_warnings, None
+        if known is not None and made is not None and made.keeps_warnings:
+            self._policy_warnings, self._find_policy_warnings = known, None
         if made is None:
             self._read_policy_warnings()
         # Without propagateDeps, Lazy policies and priority classes, no decision depends on another object.
@@ -190,8 +191,8 @@ class KarmadaEngine(CapacityEngine):
         revision, found = coupled.revision, coupled.update_groups(dirty)
         if coupled.revision != revision:
             self.__dict__.pop("findings", None)
-            if self._find_policy_warnings is None:
-                self.findings = self._join_findings()
+            if self._policy_warnings is not None:
+                self.findings = self._join_findings(self._policy_warnings)
         return found
 
     def decision_inputs(self, template: Document) -> tuple[object, ...]:
@@ -242,8 +243,8 @@ class KarmadaEngine(CapacityEngine):
         unobserved, known_at = _FIND_UNOBSERVED(self.state) if self.protects_capacity else ((), None)
         self._other_findings = (*self.state.inventory.findings, *unobserved), (*missing, *triggers.findings)
         self.__dict__.pop("findings", None)
-        if self._find_policy_warnings is None:
-            self.findings = self._join_findings()
+        if self._policy_warnings is not None:
+            self.findings = self._join_findings(self._policy_warnings)
         self.wakeup: datetime | None = min((time for time in (triggers.wakeup, known_at) if time is not None), default=None)
         self.time: datetime | None = triggers.time
 
@@ -252,17 +253,18 @@ class KarmadaEngine(CapacityEngine):
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:  # type: ignore[override] # the instance has it as an attribute once it is known
-        self._read_policy_warnings()
-        return self._join_findings()
+        return self._join_findings(self._read_policy_warnings())
 
-    def _read_policy_warnings(self) -> None:
-        if self._find_policy_warnings is not None:
+    def _read_policy_warnings(self) -> PolicyWarnings:
+        if self._policy_warnings is None:
+            assert self._find_policy_warnings is not None, "what looks for them goes once they are known"
             self._policy_warnings, self._find_policy_warnings = self._find_policy_warnings(), None
+        return self._policy_warnings
 
-    def _join_findings(self) -> tuple[Finding, ...]:
+    def _join_findings(self, warnings: PolicyWarnings) -> tuple[Finding, ...]:
         first, last = self._other_findings
         coupled = self.coupled.find_warnings() if self.coupled is not None else ()
-        return (*first, *self._policy_warnings, *coupled, *last)
+        return (*first, *warnings.findings, *coupled, *last)
 
     def expired_documents(self) -> Iterable[ExpiredDocument]:
         return self.state.reschedule_triggers.expired

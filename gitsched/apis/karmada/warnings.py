@@ -4,7 +4,7 @@ or full)."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from gitsched.apis.karmada.binding.exceeded_capacity import find_full_clusters, read_exceeded_capacity
@@ -30,11 +30,41 @@ from gitsched.model.document import Document, Key, get_field, list_server_owned,
 from gitsched.model.finding import Finding, Pointer, format_names, locate_document, locate_field
 from gitsched.model.known_values import find_near
 from gitsched.model.variants import WorkloadVariants
+from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.fleet import VariantFilter
 from gitsched.schedule.rejections import list_rejections
 
 _JOB = ("batch", "Job")
+_COMPARE_UNMATCHED = Registered("gitsched.apis.karmada.policy.unmatched_selectors", "compare_unmatched")
 _DESCRIBE_UNMATCHED = Registered("gitsched.apis.karmada.policy.unmatched_selectors", "describe_unmatched")
+
+
+class SimilarObjects(NamedTuple):
+    """What a selector that matches nothing is similar to: a kind or version, or the hint at an object, "" for none; and whether the same
+    objects are in another namespace."""
+
+    misspelling: str = ""
+    hint: str = ""
+    is_elsewhere: bool = False
+
+    @property
+    def is_near(self) -> bool:
+        return bool(self.misspelling or self.hint)
+
+
+class UnmatchedPolicySelectors(NamedTuple):
+    """The selectors that match nothing, with the scopes of their policies, and what those are similar to by policy and position."""
+
+    selectors: frozenset[tuple[str, ResourceSelector]] = frozenset()
+    similar: Mapping[tuple[Key, int], SimilarObjects] = {}
+
+
+class PolicyWarnings(NamedTuple):
+    """The findings about policies and quotas, and the selectors that match nothing, which stay the same while no policy selects otherwise
+    and selectors can match the same objects."""
+
+    findings: tuple[Finding, ...] = ()
+    unmatched: UnmatchedPolicySelectors = UnmatchedPolicySelectors()
 
 
 def find_policy_warnings(
@@ -42,26 +72,31 @@ def find_policy_warnings(
     quotas: Iterable[Document],
     settings: KarmadaConfig,
     cluster_names: Collection[str],
-    templates: Mapping[Key, str],
     other_kinds: Iterable[tuple[str, str]],
     list_templates: Callable[[], Iterable[Document]],
-) -> tuple[Finding, ...]:
+    unmatched: UnmatchedPolicySelectors | None = None,
+) -> PolicyWarnings:
     """Return the findings about policies, and about `quotas`, the FederatedResourceQuotas.
 
-    `cluster_names` are those of all Clusters. `templates` has the apiVersion of each
-    template; `other_kinds` are groups and kinds of objects that are not templates or are quarantined. `list_templates` returns the
-    templates, with no more than selectors read.
+    `cluster_names` are those of all Clusters; `other_kinds` are groups and kinds of objects that are not templates or are quarantined.
+    `list_templates` returns the templates, with no more than selectors read. `unmatched` are the selectors that match nothing; None to
+    search for them.
     """
     policies = index.policies.values()
     selectors = [(policy, list(map(parse_resource_selector, policy.spec.get("resourceSelectors") or ()))) for policy in policies]
-    return (
+    templates = cache(lambda: tuple(list_templates()))
+    if unmatched is None:
+        resources = SelectableResources({one.key: one.api_version for one in templates()}, other_kinds)
+        unmatched = _find_unmatched(selectors, resources, templates)
+    findings = (
         *find_suspended_policies(policies),
         *find_disabled_preemption(policies, settings.preemption),
         *find_disabled_gates(policies, quotas, settings.gates),
         *find_unknown_clusters(policies, cluster_names),
-        *find_equal_policies(selectors, index, list_templates),
-        *find_unmatched_selectors(selectors, SelectableResources(templates, other_kinds), list_templates),
+        *find_equal_policies(selectors, index, templates),
+        *(_DESCRIBE_UNMATCHED(selectors, unmatched) if unmatched.selectors else ()),
     )
+    return PolicyWarnings(findings, unmatched)
 
 
 class SelectableResources:
@@ -117,10 +152,10 @@ class SelectableResources:
         return names
 
 
-def find_unmatched_selectors(
+def _find_unmatched(
     policies: PolicySelectors, resources: SelectableResources, list_templates: Callable[[], Iterable[Document]]
-) -> Iterator[Finding]:
-    """Yield the findings about selectors of policies that match nothing. Those with invalid labels have a finding of their own."""
+) -> UnmatchedPolicySelectors:
+    """Return the selectors of policies that match nothing. Those with invalid labels have a finding of their own."""
     unmatched = {
         (policy.key.namespace, selector)
         for policy, selectors in policies
@@ -138,8 +173,8 @@ def find_unmatched_selectors(
         },
         list_templates,
     )
-    if unmatched:
-        yield from _DESCRIBE_UNMATCHED(policies, unmatched, resources, list_templates)
+    similar = _COMPARE_UNMATCHED(policies, unmatched, resources, list_templates) if unmatched else {}
+    return UnmatchedPolicySelectors(frozenset(unmatched), similar)
 
 
 def _find_unmatched_labels(

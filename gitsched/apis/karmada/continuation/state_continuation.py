@@ -6,7 +6,7 @@ is compared with what the new one knows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
 from gitsched.apis.capabilities import DocumentPair, SnapshotChanges
@@ -33,15 +33,16 @@ _BINDINGS = ((names.WORK_GROUP, names.BINDING), (names.WORK_GROUP, names.CLUSTER
 
 
 class ContinuedState(NamedTuple):
-    """The state for a new snapshot, the workloads that have to be decided again, what lists the apiVersion of each template, and the
-    templates with no more than selectors read, the templates that are gone, and whether the findings about policies stay as they are."""
+    """The state for a new snapshot, the workloads that have to be decided again, what lists the templates with no more than selectors
+    read, the templates that are gone, whether the findings about policies stay as they are, and whether the selectors of policies match
+    what they have matched."""
 
     state: KarmadaState
     affected: frozenset[Key]
-    api_versions: Callable[[], Mapping[Key, str]]
     list_templates: Callable[[], Iterable[Document]]
     gone: frozenset[Key]
     keeps_warnings: bool
+    keeps_selections: bool
 
 
 def continue_state(before: KarmadaState, snapshot: Snapshot, changes: SnapshotChanges) -> ContinuedState | None:
@@ -66,17 +67,27 @@ def continue_state(before: KarmadaState, snapshot: Snapshot, changes: SnapshotCh
         *_find_bound(changes.template_index, bindings),
     }
     removed = frozenset(key for key, (_, template) in changes.templates.items() if template is None)
-    versions, templates = (lambda: _list_api_versions(changes)), (lambda: _list_templates(changes))
-    keeps_warnings = keeps_policies and _keep_warnings(before, after, changes)
-    return ContinuedState(after, frozenset(affected - removed), versions, templates, removed, keeps_warnings)
+    keeps_selections = _keep_selections(after, changes)
+    keeps_warnings = keeps_policies and keeps_selections and before.fleet.names == after.fleet.names
+    return ContinuedState(
+        after, frozenset(affected - removed), lambda: _list_templates(changes), removed, keeps_warnings, keeps_selections
+    )
 
 
-def _keep_warnings(before: KarmadaState, after: KarmadaState, changes: SnapshotChanges) -> bool:
-    """Return whether the findings about unchanged policies stay as they are: nothing else that they read has changed."""
+def _keep_selections(after: KarmadaState, changes: SnapshotChanges) -> bool:
+    """Return whether no policy selects otherwise, and no other object can be selected. Quotas are not compared."""
     if changes.concerns_all or after.snapshot.part_kinds or changes_selection(changes.templates):
         return False
-    came_or_went = any(key[:2] == _QUOTA or None in pair for key, pair in changes.api_documents.items())
-    return not came_or_went and before.fleet.names == after.fleet.names
+    return not any(key[:2] == _QUOTA or _selects_otherwise(key, pair) for key, pair in changes.api_documents.items())
+
+
+def _selects_otherwise(key: Key, pair: DocumentPair) -> bool:
+    """Return whether a document comes or goes, or is a policy with other selectors."""
+    before, after = pair
+    if before is None or after is None:
+        return True
+    selectors = [get_field(one.body, "spec", "resourceSelectors") for one in (before, after)]
+    return key[:2] in names.POLICY_KINDS and selectors[0] != selectors[1]
 
 
 def _can_continue(before: KarmadaState, snapshot: Snapshot, changes: SnapshotChanges) -> bool:
@@ -108,17 +119,6 @@ def _has_same_needs(before: KarmadaState, after: KarmadaState) -> bool:
         return False
     needs = ((state.has_dependencies, state.brings_dependencies, state.interpreted_kinds) for state in (before, after))
     return len(set(needs)) == 1 and not (before.other_clusters or after.other_clusters)
-
-
-def _list_api_versions(changes: SnapshotChanges) -> Mapping[Key, str]:
-    """Return the apiVersion of every template of the new snapshot."""
-    versions = {key: entry.api_version for key, entry in changes.template_index.items()}
-    for key, (_, template) in changes.templates.items():
-        if template is None:
-            versions.pop(key, None)
-        else:
-            versions[key] = template.api_version
-    return versions
 
 
 def _list_templates(changes: SnapshotChanges) -> Iterator[Document]:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from gitsched.apis.built_in_schemas import load_built_in_kinds
 from gitsched.apis.karmada.policy.near_selection import POLICY_SELECTS_NOTHING
+from gitsched.apis.karmada.warnings import SimilarObjects
 from gitsched.kinds.operator_scopes import is_namespaced
 from gitsched.model.document import Document, Key, is_known_group, parse_api_group, read_labels
 from gitsched.model.finding import Finding, Pointer, Severity, format_names, locate_document, locate_field
 from gitsched.model.known_values import find_near
-from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.apis.karmada.policy.equal_policies import PolicySelectors
     from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, ResourceSelector
-    from gitsched.apis.karmada.warnings import SelectableResources
+    from gitsched.apis.karmada.warnings import SelectableResources, UnmatchedPolicySelectors
     from gitsched.model.labels import Requirement, Selector
 
 _KIND_SIMILARITY, _CUSTOM_KIND_SIMILARITY = 0.85, 0.9
@@ -27,42 +27,52 @@ _MAX_LOOKUPS = 100
 """Kinds, and other names and labels, for which a suggestion is looked up: each is compared with all existing ones."""
 
 
-def describe_unmatched(
+def compare_unmatched(
     policies: PolicySelectors,
     unmatched: Collection[tuple[str, ResourceSelector]],
     resources: SelectableResources,
     list_templates: Callable[[], Iterable[Document]],
-) -> Iterator[Finding]:
+) -> Mapping[tuple[Key, int], SimilarObjects]:
+    """Return what selectors that match nothing are similar to, by policy and position. `unmatched` are these selectors, with the scope of
+    their policy."""
+    comparison = _SelectorComparison(policies, resources, list_templates)
+    divided = ((policy, _divide(policy, selectors, unmatched)) for policy, selectors in policies)
+    return {(policy.key, index): comparison.compare(one, matched) for policy, (wrong, matched) in divided for index, one in wrong}
+
+
+def describe_unmatched(policies: PolicySelectors, unmatched: UnmatchedPolicySelectors) -> Iterator[Finding]:
     """Yield a finding for each policy that selects nothing, and one for each selector beside others that probably is a mistake.
 
-    `unmatched` are the selectors that match nothing, with the scope of their policy. One of all objects of a kind, which may come later, is
-    no mistake, nor is one that matches something in another version.
+    A selector of all objects of a kind, which may come later, is no mistake, nor is one that matches something in another version.
     """
-    comparison = _SelectorComparison(policies, resources, list_templates)
     for policy, selectors in policies:
-        scope = policy.key.namespace
-        wrong = [(index, one) for index, one in enumerate(selectors) if (scope, one) in unmatched]
-        if wrong:
-            matched = [one for one in selectors if (scope, one) not in unmatched]
-            yield from _describe_policy(policy, wrong, matched, comparison)
+        wrong, matched = _divide(policy, selectors, unmatched.selectors)
+        compared = [(index, one, unmatched.similar[policy.key, index]) for index, one in wrong]
+        if compared:
+            yield from _describe_policy(policy, compared, is_used=bool(matched))
+
+
+def _divide(
+    policy: PropagationPolicy, selectors: Sequence[ResourceSelector], unmatched: Collection[tuple[str, ResourceSelector]]
+) -> tuple[list[tuple[int, ResourceSelector]], list[ResourceSelector]]:
+    """Return the selectors that match nothing in any version, with their positions, and those that match something."""
+    scope = policy.key.namespace
+    matched = [one for one in selectors if (scope, one) not in unmatched]
+    versions = {one._replace(api_version="") for one in matched}
+    wrong = ((index, one) for index, one in enumerate(selectors) if (scope, one) in unmatched)
+    return [(index, one) for index, one in wrong if one._replace(api_version="") not in versions], matched
 
 
 def _describe_policy(
-    policy: PropagationPolicy,
-    wrong: list[tuple[int, ResourceSelector]],
-    matched: list[ResourceSelector],
-    comparison: _SelectorComparison,
+    policy: PropagationPolicy, compared: Sequence[tuple[int, ResourceSelector, SimilarObjects]], *, is_used: bool
 ) -> Iterator[Finding]:
-    """Yield the findings about the selectors of a policy that are `wrong`, with their positions, beside those that match something."""
-    versions = {one._replace(api_version="") for one in matched}
-    wrong = [(index, one) for index, one in wrong if one._replace(api_version="") not in versions]
-    compared = [(index, one, comparison.compare(one, matched)) for index, one in wrong]
+    """Yield the findings about selectors of a policy that match nothing; it `is_used` if others match something."""
     is_elsewhere = _are_elsewhere(policy, [found for *_, found in compared])
-    if not matched and (len(wrong) == 1 or is_elsewhere or not any(found.is_near for *_, found in compared)):
+    if not is_used and (len(compared) == 1 or is_elsewhere or not any(found.is_near for *_, found in compared)):
         index, _, found = compared[0]
-        names = format_names([_describe_selected(one, policy) for _, one in wrong])
+        names = format_names([_describe_selected(one, policy) for _, one, _ in compared])
         text = found.misspelling or f"nothing: {_describe_scope(policy)} has no {names}{found.hint}"
-        selector: Pointer | None = ("spec", "resourceSelectors", index) if len(wrong) == 1 else None
+        selector: Pointer | None = ("spec", "resourceSelectors", index) if len(compared) == 1 else None
         yield _make_finding(policy, text, ("metadata", "namespace") if is_elsewhere else selector, is_near=found.is_near)
         return
     for index, one, found in compared:
@@ -71,22 +81,9 @@ def _describe_policy(
             yield _make_finding(policy, found.misspelling or text, ("spec", "resourceSelectors", index), is_near=found.is_near)
 
 
-def _are_elsewhere(policy: PropagationPolicy, found: list[_Similar]) -> bool:
+def _are_elsewhere(policy: PropagationPolicy, found: list[SimilarObjects]) -> bool:
     """Return whether another namespace than that of the policy, the same for all selectors, has what they match."""
     return policy.is_namespaced and len({one.hint for one in found}) == 1 and found[0].is_elsewhere
-
-
-class _Similar(NamedTuple):
-    """What a selector that matches nothing is similar to: a kind or version, or the hint at an object, "" for none; and whether the same
-    objects are in another namespace."""
-
-    misspelling: str = ""
-    hint: str = ""
-    is_elsewhere: bool = False
-
-    @property
-    def is_near(self) -> bool:
-        return bool(self.misspelling or self.hint)
 
 
 def _make_finding(policy: PropagationPolicy, text: str, pointer: Pointer | None, *, is_near: bool) -> Finding:
@@ -117,7 +114,7 @@ class _SelectorComparison:
             for value in ("", *requirement.values)
         }
 
-    def compare(self, selector: ResourceSelector, matched: list[ResourceSelector]) -> _Similar:
+    def compare(self, selector: ResourceSelector, matched: list[ResourceSelector]) -> SimilarObjects:
         """Return what a selector that matches nothing is similar to.
 
         `matched` are those of its policy that match something: beside them, the same objects in another namespace are not meant, unless
@@ -125,16 +122,18 @@ class _SelectorComparison:
         """
         misspelling = self._describe_kind(selector, {one.kind for one in matched})
         if misspelling:
-            return _Similar(misspelling)
+            return SimilarObjects(misspelling)
         in_use, namespace = bool(matched), selector.namespace
         elsewhere = self._list_namespaces(selector) if namespace else []
         if elsewhere and not ((in_use or not selector.name) and self._resources.has_objects(namespace)):
-            return _Similar(hint=f"; did you mean the namespace {' or '.join(elsewhere[:_MAX_NAMESPACES])}?", is_elsewhere=True)
+            return SimilarObjects(
+                hint=f"; did you mean the namespace {' or '.join(elsewhere[:_MAX_NAMESPACES])}?", is_elsewhere=True
+            )
         if selector.labels is not None:
             near = self._suggest_labels(selector, selector.labels)
         else:
             near = "" if not selector.name or (elsewhere and not in_use) else self._suggest_name(selector, in_use=in_use)
-        return _Similar(hint=f"; did you mean {near}?" if near else "")
+        return SimilarObjects(hint=f"; did you mean {near}?" if near else "")
 
     def _describe_kind(self, selector: ResourceSelector, used: Collection[str]) -> str:
         """Describe a selector whose kind exists with a similar name or in another version; "" if nothing is similar.
