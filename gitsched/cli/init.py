@@ -59,15 +59,13 @@ def read_directories(_: click.Context, __: click.Parameter, values: tuple[str, .
 )
 @click.option("--dry-run", is_flag=True, help="Print the files, and write nothing.")
 @click.option("--commit", "commits", is_flag=True, help="Commit the files, after `git init` if there is no repository.")
-@click.argument(
-    "directory", type=click.Path(file_okay=False, exists=True, path_type=Path), default=".", callback=options.read_location
-)
+@click.argument("directory", type=click.Path(file_okay=False, path_type=Path), default=".", callback=options.read_location)
 def command() -> None:
     """Write a small fleet into DIRECTORY, the top of a repository: clusters, a workload, a policy and gitsched.yaml.
 
     In a repository with workloads, clusters or policies, write only what is missing. In one with kustomizations, Helm charts, or a layout
     of Flux or Argo CD, write Bundles for what it deploys, a policy that places them as they are deployed now, and the clusters that it
-    names. Existing files are not changed.
+    names. Existing files are not changed, and a directory that does not exist is created.
 
     For editors, write a schema of all kinds to .gitsched/schema.json, which Git ignores.
     """

@@ -300,3 +300,18 @@ def test_init_leaves_errors_that_were_there_before_to_validate(gitsched: Run, ma
     assert done.returncode == 0
     assert "Errors that" not in done.stdout
     assert gitsched("validate", at=place).returncode == 1
+
+
+def test_init_creates_the_directory_of_a_new_repository(gitsched: Run, tmp_path: Path) -> None:
+    """As `git init DIRECTORY` does. What comes next begins with the way there."""
+    listed = gitsched("init", "--dry-run", "new/my fleet", at=tmp_path)
+    assert listed.returncode == 0
+    assert not (tmp_path / "new").exists()
+    done = gitsched("init", "--api", "ocm", "new/my fleet", at=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "new/my fleet/gitsched.yaml").exists()
+    assert "\nNext:\n  cd 'new/my fleet' " in done.stdout
+    (tmp_path / "file").write_text("")
+    refused = gitsched("init", "file/fleet", at=tmp_path)
+    assert refused.returncode == 1
+    assert refused.stderr == "gitsched: cannot write file/fleet: Not a directory\n"

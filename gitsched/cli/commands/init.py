@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from itertools import islice
@@ -91,11 +92,17 @@ def run(api: str | None, clusters: Mapping[str, str], dry_run: bool, commits: bo
     """Carry out the command, and return its exit code."""
     if dry_run and commits:
         raise click.UsageError("--dry-run writes nothing, so it cannot be used with --commit")
-    root = find_worktree_root(str(directory))
+    existing = next(path for path in (directory.resolve(), *directory.resolve().parents) if path.exists())
+    root = find_worktree_root(str(existing))
     if root is not None and root != directory.resolve():
         raise click.UsageError(
             f"{directory} is inside of the repository {root}, and gitsched.yaml belongs at its top: gitsched init {root}"
         )
+    if not dry_run:
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise make_write_error(directory, error) from error
     if commits:
         check_commit(directory.resolve())
         if root is None:
@@ -142,7 +149,7 @@ def _write(
     if commits and has_repository and commit_files(directory.resolve(), list(files), COMMIT_MESSAGE):
         formats.show_text("committed these files\n")
     *others, last = (name for name in list_starters() if name != api)
-    steps = _list_steps(found, has_repository=has_repository, committed=commits)
+    steps = _list_steps(directory, found, has_repository=has_repository, committed=commits)
     width = max(len(step) for step, _ in steps)
     shown = _STEPS.format(
         steps="\n".join(f"  {step:<{width}}  {text}" for step, text in steps),
@@ -164,9 +171,11 @@ def _copy_worktree(root: Path | None, copy: Path) -> None:
     copy_files(root, copy)
 
 
-def _list_steps(found: RecognizedLayout | None, *, has_repository: bool, committed: bool) -> list[tuple[str, str]]:
+def _list_steps(directory: Path, found: RecognizedLayout | None, *, has_repository: bool, committed: bool) -> list[tuple[str, str]]:
     """Return the commands that come next, each with what it does."""
     steps: list[tuple[str, str]] = []
+    if directory.resolve() != Path.cwd():
+        steps.append((f"cd {shlex.quote(str(directory))}", "the other commands work on the repository there"))
     if found is not None and not found.described:
         steps.append((f"edit {CLUSTERS}", "name your clusters, and keep the labels that policies select"))
     if not has_repository:
