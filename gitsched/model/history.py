@@ -59,7 +59,8 @@ class HistoryEntry(NamedTuple):
     `edits` are the commits of people on the output branch since the run before. `summary` is what its message says that it changes.
     `source` is the source commit that it follows, `sources` are those since the commit before, the newest first. `records` are the recorded
     decisions that changed, `files` the changed files of the source, `taints` the taints of clusters that began or ended, and `notes` other
-    events, such as a freeze or a source that went back. The numbers of `more_sources`, `more_files` and `more_moves` are left out because
+    events, such as a freeze or a source that went back. `edited` are the workloads whose records a commit of people changed, the kinds in
+    lower case. The numbers of `more_sources`, `more_files` and `more_moves` are left out because
     of limits.
     """
 
@@ -81,6 +82,7 @@ class HistoryEntry(NamedTuple):
     notes: tuple[str, ...] = ()
     taints: tuple[TaintChange, ...] = ()
     edits: tuple[SourceChange, ...] = ()
+    edited: tuple[Key, ...] = ()
 
     @property
     def drained(self) -> frozenset[str]:

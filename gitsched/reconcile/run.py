@@ -269,7 +269,8 @@ class Written(NamedTuple):
 
     `record_changes` are the recorded decisions that differ from the output's head. `refused` says why the tree may not be published,
     or is "". `reviewed` compares the plan with the reviewed one. `findings` are about bugs that showed in
-    writing it, and about changes of people to the output that it takes back.
+    writing it, and about changes of people to the output that it takes back. `edits` are the commits of people that changed records from
+    which it decides.
     """
 
     tree: str
@@ -278,6 +279,7 @@ class Written(NamedTuple):
     refused: str = ""
     reviewed: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
+    edits: tuple[str, ...] = ()
 
 
 Race = Literal["", "same", "different"]
@@ -306,7 +308,7 @@ class RunResult(NamedTuple):
     head. `git_directory` is the local repository with the output commits, `prefix` where the output is inside its branch: "" or "path/".
     `state_file` is the plan cache from which the next run does the same; None if more than commits, options and the time may change that.
     `update` is an incremental plan with the plan cache that it continues; None for a complete plan. `rewrite` says in one line how the run
-    rewrites the output branch of an earlier version; "" otherwise.
+    rewrites the output branch of an earlier version; "" otherwise. `edits` are those of Written.
     """
 
     source: str
@@ -327,6 +329,7 @@ class RunResult(NamedTuple):
     state_file: Path | None = None
     update: StateUpdate | None = None
     rewrite: str = ""
+    edits: tuple[str, ...] = ()
 
 
 class OutputMoved(Conflict):
@@ -361,6 +364,7 @@ def make_result(fetched: Fetched, planned: Planned, written: Written, published:
         prefix=fetched.prefix,
         update=planned.state if isinstance(planned.state, StateUpdate) else None,
         rewrite=describe_rewrite(fetched),
+        edits=written.edits,
     )
 
 
@@ -401,5 +405,5 @@ def make_review(run: RunResult) -> Review:
         race=run.race,
         held=totals.held,
         setting_changes=run.setting_changes,
-        comparison=OutputComparison(notes=(run.rewrite,) if run.rewrite else ()),
+        comparison=OutputComparison(notes=(run.rewrite,) if run.rewrite else (), edits=run.edits),
     )

@@ -92,6 +92,8 @@ def _list_origin(entry: HistoryEntry) -> Iterator[str]:
     source = entry.source
     if source is None:
         yield f"  by hand: {entry.author}"
+        if entry.edited:
+            yield f"  records edited, from which runs decide: {format_names(list(map(format_key, entry.edited)), MOVES_SHOWN)}"
         return
     yield f"  cause: {describe_cause(entry)}"
     others = [each for each in entry.sources if each.commit != source.commit]
@@ -214,6 +216,7 @@ def _serialize_entry(entry: HistoryEntry) -> dict[str, Any]:
         "taints": list(map(_serialize_taint, entry.taints)),
         "notes": list(entry.notes),
         "edits": list(map(serialize_source, entry.edits)),
+        "edited": list(map(serialize_key, entry.edited)),
     }
 
 

@@ -13,6 +13,7 @@ from gitsched.report.first_placement import describe_first_placement, describe_u
 from gitsched.report.lines import (
     CLUSTERS_SHOWN,
     ChangeRow,
+    abbreviate_oid,
     classify_move,
     count_replicas,
     format_key,
@@ -32,6 +33,8 @@ INVALID_SHOWN = 2
 """The number of invalid documents that a headline names."""
 LIMITS_SHOWN = 10
 """The number of exceeded limits that are listed."""
+EDITS_SHOWN = 2
+"""The number of commits of people that a headline names."""
 
 
 class ClusterDelta(NamedTuple):
@@ -203,6 +206,7 @@ def format_headline(review: Review) -> str:
         summary = summarize_moves(review.moves, known, review.withheld.moves)
     else:
         summary = "no workload moves"
+    summary += describe_edits(review)
     number = len(review.held if review.base.held is None and review.moves else review.newly_held)
     held = f"{number:,} held" if number else ""
     images, records = describe_images(review), describe_record_changes(review.record_changes)
@@ -214,6 +218,12 @@ def format_headline(review: Review) -> str:
         return NO_CHANGES
     start = text[0] if parts[0] else text[0].upper()  # the name of a document may be a path
     return f"{start}{text[1:]}".removesuffix(f", {_NOTHING}")
+
+
+def describe_edits(review: Review) -> str:
+    """Return what completes the number of moves where people edited records, from which the run decides; "" otherwise."""
+    commits = format_names([abbreviate_oid(oid) for oid in review.comparison.edits], EDITS_SHOWN)
+    return f" besides what records edited by hand in {commits} move" if commits else ""
 
 
 def _describe_unplaced(review: Review) -> Iterator[str]:

@@ -34,6 +34,7 @@ from gitsched.report.lines import (
 )
 from gitsched.report.paint import Paint, Role, paint_start
 from gitsched.report.summary import (
+    describe_edits,
     describe_invalid,
     describe_record_changes,
     describe_setting_changes,
@@ -139,7 +140,7 @@ def summarize_plan(review: Review) -> str:
     if review.moves or review.record_changes or review.comparison.delivery.images or describe_invalid(review):
         return f"{format_headline(review)}: {source} against {describe_output_branch(review)}."
     if review.changed:
-        return f"No workload moves, but files of {describe_output_branch(review)} change with {source}."
+        return f"No workload moves{describe_edits(review)}, but files of {describe_output_branch(review)} change with {source}."
     settings = ", but it changes settings" if review.setting_changes else ""
     return f"No changes: {describe_output_branch(review)} is up to date with {source}{settings}."
 
@@ -196,7 +197,7 @@ def _withheld_blocks(review: Review, width: int, paint: Paint | None) -> list[li
 def _summarize_run(review: Review) -> str:
     source = f"commit {abbreviate_oid(review.source)}"
     if review.refused:
-        parts = (summarize_moves(review.moves) or "no workload moves", describe_record_changes(review.record_changes))
+        parts = (_summarize_moves(review), describe_record_changes(review.record_changes))
         return f"Nothing committed. Planned: {', '.join(filter(None, parts))}."
     if review.after is None:
         return f"No changes: {describe_output_branch(review)} is up to date with {source}."
@@ -212,12 +213,16 @@ def _summarize_run(review: Review) -> str:
         is_all = count and count == len(review.outcomes)
         placed, why = (format_count(count, "workload"), "") if is_all else describe_first_placement(review)
         return f"{commit} (first commit): {placed} placed{recorded}, from {source}.{why}"
-    moves = summarize_moves(review.moves) or "no workload moves"
+    moves = _summarize_moves(review)
     changes = [moves if review.moves else "", describe_record_changes(review.record_changes), "" if review.moves else moves]
     if not review.moves and not review.record_changes:
         changes[0] = "files change"
     changes += [f"{format_count(len(review.withheld.moves), 'change')} withheld"] if review.withheld.moves else []
     return f"{commit}: {', '.join(filter(None, changes))}, from {source}."
+
+
+def _summarize_moves(review: Review) -> str:
+    return f"{summarize_moves(review.moves) or 'no workload moves'}{describe_edits(review)}"
 
 
 def _summary_lines(review: Review, width: int) -> list[str]:

@@ -6,11 +6,16 @@ from collections.abc import Callable
 
 import pytest
 
+from gitsched.model.explanation import Explanation
 from gitsched.model.history import HistoryFilter
 from gitsched.reconcile.output.output_history import open_history
+from gitsched.reconcile.review.explanation import explain_resource
 from gitsched.reconcile.review.fleet_status import read_fleet_status
+from gitsched.reconcile.run import RunResult, make_review
 from gitsched.report.fleet_status import serialize_fleet_status, write_fleet_status
 from gitsched.report.history import write_entry
+from gitsched.report.summary import format_headline
+from gitsched.report.text import write_run
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
 
 MANY = {f"w{number}.yaml": deployment(f"w{number}") for number in range(9)}
@@ -128,7 +133,11 @@ def test_a_record_that_was_edited_by_hand_is_the_cause_of_its_move(also: bool, f
     assert [(one.commit, one.author) for one in status.edits] == [(edit, "Ann")], "not the forge"
     if also:
         fleet.commit({"w9.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: w9, namespace: default}\n"}, hour=1)
+    assert_named_beforehand(fleet, edit)
     run = fleet.reconcile(2)
+    assert f": files change, no workload moves besides what records edited by hand in {edit[:10]} move, from " in describe(run)
+    assert f": {edit[:10]} Mend it (Ann)" in explain(fleet, "w0").trigger, "also after the run that followed it"
+    assert edit[:10] not in explain(fleet, "w1").trigger
     (finding,) = (each for each in run.plan.findings if each.code == "output-edited")
     assert f" changed {RECORD} on the output branch" in finding.message
     assert f": a run decides from these records: unless that is meant, git revert {edit[:10]} on that branch" in finding.message
@@ -141,6 +150,26 @@ def test_a_record_that_was_edited_by_hand_is_the_cause_of_its_move(also: bool, f
     assert lines[start + 1] == "  1 workload moved: Deployment default/w0 (one 2 -> two 2)"
     undo = f"git revert {edit[:10]} on the output branch, and gitsched reconcile"
     assert lines[start + 2].startswith(f"  to undo it: {undo}")
+
+
+def describe(run: RunResult) -> str:
+    return write_run(make_review(run), 10_000)
+
+
+def explain(fleet: Fleet, name: str) -> Explanation:
+    found = explain_resource(fleet.settings(2), "Deployment", "default", name)
+    assert isinstance(found, Explanation)
+    return found
+
+
+def assert_named_beforehand(fleet: Fleet, edit: str) -> None:
+    """Assert that a plan, an explanation and the history of the workload name an edit before a run follows it."""
+    headline = format_headline(make_review(fleet.preview(2)))
+    assert headline.startswith(f"No workload moves besides what records edited by hand in {edit[:10]} move")
+    assert f": {edit[:10]} Mend it (Ann); unless that is meant, git revert {edit[:10]} on that" in explain(fleet, "w0").trigger
+    first = {name: next(open_history(fleet.settings(2), HistoryFilter(name)).read_entries(1)) for name in ("w0", "w1")}
+    assert "  records edited, from which runs decide: deployment default/w0" in write_entry(first["w0"]).splitlines()
+    assert first["w0"].commit == edit != first["w1"].commit
 
 
 def test_a_run_that_takes_back_a_manifest_names_the_edit(fleet: Fleet) -> None:

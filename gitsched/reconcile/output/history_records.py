@@ -69,6 +69,18 @@ class CommitRecords:
         tree = self._find_placements(commit)
         return (entry.path for entry in self._output.repository.entries(tree)) if tree is not None else iter(())
 
+    def list_selected(self, commit: Commit) -> Iterator[Key]:
+        """Yield the workloads that a commit places and the filter selects, with their kinds in lower case."""
+        for path in self.list_placements(commit):
+            key = read_placement_key(path)
+            if key is not None and self._filter.selects_key(key):
+                if not self._filter.cluster:
+                    yield key
+                    continue
+                record = self.read_placement(commit, path)
+                if record is not None and self._filter.selects_clusters(record.clusters, {}):
+                    yield key
+
     def read_placement(self, commit: Commit, path: str) -> PlacementRecord | None:
         """Return one record of a commit by its path below placements/; None if there is none."""
         return self._read_record(self._find_placements(commit), path)

@@ -88,7 +88,8 @@ def write(context: RunContext, fetched: Fetched, planned: Planned) -> Written:
     if changed and fetched.is_edited and plan.details is not None:
         from gitsched.reconcile.output.output_edits import find_undone_edits  # only after commits of people
 
-        findings += find_undone_edits(fetched, tree)
+        edits = find_undone_edits(fetched, tree)
+        return Written(tree, changed, records, findings=(*findings, *edits.findings), edits=tuple(edits.deciding))
     return Written(tree, changed, records, findings=tuple(findings))
 
 

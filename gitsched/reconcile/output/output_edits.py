@@ -15,12 +15,13 @@ from gitsched.model.fleet_status import HandEdit
 from gitsched.model.history import SourceChange
 from gitsched.model.time import format_time
 from gitsched.named_tuples import NamedTuple
+from gitsched.reconcile.output.history_records import CommitRecords, HistoryBranch
 from gitsched.reconcile.run import Fetched
 from gitsched.render.output_files import FREEZE, METADATA_FILES, STATUS, escape_segment
 from gitsched.report.lines import abbreviate_oid
 
 MAX_EDITS = 100
-"""Commits of people since the last run that are examined."""
+"""Commits of people since the last run that are examined, and latest commits among which the edit of a record is searched."""
 MAX_NOTED_COMMITS = 10_000
 """Commits with a note among which the original of an amended commit is searched."""
 _UNKNOWN_FILES = "files that cannot be named without its parents, which were not fetched,"
@@ -37,10 +38,17 @@ def name_author(commit: Commit) -> str:
     return commit.name if is_written_by_run(commit) else commit.author_name
 
 
-def find_undone_edits(fetched: Fetched, tree: str) -> list[Finding]:
+class EditFindings(NamedTuple):
+    """Warnings about commits of people on the output branch, and the ids of those that changed records from which the run has decided."""
+
+    findings: list[Finding]
+    deciding: list[str]
+
+
+def find_undone_edits(fetched: Fetched, tree: str) -> EditFindings:
     """Return a warning for each commit whose changes to files of the output are not in the planned `tree`, or are records that stay in it,
     from which the run has decided; the newest first."""
-    findings = list[Finding]()
+    findings, deciding = list[Finding](), list[str]()
     for count, (commit, before, is_complete) in enumerate(_list_edits(fetched), start=1):
         if count > MAX_EDITS:
             message = (
@@ -68,7 +76,8 @@ def find_undone_edits(fetched: Fetched, tree: str) -> list[Finding]:
                 f"a run decides from these records: unless that is meant, git revert {abbreviate_oid(commit.oid)} on that branch"
             )
             findings.append(_report_edit(commit, format_names(kept, MAX_NAMED_PATHS), effect))
-    return findings
+            deciding.append(commit.oid)
+    return EditFindings(findings, deciding)
 
 
 def list_hand_edits(fetched: Fetched) -> Iterator[HandEdit]:
@@ -99,8 +108,7 @@ def list_earlier_edits(repository: Repository, prefix: str, commit: Commit) -> E
             set(_select_files(prefix, repository.changed_paths(parent.tree, commit.tree))) if parent is not None else set[str]()
         )
         if changed or (is_run and commit.is_rewritten):
-            author = name_author(commit)[:MAX_AUTHOR_LENGTH]
-            found.append(SourceChange(commit.oid, commit.subject[:MAX_AUTHOR_LENGTH], author, commit.time))
+            found.append(_describe_edit(commit))
             files |= changed
         if parent is None:
             break
@@ -119,11 +127,56 @@ def find_cause(cause: str, edits: EarlierEdits, moved: Collection[Key], *, is_sa
     return "rerun" if is_same and cause == "source" else cause
 
 
+def list_edited_workloads(records: CommitRecords, output: HistoryBranch, commit: Commit, parent: Commit) -> list[Key]:
+    """Return the workloads that the filter selects whose records a commit of people changed."""
+    changed = _select_files(output.prefix, output.repository.changed_paths(parent.tree, commit.tree))
+    edited = {_read_record_name(path) for path in changed if path.startswith(f"{STATUS}/")}
+    return [key for key in records.list_selected(parent) if not edited.isdisjoint(_list_record_names(key))] if edited else []
+
+
+def find_record_edit(fetched: Fetched, key: Key) -> SourceChange | None:
+    """Return the latest commit of people on the output branch that changed the record of a workload as runs still have it; None without
+    one among the latest commits, as far as they are here."""
+    repository, head, newer = fetched.output.repository, fetched.output_head, fetched.output_tree
+    for _ in range(MAX_EDITS):
+        if head is None or not repository.has(head):
+            return None
+        commit = repository.commit(head)
+        head = commit.parents[0] if commit.parents else None
+        if is_written_by_run(commit):
+            newer = commit.tree
+            continue
+        if head is None or not repository.has(head):
+            return None
+        before = repository.commit(head).tree
+        for name in _select_files(fetched.prefix, repository.changed_paths(before, commit.tree)):
+            if name.startswith(f"{STATUS}/") and _is_record_of(name, key):
+                path = f"{fetched.prefix}{name}"
+                old, edited, kept = (repository.find_entry(tree, path) if tree else None for tree in (before, commit.tree, newer))
+                if _find_head_entry(fetched, path) in {edited, kept} - {old}:
+                    return _describe_edit(commit)
+    return None
+
+
 def _is_record_of(path: str, key: Key) -> bool:
-    """Return whether a path is that of the record of a workload: of itself, or of its binding, which has its kind in the name."""
+    """Return whether a path is that of the record of a workload."""
+    return _read_record_name(path) in _list_record_names(key)
+
+
+def _read_record_name(path: str) -> tuple[str, str]:
+    """Return the segments of namespace and name of the path of a record."""
     *_, namespace, name = path.removesuffix(".yaml").split("/")
-    names = escape_segment(key.name), escape_segment(f"{key.name}-{key.kind.lower()}")
-    return namespace == escape_segment(key.namespace) and name in names
+    return namespace, name
+
+
+def _list_record_names(key: Key) -> list[tuple[str, str]]:
+    """Return the segments of namespace and name of the records of a workload: of itself, and of its binding, which has its kind in the
+    name."""
+    return [(escape_segment(key.namespace), escape_segment(name)) for name in (key.name, f"{key.name}-{key.kind.lower()}")]
+
+
+def _describe_edit(commit: Commit) -> SourceChange:
+    return SourceChange(commit.oid, commit.subject[:MAX_AUTHOR_LENGTH], name_author(commit)[:MAX_AUTHOR_LENGTH], commit.time)
 
 
 def _select_files(prefix: str, paths: Iterable[str]) -> Iterator[str]:

@@ -27,7 +27,13 @@ from gitsched.reconcile.fetch import fetch, read_run_record, read_source_config
 from gitsched.reconcile.output.history_names import describe_unknown_names
 from gitsched.reconcile.output.history_records import MAX_RECORD, CommitRecords, HistoryBranch
 from gitsched.reconcile.output.history_taints import ComparedTrees, list_taint_changes, locate_conditions
-from gitsched.reconcile.output.output_edits import find_cause, is_written_by_run, list_earlier_edits, name_author
+from gitsched.reconcile.output.output_edits import (
+    find_cause,
+    is_written_by_run,
+    list_earlier_edits,
+    list_edited_workloads,
+    name_author,
+)
 from gitsched.reconcile.run import RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
@@ -125,7 +131,7 @@ class OutputHistory:
                 return
             if not (is_older or is_newer):
                 entry = self._read_entry(commit, parent)
-                if entry.moves or entry.records or not chosen.selects_moves:
+                if entry.moves or entry.records or entry.edited or not chosen.selects_moves:
                     found += 1
                     yield entry
             if missing:
@@ -173,7 +179,9 @@ class OutputHistory:
                 moves, more = self._records.read_moves(commit, parent)
                 records, unread = self._records.read_record_changes(commit, parent)
                 entry = entry._replace(moves=moves, more_moves=more, records=records)
-                if not (entry.moves or entry.records) and self.chosen.selects_moves:
+                if parent is not None and not is_written_by_run(commit):
+                    entry = entry._replace(edited=tuple(list_edited_workloads(self._records, self._output, commit, parent)))
+                if not (entry.moves or entry.records or entry.edited) and self.chosen.selects_moves:
                     return entry
                 entry = entry._replace(notes=tuple(self._list_notes(commit, parent)))
                 if len(commit.trailers) > MAX_TRAILERS:

@@ -174,6 +174,7 @@ def _compare_with_output(context: RunContext, fetched: Fetched, comparer: Commit
                 removed_clusters=_list_removed_clusters(later, clusters, changes),
                 changed_paths=lines.paths,
                 notes=(run.rewrite,) if run.rewrite else (),
+                edits=run.edits,
             ),
             retained=retained,
             record_changes=records,

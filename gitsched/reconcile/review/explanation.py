@@ -25,6 +25,7 @@ from gitsched.model.similar_names import suggest_names
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.incremental.planned_workloads import PlannedWorkloads
 from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_state
+from gitsched.reconcile.output.output_edits import find_record_edit
 from gitsched.reconcile.output.patched_manifests import describe_refusal
 from gitsched.reconcile.output.removed_documents import describe_removed_cluster, name_removal
 from gitsched.reconcile.plan_baseline import make_plan_baseline
@@ -36,6 +37,8 @@ from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_explanation, locate_taints, make_blob_finder
 from gitsched.reconcile.source_plan import use_plan
 from gitsched.report.held import add_hold, add_waiting, add_withheld, describe_state
+from gitsched.report.history import describe_source
+from gitsched.report.recent_runs import describe_revert
 from gitsched.report.retained_copies import describe_retained_copies
 from gitsched.simulate.baseline import Baseline
 from gitsched.simulate.cluster_description import describe_cluster
@@ -92,14 +95,28 @@ def explain_resource(
 def _add_sources(
     context: RunContext, fetched: Fetched, found: Explanation | ClusterExplanation
 ) -> Explanation | ClusterExplanation:
-    """Return the explanation of a cluster with the lines of its taints, or that of a workload with the commit that removed its policy."""
+    """Return the explanation of a cluster with the lines of its taints, or that of a workload with the commits that removed its policy and
+    edited its record."""
     if not isinstance(found, ClusterExplanation):
-        return name_removal(context, fetched, found)
+        return _add_record_edit(fetched, name_removal(context, fetched, found))
     locations, find_blob = (
         RuleLocations(context.source.repository),
         make_blob_finder(context.source.repository, fetched.source.tree),
     )
     return found._replace(taints=locate_taints(found.taints, locations, find_blob))
+
+
+def _add_record_edit(fetched: Fetched, found: Explanation) -> Explanation:
+    """Return the explanation of a workload with the commit of people on the output branch that edited its record."""
+    kind, *namespace, name = found.workload.split("/")
+    edit = find_record_edit(fetched, Key("", kind.partition(".")[0], "".join(namespace), name))
+    if edit is None:
+        return found
+    text = (
+        f"People edited its record on the output branch, from which runs decide: {describe_source(edit)}; unless that is meant, "
+        f"{describe_revert(edit)} on that branch, and gitsched reconcile."
+    )
+    return found._replace(trigger=" ".join(filter(None, (found.trigger, text))))
 
 
 def _explain_from_state(
