@@ -114,7 +114,8 @@ class Simulation(NamedTuple):
     changes, without those about documents that it removes. `has_more_timers`: the event starts more timers than are simulated.
     `held` are the workloads that are held because of the event. `evicts`: lost clusters keep their documents and
     evict their workloads; to remove the documents alone does not.
-    `moved_besides` and `started_besides` count the workloads, and the replicas, that move without being in `effects`.
+    `moved_besides` and `started_besides` count the workloads, and the replicas, that move without being in `effects`. `reserve` is the loss
+    that the event is and that some workloads have a reserve for, or "".
     """
 
     event: str
@@ -133,6 +134,7 @@ class Simulation(NamedTuple):
     moved_besides: int = 0
     started_besides: int = 0
     evicts: bool = False
+    reserve: str = ""
 
     @property
     def moved(self) -> int:
@@ -181,12 +183,14 @@ class Simulation(NamedTuple):
 
 
 class AffectedWorkload(NamedTuple):
-    """A workload that misses replicas after some losses: how many losses these are, and the most replicas that it misses."""
+    """A workload that misses replicas after some losses: how many losses these are, and the most replicas that it misses. `reserved`: it
+    has a reserve for such losses."""
 
     key: Key
     losses: int
     most: int
     unplaced: int
+    reserved: bool = False
 
 
 class WorkloadAvailability(NamedTuple):
@@ -219,7 +223,8 @@ class Resilience(NamedTuple):
 
     Of many losses, such as pairs, `rows` are the worst. `others` counts the rest, of which `degraded_others` leave replicas missing, and
     `affected` are the workloads that miss replicas after some loss, the most affected first. `availability` follows from samples of
-    failures, None without rates. `has_reserve`: some workloads have to survive such a loss.
+    failures, None without rates. `has_reserve`: some workloads have to survive such a loss; `short_of_reserve` counts the losses after
+    which one of these misses replicas.
     """
 
     domain_kind: str
@@ -232,6 +237,7 @@ class Resilience(NamedTuple):
     affected: tuple[AffectedWorkload, ...] = ()
     availability: Availability | None = None
     has_reserve: bool = False
+    short_of_reserve: int = 0
 
     @property
     def losses(self) -> int:

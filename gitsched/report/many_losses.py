@@ -22,6 +22,7 @@ _MAP_ROWS, _MAP_COLUMNS = 20, 20
 _HEAT_ROWS, _HEAT_COLUMNS = 40, 30
 _NAMES = 3
 _AFFECTED_HEADER = ("WORKLOAD", "LOSSES", "MOST MISSING", "UNPLACED")
+_RESERVE_HEADER = ("WORKLOAD WITH A RESERVE", "LOSSES", "MOST MISSING")
 _AVAILABILITY_HEADER = ("WORKLOAD", "AVAILABILITY", "95 % INTERVAL", "LOST REPLICA HOURS A YEAR")
 
 
@@ -127,16 +128,21 @@ def _list_workloads(value: Resilience) -> list[tuple[str, ...]]:
 def list_many_loss_blocks(value: Resilience) -> list[Block]:
     """Return the worst losses and the workloads that miss replicas."""
     worst, workloads, others = _list_worst(value), _list_workloads(value), _describe_others(value)
+    reserved = [(format_key(row.key), str(row.losses), str(row.most)) for row in value.affected if row.reserved]
+    table = [_RESERVE_HEADER, *reserved[:WORKLOADS_SHOWN]]
     return [
-        *(_make_section("The worst losses", worst) if worst[1:] else ()),
-        *(_make_section("The most affected workloads", workloads) if value.affected else ()),
+        *(_make_section("What a reserve lacks", table, len(reserved)) if reserved else ()),
+        *(_make_section("The worst losses", worst, value.degraded_losses) if worst[1:] else ()),
+        *(_make_section("The most affected workloads", workloads, len(value.affected)) if value.affected else ()),
         *((Paragraph(others),) if others else ()),
     ]
 
 
-def _make_section(title: str, rows: Sequence[Sequence[str]]) -> tuple[Block, Block]:
+def _make_section(title: str, rows: Sequence[Sequence[str]], total: int) -> tuple[Block, Block]:
+    """Return the first of a `total` of rows as a table with a heading."""
     head, *others = rows
-    return Paragraph(title, heading=True), TableBlock([name.capitalize() for name in head], others)
+    shown = f", {len(others)} of {total:,}" if total > len(others) else ""
+    return Paragraph(f"{title}{shown}", heading=True), TableBlock([name.capitalize() for name in head], others)
 
 
 def list_heat_maps(value: Resilience) -> list[HeatMap]:
@@ -156,7 +162,14 @@ def list_heat_maps(value: Resilience) -> list[HeatMap]:
         )
         for row, found in zip(rows, lost, strict=True)
     ]
-    return [HeatMap("Missing replicas by loss and workload", [format_key(key) for key in keys], cells, _describe_counted(rows))]
+    parts = (
+        f"the {_HEAT_ROWS} worst losses" if value.degraded_losses > len(rows) else "",
+        f"the {_HEAT_COLUMNS} most affected workloads" if len(missing) > len(keys) else "",
+    )
+    shown = f" ({', '.join(filter(None, parts))})" if any(parts) else ""
+    return [
+        HeatMap(f"Missing replicas by loss and workload{shown}", [format_key(key) for key in keys], cells, _describe_counted(rows))
+    ]
 
 
 def _describe_counted(rows: Sequence[Simulation]) -> str:
@@ -196,7 +209,13 @@ def serialize_many_losses(value: Resilience) -> dict[str, Any]:
         "simulated": value.losses,
         "degraded": value.degraded_losses,
         "affected": [
-            {"workload": row.key._asdict(), "losses": row.losses, "mostMissing": row.most, "homeless": row.unplaced}
+            {
+                "workload": row.key._asdict(),
+                "losses": row.losses,
+                "mostMissing": row.most,
+                "homeless": row.unplaced,
+                "reserve": row.reserved,
+            }
             for row in value.affected
         ],
         "availability": None

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from gitsched.model.document import Key
 from gitsched.model.finding import choose_form, count_shown, format_count, format_names
 from gitsched.model.holds import HeldPlacement
+from gitsched.model.reserve import ANY_TWO
 from gitsched.model.simulation import ImpactChange, OverloadedCluster, Resilience, ResilienceChange, Simulation, WorkloadEffect
 from gitsched.report.effect_rows import EffectRows
 from gitsched.report.held import describe_held
@@ -113,6 +114,7 @@ def describe_simulation(value: Simulation) -> str:
         f"{format_count(value.waiting, 'replica')} {'exceeds' if value.waiting == 1 else 'exceed'} the free capacity"
         if value.waiting
         else "",
+        "no replica is missing" if value.moved and not (value.unplaced or value.shortfall or value.waiting) else "",
         describe_record_changes(value.record_changes),
     ]
     effect = ", ".join(filter(None, parts)) or f"no change for {format_count(value.workloads, 'workload')}"
@@ -138,6 +140,7 @@ def list_notes(value: Simulation) -> list[str]:
         _describe_unknown_capacity(value.unknown_capacity) if value.unknown_capacity else "",
         _MORE_TIMERS if value.has_more_timers else "",
         _describe_eviction(value.lost) if value.evicts and value.started_replicas else "",
+        _describe_simulated_reserve(value) if value.reserve else "",
     ]
     return list(filter(None, notes))
 
@@ -226,13 +229,27 @@ def list_reserve_rows(value: Resilience) -> list[tuple[str, str, str, str]]:
 
 
 def _describe_reserve(value: Resilience) -> str:
-    rows, what = list_reserve_rows(value), f"Reserve for the loss of a {value.domain_kind}"
-    if not rows:
-        return f"{what}: no workload that has one lacks replicas."
+    if is_many(value):
+        short = [format_key(one.key) for one in value.affected if one.reserved]
+        return _describe_reserve_for(ANY_TWO, len(short), short, f" after {format_count(value.short_of_reserve, 'loss', 'losses')}")
+    rows = list_reserve_rows(value)
     number, losses = len({name for _, name, _, _ in rows}), len({lost for lost, _, _, _ in rows})
+    shown = [f"{name} without {lost}" for lost, name, _, _ in rows]
+    return _describe_reserve_for(f"a {value.domain_kind}", number, shown, f" after {format_count(losses, 'loss', 'losses')}")
+
+
+def _describe_simulated_reserve(value: Simulation) -> str:
+    short = [format_key(effect.key) for effect in value.degraded if effect.reserved]
+    return _describe_reserve_for(value.reserve if value.reserve == ANY_TWO else f"a {value.reserve}", len(short), short)
+
+
+def _describe_reserve_for(lost: str, number: int, shown: Sequence[str], after: str = "") -> str:
+    """Return how many of the workloads that have a reserve lack replicas, and some of them."""
+    what = f"Reserve for the loss of {lost}"
+    if not number:
+        return f"{what}: no workload that has one lacks replicas."
     subject = f"{format_count(number, 'workload')} that {choose_form(number, 'has one lacks', 'have one lack')} replicas"
-    shown = _join_names([f"{name} without {lost}" for lost, name, _, _ in rows])
-    return f"{what}: {subject} after {format_count(losses, 'loss', 'losses')}: {shown}."
+    return f"{what}: {subject}{after}: {_join_names(shown)}."
 
 
 def describe_resilience_change(value: ResilienceChange) -> str:
@@ -297,9 +314,9 @@ def list_lost_copies(value: Simulation) -> list[WorkloadEffect]:
     return [effect for effect in value.effects if effect.only_loses_clusters]
 
 
-def describe_lost_copies(effects: Sequence[WorkloadEffect]) -> str:
+def describe_lost_copies(effects: Sequence[WorkloadEffect], names_shown: int = NAMES_SHOWN) -> str:
     """Return one sentence about workloads that lose one of several copies."""
-    names = format_names([format_key(effect.key) for effect in effects], NAMES_SHOWN)
+    names = format_names([format_key(effect.key) for effect in effects], names_shown)
     if len(effects) == 1:
         return f"1 workload loses one of several copies: {names}."
     return f"{len(effects)} workloads lose one of several copies: {names}."

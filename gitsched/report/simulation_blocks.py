@@ -44,7 +44,7 @@ def list_simulation_blocks(value: Simulation) -> list[Block]:
             TableBlock(_EFFECT_HEADER, effects.list_rows(MAX_ROWS, MAX_CLUSTERS), effects.find_degraded()),
             effects.count_hidden(MAX_ROWS),
         ),
-        *([Paragraph(describe_lost_copies(lost_copies))] if lost_copies else ()),
+        *([Paragraph(describe_lost_copies(lost_copies, MAX_ROWS))] if lost_copies else ()),
         *_list_record_blocks(value),
         *(Paragraph(describe_overcommitment(cluster)) for cluster in value.overloaded),
         *(Paragraph(note) for note in list_notes(value)),
@@ -62,7 +62,7 @@ def list_resilience_blocks(value: Resilience) -> list[Block]:
     """Return the table of all losses, then the affected workloads of each loss; of many losses the worst."""
     if is_many(value):
         notes = (Paragraph(note) for note in list_resilience_notes(value))
-        return [Paragraph(describe_many_losses(value)), *list_many_loss_blocks(value), *list_heat_maps(value), *notes]
+        return [Paragraph(describe_many_losses(value)), *notes, *list_many_loss_blocks(value), *list_heat_maps(value)]
     highlighted = frozenset(index for index, row in enumerate(value.rows) if row.degraded)
     head = [name.capitalize() for name in list_loss_headers(value.domain_kind)]
     losses = value.rows[: count_shown(len(value.rows), MAX_ROWS)]

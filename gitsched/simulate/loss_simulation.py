@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gitsched.apis.capabilities import SelectionTracking
-from gitsched.apis.gitsched.tenancy import find_owner
 from gitsched.model.document import workload_sort_key
-from gitsched.model.losses import JointLoss, LossRequest, LossResult
+from gitsched.model.losses import PAIRS, JointLoss, LossRequest, LossResult
 from gitsched.model.progress import Progress, follow
+from gitsched.model.reserve import ANY_TWO
 from gitsched.model.simulation import FailureDomain, OverloadedCluster, Resilience, Simulation
 from gitsched.named_tuples import NamedTuple
 from gitsched.simulate.baseline import Baseline, list_capacity_reporters
 from gitsched.simulate.failure_domains import DomainIndex, index_clusters, index_clusters_and_nodes
 from gitsched.simulate.loss_list import list_losses
 from gitsched.simulate.loss_table import FleetSize, LossTable
-from gitsched.simulate.reserve import ReserveRules
+from gitsched.simulate.reserve import ReserveRules, mark_reserved
 from gitsched.simulate.scenario import Scenario, describe_scenario
 from gitsched.simulate.simulation import decide_event, describe_event, list_inner_placement_reporters
 
@@ -50,9 +50,10 @@ class ResilienceSimulator:
         self.index = DomainIndex(index_clusters_and_nodes(catalog, baseline.has_inner_placements))
         self.is_divisible = _is_divisible(baseline)
         self.parts: dict[tuple[str, ...], LossPart | None] = {}
-        tenancy = baseline.decisions.tenancy
-        self._rules = ReserveRules([baseline.config.reserve], [tenancy])
-        self._has_reserve = not request.unreachable and self._rules.covers(request.kind)
+        self._tenancy = baseline.decisions.tenancy
+        self._rules = ReserveRules([baseline.config.reserve], [self._tenancy])
+        self._reserve = "" if request.unreachable else ANY_TWO if request.kind == PAIRS else request.kind
+        self._has_reserve = self._rules.covers(self._reserve)
 
     def measure_fleet(self) -> FleetSize:
         """Return the size of the fleet."""
@@ -73,37 +74,24 @@ class ResilienceSimulator:
         known: Simulation | None = None
         for number, loss in losses:
             if known is None or not self._request.is_short:
-                known = self._simulate_short(loss) if self._request.is_short else self.simulate(loss.domains, known)
+                found = self._simulate_short(loss) if self._request.is_short else self._simulate(loss.domains, known)
+                known = mark_reserved(found, self._rules, self._tenancy, self._reserve) if self._has_reserve else found
             yield LossResult(number, loss.samples, known)
 
-    def simulate(self, domains: Sequence[FailureDomain], equal: Simulation | None = None) -> Simulation:
+    def _simulate(self, domains: Sequence[FailureDomain], equal: Simulation | None = None) -> Simulation:
         """Simulate the loss of failure domains, given the result of an `equal` loss if there is one."""
         scenario = Scenario(lose=tuple(domains), unreachable=self._request.unreachable)
         if equal is None:
             found = describe_event(self.baseline, scenario, decide_event(self.baseline, scenario, self.index))
-            return self._mark_reserved(found._replace(held={}))  # no table has what is held
+            return found._replace(held={})  # no table has what is held
         domain = domains[0] if len(domains) == 1 else None
         return equal._replace(event=describe_scenario(scenario), domain=domain, partly_lost=self.index.find_lost(domains).partly)
-
-    def _mark_reserved(self, found: Simulation) -> Simulation:
-        """Mark the workloads that miss replicas although they have to survive the loss."""
-        if not self._has_reserve:
-            return found
-        tenancy, kind = self.baseline.decisions.tenancy, self._request.kind
-        marked = (
-            effect._replace(
-                reserved=effect.is_degraded
-                and kind in self._rules.list_losses(effect.key.namespace, find_owner(tenancy, effect.key))
-            )
-            for effect in found.effects
-        )
-        return found._replace(effects=tuple(marked))
 
     def _simulate_short(self, loss: JointLoss) -> Simulation:
         """Simulate the loss of clusters; only the workloads that miss replicas are listed."""
         parts = self._divide(loss.lost) if self.is_divisible else None
         if parts is None:
-            return self.simulate(loss.domains).keep_degraded()
+            return self._simulate(loss.domains).keep_degraded()
         merged = parts[0].short if len(parts) == 1 else _join([part.short for part in parts])
         scenario = Scenario(lose=loss.domains, unreachable=self._request.unreachable)
         domain = loss.domains[0] if len(loss.domains) == 1 else None

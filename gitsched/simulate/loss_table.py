@@ -31,6 +31,7 @@ class _Tally:
 
     def __init__(self) -> None:
         self.losses = self.most = self.unplaced = self.samples = self.lost = self.squares = 0
+        self.reserved = False
 
     def add(self, samples: int, lost: int, *, unplaced: bool) -> None:
         self.losses += 1
@@ -46,7 +47,7 @@ class LossTable:
     def __init__(self, request: LossRequest) -> None:
         self._request = request
         self._rows: list[tuple[tuple[object, ...], Simulation]] = []
-        self._count = self._degraded = 0
+        self._count = self._degraded = self._short_of_reserve = 0
         self._workloads: dict[Key, _Tally] = {}
         self._total = _Tally()
 
@@ -64,6 +65,8 @@ class LossTable:
         for effect in degraded if self._request.is_short else ():
             tally = self._workloads.setdefault(effect.key, _Tally())
             tally.add(samples, effect.lost_replicas, unplaced=effect.becomes_unplaced)
+            tally.reserved |= effect.reserved
+        self._short_of_reserve += any(effect.reserved for effect in degraded)
         self._total.add(samples, sum(effect.lost_replicas for effect in degraded), unplaced=False)
 
     def finish(self, fleet: FleetSize) -> Resilience:
@@ -81,12 +84,13 @@ class LossTable:
             tuple(self._list_affected()),
             self._measure_availability() if self._request.causes else None,
             fleet.has_reserve,
+            self._short_of_reserve,
         )
 
     def _list_affected(self) -> Iterator[AffectedWorkload]:
         found = self._workloads.items()
         for key, tally in sorted(found, key=lambda entry: (-entry[1].unplaced, -entry[1].losses, -entry[1].most, entry[0])):
-            yield AffectedWorkload(key, tally.losses, tally.most, tally.unplaced)
+            yield AffectedWorkload(key, tally.losses, tally.most, tally.unplaced, tally.reserved)
 
     def _measure_availability(self) -> Availability:
         samples = self._request.samples

@@ -12,7 +12,7 @@ from gitsched.apis.topology import CLUSTER, NODE
 from gitsched.model.document import Key
 from gitsched.model.reserve import ANY_TWO, RESERVE_LOSSES, Amounts, Loss, Shortage
 from gitsched.model.scheduling import count_copies
-from gitsched.model.simulation import FailureDomain, WorkloadEffect
+from gitsched.model.simulation import FailureDomain, Simulation, WorkloadEffect
 from gitsched.named_tuples import NamedTuple
 from gitsched.simulate.baseline import Baseline, list_capacity_reporters
 from gitsched.simulate.failure_domains import DomainIndex, index_clusters_and_nodes
@@ -55,6 +55,27 @@ class ReserveRules:
             return set()
         rules = (tenant for tenancy in self._tenancies for tenant in tenancy.list_rules(owner))
         return {tenant.reserve for tenant in rules if tenant.reserve in RESERVE_LOSSES}
+
+
+def find_reserve_loss(scenario: Scenario) -> str:
+    """Return which of RESERVE_LOSSES a scenario is; "" if it is another event, or has others besides."""
+    kinds = [domain.kind for domain in dict.fromkeys(scenario.lose)]
+    if scenario != Scenario(lose=scenario.lose):
+        return ""
+    if kinds == [CLUSTER, CLUSTER]:
+        return ANY_TWO
+    return kinds[0] if len(kinds) == 1 and kinds[0] in RESERVE_LOSSES else ""
+
+
+def mark_reserved(found: Simulation, rules: ReserveRules, tenancy: Tenancy | None, kind: str) -> Simulation:
+    """Mark the workloads that miss replicas although they have to survive a loss of this kind."""
+    marked = (
+        effect._replace(
+            reserved=effect.is_degraded and kind in rules.list_losses(effect.key.namespace, find_owner(tenancy, effect.key))
+        )
+        for effect in found.effects
+    )
+    return found._replace(effects=tuple(marked), reserve=kind)
 
 
 class ListedLosses(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,35 @@ def test_all_losses_list_what_a_reserve_lacks_as_a_plan_does(fleet: Fleet, plan:
         simulate("--sweep", "zones", "--shard", f"{number}/2", "--out", str(tmp_path / f"{number}"))
     assert simulate("merge", str(tmp_path / "1"), str(tmp_path / "2"), "-o", "html") == page
     assert "Reserve for" not in simulate("--sweep", "clusters"), "the reserve is for zones"
+    for zone in ("za", "zb", "zc"):
+        one = simulate("--lose", f"zone/{zone}", "-o", "json")
+        assert {(zone, effect["workload"]["name"]) for effect in one["effects"] if effect["reserve"]} == {
+            (lost, name) for lost, name, _ in shortages if lost == zone
+        }
+    worst = next(lost for lost, _, _ in shortages)
+    assert "Reserve for the loss of a zone: " in simulate("--lose", f"zone/{worst}")
+    assert "Reserve for" not in simulate("--lose", f"zone/{worst}", "--scale", "*/*=2"), "more than the loss happens"
+
+
+def test_losses_of_pairs_list_what_a_reserve_for_them_lacks(fleet: Fleet, plan: Plan, simulate: Simulate) -> None:
+    settings = SETTINGS.format("{reserve: {lose: any 2 clusters}}")
+    fleet.commit({**CROWDED, "gitsched.yaml": settings})
+    fleet.reconcile()
+    shortages = plan("-o", "json")[1]["reserve"]["shortages"]
+    assert shortages
+    table = simulate("--sweep", "pairs", "-o", "json")
+    counted = Counter(one["workload"]["name"] for one in shortages)
+    assert {one["workload"]["name"]: one["losses"] for one in table["affected"] if one["reserve"]} == counted
+    losses = len({tuple(one["lost"]) for one in shortages})
+    text = simulate("--sweep", "pairs")
+    assert f"Reserve for the loss of any 2 clusters: {len(counted)} workload" in text
+    assert f" replicas after {losses} loss" in text
+    assert "What a reserve lacks</h2>" in simulate("--sweep", "pairs", "-o", "html")
+    pair = shortages[0]["lost"]
+    one = simulate(*(word for name in pair for word in ("--lose", name)), "-o", "json")
+    assert {effect["workload"]["name"] for effect in one["effects"] if effect["reserve"]} == {
+        short["workload"]["name"] for short in shortages if short["lost"] == pair
+    }
 
 
 def test_a_copy_that_stays_for_an_overlap_does_not_count(fleet: Fleet, plan: Plan, simulate: Simulate) -> None:

@@ -27,6 +27,7 @@ from gitsched.report.causes import list_cause_texts
 from gitsched.simulate.baseline import Baseline
 from gitsched.simulate.continued_plan import NeedsNewEngines
 from gitsched.simulate.loss_simulation import simulate_all_losses
+from gitsched.simulate.reserve import ReserveRules, find_reserve_loss, mark_reserved
 from gitsched.simulate.scenario import Scenario, apply_scenario
 from gitsched.simulate.simulation import simulate
 
@@ -46,7 +47,14 @@ def simulate_source(
     to find these, too.
     """
     known = partial(_simulate_from_state, scenario=scenario, use=use)
-    return _run_on_source(settings, lambda baseline, _fetched, _: simulate(baseline, scenario), faults, use, known)
+    return _run_on_source(settings, lambda baseline, _fetched, _: _simulate(baseline, scenario), faults, use, known)
+
+
+def _simulate(baseline: Baseline, scenario: Scenario) -> Simulation:
+    """Simulate a scenario, and mark what a reserve for it lacks."""
+    found, tenancy, kind = simulate(baseline, scenario), baseline.decisions.tenancy, find_reserve_loss(scenario)
+    rules = ReserveRules([baseline.config.reserve], [tenancy])
+    return mark_reserved(found, rules, tenancy, kind) if rules.covers(kind) else found
 
 
 def _simulate_from_state(
@@ -65,7 +73,7 @@ def _simulate_from_state(
     else:
         baseline = workloads.make_fleet_baseline()
     try:
-        return _use_from_state(plan, partial(simulate, baseline, scenario), use)
+        return _use_from_state(plan, partial(_simulate, baseline, scenario), use)
     except Permanent:
         if not scenario.scale:
             raise
