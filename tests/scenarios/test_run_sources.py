@@ -152,6 +152,19 @@ def test_a_record_that_was_edited_by_hand_is_the_cause_of_its_move(also: bool, f
     assert lines[start + 2].startswith(f"  to undo it: {undo}")
 
 
+def test_a_record_that_a_run_takes_back_explains_nothing(fleet: Fleet) -> None:
+    """Its policy does not allow the cluster that someone wrote. The new record has other times than the one before."""
+    fleet.commit({**FILES, "policy.yaml": policy("one", more=SPREAD)})
+    fleet.reconcile(0)
+    before = fleet.files()
+    edit = edit_branch(fleet, RECORD, "name: one", "name: two", 1)
+    fleet.commit({"README.md": "Later"}, hour=2)
+    fleet.reconcile(2)
+    after = fleet.files()
+    assert [path for path in after if "/" in path and before[path] != after[path]] == [RECORD]
+    assert edit[:10] not in explain(fleet, "w0").trigger
+
+
 def describe(run: RunResult) -> str:
     return write_run(make_review(run), 10_000)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
+from typing import Any
 
 from gitsched.decide.commit_metadata import SOURCE_TRAILER
 from gitsched.git import Repository
 from gitsched.git.notes import list_noted_commits
+from gitsched.manifests.parser import parse_file
 from gitsched.model.commit import Commit
 from gitsched.model.document import Key
 from gitsched.model.finding import Finding, format_names
@@ -15,8 +17,9 @@ from gitsched.model.fleet_status import HandEdit
 from gitsched.model.history import SourceChange
 from gitsched.model.time import format_time
 from gitsched.named_tuples import NamedTuple
-from gitsched.reconcile.output.history_records import CommitRecords, HistoryBranch
+from gitsched.reconcile.output.history_records import MAX_RECORD, CommitRecords, HistoryBranch
 from gitsched.reconcile.run import Fetched
+from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
 from gitsched.render.output_files import FREEZE, METADATA_FILES, STATUS, escape_segment
 from gitsched.report.lines import abbreviate_oid
 
@@ -153,9 +156,24 @@ def find_record_edit(fetched: Fetched, key: Key) -> SourceChange | None:
             if name.startswith(f"{STATUS}/") and _is_record_of(name, key):
                 path = f"{fetched.prefix}{name}"
                 old, edited, kept = (repository.find_entry(tree, path) if tree else None for tree in (before, commit.tree, newer))
-                if _find_head_entry(fetched, path) in {edited, kept} - {old}:
+                is_kept = kept == edited or _read_decision(repository, kept) != _read_decision(repository, old)
+                if is_kept and _find_head_entry(fetched, path) in {edited, kept} - {old}:
                     return _describe_edit(commit)
     return None
+
+
+def _read_decision(repository: Repository, entry: tuple[str, int] | None) -> Any:
+    """Return what a record says apart from times, which a run writes anew where it takes an edit back; None without a record."""
+    if entry is None or entry[1] not in REGULAR_FILE_MODES or repository.blob_size(entry[0]) > MAX_RECORD:
+        return None
+    parsed = parse_file(repository.blob(entry[0]), path="record.yaml", validate=None)
+    return [_omit_times(document.body) for document in parsed.documents]
+
+
+def _omit_times(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _omit_times(one) for name, one in value.items() if not name.endswith("Time")}
+    return [_omit_times(one) for one in value] if isinstance(value, list) else value
 
 
 def _is_record_of(path: str, key: Key) -> bool:
