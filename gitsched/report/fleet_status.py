@@ -222,6 +222,7 @@ def serialize_fleet_status(status: FleetStatus) -> dict[str, Any]:
         "commit": status.head,
         "time": _format_optional(status.time),
         "pending": status.pending,
+        "diverges": status.diverges,
         "problems": list(status.list_problems()),
         "freezes": [
             {"reason": one.reason, "place": one.place, "author": one.author, "since": _format_optional(one.since)}

@@ -10,7 +10,7 @@ from gitsched.model.errors import Permanent
 from gitsched.model.finding import OUTPUT_NOT_FETCHED
 from gitsched.reconcile.review.comparison import compare_plans
 from gitsched.reconcile.review.fleet_status import read_fleet_status
-from gitsched.report.fleet_status import write_fleet_status
+from gitsched.report.fleet_status import serialize_fleet_status, write_fleet_status
 from gitsched.report.text import summarize_plan
 
 from .conftest import Fleet, cluster, deployment, execute
@@ -102,7 +102,9 @@ def test_status_says_that_the_clone_and_origin_have_different_commits(moved: Fle
     other = moved.git("commit-tree", "-m", "other", "-p", "placements~1", "placements^{tree}")
     moved.git("branch", "-f", "placements", other)
     for push in (None, "origin"):
-        lines = write_fleet_status(read_fleet_status(moved.settings(3, push=push)))
+        status = read_fleet_status(moved.settings(3, push=push))
+        lines = write_fleet_status(status)
+        assert serialize_fleet_status(status)["diverges"]
         assert "placements and origin/placements have different commits" in lines
         assert "git branch -f placements origin/placements" in lines
     moved.git("branch", "-f", "placements", "origin/placements")
