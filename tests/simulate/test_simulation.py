@@ -25,6 +25,30 @@ def test_workloads_that_lose_one_of_several_copies_share_one_line(shop: Fleet, s
     assert "0 short" not in result
 
 
+def test_the_answer_says_that_no_replica_is_missing(shop: Fleet, simulate: Simulate) -> None:
+    assert simulate("--lose", "e2").startswith(
+        "If cluster e2 is lost: 1 of 3 workloads changes clusters or replicas, no replica is missing."
+    )
+    assert "no replica is missing" not in simulate("--lose", "w1", "--lose", "w2")
+
+
+def test_pages_begin_with_the_answer_and_say_how_much_of_it_they_show(fleet: Fleet, simulate: Simulate) -> None:
+    names = [f"c{number}" for number in range(6)]
+    fleet.commit(
+        {
+            **{f"clusters/{name}.yaml": cluster(name, pods=1) for name in names},
+            **{f"apps/w{number}.yaml": deployment(f"w{number}", 1) for number in range(6)},
+            **{f"policies/w{number}.yaml": divide(f"w{number}", f"clusterNames: [c{number}]") for number in range(6)},
+        }
+    )
+    fleet.reconcile()
+    page = simulate("--sweep", "pairs", "-o", "html")
+    assert "<h1>Losing any two of 6 clusters (6 workloads), 15 losses: 15 leave replicas missing, 0 do not.</h1>" in page
+    assert ">The worst losses, 10 of 15</h2>" in page
+    assert ">The most affected workloads</h2>" in page
+    assert page.index("</table>") < page.index("Save as")
+
+
 def test_a_simulation_changes_no_file_and_no_ref(shop: Fleet, simulate: Simulate) -> None:
     before = shop.git("for-each-ref")
     simulate("--sweep", "clusters")
