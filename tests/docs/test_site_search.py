@@ -66,7 +66,8 @@ def test_the_search_finds_pages_codes_commands_and_fields(address: str) -> None:
             page.goto(address)
             # What is typed before the search is ready has no effect.
             expect(page.locator(".md-search-result__meta")).to_have_text("Type to start searching", timeout=1000 * PATIENCE)
-            page.get_by_role("textbox", name="Search").fill(words)
+            # The search follows keys, and the focus only a moment later: what is filled in at once may be missed.
+            page.get_by_role("textbox", name="Search").press_sequentially(words)
             expect(results.first).to_contain_text(first, timeout=1000 * PATIENCE)
             expect(results.and_(page.locator(f'[href*="{target}"]')).first).to_be_attached()
         browser.close()
