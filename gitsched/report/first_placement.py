@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from gitsched.model.finding import Finding
     from gitsched.report.review import Review
 
+_MISTAKES = "selector-unmatched", "cluster-unknown"
+"""How the codes of findings end about what a policy names and no cluster has: that explains why workloads are unplaced."""
+
 
 def describe_unfetched(review: Review) -> str:
     """Return that the clone may lack the output branch; "" if it does not."""
@@ -38,7 +41,8 @@ def _explain_unplaced(review: Review) -> str:
     states = review.states
     if states["placed"] and not states["pending"]:
         return ""
-    codes = ("selector-unmatched", "-selects-nothing", UNSCHEDULABLE) if states["pending"] else ("-selects-nothing",)
+    mistakes = _MISTAKES if not states["placed"] else _MISTAKES[:1]  # where something is placed, another policy may be meant
+    codes = (*mistakes, "-selects-nothing", UNSCHEDULABLE) if states["pending"] else ("-selects-nothing",)
     matching = (finding for code in codes for finding in review.findings if finding.code.endswith(code))
     found = next((finding for finding in matching if finding.severity != "info"), None)
     if found is not None:
@@ -49,12 +53,12 @@ def _explain_unplaced(review: Review) -> str:
 
 
 def describe_nothing_placed(review: Review) -> list[str]:
-    """Return that every workload is unplaced, with the selector that no cluster matches if that is known; a first run
-    says so at the start."""
+    """Return that every workload is unplaced, with what a policy names and no cluster has if that is known; a first run says so at the
+    start."""
     states = review.states
     if review.before is None or not states["pending"] or states["placed"] or states["stale"] or not review.cluster_count:
         return []
-    found = next((finding for finding in review.findings if finding.code.endswith("selector-unmatched")), None)
+    found = next((finding for finding in review.findings if finding.code.endswith(_MISTAKES)), None)
     if found is None:
         return ["No workload is placed: the warnings say why."]
     return [f"No workload is placed: {_locate(found)}"]

@@ -316,6 +316,15 @@ def test_a_label_that_no_cluster_has_is_named_where_nothing_is_placed(
     )
 
 
+def test_a_cluster_that_does_not_exist_is_named_where_nothing_is_placed(
+    gitsched: Run, fleet: Path, commit: Callable[..., None]
+) -> None:
+    policy = (fleet / "policy.yaml").read_text()
+    commit(fleet, policy=re.sub(r"( +)labelSelector: .*", r"\1clusterNames: [oen]", policy))
+    unknown = "PropagationPolicy/shop/web names clusters without a Cluster document: oen"
+    assert f" and place 0 of 1 workload. {unknown}" in gitsched("plan").stdout.splitlines()[0]
+
+
 def test_the_guard_withholds_many_removals_until_they_are_allowed(
     gitsched: Run, fleet: Path, git: Callable[..., str], commit: Callable[..., None]
 ) -> None:
