@@ -43,7 +43,7 @@ def test_a_loss_says_that_it_assumes_an_eviction(fleet: Fleet) -> None:
     fleet.reconcile(0)
     lose = (FailureDomain("cluster", "two"),)
     text = simulate(fleet, Scenario(lose=lose))
-    assert "2 replicas start." in text
+    assert "2 replicas start, no replica is missing." in text
     assert (
         "Assumed: workloads are evicted from two, as gitsched drain does; if only its document is removed, divided replicas" in text
     )
