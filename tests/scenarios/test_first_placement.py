@@ -18,7 +18,7 @@ FIRST: dict[str, tuple[dict[str, str], str, str, str]] = {
     "no cluster of the policy": (
         {"p.yaml": policy("oen")},
         "0 of 2 workloads",
-        " Deployment.apps/default/a could not be scheduled: 0/1 clusters are available: ",
+        " PropagationPolicy/default/all names clusters without a Cluster document: oen; did you mean one? (p.yaml:12).",
         "Needs attention: 2 workloads are unplaced.",
     ),
     "a part": (

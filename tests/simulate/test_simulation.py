@@ -32,7 +32,7 @@ def test_the_answer_says_that_no_replica_is_missing(shop: Fleet, simulate: Simul
     assert "no replica is missing" not in simulate("--lose", "w1", "--lose", "w2")
 
 
-def test_pages_begin_with_the_answer_and_say_how_much_of_it_they_show(fleet: Fleet, simulate: Simulate) -> None:
+def test_html_begins_with_the_answer_and_says_how_much_of_it_is_shown(fleet: Fleet, simulate: Simulate) -> None:
     names = [f"c{number}" for number in range(6)]
     fleet.commit(
         {
