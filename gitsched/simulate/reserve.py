@@ -38,7 +38,9 @@ class ReserveRules:
         return any(config.lose or config.namespaces for config in self._configs) or any(map(self._list_tenant_losses, self._owners))
 
     def covers(self, kind: str) -> bool:
-        """Return whether any workloads have to survive losses of a kind."""
+        """Return whether any workloads have to survive losses of a kind; "" is none."""
+        if not kind:
+            return False
         configured = any(kind in (config.lose, *config.namespaces.values()) for config in self._configs)
         return configured or any(kind in self._list_tenant_losses(owner) for owner in self._owners)
 

@@ -88,6 +88,16 @@ def test_all_losses_list_what_a_reserve_lacks_as_a_plan_does(fleet: Fleet, plan:
     assert "Reserve for" not in simulate("--lose", f"zone/{worst}", "--scale", "*/*=2"), "more than the loss happens"
 
 
+@pytest.mark.parametrize("losses", ["zones", "pairs"])
+def test_losses_without_a_reserve_do_not_mention_one(losses: str, fleet: Fleet, simulate: Simulate) -> None:
+    fleet.commit(CROWDED)
+    fleet.reconcile()
+    assert "Reserve for" not in simulate("--sweep", losses, "--lost", "silent")
+    fleet.commit({"gitsched.yaml": SETTINGS.format("{}")}, hour=1)
+    fleet.reconcile()
+    assert "Reserve for" not in simulate("--sweep", losses) + simulate("--sweep", losses, "--lost", "silent")
+
+
 def test_losses_of_pairs_list_what_a_reserve_for_them_lacks(fleet: Fleet, plan: Plan, simulate: Simulate) -> None:
     settings = SETTINGS.format("{reserve: {lose: any 2 clusters}}")
     fleet.commit({**CROWDED, "gitsched.yaml": settings})
