@@ -92,9 +92,9 @@ def run(api: str | None, clusters: Mapping[str, str], dry_run: bool, commits: bo
     """Carry out the command, and return its exit code."""
     if dry_run and commits:
         raise click.UsageError("--dry-run writes nothing, so it cannot be used with --commit")
-    existing = next(path for path in (directory.resolve(), *directory.resolve().parents) if path.exists())
-    root = find_worktree_root(str(existing))
-    if root is not None and root != directory.resolve():
+    top = directory.resolve()
+    root = find_worktree_root(str(next(path for path in (top, *top.parents) if path.exists())))
+    if root is not None and root != top:
         raise click.UsageError(
             f"{directory} is inside of the repository {root}, and gitsched.yaml belongs at its top: gitsched init {root}"
         )
@@ -104,9 +104,9 @@ def run(api: str | None, clusters: Mapping[str, str], dry_run: bool, commits: bo
         except OSError as error:
             raise make_write_error(directory, error) from error
     if commits:
-        check_commit(directory.resolve())
+        check_commit(top)
         if root is None:
-            root = directory.resolve()
+            root = top
             create_repository(root)
     try:
         api, found = _recognize(root, api, clusters)
