@@ -49,6 +49,8 @@ NO_REPLICAS = "no-replicas"
 """Code of the finding about a workload with 0 replicas, which goes to no cluster."""
 UNSCHEDULABLE = "unschedulable"
 """Code of the finding that no cluster gets a workload, or some of its replicas."""
+SELECTOR_CODES = ("selector-unmatched", "-cluster-unknown")
+"""The ends of the codes of findings about labels and names that a document wants and no cluster has."""
 OUTPUT_NOT_FETCHED = "output-not-fetched"
 """The code of the finding that a clone may lack the output branch of its origin."""
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gitsched.model.finding import OUTPUT_NOT_FETCHED, UNSCHEDULABLE, format_count
+from gitsched.model.finding import OUTPUT_NOT_FETCHED, SELECTOR_CODES, UNSCHEDULABLE, format_count
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gitsched.model.finding import Finding
     from gitsched.report.review import Review
-
-_MISTAKES = "selector-unmatched", "cluster-unknown"
-"""How the codes of findings end about what a policy names and no cluster has: that explains why workloads are unplaced."""
 
 
 def describe_unfetched(review: Review) -> str:
@@ -41,10 +40,10 @@ def _explain_unplaced(review: Review) -> str:
     states = review.states
     if states["placed"] and not states["pending"]:
         return ""
-    mistakes = _MISTAKES if not states["placed"] else _MISTAKES[:1]  # where something is placed, another policy may be meant
-    codes = (*mistakes, "-selects-nothing", UNSCHEDULABLE) if states["pending"] else ("-selects-nothing",)
-    matching = (finding for code in codes for finding in review.findings if finding.code.endswith(code))
-    found = next((finding for finding in matching if finding.severity != "info"), None)
+    codes = ("-selects-nothing", UNSCHEDULABLE) if states["pending"] else ("-selects-nothing",)
+    others = (finding for code in codes for finding in review.findings if finding.code.endswith(code))
+    mistakes = _list_mistakes(review) if states["pending"] else ()
+    found = next((finding for finding in (*mistakes, *others) if finding.severity != "info"), None)
     if found is not None:
         return _locate(found)
     if not sum(states.values()) and review.unclaimed:
@@ -58,10 +57,22 @@ def describe_nothing_placed(review: Review) -> list[str]:
     states = review.states
     if review.before is None or not states["pending"] or states["placed"] or states["stale"] or not review.cluster_count:
         return []
-    found = next((finding for finding in review.findings if finding.code.endswith(_MISTAKES)), None)
+    found = next(_list_mistakes(review), None)
     if found is None:
         return ["No workload is placed: the warnings say why."]
     return [f"No workload is placed: {_locate(found)}"]
+
+
+def _list_mistakes(review: Review) -> Iterator[Finding]:
+    """Yield the findings about labels that no cluster has, then those about clusters that do not exist, by which the policies of unplaced
+    workloads explain that nothing is placed."""
+    label, cluster = SELECTOR_CODES
+    yield from (finding for finding in review.findings if finding.code.endswith(label))
+    if not review.states["placed"]:
+        policies = {outcome.policy for outcome in review.outcomes if outcome.state == "pending"}
+        for finding in review.findings:
+            if finding.code.endswith(cluster) and "/".join(filter(None, finding.resource or ())) in policies:
+                yield finding
 
 
 def _locate(finding: Finding) -> str:

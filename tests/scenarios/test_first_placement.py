@@ -21,6 +21,16 @@ FIRST: dict[str, tuple[dict[str, str], str, str, str]] = {
         " PropagationPolicy/default/all names clusters without a Cluster document: oen; did you mean one? (p.yaml:12).",
         "Needs attention: 2 workloads are unplaced.",
     ),
+    "another policy": (
+        {
+            "one.yaml": cluster("one", "power:NoSchedule"),
+            "p.yaml": policy("one"),
+            "q.yaml": policy("oen", name="maps", kind="ConfigMap"),
+        },
+        "0 of 2 workloads",
+        " Deployment.apps/default/a could not be scheduled: 0/1 clusters are available: ",
+        "Needs attention: 2 workloads are unplaced.",
+    ),
     "a part": (
         {"p.yaml": ONLY_A, "q.yaml": NOWHERE},
         "1 of 2 workloads",

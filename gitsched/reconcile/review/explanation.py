@@ -18,7 +18,7 @@ from gitsched.git import Repository
 from gitsched.model.document import Document, Key, workload_sort_key
 from gitsched.model.errors import Permanent, UnknownObject
 from gitsched.model.explanation import ClusterExplanation, ExplainedCandidate, Explanation, ReplicaShare
-from gitsched.model.finding import LAST_VALID_USED, Finding, format_names, list_faults
+from gitsched.model.finding import LAST_VALID_USED, SELECTOR_CODES, Finding, format_names, list_faults
 from gitsched.model.progress import Progress, follow
 from gitsched.model.scheduling import Outcome
 from gitsched.model.similar_names import suggest_names
@@ -53,8 +53,6 @@ MAX_COUNTERFACTUALS = 8
 
 
 _CLUSTER_WORDS = ("", "cluster")
-_SELECTOR_CODES = ("selector-unmatched", "-cluster-unknown")
-"""Ends of the codes of findings about values in selectors of a policy that no cluster has."""
 
 
 def explain_resource(
@@ -346,7 +344,7 @@ def _add_document_findings(found: Explanation, key: Key, baseline: Baseline, fin
             return is_about_file and finding.location is not None and finding.location.path in paths
         if finding.severity == "warning" and finding.code.endswith("-selects-nothing") and not found.policy:
             return found.policy_reason.startswith(f"{'/'.join(filter(None, finding.resource))} selects ")
-        is_selector = finding.code.endswith(_SELECTOR_CODES)
+        is_selector = finding.code.endswith(SELECTOR_CODES)
         return (finding.severity == "error" or is_selector) and (
             finding.resource == key.resource or _is_policy(finding.resource, found)
         )

@@ -16,7 +16,7 @@ from gitsched.model.changes import NO_RATE
 from gitsched.model.cluster_facts import FALSE, TRUE
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import Key
-from gitsched.model.finding import NO_REPLICAS, UNSCHEDULABLE, Finding
+from gitsched.model.finding import NO_REPLICAS, SELECTOR_CODES, UNSCHEDULABLE, Finding
 from gitsched.model.fleet_status import (
     IMPAIRMENTS,
     ClusterStatus,
@@ -46,7 +46,7 @@ from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_taints, make_blob_finder
 from gitsched.render.output_files import CLUSTERS, escape_segment
 
-_MISTAKES = ("selector-unmatched", "-cluster-unknown", "-constraint-impossible")
+_MISTAKES = (*SELECTOR_CODES, "-constraint-impossible")
 """The ends of the codes of findings about labels, names and constraints that no cluster has."""
 MAX_WAIT = 60
 """Minutes that a commit of the source may wait for a run before that is wrong: people who reconcile by hand need some."""
