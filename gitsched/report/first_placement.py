@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gitsched.model.finding import OUTPUT_NOT_FETCHED, SELECTOR_CODES, UNSCHEDULABLE, format_count
+from gitsched.model.finding import OUTPUT_NOT_FETCHED, UNSCHEDULABLE, format_count, format_part
+from gitsched.model.mistakes import choose_mistake, find_mistakes, format_sentence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from gitsched.model.finding import Finding
     from gitsched.report.review import Review
 
@@ -40,42 +39,45 @@ def _explain_unplaced(review: Review) -> str:
     states = review.states
     if states["placed"] and not states["pending"]:
         return ""
-    codes = ("-selects-nothing", UNSCHEDULABLE) if states["pending"] else ("-selects-nothing",)
-    others = (finding for code in codes for finding in review.findings if finding.code.endswith(code))
-    mistakes = _list_mistakes(review) if states["pending"] else ()
-    found = next((finding for finding in (*mistakes, *others) if finding.severity != "info"), None)
+    found = find_reason(review) if states["pending"] else None
+    if found is None:
+        unused = (
+            finding for finding in review.findings if finding.code.endswith("-selects-nothing") and finding.severity != "info"
+        )
+        found = next(unused, None)
     if found is not None:
-        return _locate(found)
+        return f"{format_sentence(found)}."
     if not sum(states.values()) and review.unclaimed:
         return f"No policy selects an object of the source: gitsched status --unclaimed lists {format_count(review.unclaimed, 'object')}."
     return ""
 
 
-def describe_nothing_placed(review: Review) -> list[str]:
-    """Return that every workload is unplaced, with what a policy names and no cluster has if that is known; a first run says so at the
-    start."""
-    states = review.states
-    if review.before is None or not states["pending"] or states["placed"] or states["stale"] or not review.cluster_count:
-        return []
-    found = next(_list_mistakes(review), None)
+def describe_unplaced(review: Review) -> str:
+    """Return how many workloads are unplaced, and why the first of them is, as a sentence after a blank; only why, if they lose their
+    clusters by the change. "" for a first placement, and where a workload is unplaced only because it has 0 replicas."""
+    pending = review.states["pending"]
+    if not review.cluster_count or (review.before is None and not review.base.commit):
+        return ""
+    found = find_reason(review)
     if found is None:
-        return ["No workload is placed: the warnings say why."]
-    return [f"No workload is placed: {_locate(found)}"]
+        return ""
+    if sum(move.becomes_unplaced for move in review.moves) + len(review.comparison.unplaced) >= pending:
+        return f" {format_sentence(found)}."
+    part = format_part(pending, sum(review.states.values()), "workload", "is unplaced", "are unplaced")
+    return f" {part}: {format_sentence(found)}."
 
 
-def _list_mistakes(review: Review) -> Iterator[Finding]:
-    """Yield the findings about labels that no cluster has, then those about clusters that do not exist, by which the policies of unplaced
-    workloads explain that nothing is placed."""
-    label, cluster = SELECTOR_CODES
-    yield from (finding for finding in review.findings if finding.code.endswith(label))
-    if not review.states["placed"]:
-        policies = {outcome.policy for outcome in review.outcomes if outcome.state == "pending"}
-        for finding in review.findings:
-            if finding.code.endswith(cluster) and "/".join(filter(None, finding.resource or ())) in policies:
-                yield finding
+def find_reason(review: Review) -> Finding | None:
+    """Return why the first workload that no cluster gets is unplaced, a new one first: what it or its policy wants and does not exist if
+    that is known; None if nothing is known."""
+    found = next((one for one in (*review.new_findings, *review.findings) if _is_unscheduled(one)), None)
+    mistakes = find_mistakes(review.findings) if found is not None else {}
+    if found is None or found.resource is None or not mistakes:
+        return found
+    outcome = next((one for one in review.outcomes if one.key.resource == found.resource), None)
+    policies = outcome.policy if outcome is not None else ""
+    return choose_mistake(mistakes, "/".join(filter(None, found.resource)), policies) or found
 
 
-def _locate(finding: Finding) -> str:
-    """Return a finding as a sentence, with its place."""
-    where = f" ({finding.location.text})" if finding.location is not None else ""
-    return f"{finding.message}{where}."
+def _is_unscheduled(finding: Finding) -> bool:
+    return finding.code == UNSCHEDULABLE and finding.severity != "info"

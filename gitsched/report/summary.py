@@ -228,6 +228,11 @@ def describe_edits(review: Review) -> str:
 
 def _describe_unplaced(review: Review) -> Iterator[str]:
     """Yield the number of new workloads for which no cluster fits, and of new objects that no policy selects."""
+    if not review.base.commit and review.base.states is not None:
+        lost = sum(move.becomes_unplaced for move in review.moves)
+        more = review.states["pending"] - review.base.states.get("pending", 0) - lost
+        if more > 0:
+            yield format_count(more, "more workload is unplaced", "more workloads are unplaced")
     for selected, one, many in ((True, "is placed in no cluster", "are placed in no cluster"), (False, *_UNSELECTED)):
         number = sum(found.selected == selected for found in review.comparison.unplaced)
         if number:

@@ -11,8 +11,8 @@ from gitsched.model.finding import Finding, count_shown, format_count
 from gitsched.model.time import format_time
 from gitsched.report.first_placement import (
     describe_first_placement,
-    describe_nothing_placed,
     describe_unfetched,
+    describe_unplaced,
 )
 from gitsched.report.lines import (
     MIN_GROUP_SIZE,
@@ -101,7 +101,7 @@ def write_plan(review: Review, width: int, paint: Paint | None = None, *, each: 
 def write_run(review: Review, width: int, paint: Paint | None = None, *, each: bool = False) -> str:
     """Return the result of a reconcile. Many moves are listed in groups with a common cause, unless `each` is true."""
     return join_blocks(
-        _paint(wrap(_summarize_run(review), width), paint),
+        _paint(wrap(f"{_summarize_run(review)}{_explain_unplaced(review)}", width), paint),
         _refusal_lines(review, width, paint),
         wrap_all((*review.comparison.notes, *review.review_messages), width),
         _setting_lines(review, width, paint),
@@ -127,7 +127,15 @@ def _count_unclaimed(unclaimed: int) -> str:
 
 
 def summarize_plan(review: Review) -> str:
-    """Return the result of a plan in one sentence."""
+    """Return the result of a plan in one sentence, and why workloads are unplaced in another one."""
+    return f"{_summarize_changes(review)}{_explain_unplaced(review)}"
+
+
+def _explain_unplaced(review: Review) -> str:
+    return describe_unplaced(review) if review.states["pending"] else ""
+
+
+def _summarize_changes(review: Review) -> str:
     if review.base.commit:
         earlier = format_revision(review.base.name, review.base.commit)
         return f"{format_headline(review)}: {format_revision(review.source_name, review.source)} against {earlier}."
@@ -377,7 +385,6 @@ def _count_lines(review: Review, width: int) -> list[str]:
     sentences = [
         f"{format_count(len(review.outcomes), 'workload')}: {', '.join(filter(None, parts))}{_count_unclaimed(review.unclaimed)}."
     ]
-    sentences += describe_nothing_placed(review) if review.states["pending"] else ()
     is_needed = review.outcomes or review.unclaimed or not review.findings  # what is bound to clouds or projects needs no cluster
     if review.cluster_count == 0 and not review.recorded and is_needed:
         sentences.append(

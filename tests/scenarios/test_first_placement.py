@@ -1,13 +1,16 @@
-"""A first run says how many of the workloads it places, and why it does not place them all."""
+"""Plans and runs say in their first line how many of the workloads they place, and why they do not place them all."""
 
 from __future__ import annotations
 
 import pytest
 
+from gitsched.reconcile.review.comparison import compare_plans
 from gitsched.reconcile.review.fleet_status import read_fleet_status
 from gitsched.reconcile.run import make_review
 from gitsched.report.fleet_status import write_fleet_status
+from gitsched.report.summary import format_headline
 from gitsched.report.text import summarize_plan, write_run
+from tests.builders import krake, ocm
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
 
 FLEET = {"one.yaml": cluster("one"), "a.yaml": deployment("a"), "b.yaml": deployment("b")}
@@ -34,7 +37,7 @@ FIRST: dict[str, tuple[dict[str, str], str, str, str]] = {
     "a part": (
         {"p.yaml": ONLY_A, "q.yaml": NOWHERE},
         "1 of 2 workloads",
-        " Deployment.apps/default/b could not be scheduled: ",
+        " PropagationPolicy/default/b names clusters without a Cluster document: oen; did you mean one? (q.yaml:12).",
         "Needs attention: 1 workload is unplaced.",
     ),
     "a misspelled kind": (
@@ -64,3 +67,56 @@ def test_a_first_run_says_how_much_it_places_and_why_no_more(name: str, fleet: F
     assert f" (first commit): {placed} placed, from commit " in first
     assert f".{why}" in first
     assert write_fleet_status(read_fleet_status(fleet.settings())).startswith(status)
+
+
+CONFIG_MAP = ocm.placed_config_map("b", "shop", "nowhere")
+OCM_FLEET = ocm.to_yaml(ocm.managed_cluster("one", {"env": "prod"}), *ocm.bound_global_set("shop"))
+LATER: dict[str, tuple[dict[str, str], dict[str, str], str]] = {
+    "a cluster of Karmada": (
+        {**FLEET, "p.yaml": ONLY_A},
+        {"q.yaml": NOWHERE},
+        "PropagationPolicy/default/b names clusters without a Cluster document: oen; did you mean one? (q.yaml:12)",
+    ),
+    "a label of OCM": (
+        {"fleet.yaml": OCM_FLEET},
+        {"b.yaml": ocm.to_yaml(CONFIG_MAP, ocm.placement("nowhere", "shop", predicates=[ocm.label_predicate(env="production")]))},
+        "Placement/shop/nowhere: no cluster has env=production; the fleet has prod (b.yaml:19)",
+    ),
+    "a Placement of OCM": (
+        {"fleet.yaml": OCM_FLEET, "p.yaml": ocm.to_yaml(ocm.placement("nowhre", "shop"))},
+        {"b.yaml": ocm.to_yaml(CONFIG_MAP)},
+        "ConfigMap/shop/b references Placement.cluster.open-cluster-management.io/shop/nowhere, which does not exist; did you mean "
+        "nowhre? (b.yaml:7)",
+    ),
+    "a constraint of Krake": (
+        {"fleet.yaml": krake.cluster_yaml("one"), "a.yaml": krake.application_yaml("a")},
+        {"b.yaml": krake.application_yaml("b", "  constraints: {cluster: {labels: [location is FR]}}\n")},
+        "Application.kubernetes/tenant-a/b: the constraint location == FR cannot be satisfied: no candidate has location=FR; the fleet "
+        "has DE (b.yaml:13)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_a_later_plan_and_run_say_in_the_first_line_why_a_new_workload_is_unplaced(name: str, fleet: Fleet) -> None:
+    files, added, why = LATER[name]
+    fleet.commit(files)
+    total = f"1 of {len(fleet.reconcile().plan.outcomes) + 1} workload"
+    fleet.commit(added, hour=1)
+    planned = compare_plans(fleet.settings(1)).review
+    assert format_headline(planned).startswith("No workload moves, 1 more workload is unplaced")
+    assert f"{total}{'s' * ('1 of 1 ' not in total)} is unplaced: {why}." in summarize_plan(planned)
+    compared = compare_plans(fleet.settings(1), "HEAD~1").review
+    assert summarize_plan(compared).endswith(f". {why}."), "the headline of a comparison counts new unplaced workloads"
+    assert f" is unplaced: {why}." in write_run(make_review(fleet.reconcile(1)), 10_000).splitlines()[0]
+    again = summarize_plan(compare_plans(fleet.settings(2)).review)
+    assert again.startswith("No changes: ")
+    assert f" is unplaced: {why}." in again
+    assert f"{why}; " in write_fleet_status(read_fleet_status(fleet.settings(2))), "`status` gives the same reason"
+
+
+def test_a_workload_without_replicas_is_not_reported_as_unplaced(fleet: Fleet) -> None:
+    fleet.commit({**FLEET, "p.yaml": policy("one")})
+    fleet.reconcile()
+    fleet.commit({"b.yaml": deployment("b", 0), "c.yaml": deployment("c", 0)}, hour=1)
+    assert " unplaced" not in summarize_plan(compare_plans(fleet.settings(1)).review).replace("0 become unplaced", "")

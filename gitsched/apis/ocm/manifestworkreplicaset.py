@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
+from gitsched.apis.ocm.names import PLACEMENT_LABEL
 from gitsched.apis.ocm.placement_states import PlacementState
 from gitsched.apis.ocm.preferred_clusters import report_workload
 from gitsched.apis.ocm.rollout import ROLLOUT_ANNOTATION, PreviousRollout, format_rollout
@@ -129,7 +130,8 @@ def _make_findings(
             near = find_near(placement.name, [key.name for key in placements if key.namespace == placement.namespace])
             hint = f"; did you mean {near}?" if near else ""
             message = f"{document.key} references {placement}, which does not exist{hint}"
-            field = locate_field(document.origin, ("spec", "placementRefs", index, "name"))
+            annotation, reference = ("metadata", "annotations", PLACEMENT_LABEL), ("spec", "placementRefs", index, "name")
+            field = locate_field(document.origin, annotation if workload.manifests is None else reference)
             location, resource = locate_document(document), document.key.resource
             findings.append(Finding("warning", "ocm-placement-missing", message, location, resource, field))
     if not placed:

@@ -16,7 +16,7 @@ from gitsched.model.changes import NO_RATE
 from gitsched.model.cluster_facts import FALSE, TRUE
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import Key
-from gitsched.model.finding import NO_REPLICAS, SELECTOR_CODES, UNSCHEDULABLE, Finding
+from gitsched.model.finding import NO_REPLICAS, UNSCHEDULABLE, Finding
 from gitsched.model.fleet_status import (
     IMPAIRMENTS,
     ClusterStatus,
@@ -28,6 +28,7 @@ from gitsched.model.fleet_status import (
     WorkloadStatus,
 )
 from gitsched.model.history import SourceChange
+from gitsched.model.mistakes import choose_mistake, find_mistakes, format_sentence
 from gitsched.model.scheduling import Outcome, total_replicas
 from gitsched.model.time import add_duration, format_age
 from gitsched.reconcile.facts.facts_branches import FACTS_MISSING
@@ -46,8 +47,6 @@ from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_taints, make_blob_finder
 from gitsched.render.output_files import CLUSTERS, escape_segment
 
-_MISTAKES = (*SELECTOR_CODES, "-constraint-impossible")
-"""The ends of the codes of findings about labels, names and constraints that no cluster has."""
 MAX_WAIT = 60
 """Minutes that a commit of the source may wait for a run before that is wrong: people who reconcile by hand need some."""
 _UNSCHEDULED = " could not be scheduled: "
@@ -261,7 +260,7 @@ def list_workload_statuses(plan: Plan) -> Iterable[WorkloadStatus]:
     withheld, waiting = ({move.key for move in found} for found in (plan.withheld.moves, plan.withheld.waiting))
     states: tuple[tuple[WorkloadState, Container[Key]], ...]
     states = ("waiting", waiting), ("withheld", withheld), ("held", plan.totals.held)
-    mistakes = _find_mistakes(plan.findings)
+    mistakes = find_mistakes(plan.findings)
     for key, outcome in plan.outcomes.items():
         clusters = moves[key].before if key in moves else outcome.replicas_by_cluster
         state: WorkloadState = "" if clusters else "unplaced"
@@ -270,7 +269,7 @@ def list_workload_statuses(plan: Plan) -> Iterable[WorkloadStatus]:
         for name, keys in states:
             state = name if key in keys else state
         missing = outcome.unassigned or 0 if clusters and state in ("", "held") else 0
-        mistake = "" if clusters else mistakes.get(outcome.policy, mistakes.get(key.title, ""))
+        mistake = None if clusters else choose_mistake(mistakes, key.title, outcome.policy)
         reason = "" if clusters and not missing else _find_reason(outcome, mistake)
         names = tuple(sorted(held.get(key, ())))
         yield WorkloadStatus(key, outcome.policy, clusters, names, state, reason, outcome.replicas, missing)
@@ -285,19 +284,9 @@ def _list_removed(plan: Plan) -> Iterable[WorkloadStatus]:
             yield WorkloadStatus(key, "", move.before, state="withheld" if key in withheld else "", reason=move.reason)
 
 
-def _find_mistakes(findings: Iterable[Finding]) -> dict[str, str]:
-    """Return the first finding about what each document wants of clusters and none has, with its place: why nothing can be placed."""
-    found: dict[str, str] = {}
-    for finding in findings:
-        if finding.resource is not None and finding.severity != "info" and finding.code.endswith(_MISTAKES):
-            where = f" ({finding.location.text})" if finding.location is not None else ""
-            found.setdefault("/".join(filter(None, finding.resource)), f"{finding.message}{where}")
-    return found
-
-
-def _find_reason(outcome: Outcome, mistake: str) -> str:
+def _find_reason(outcome: Outcome, mistake: Finding | None) -> str:
     """Return why a workload, or some of its replicas, are in no cluster; first the `mistake` in what it wants of clusters, if any."""
     found = [each for each in outcome.findings if each.severity != "info"]
     found.sort(key=lambda each: each.code != UNSCHEDULABLE)
     reason = found[0].message if found else outcome.reason
-    return f"{mistake}; {reason.partition(_UNSCHEDULED)[2] or reason}" if mistake else reason
+    return f"{format_sentence(mistake)}; {reason.partition(_UNSCHEDULED)[2] or reason}" if mistake is not None else reason

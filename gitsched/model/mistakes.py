@@ -1,0 +1,35 @@
+"""What documents want of clusters or policies and none has: why a workload is in no cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from gitsched.model.finding import MISTAKE_CODES
+
+if TYPE_CHECKING:
+    from gitsched.model.finding import Finding
+
+
+def find_mistakes(findings: Iterable[Finding]) -> dict[str, Finding]:
+    """Return the first finding about what each document wants and does not exist, by the kind, namespace and name of the document."""
+    found: dict[str, Finding] = {}
+    for finding in findings:
+        if finding.resource is not None and finding.severity != "info" and finding.code.endswith(MISTAKE_CODES):
+            found.setdefault("/".join(filter(None, finding.resource)), finding)
+    return found
+
+
+def choose_mistake(mistakes: Mapping[str, Finding], workload: str, policies: str) -> Finding | None:
+    """Return the first mistake of the policies of a workload, which may have the group of their kind, else that of the workload."""
+    for policy in policies.split(", "):
+        kind, *path = policy.split("/")
+        title = "/".join([kind.partition(".")[0], *path])
+        if title in mistakes:
+            return mistakes[title]
+    return mistakes.get(workload)
+
+
+def format_sentence(finding: Finding) -> str:
+    """Return a finding as a part of a sentence, with its place."""
+    return f"{finding.message} ({finding.location.text})" if finding.location is not None else finding.message
