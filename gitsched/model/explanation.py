@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from gitsched.model.document import Key, Origin
     from gitsched.model.finding import FieldOrigin, Finding
+    from gitsched.model.history import RolloutHistory
+    from gitsched.model.rollouts import RolloutStatus
     from gitsched.model.scheduling import CandidateResult
     from gitsched.model.taints import ClusterTaint
 
@@ -111,6 +115,28 @@ class Counterfactual(NamedTuple):
     replicas: int | None = None
 
 
+class ExplainedRollout(NamedTuple):
+    """A rollout in which `kept` clusters keep the earlier content of a workload, and `lacking` ones have nothing of it yet. Ages count from
+    `now`."""
+
+    status: RolloutStatus
+    kept: tuple[str, ...]
+    lacking: tuple[str, ...]
+    history: RolloutHistory
+    now: datetime
+
+
+class ExplainedDelivery(NamedTuple):
+    """What clusters have of a workload besides its decision: lines about `copies` that stay for an overlap, and until when, the `rollouts`
+    that it waits for, and why its manifest is not edited in place, "" if it is."""
+
+    copies: tuple[str, ...] = ()
+    rollouts: tuple[ExplainedRollout, ...] = ()
+    rewritten: str = ""
+
+
+NOTHING_DELIVERED: Final = ExplainedDelivery()
+
 CLAIM_OF: Final = "the claim of "
 POLICY_DELETED: Final = "that policy was deleted"
 """How the claim of a former policy is described: its title follows the first text, and the second one ends the description of a policy
@@ -133,7 +159,7 @@ class Explanation(NamedTuple):
     debugging tools, if any. `references` are the objects that the delivered manifests refer to, `targets` those of a companion such as a
     Service, and `targeted_by` the companions of a workload. `origin` is
     where the document of the workload comes from, with the directory that kustomize builds it from and the change that it makes last.
-    `copies` says where copies stay for an overlap, and until when. `state` says whether anything keeps the workload from being
+    `delivery` is what clusters have of it that the decision does not say. `state` says whether anything keeps the workload from being
     where its policies want it.
     """
 
@@ -164,8 +190,7 @@ class Explanation(NamedTuple):
     targets: tuple[ExplainedReference, ...] = ()
     targeted_by: tuple[ExplainedReference, ...] = ()
     origin: Origin | None = None
-    copies: tuple[str, ...] = ()
-    rewritten: str = ""
+    delivery: ExplainedDelivery = NOTHING_DELIVERED
     state: str = ""
 
     @property

@@ -11,7 +11,7 @@ from gitsched.model.changes import NOTHING_WITHHELD, RetainedCopy, WithheldChang
 from gitsched.model.cluster_report import Health, UnhealthyWorkload
 from gitsched.model.document import Key
 from gitsched.model.finding import UNSCHEDULABLE, Finding, format_count, format_part
-from gitsched.model.history import SourceChange
+from gitsched.model.history import RolloutHistory, SourceChange
 from gitsched.model.holds import HeldPlacement
 from gitsched.model.recent_runs import RecentRun
 from gitsched.model.rollouts import RolloutStatus
@@ -157,8 +157,8 @@ class FleetStatus(NamedTuple):
     `withheld` the changes that the guard withholds. `edits` are commits of people on the output branch since the last run. `errors` are
     the other findings of severity error, `shortages` those about clusters that lack capacity, `impaired` those about workloads
     that lack something in their clusters, `observed` is when metric values were observed, and `now` the time from which ages count.
-    `recent` are the latest runs that took something from workloads, `rollout_starts` the commits of the source with which the rollouts
-    began, `retained` the copies that stay for an overlap, and `withheld_sources` the commits of the source that ask for what is withheld,
+    `recent` are the latest runs that took something from workloads, `rollout_histories` say when the rollouts began and
+    stopped, `retained` the copies that stay for an overlap, and `withheld_sources` the commits of the source that ask for what is withheld,
     `withheld_since` a run.
     `from_origin`: the branch is the one of origin, as the clone fetched it last. `diverges`: the branch has commits that origin lacks,
     and lacks commits that origin has.
@@ -187,7 +187,7 @@ class FleetStatus(NamedTuple):
     observed: datetime | None = None
     now: datetime = EPOCH
     recent: tuple[RecentRun, ...] = ()
-    rollout_starts: Mapping[str, SourceChange] = {}
+    rollout_histories: Mapping[str, RolloutHistory] = {}
     retained: tuple[RetainedCopy, ...] = ()
     withheld_sources: tuple[SourceChange, ...] = ()
     withheld_since: datetime | None = None

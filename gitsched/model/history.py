@@ -52,6 +52,13 @@ class SourceChange(NamedTuple):
     is_merge: bool = False
 
 
+class RolloutHistory(NamedTuple):
+    """The commit of the source with which a rollout began, and the time of the run with which it stopped; None where it is not known."""
+
+    source: SourceChange | None = None
+    stopped: datetime | None = None
+
+
 class HistoryEntry(NamedTuple):
     """One commit of the output branch.
 

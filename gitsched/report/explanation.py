@@ -1,8 +1,9 @@
-"""Explanation of a workload as text and as blocks: policy, groups, candidates, division, references."""
+"""Explanation of a workload as text, as blocks and as data: policy, groups, candidates, division, references."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from gitsched.model.explanation import (
     AppliedOverride,
@@ -15,8 +16,10 @@ from gitsched.model.explanation import (
 )
 from gitsched.model.finding import format_count, format_names
 from gitsched.report.blocks import Block, ListBlock, Paragraph, TableBlock
-from gitsched.report.lines import fits_width, format_columns
+from gitsched.report.explained_rollouts import describe_explained_rollout, serialize_explained_rollouts
+from gitsched.report.lines import fits_width, format_columns, serialize_replicas
 from gitsched.report.paint import Paint, Role
+from gitsched.report.serialization import API_VERSION, serialize_finding
 from gitsched.report.text_sections import TextSections
 
 _NO_POLICY = "no policy selects it"
@@ -40,7 +43,7 @@ def write_explanation(value: Explanation, width: int, paint: Paint | None = None
         text.add("Last rescheduled", [value.rescheduled])
         _add_candidates(text, value.candidates, value.candidate_kind)
         text.add("Result", [f"runs on {_format_share(share)}" for share in value.result])
-        text.add("Copies", value.copies)
+        _add_delivery(text, value)
         text.add("Would be selected if", list_counterfactuals(value))
     else:
         _add_decision(text, value)
@@ -54,7 +57,7 @@ def _add_unselected(text: TextSections, value: Explanation) -> None:
     if value.attached_to or value.result:
         text.add("Trigger", [value.trigger])
         text.add("Result", _list_result(value))
-    text.add("Copies", value.copies)
+    _add_delivery(text, value)
     text.add("Overrides, in order", list_overrides(value))
     for title, entries in list_related_objects(value):
         text.add(title, entries)
@@ -71,12 +74,23 @@ def _add_decision(text: TextSections, value: Explanation) -> None:
     text.add("Selection", value.selection)
     text.add("Division", [*value.division_rule, *map(_format_weighted_share, value.division)])
     text.add("Result", _list_result(value))
-    text.add("Copies", value.copies)
+    _add_delivery(text, value)
     text.add("Overrides, in order", list_overrides(value))
     for title, entries in list_related_objects(value):
         text.add(title, entries)
     text.add("Would be selected if", list_counterfactuals(value))
     _add_tables(text, value)
+
+
+def _add_delivery(text: TextSections, value: Explanation) -> None:
+    """Add what clusters have of a workload besides its result."""
+    text.add("Rollout", list_rollouts(value))
+    text.add("Copies", value.delivery.copies)
+
+
+def list_rollouts(value: Explanation) -> list[str]:
+    """Return the lines about each rollout that the workload waits for."""
+    return [line for rollout in value.delivery.rollouts for line in describe_explained_rollout(rollout)]
 
 
 def _list_policies(value: Explanation) -> list[str]:
@@ -115,7 +129,8 @@ def list_explanation_blocks(value: Explanation) -> list[Block]:
         *([Paragraph(value.state)] if value.state else ()),
         ListBlock("Findings", [] if value.only_some_clusters else [str(finding) for finding in value.findings]),
         ListBlock("Result", [] if value.only_some_clusters and not value.result else _list_result(value)),
-        ListBlock("Copies", value.copies),
+        ListBlock("Rollout", list_rollouts(value)),
+        ListBlock("Copies", value.delivery.copies),
         ListBlock("Policy", list(filter(None, _list_policies(value)))),
         ListBlock("Attached to", value.attached_to),
         ListBlock("Trigger", [value.trigger] if value.trigger and not value.only_some_clusters else []),
@@ -211,7 +226,8 @@ def describe_candidate(entry: ExplainedCandidate) -> str:
 
 def list_overrides(value: Explanation) -> list[str]:
     """Return the override policies of a workload in order, and why its manifest is not edited in place."""
-    return [*map(describe_override, value.overrides), *([f"the manifest is {value.rewritten}"] if value.rewritten else [])]
+    rewritten = value.delivery.rewritten
+    return [*map(describe_override, value.overrides), *([f"the manifest is {rewritten}"] if rewritten else [])]
 
 
 def describe_override(override: AppliedOverride) -> str:
@@ -248,3 +264,60 @@ def _format_weighted_share(share: ReplicaShare) -> str:
 def _format_share(share: ReplicaShare) -> str:
     assigned = "" if share.assigned is None else f" ({share.assigned} assigned)"
     return share.cluster + ("" if share.replicas is None else f": {share.replicas}") + assigned
+
+
+def serialize_explanation(value: Explanation) -> dict[str, Any]:
+    """Return the explanation of a workload as `kind: Explanation` of docs/development/json.md."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "Explanation",
+        "workload": value.workload,
+        "location": value.location,
+        "state": value.state,
+        **({"builtFrom": value.origin.root} if value.origin is not None and value.origin.root else {}),
+        **({"changedBy": value.origin.changed_by} if value.origin is not None and value.origin.changed_by else {}),
+        "policy": {
+            "name": value.policy,
+            "reason": value.policy_reason,
+            "claim": value.claim,
+            "losers": [rejected._asdict() for rejected in value.rejected_policies],
+        },
+        "attachedTo": list(value.attached_to),
+        "groups": [attempt._asdict() for attempt in value.attempts],
+        "clusters": [
+            candidate.result._asdict() | {"location": candidate.location, "group": candidate.group, "room": candidate.capacity}
+            for candidate in value.candidates
+        ],
+        "selection": list(value.selection),
+        "division": {"rule": list(value.division_rule), "shares": [share._asdict() for share in value.division]},
+        "trigger": value.trigger,
+        "rescheduled": value.rescheduled,
+        "result": [_serialize_share(share) for share in value.result],
+        "overrides": [override._asdict() for override in value.overrides],
+        "rewritten": value.delivery.rewritten,
+        "references": [reference._asdict() for reference in value.references],
+        "copies": list(value.delivery.copies),
+        "rollouts": serialize_explained_rollouts(value.delivery.rollouts),
+        "targets": [target._asdict() for target in value.targets],
+        "targetedBy": [companion._asdict() for companion in value.targeted_by],
+        "advice": [
+            {
+                "cluster": entry.cluster,
+                "changes": [{"text": change.text, "location": change.location} for change in entry.changes],
+                "enough": entry.sufficient,
+                **serialize_replicas(entry.replicas),
+            }
+            for entry in value.counterfactuals
+        ],
+        "unasked": value.unexamined,
+        "tables": [
+            {"title": table.title, "rows": [dict(zip(table.columns, row, strict=True)) for row in table.rows]}
+            for table in value.tables
+        ],
+        "findings": [serialize_finding(finding) for finding in value.findings],
+    }
+
+
+def _serialize_share(share: ReplicaShare) -> dict[str, Any]:
+    assigned = {} if share.assigned is None else {"assigned": share.assigned}
+    return {"cluster": share.cluster, **serialize_replicas(share.replicas), **assigned}

@@ -10,9 +10,9 @@ from gitsched.model.finding import count_shown, format_count, format_names
 from gitsched.model.fleet_status import ClusterStatus, FleetStatus, WorkloadStatus
 from gitsched.model.scheduling import total_replicas
 from gitsched.model.time import format_age, format_time
+from gitsched.report.explained_rollouts import describe_history
 from gitsched.report.fleet_problems import describe_problems
 from gitsched.report.held import serialize_held
-from gitsched.report.history import describe_source
 from gitsched.report.lines import (
     COLUMN_GAP,
     WRAPPED_WIDTH,
@@ -133,10 +133,10 @@ def _count_waiting(status: FleetStatus) -> list[str]:
 
 
 def _describe_rollouts(status: FleetStatus) -> list[str]:
-    """Return the state of each rollout, the commit with which it began, and how to go on."""
-    starts = {name: describe_source(source) for name, source in status.rollout_starts.items()}
-    began = [f"Rollout {one.name} began with {starts[one.name]}" for one in status.rollouts if one.name in starts]
-    return [*describe_rollouts(status.rollouts), *map(escape_unprintable, began), *describe_remedies(status.rollouts)]
+    """Return the state of each rollout, when it began and stopped, and how to go on."""
+    histories, now = status.rollout_histories, status.now
+    begun = [line for one in status.rollouts if one.name in histories for line in describe_history(one, histories[one.name], now)]
+    return [*describe_rollouts(status.rollouts), *begun, *describe_remedies(status.rollouts)]
 
 
 def _count_copies(status: FleetStatus) -> list[str]:

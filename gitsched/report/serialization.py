@@ -1,4 +1,4 @@
-"""The documented JSON and YAML of `-o json` and `-o yaml`: plans, findings and explanations as plain data."""
+"""The documented JSON and YAML of `-o json` and `-o yaml`: plans and findings as plain data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from gitsched.report.summary import count_moves
 if TYPE_CHECKING:
     from gitsched.model.changes import Cause, ChangedField, Move, RecordChange, RetainedCopy, WithheldChanges
     from gitsched.model.document import Key
-    from gitsched.model.explanation import Explanation, ReplicaShare
     from gitsched.model.scheduling import RecordTarget
 
 API_VERSION = "gitsched.io/v1alpha1"
@@ -241,62 +240,6 @@ def serialize_findings(findings: Iterable[Finding]) -> dict[str, Any]:
         "counts": {severity: counts[severity] for severity in SEVERITIES},
         "findings": [serialize_finding(finding) for finding in entries],
     }
-
-
-def serialize_explanation(value: Explanation) -> dict[str, Any]:
-    """Return the explanation of a workload as `kind: Explanation` of docs/development/json.md."""
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "Explanation",
-        "workload": value.workload,
-        "location": value.location,
-        "state": value.state,
-        **({"builtFrom": value.origin.root} if value.origin is not None and value.origin.root else {}),
-        **({"changedBy": value.origin.changed_by} if value.origin is not None and value.origin.changed_by else {}),
-        "policy": {
-            "name": value.policy,
-            "reason": value.policy_reason,
-            "claim": value.claim,
-            "losers": [rejected._asdict() for rejected in value.rejected_policies],
-        },
-        "attachedTo": list(value.attached_to),
-        "groups": [attempt._asdict() for attempt in value.attempts],
-        "clusters": [
-            candidate.result._asdict() | {"location": candidate.location, "group": candidate.group, "room": candidate.capacity}
-            for candidate in value.candidates
-        ],
-        "selection": list(value.selection),
-        "division": {"rule": list(value.division_rule), "shares": [share._asdict() for share in value.division]},
-        "trigger": value.trigger,
-        "rescheduled": value.rescheduled,
-        "result": [_serialize_share(share) for share in value.result],
-        "overrides": [override._asdict() for override in value.overrides],
-        "rewritten": value.rewritten,
-        "references": [reference._asdict() for reference in value.references],
-        "copies": list(value.copies),
-        "targets": [target._asdict() for target in value.targets],
-        "targetedBy": [companion._asdict() for companion in value.targeted_by],
-        "advice": [
-            {
-                "cluster": entry.cluster,
-                "changes": [{"text": change.text, "location": change.location} for change in entry.changes],
-                "enough": entry.sufficient,
-                **serialize_replicas(entry.replicas),
-            }
-            for entry in value.counterfactuals
-        ],
-        "unasked": value.unexamined,
-        "tables": [
-            {"title": table.title, "rows": [dict(zip(table.columns, row, strict=True)) for row in table.rows]}
-            for table in value.tables
-        ],
-        "findings": [serialize_finding(finding) for finding in value.findings],
-    }
-
-
-def _serialize_share(share: ReplicaShare) -> dict[str, Any]:
-    assigned = {} if share.assigned is None else {"assigned": share.assigned}
-    return {"cluster": share.cluster, **serialize_replicas(share.replicas), **assigned}
 
 
 def serialize_key(key: Key) -> dict[str, str]:

@@ -14,8 +14,9 @@ import pytest
 from gitsched.apis.schemas import load_field_table
 from gitsched.cli import COMMANDS, cli, exit_codes
 from gitsched.model.explanation import Explanation
+from gitsched.report.explanation import serialize_explanation
 from gitsched.report.review import Review
-from gitsched.report.serialization import serialize_explanation, serialize_findings, serialize_review
+from gitsched.report.serialization import serialize_findings, serialize_review
 from tests.tables import each_row
 
 ROOT = Path(__file__).parents[2]

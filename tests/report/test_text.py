@@ -15,10 +15,10 @@ from gitsched.model.document import Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation, GroupAttempt, RejectedPolicy, ReplicaShare
 from gitsched.model.finding import Finding, Location
 from gitsched.model.scheduling import CandidateResult, Outcome, TargetCluster
-from gitsched.report.explanation import write_explanation
+from gitsched.report.explanation import serialize_explanation, write_explanation
 from gitsched.report.lines import escape_ci_commands, escape_unprintable, format_clusters, wrap
 from gitsched.report.review import Review
-from gitsched.report.serialization import serialize_explanation, serialize_review
+from gitsched.report.serialization import serialize_review
 from gitsched.report.text import write_findings, write_plan, write_run
 
 KEY = Key("apps", "Deployment", "shop", "cart")

@@ -17,7 +17,7 @@ from gitsched.reconcile import RunResult, pipeline
 from gitsched.reconcile.builds import kustomize_roots as builds
 from gitsched.reconcile.review.explanation import explain_resource
 from gitsched.reconcile.run import open_context
-from gitsched.report.serialization import serialize_explanation
+from gitsched.report.explanation import serialize_explanation
 
 from .conftest import Fleet, at_hour, cluster, deployment, policy
 

@@ -11,8 +11,9 @@ from gitsched.model.explanation import Explanation
 from gitsched.reconcile.builds.last_changes import LastChanges
 from gitsched.reconcile.review.comparison import compare_plans
 from gitsched.reconcile.review.explanation import explain_resource
+from gitsched.report.explanation import serialize_explanation
 from gitsched.report.sarif import write_sarif
-from gitsched.report.serialization import serialize_explanation, serialize_findings
+from gitsched.report.serialization import serialize_findings
 
 from .conftest import Fleet, cluster, deployment
 

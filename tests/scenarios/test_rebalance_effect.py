@@ -12,8 +12,7 @@ import yaml
 import gitsched
 from gitsched.reconcile.review.comparison import compare_plans
 from gitsched.reconcile.review.explanation import explain_resource
-from gitsched.report.explanation import write_explanation
-from gitsched.report.serialization import serialize_explanation
+from gitsched.report.explanation import serialize_explanation, write_explanation
 from gitsched.report.text import write_plan
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
 from tests.scenarios.test_rebalancer import RECORD, WEB, make_rebalancer

@@ -14,10 +14,13 @@ from hypothesis import strategies as st
 
 from gitsched.apis.gitsched.rollout import parse_broken_rollout
 from gitsched.model.document import Document, Key
+from gitsched.model.explanation import Explanation
 from gitsched.model.time import format_time
 from gitsched.reconcile import Reconciler
+from gitsched.reconcile.review.explanation import explain_resource
 from gitsched.reconcile.review.fleet_status import read_fleet_status
 from gitsched.reconcile.run import make_review
+from gitsched.report.explanation import serialize_explanation, write_explanation
 from gitsched.report.fleet_status import write_fleet_status
 from gitsched.report.markdown import write_markdown
 from gitsched.report.page import FleetView, write_page
@@ -469,12 +472,12 @@ def test_status_shows_what_clusters_have_applied(waves: Waves) -> None:
     rows = {one.name: (one.report.health, one.behind) if one.report else None for one in status.clusters}
     assert rows == {"ash": ("Healthy", 1), "bru": ("Degraded", 0), "cph": None, "dub": None}
     assert status.needs_attention
-    assert status.rollout_starts["waves"].commit == started
+    assert status.rollout_histories["waves"].source.commit == started
     assert [(str(one.key), one.waiting) for one in status.workloads] == [("Deployment.apps/default/web", ("bru", "cph", "dub"))]
     lines = write_fleet_status(status).splitlines()
     assert lines[0] == "Needs attention: 1 of 4 clusters is not healthy, 1 of 4 clusters is behind."
     assert lines[2].split() == ["CLUSTER", "READY", "WORKLOADS", "APPLIED", "HEALTHY", "BEHIND", "SINCE", "MESSAGE"]
-    assert any(line.startswith(f"Rollout waves began with {started[:10]} Change (") for line in lines)
+    assert any(line.startswith("Rollout waves began ") and f") with {started[:10]} Change (" in line for line in lines)
     assert lines[3].split()[:6] == ["ash", "Unknown", "1", str(old)[:10], "True", "1"]
     assert write_fleet_status(status, unclaimed=True).startswith("Deployment other/unused  ")
 
@@ -491,6 +494,39 @@ def test_the_row_of_a_cluster_says_that_it_failed_in_a_rollout(reported: bool, w
     row = next(line for line in lines if line.startswith("ash "))
     detail = "reported a failure" if reported else "no report about the change before "
     assert f"failed in Rollout waves: {detail}" in row
+
+
+def test_explain_says_why_a_workload_waits_for_its_wave_since_when_and_what_continues_it(waves: Waves) -> None:
+    def explain() -> str:
+        found = explain_resource(waves.fleet.settings(waves.hour + 1), "", None, "web")
+        assert isinstance(found, Explanation)
+        return write_explanation(found, 1000)
+
+    waves.commit(rollout=rollout(PER_GROUP, "[{apiVersion: apps/v1, kind: Deployment, name: web}]"))
+    assert "Rollout" not in explain()
+    waves.commit(web=web("two"))
+    source, begun = waves.fleet.git("rev-parse", "main").strip()[:10], format_time(at_hour(waves.hour))
+    waiting = explain()
+    assert "The Rollout waves waits for reports of ash: bru, cph, dub keep the content from before." in waiting
+    assert f"Rollout waves began {begun} (1h ago) with {source} Change" in waiting
+    waves.report("Degraded", "ash")
+    stop, failure = format_time(at_hour(waves.hour)), f'accept-failures: "ash@{begun}"'
+    waves.commit(other=deployment("other"))
+    for text in (explain(), write_fleet_status(read_fleet_status(waves.fleet.settings(waves.hour + 1)))):
+        assert f"and stopped {stop} (2h ago)" in text, "not with a later run"
+        assert "to go on, push a fix" in text
+        assert failure in text
+    assert "The Rollout waves is stopped, because ash failed: bru, cph, dub keep the content from before." in explain()
+
+
+def test_explain_says_that_a_cluster_has_nothing_of_a_workload_until_its_wave(waves: Waves) -> None:
+    waves.commit(rollout=rollout(PER_GROUP, "[{apiVersion: apps/v1, kind: Deployment}]"), policy=policy("ash"))
+    waves.commit(policy=policy("ash,bru"), web=web("two"))
+    found = explain_resource(waves.fleet.settings(waves.hour), "Deployment", None, "web")
+    assert isinstance(found, Explanation)
+    assert found.state.endswith("waits for reports of ash: bru has nothing of it.")
+    (entry,) = serialize_explanation(found)["rollouts"]
+    assert (entry["state"], entry["kept"], entry["lacking"], entry["stoppedAt"]) == ("progressing", [], ["bru"], None)
 
 
 ACTIONS = st.lists(

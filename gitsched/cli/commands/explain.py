@@ -19,8 +19,7 @@ from gitsched.report.cluster_explanation import (
     serialize_cluster_explanation,
     write_cluster_explanation,
 )
-from gitsched.report.explanation import list_explanation_blocks, write_explanation
-from gitsched.report.serialization import serialize_explanation
+from gitsched.report.explanation import list_explanation_blocks, serialize_explanation, write_explanation
 
 if TYPE_CHECKING:
     from gitsched.report.paint import Paint

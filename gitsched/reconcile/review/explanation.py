@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from functools import partial
 
 from gitsched.apis.topology import list_cluster_kinds
@@ -17,7 +17,7 @@ from gitsched.decide.workload_explanation import explain_workload, list_near_sel
 from gitsched.git import Repository
 from gitsched.model.document import Document, Key, workload_sort_key
 from gitsched.model.errors import Permanent, UnknownObject
-from gitsched.model.explanation import ClusterExplanation, ExplainedCandidate, Explanation, ReplicaShare
+from gitsched.model.explanation import ClusterExplanation, ExplainedCandidate, ExplainedDelivery, Explanation, ReplicaShare
 from gitsched.model.finding import LAST_VALID_USED, SELECTOR_CODES, Finding, format_names, list_faults
 from gitsched.model.progress import Progress, follow
 from gitsched.model.scheduling import Outcome
@@ -32,10 +32,12 @@ from gitsched.reconcile.plan_baseline import make_plan_baseline
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
 from gitsched.reconcile.review.removed_workloads import describe_removed
 from gitsched.reconcile.review.resource_names import complete_name, describe_missing, find_key, matches_name
+from gitsched.reconcile.review.waiting_stages import add_rollout_histories, list_rollouts
 from gitsched.reconcile.run import Fetched, Planned, RunContext, StateUpdate, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_explanation, locate_taints, make_blob_finder
 from gitsched.reconcile.source_plan import use_plan
+from gitsched.report.explained_rollouts import describe_stage
 from gitsched.report.held import add_hold, add_waiting, add_withheld, describe_state
 from gitsched.report.history import describe_source
 from gitsched.report.recent_runs import describe_revert
@@ -93,10 +95,10 @@ def explain_resource(
 def _add_sources(
     context: RunContext, fetched: Fetched, found: Explanation | ClusterExplanation
 ) -> Explanation | ClusterExplanation:
-    """Return the explanation of a cluster with the lines of its taints, or that of a workload with the commits that removed its policy and
-    edited its record."""
+    """Return the explanation of a cluster with the lines of its taints, or that of a workload with the commits that removed its policy,
+    edited its record and began its rollouts."""
     if not isinstance(found, ClusterExplanation):
-        return _add_record_edit(fetched, name_removal(context, fetched, found))
+        return add_rollout_histories(context, fetched, _add_record_edit(fetched, name_removal(context, fetched, found)))
     locations, find_blob = (
         RuleLocations(context.source.repository),
         make_blob_finder(context.source.repository, fetched.source.tree),
@@ -264,9 +266,12 @@ def _complete(
     found = _add_document_findings(found._replace(origin=template.origin), key, baseline, plan.findings)
     if plan.details is not None and not why_not:
         found = _add_related_objects(found, plan.details, key)
-    found = found._replace(copies=_list_copies(plan, key), result=_list_delivered(found.result, decisions.outcomes.get(key)))
-    if found.overrides and plan.details is not None:
-        found = found._replace(rewritten=_find_refusal(context, plan.details, key))
+    rollouts = list_rollouts(plan, key, context.settings.now)
+    rewritten = _find_refusal(context, plan.details, key) if found.overrides and plan.details is not None else ""
+    found = found._replace(
+        delivery=ExplainedDelivery(_list_copies(plan, key), rollouts, rewritten),
+        result=_list_delivered(found.result, decisions.outcomes.get(key)),
+    )
     found = _add_counterfactuals(baseline, key, found, why_not)
     held = plan.totals.held.get(key)
     if held is not None:
@@ -280,7 +285,8 @@ def _complete(
     if not why_not:
         outcome = decisions.outcomes.get(key)
         wanted = outcome.replicas if outcome is not None and outcome.unassigned else None
-        found = found._replace(state=describe_state(found, held, move, waiting is not None, plan.freeze, wanted))
+        state = describe_state(found, held, move, waiting is not None, plan.freeze, wanted)
+        found = found._replace(state=" ".join(filter(None, (state, *map(describe_stage, rollouts)))))
     return locate_explanation(found, RuleLocations(context.source.repository))
 
 
@@ -313,21 +319,7 @@ def _find_refusal(context: RunContext, details: PlanDetails, key: Key) -> str:
 
 def _list_copies(plan: Plan, key: Key) -> tuple[str, ...]:
     """Return where copies of a workload stay for an overlap, also those with its former name."""
-    waits = tuple(_list_waits(plan, key)) if plan.rollout_records else ()
-    copies = [copy for copy in plan.retained if key in (copy.workload, copy.follows)]
-    if not copies:
-        return waits
-    return (*describe_retained_copies(copies), *waits)
-
-
-def _list_waits(plan: Plan, key: Key) -> Iterator[str]:
-    """Yield for each rollout in which clusters a workload stays as it was, and what they wait for."""
-    waits = {rollout.name: rollout.waits_for for rollout in plan.rollouts}
-    for record in plan.rollout_records:
-        clusters = [held.cluster for held in record.held if held.workload == key]
-        if clusters:
-            verb = "keeps" if len(clusters) == 1 else "keep"
-            yield f"{format_names(clusters, 5)} {verb} what it was before: the Rollout {record.name} waits ({waits.get(record.name, '')})"
+    return tuple(describe_retained_copies([copy for copy in plan.retained if key in (copy.workload, copy.follows)]))
 
 
 def _add_document_findings(found: Explanation, key: Key, baseline: Baseline, findings: Iterable[Finding]) -> Explanation:
@@ -383,7 +375,7 @@ def explain_workloads(
                 references=explain_references(relations, decisions.outcomes, key),
                 targets=related.targets,
                 targeted_by=related.targeted_by,
-                copies=_list_copies(plan, key),
+                delivery=ExplainedDelivery(_list_copies(plan, key)),
             )
             found[key] = locate_explanation(explanation, locations)
     return found

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from gitsched.decide.commit_metadata import SOURCE_TRAILER
 from gitsched.decide.guard.guard_settings import GuardRecord, read_guard_record
 from gitsched.model.errors import GitschedError
-from gitsched.model.history import HistoryFilter, PlacementMove, SourceChange
+from gitsched.model.history import HistoryFilter, PlacementMove, RolloutHistory, SourceChange
 from gitsched.model.recent_runs import Loss, RecentLoss, RecentRun
 from gitsched.model.scheduling import total_replicas
 from gitsched.reconcile.fetch import read_run_record
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gitsched.model.commit import Commit
     from gitsched.model.document import Key
     from gitsched.model.fleet_status import WorkloadStatus
-    from gitsched.model.rollouts import RolloutRecord
+    from gitsched.model.rollouts import RolloutRecord, RolloutStatus
     from gitsched.reconcile.run import Fetched, RunContext
 
 MAX_RUNS: Final = 20
@@ -175,7 +175,33 @@ def find_withheld_start(fetched: Fetched) -> datetime | None:
     return None
 
 
-def find_rollout_starts(context: RunContext, fetched: Fetched, rollouts: Iterable[RolloutRecord]) -> dict[str, SourceChange]:
+def find_rollout_histories(context: RunContext, fetched: Fetched, rollouts: Iterable[RolloutStatus]) -> dict[str, RolloutHistory]:
+    """Return by name when each rollout that is not complete began, and when it stopped."""
+    open_rollouts = {one.name: one for one in rollouts if one.state != "complete"}
+    recorded = fetched.record.rollouts if fetched.record is not None else ()
+    starts = _find_rollout_starts(context, fetched, [one for one in recorded if one.name in open_rollouts])
+    stopped = {name: _find_stop(fetched, rollout) for name, rollout in open_rollouts.items() if rollout.state == "stopped"}
+    return {name: RolloutHistory(starts.get(name), stopped.get(name)) for name in open_rollouts}
+
+
+def _find_stop(fetched: Fetched, rollout: RolloutStatus) -> datetime | None:
+    """Return the time of the run with which a rollout stopped: since then, the same clusters have failed. None where no run has seen that,
+    or it is not one of the latest."""
+    failed = {(one.cluster, one.since) for one in rollout.clusters if one.state == "failed"}
+    found = None
+    for commit in fetched.output.repository.list_first_parents(fetched.output_head, MAX_RUNS):
+        try:
+            record = read_run_record(fetched.output.repository, commit.tree, fetched.prefix)
+        except GitschedError:
+            return None
+        recorded = next((one for one in record.rollouts if one.name == rollout.name), None) if record is not None else None
+        if recorded is None or failed - {(one.cluster, one.applied_at) for one in recorded.changed if one.failed}:
+            return found
+        found = commit.time
+    return None
+
+
+def _find_rollout_starts(context: RunContext, fetched: Fetched, rollouts: Iterable[RolloutRecord]) -> dict[str, SourceChange]:
     """Return the commit of the source with which each rollout that is not complete began, by name, where it is known."""
     parents = {one.name: min(one.changed, key=lambda each: each.applied_at).parent for one in rollouts if one.changed}
     if not parents:

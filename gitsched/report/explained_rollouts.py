@@ -1,0 +1,74 @@
+"""What keeps a workload in a wave of a rollout, as text and as data: which clusters wait, since when, and what continues the rollout."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gitsched.model.finding import format_names
+from gitsched.model.time import format_age, format_time
+from gitsched.report.history import describe_source, serialize_source
+from gitsched.report.lines import escape_unprintable
+from gitsched.report.rollouts import CLUSTERS_SHOWN, describe_rollout, serialize_rollouts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from gitsched.model.explanation import ExplainedRollout
+    from gitsched.model.history import RolloutHistory
+    from gitsched.model.rollouts import RolloutStatus
+
+
+def describe_explained_rollout(found: ExplainedRollout) -> list[str]:
+    """Return for one workload what a rollout waits for, since when, which clusters keep what they have, and what continues it."""
+    rollout = found.status
+    lines = [*map(str.strip, describe_rollout(rollout)), *describe_history(rollout, found.history, found.now)]
+    return [*lines, f"{_describe_waiting(found)} until the rollout goes on", rollout.remedy]
+
+
+def _describe_waiting(found: ExplainedRollout) -> str:
+    """Return which clusters keep what they have of a workload, and which have nothing of it yet."""
+    kept, lacking = found.kept, found.lacking
+    parts = (
+        [f"{format_names(kept, CLUSTERS_SHOWN)} {'keeps' if len(kept) == 1 else 'keep'} the content from before"] if kept else []
+    )
+    parts += [f"{format_names(lacking, CLUSTERS_SHOWN)} {'has' if len(lacking) == 1 else 'have'} nothing of it"] if lacking else []
+    return ", and ".join(parts)
+
+
+def describe_stage(found: ExplainedRollout) -> str:
+    """Return in one sentence why some clusters do not have a workload as it was decided."""
+    rollout = found.status
+    state = f"is stopped, because {rollout.waits_for}" if rollout.state == "stopped" else f"waits for {rollout.waits_for}"
+    return f"The Rollout {rollout.name} {state}: {_describe_waiting(found)}."
+
+
+def describe_history(rollout: RolloutStatus, history: RolloutHistory, now: datetime) -> list[str]:
+    """Return a line that says when a rollout began and with which commit of the source, and when it stopped; [] if nothing is known."""
+    begun = min((one.since for one in rollout.clusters if one.since is not None), default=None)
+    parts = [_describe_time(begun, now)] if begun is not None else []
+    parts += [f"with {escape_unprintable(describe_source(history.source))}"] if history.source is not None else []
+    stopped = f", and stopped {_describe_time(history.stopped, now)}" if history.stopped is not None else ""
+    return [f"Rollout {rollout.name} began {' '.join(parts)}{stopped}"] if parts else []
+
+
+def _describe_time(time: datetime, now: datetime) -> str:
+    return f"{format_time(time)} ({format_age(time, now)} ago)"
+
+
+def serialize_explained_rollouts(rollouts: Iterable[ExplainedRollout]) -> list[dict[str, Any]]:
+    """Return the rollouts that a workload waits for, without other workloads."""
+    found = []
+    for one, entry in zip(rollouts, serialize_rollouts(each.status for each in rollouts), strict=True):
+        del entry["workloads"]
+        source, stopped = one.history.source, one.history.stopped
+        found.append(
+            entry
+            | {
+                "kept": list(one.kept),
+                "lacking": list(one.lacking),
+                "source": serialize_source(source) if source is not None else None,
+                "stoppedAt": format_time(stopped) if stopped is not None else None,
+            }
+        )
+    return found
