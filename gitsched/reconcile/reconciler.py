@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gitsched.apis.registered import Registered
 from gitsched.git import SourceRepository, is_url
 from gitsched.git.lost_objects import describe_loss
 from gitsched.git.objects import LostObject
@@ -18,11 +19,15 @@ from gitsched.reconcile.cache.caches import Caches, ParseCache
 from gitsched.reconcile.pipeline import run
 from gitsched.reconcile.run import OutputMoved, RunContext, RunResult, open_context
 from gitsched.reconcile.run_settings import RunSettings
+from gitsched.reconcile.source.source_locations import RuleLocations
+from gitsched.reconcile.source_plan import MIN_SHARED_ROWS
 from gitsched.render.output_files import METADATA_FILES
 
 if TYPE_CHECKING:
+    from gitsched.model.changes import UnplacedObject
     from gitsched.model.finding import Finding
 
+_LIST_UNSELECTED = Registered("gitsched.reconcile.review.unplaced_objects", "list_unselected_workloads")
 MAX_ATTEMPTS = 5
 MAX_RESTORATIONS = 3
 """Damages of a local output branch that one run repairs, each of which it finds by an object or a ref that cannot be read."""
@@ -139,13 +144,20 @@ def preview(settings: RunSettings, *, complete: bool = False) -> RunResult:
 
 class ValidatedSource(NamedTuple):
     """Every finding about a source: about its files, its documents, and their references to each other; and how many objects no policy
-    selects."""
+    selects. `unselected` are those of them with pods; none of a source with many objects that was reconciled before."""
 
     findings: tuple[Finding, ...]
     unclaimed: int
+    unselected: tuple[UnplacedObject, ...] = ()
 
 
 def validate_source(settings: RunSettings) -> ValidatedSource:
     """Check the source."""
-    plan = preview(settings._replace(observations="recorded", findings_only=True)).plan
-    return ValidatedSource(plan.findings, plan.unclaimed)
+    reconciler = Reconciler(settings._replace(observations="recorded", findings_only=True))
+    plan = reconciler.run(settings.now, preview=True).plan
+    if not plan.unclaimed:
+        return ValidatedSource(plan.findings, 0)
+    if not plan.complete and plan.totals.workload_count + plan.unclaimed < MIN_SHARED_ROWS:
+        plan = reconciler.run(settings.now, preview=True, complete=True).plan
+    unselected = _LIST_UNSELECTED(plan.decisions, RuleLocations(reconciler.source.repository)) if plan.complete else ()
+    return ValidatedSource(plan.findings, plan.unclaimed, unselected)

@@ -163,6 +163,11 @@ def _describe_record(change: RecordChange) -> Consequence | None:
     return Consequence("stopped" if amount else "unplaced", (change.subject,), text, change.causes, change.reason)
 
 
+def describe_unplaced_objects(objects: Iterable[UnplacedObject]) -> list[str]:
+    """Return a line for each of the first causes for which objects are in no cluster, and the number of the other objects."""
+    return list_consequence_lines(list(_list_unplaced(objects)))
+
+
 def _list_unplaced(objects: Iterable[UnplacedObject]) -> Iterator[Consequence]:
     """Yield what is new and in no cluster, one entry for each cause."""
     groups: dict[tuple[bool, str], list[UnplacedObject]] = {}

@@ -73,7 +73,8 @@ class OutputComparison(NamedTuple):
 
     `digest` identifies the changes (see `compute_digest`), "" if not computed. `added_clusters` and `removed_clusters` are differences of
     the fleet, `changed_paths` the source files that differ. `notes` explain how the comparison was made. `unplaced` are the objects that
-    no cluster gets, without those that move and those of which the base says the same; only against a base commit. `reserve` is what
+    no cluster gets, without those that move and those of which the base says the same; against a base commit, and before a first run those
+    with pods that no policy selects. `reserve` is what
     workloads lack after losses, None without a reserve. `stopped` are objects that lose their last replica while
     the workload of several objects that they are a part of goes on. `edits` are commits of people on the output branch that changed
     records, from which the run decides: what these move is not among the moves.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from gitsched.model.finding import Finding, count_shown, format_count
 from gitsched.model.time import format_time
+from gitsched.report.consequences import describe_unplaced_objects
 from gitsched.report.first_placement import (
     describe_first_placement,
     describe_unfetched,
@@ -47,7 +48,7 @@ from gitsched.report.summary import (
 )
 
 if TYPE_CHECKING:
-    from gitsched.model.changes import Move, RecordChange
+    from gitsched.model.changes import Move, RecordChange, UnplacedObject
     from gitsched.report.review import Review
 
 FINDINGS_SHOWN = 50
@@ -116,10 +117,19 @@ def write_run(review: Review, width: int, paint: Paint | None = None, *, each: b
     )
 
 
-def write_findings(findings: Sequence[Finding], width: int, paint: Paint | None = None, unclaimed: int = 0) -> str:
-    """Return the findings, the most severe first, and their counts; and the number of objects that no policy selects."""
+def write_findings(
+    findings: Sequence[Finding],
+    width: int,
+    paint: Paint | None = None,
+    unclaimed: int = 0,
+    unselected: Sequence[UnplacedObject] = (),
+) -> str:
+    """Return the findings, the most severe first, and their counts; and the number of objects that no policy selects, with the first of
+    those that have pods."""
     counts = wrap(f"{_capitalize_finding_counts(findings)}{_count_unclaimed(unclaimed)}", width)
-    return join_blocks(_list_findings(findings, width, paint), counts)
+    return join_blocks(
+        _list_findings(findings, width, paint), wrap_all(describe_unplaced_objects(unselected), width) if unselected else [], counts
+    )
 
 
 def _count_unclaimed(unclaimed: int) -> str:

@@ -100,6 +100,11 @@ def test_validate_reads_the_worktree_a_path_or_a_revision(gitsched: Run, fleet: 
     assert json.loads(found.stdout)["counts"]["error"] == 1
     assert gitsched("validate", "bad.yaml").returncode == 1
     assert gitsched("validate", "apps").returncode == 0
+    for name in ("apps/other.yaml", "other.yaml"):
+        (fleet / name).write_text(WORKLOAD.replace("namespace: shop", "namespace: other"))
+    found = gitsched("validate", "apps").stdout
+    assert "this one is in other (apps/other.yaml:" in found
+    assert "(other.yaml:" not in found
     assert gitsched("validate", "HEAD").returncode == 0
     assert gitsched("validate", "no-such-revision").returncode == 1
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from gitsched.reconcile import validate_source
 from gitsched.reconcile.review.comparison import compare_plans
 from gitsched.reconcile.review.fleet_status import read_fleet_status
 from gitsched.reconcile.run import make_review
 from gitsched.report.fleet_status import write_fleet_status
 from gitsched.report.summary import format_headline
-from gitsched.report.text import summarize_plan, write_run
+from gitsched.report.text import summarize_plan, write_findings, write_plan, write_run
 from tests.builders import krake, ocm
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
 
@@ -120,3 +121,65 @@ def test_a_workload_without_replicas_is_not_reported_as_unplaced(fleet: Fleet) -
     fleet.reconcile()
     fleet.commit({"b.yaml": deployment("b", 0), "c.yaml": deployment("c", 0)}, hour=1)
     assert " unplaced" not in summarize_plan(compare_plans(fleet.settings(1)).review).replace("0 become unplaced", "")
+
+
+UNSELECTED: dict[str, tuple[dict[str, str], list[str]]] = {
+    "another namespace, kind and name": (
+        {
+            "p.yaml": policy("one").replace("Deployment}", "Deployment, name: a}"),
+            "c.yaml": deployment("a", namespace="shop"),
+            "d.yaml": deployment("a").replace("kind: Deployment", "kind: StatefulSet"),
+            "n.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n",
+            "s.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\n",
+        },
+        [
+            "StatefulSet default/a is selected by no policy, so that it runs in no cluster: PropagationPolicy/default/all selects "
+            "Deployment a; this one is a StatefulSet (d.yaml:2)",
+            "Deployment default/b is selected by no policy, so that it runs in no cluster: PropagationPolicy/default/all selects "
+            "Deployment a; this one is b (b.yaml:4)",
+            "Deployment shop/a is selected by no policy, so that it runs in no cluster: PropagationPolicy/default/all selects "
+            "Deployment a in namespace default; this one is in shop (c.yaml:5)",
+        ],
+    ),
+    "a label": (
+        {"p.yaml": policy("one").replace("Deployment}", "Deployment, labelSelector: {matchLabels: {tier: front}}}")},
+        [
+            "Deployment default/a, Deployment default/b are selected by no policy, so that they run in no cluster: "
+            "PropagationPolicy/default/all selects Deployment with tier In front; this one has no label tier (a.yaml:3)",
+        ],
+    ),
+    "nothing similar": (
+        {"p.yaml": policy("one", kind="ConfigMap")},
+        [
+            "Deployment default/a, Deployment default/b are selected by no policy, so that they run in no cluster: no policy has a "
+            "similar selector (a.yaml:1)",
+        ],
+    ),
+    "no annotation": (
+        {"one.yaml": OCM_FLEET},
+        [
+            "Deployment default/a, Deployment default/b are selected by no policy, so that they run in no cluster: it has no annotation "
+            "cluster.open-cluster-management.io/placement, which names its policy (a.yaml:1)",
+        ],
+    ),
+    "many": (
+        {f"{number}.yaml": deployment(f"w{number}", namespace=f"n{number}") for number in range(9)} | {"p.yaml": policy("one")},
+        ["and 4 more workloads like these"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNSELECTED)
+def test_a_first_plan_and_validate_name_the_workloads_that_no_policy_selects_with_the_reason(name: str, fleet: Fleet) -> None:
+    files, lines = UNSELECTED[name]
+    fleet.commit({**FLEET, **files})
+    plan = write_plan(compare_plans(fleet.settings()).review, 10_000).splitlines()
+    validated = validate_source(fleet.settings())
+    text = write_findings(validated.findings, 10_000, None, validated.unclaimed, validated.unselected).splitlines()
+    for found in (plan, text):
+        listed = [line for line in found if "selected by no policy" in line or line.startswith("and ")]
+        assert listed[-len(lines) :] == lines
+        assert len(listed) <= 6, "the list is short, however many there are"
+    fleet.reconcile()
+    again = validate_source(fleet.settings(1))
+    assert (again.unclaimed, again.unselected) == (validated.unclaimed, validated.unselected)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -10,7 +10,7 @@ import click
 
 from gitsched.cli import exit_codes, formats, output, reports
 from gitsched.cli.worktree import find_worktree_root, note_uncommitted
-from gitsched.model.finding import UNSCHEDULABLE, Finding
+from gitsched.model.finding import UNSCHEDULABLE, Location
 from gitsched.reconcile import RunSettings, validate_source
 from gitsched.report.finding_report import FindingReport
 from gitsched.report.serialization import serialize_findings
@@ -46,13 +46,15 @@ def run(
         note_uncommitted(location, log_format, "are|is validated, too; plan and reconcile read commits")
     with output.show_progress("Validating") as progress:
         validated = validate_source(settings._replace(progress=progress))
-    findings = list(validated.findings)
+    findings, unselected = list(validated.findings), validated.unselected
     if path is not None and root is not None:
-        findings = filter_below(findings, path.resolve(), root)
+        below = below_path(path.resolve(), root)
+        findings = [finding for finding in findings if below(finding.location)]
+        unselected = tuple(one for one in unselected if below(one.cause.location))
     unclaimed = validated.unclaimed if path is None else 0
     formats.show_as(
         form,
-        lambda width: write_findings(findings, width, output.choose_paint(color), unclaimed),
+        lambda width: write_findings(findings, width, output.choose_paint(color), unclaimed, unselected),
         lambda: serialize_findings(findings),
     )
     reports.write_reports(wanted, reports.list_report_writers(FindingReport(findings)))
@@ -60,9 +62,9 @@ def run(
     return exit_codes.get_run_code(findings, fail_on, pending=pending)
 
 
-def filter_below(findings: Iterable[Finding], path: Path, root: Path) -> list[Finding]:
-    """Return the findings in a file or directory of the worktree."""
+def below_path(path: Path, root: Path) -> Callable[[Location | None], bool]:
+    """Return whether a location is in a file or directory of the worktree, as a function."""
     if not path.is_relative_to(root):
         raise click.UsageError(f"{path} is outside the worktree {root}")
     top = PurePosixPath(path.relative_to(root).as_posix())
-    return [finding for finding in findings if finding.location and PurePosixPath(finding.location.path).is_relative_to(top)]
+    return lambda location: location is not None and PurePosixPath(location.path).is_relative_to(top)

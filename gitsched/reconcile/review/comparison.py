@@ -28,6 +28,7 @@ from gitsched.reconcile.pipeline import rewrite_output
 from gitsched.reconcile.review.changed_lines import ChangedLines, locate_images
 from gitsched.reconcile.review.compared_plans import CommitComparer, ComparedInputs, CompleteComparer, PlannedCommit
 from gitsched.reconcile.review.stopped_objects import OutputTrees, list_stopped_objects
+from gitsched.reconcile.review.unplaced_objects import list_unselected_workloads
 from gitsched.reconcile.run import Fetched, RunContext, RunResult, make_review, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_causes
@@ -155,6 +156,8 @@ def _compare_with_output(context: RunContext, fetched: Fetched, comparer: Commit
     if earlier is not None and changes is not None:
         since, found = earlier, changes
         retained = search.attempt(lambda: comparer.list_retained(context, found, since, fetched.source, later), ())
+    nothing: tuple[UnplacedObject, ...] = ()
+    unselected = nothing if record else search.attempt(lambda: _list_unselected(context, later), nothing)
     files = find_manifest_changes(fetched.output.repository, fetched.prefix, fetched.output_tree, run.tree, run.source)
     directories = _list_cluster_directories(fetched)
     clusters = comparer.list_clusters(context, later)
@@ -174,6 +177,7 @@ def _compare_with_output(context: RunContext, fetched: Fetched, comparer: Commit
                 removed_clusters=_list_removed_clusters(later, clusters, changes),
                 changed_paths=lines.paths,
                 notes=(run.rewrite,) if run.rewrite else (),
+                unplaced=unselected,
                 edits=run.edits,
             ),
             retained=retained,
@@ -332,6 +336,13 @@ def _list_unplaced(
     """Return the objects that no cluster gets because of the change, each with the line of the field that is to blame."""
     locations = RuleLocations(context.source.repository)
     return tuple(one._replace(cause=locate_causes([one.cause], locations)[0]) for one in comparer.list_unplaced(earlier, later))
+
+
+def _list_unselected(context: RunContext, later: PlannedCommit) -> tuple[UnplacedObject, ...]:
+    """Return the objects with pods that no policy selects, of a complete plan."""
+    if not (later.run.plan.unclaimed and later.run.plan.complete):
+        return ()
+    return list_unselected_workloads(later.decisions, RuleLocations(context.source.repository))
 
 
 def _list_stopped(

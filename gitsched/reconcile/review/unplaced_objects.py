@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 
+from gitsched.apis.capabilities import NearSelecting
 from gitsched.apis.policy_api import PolicyEngine
+from gitsched.decide.decisions import DecisionSet
+from gitsched.decide.pod_amounts import measure_pods
+from gitsched.decide.unread_annotations import list_selecting_annotations
 from gitsched.decide.workload_explanation import describe_near_selections
 from gitsched.model.changes import Cause, UnplacedObject
 from gitsched.model.document import Document, Key, workload_sort_key
-from gitsched.model.finding import locate_document, locate_field
+from gitsched.model.finding import format_names, locate_document, locate_field
 from gitsched.model.scheduling import Outcome
+from gitsched.reconcile.source.source_locations import RuleLocations, locate_causes
 
 MAX_DESCRIBED = 200
 """The number of objects that are compared with the selectors of policies."""
@@ -39,18 +44,42 @@ def may_be_unselected(key: Key, before: Mapping[Key, Outcome], known: Container[
     return key not in known if earlier is None else not earlier.replicas_by_cluster
 
 
+def list_unselected_workloads(decisions: DecisionSet, locations: RuleLocations) -> tuple[UnplacedObject, ...]:
+    """Return the objects with pods that no policy selects, those first of which a policy selects all but one property, each with the line
+    of that property."""
+    if decisions.input is None:
+        return ()
+    templates, config = decisions.catalog.templates, decisions.input.config
+    documents = (templates[key] for key in decisions.list_unclaimed())
+    found = [one for one in documents if measure_pods(one.key, one.body, config) is not None]
+    annotations = list_selecting_annotations(decisions.engines)
+    unnamed = f"it has no annotation {format_names(annotations)}, which names its policy" if annotations else ""
+    others = any(isinstance(engine, NearSelecting) for engine in decisions.engines)
+    why = ", and ".join(filter(None, ["no policy has a similar selector" if others or not unnamed else "", unnamed]))
+    unselected = _list_unselected(found, dict.fromkeys((one.key for one in found), why), decisions.engines)
+    return tuple(one._replace(cause=locate_causes([one.cause], locations)[0]) for one in unselected)
+
+
 def list_unselected(
     documents: Iterable[Document], added: Collection[Key], engines: Iterable[PolicyEngine]
 ) -> Iterator[UnplacedObject]:
     """Yield objects that no policy selects, those first of which a policy selects all but one property. `added` are new in the source, the
     others were selected."""
-    found = sorted((one for one in documents if one.key[:2] != _NAMESPACE), key=lambda document: workload_sort_key(document.key))
+    found = [one for one in documents if one.key[:2] != _NAMESPACE]
+    why = {one.key: "added to the source" if one.key in added else "no longer selected by a policy" for one in found}
+    return _list_unselected(found, why, engines)
+
+
+def _list_unselected(
+    documents: Iterable[Document], reasons: Mapping[Key, str], engines: Iterable[PolicyEngine]
+) -> Iterator[UnplacedObject]:
+    """Yield objects that no policy selects, those first of which a policy selects all but one property; `reasons` are for the others."""
+    found = sorted(documents, key=lambda document: workload_sort_key(document.key))
     nearest = describe_near_selections(engines, found[:MAX_DESCRIBED]) if found else {}
     for document in sorted(found, key=lambda document: document.key not in nearest):
         near, location = nearest.get(document.key), locate_document(document)
         if near is None:
-            text = "added to the source" if document.key in added else "no longer selected by a policy"
-            yield UnplacedObject(document.key, False, Cause(text, location))
+            yield UnplacedObject(document.key, False, Cause(reasons[document.key], location))
         else:
             field = locate_field(document.origin, near.field)
             yield UnplacedObject(document.key, False, Cause(near.text, location, field))

@@ -172,8 +172,12 @@ def test_a_quarantined_object_may_match_a_selector() -> None:
         ({"kind": "deployment"}, {}, "the kind deployment; this one is a Deployment"),
         ({"labelSelector": {"matchLabels": {"app": "wbe"}}}, {}, "Deployment with app In wbe; this one has app=web"),
         ({"labelSelector": {"matchLabels": {"tier": "front"}}}, {}, "Deployment with tier In front; this one has no label tier"),
-        ({"name": "api"}, {}, ""),
+        ({"name": "api"}, {}, "Deployment api; this one is web"),
         ({"name": "wbe"}, {"namespace": "default"}, ""),
+        ({"kind": "StatefulSet"}, {}, "StatefulSet; this one is a Deployment"),
+        ({"kind": "CronJob", "apiVersion": "batch/v1", "name": "web"}, {}, "CronJob web; this one is a Deployment"),
+        ({"kind": "StatefulSet"}, {"namespace": "default"}, ""),
+        ({"kind": "ConfigMap", "apiVersion": "v1"}, {}, ""),
     ],
 )
 def test_the_policy_that_nearly_selects_an_object(selector: Body, thing: Body, expected: str) -> None:

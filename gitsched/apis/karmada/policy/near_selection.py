@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 POLICY_SELECTS_NOTHING = "karmada-selects-nothing"
 """Code of the finding about selectors that match nothing."""
+_WORKLOADS = ("cronjob", "daemonset", "deployment", "job", "statefulset")
+"""Kinds of which an object is compared with the selectors of the others, if none of its own kind is near."""
 _MAX_RULES = 200
 """Selectors of one kind with which an object is compared."""
 _MAX_LOOKUPS = 2_000
@@ -93,44 +95,63 @@ class NearSelections:
         return {key: near for key, near in found if near is not None}
 
     def _describe(self, template: Document) -> NearSelection | None:
-        candidates = sorted(
-            (rank, policy.key, text, pointer)
-            for policy, selector in self._rules.get(template.key.kind.lower(), ())
-            for rank, text, pointer in self._compare(policy, selector, template)
-        )
-        return next((NearSelection(f"{policy.title} selects {text}", pointer) for _, policy, text, pointer in candidates), None)
+        kind = template.key.kind.lower()
+        kinds = ([kind], [other for other in _WORKLOADS if other != kind] if kind in _WORKLOADS else [])
+        for compared in kinds:
+            candidates = sorted(
+                (rank, policy.key, text, pointer)
+                for other in compared
+                for policy, selector in self._rules.get(other, ())
+                for rank, text, pointer in self._compare(policy, selector, template)
+            )
+            if candidates:
+                _, policy, text, pointer = candidates[0]
+                return NearSelection(f"{policy.title} selects {text}", pointer)
+        return None
 
     def _compare(
         self, policy: PropagationPolicy, selector: ResourceSelector, template: Document
     ) -> Iterator[tuple[int, str, tuple[str, ...]]]:
         """Yield the only difference between a selector and an object, with its rank and the field of the object. First are a kind, a
-        label or a namespace that may be misspelt, then a version or a name, another namespace, and other labels."""
+        label or a namespace that may be misspelt, then a version or a name, another namespace, other labels, and other names."""
         key, labels = template.key, read_labels(template.body)
         kind = f"{key.kind} {selector.name}" if selector.name else key.kind
         namespace = selector.namespace or policy.key.namespace
         in_namespace = not key.namespace or namespace in ("", key.namespace)
-        same_kind, same_version = selector.kind == key.kind, selector.api_version == template.api_version
+        same_kind, is_other_kind = selector.kind == key.kind, selector.kind.lower() != key.kind.lower()
+        same_version = is_other_kind or selector.api_version == template.api_version
         same_name = selector.name in ("", key.name)
         matches_labels = selector.labels is None or selector.labels.matches(labels)
         if selector.invalid or (in_namespace, same_kind, same_version, same_name, matches_labels).count(False) != 1:
             return
         if not same_kind:
-            yield 0, f"the kind {selector.kind}; this one is a {key.kind}", ("kind",)
+            wanted = f"{selector.kind} {selector.name}".rstrip() if is_other_kind else f"the kind {selector.kind}"
+            yield 0, f"{wanted}; this one is a {key.kind}", ("kind",)
         elif not in_namespace:
             rank = 0 if self._is_near(key.namespace, [namespace]) else 2
             yield rank, f"{kind} in namespace {namespace}; this one is in {key.namespace}", ("metadata", "namespace")
         elif not same_version:
             yield 1, f"{kind} of {selector.api_version}; this one is of {template.api_version}", ("apiVersion",)
-        elif not matches_labels and selector.labels is not None:
-            missed = next(entry for entry in selector.labels.requirements if not entry.matches(labels))
-            values = f" {missed.operator} {', '.join(missed.values)}".rstrip()
-            own = f"{missed.key}={labels[missed.key]}" if missed.key in labels else f"no label {missed.key}"
-            field = ("metadata", "labels", missed.key) if missed.key in labels else ("metadata", "labels")
-            value = labels.get(missed.key)
-            is_near = self._is_near(missed.key, labels) if value is None else self._is_near(value, missed.values)
-            yield 0 if is_near else 3, f"{kind} with {missed.key}{values}; this one has {own}", field
-        elif self._is_near(key.name, [selector.name]):
-            yield 1, f"{kind}; this one is {key.name}", ("metadata", "name")
+        elif not matches_labels:
+            yield from self._compare_labels(kind, selector, labels)
+        else:
+            rank = 1 if self._is_near(key.name, [selector.name]) else 4
+            yield rank, f"{kind}; this one is {key.name}", ("metadata", "name")
+
+    def _compare_labels(
+        self, kind: str, selector: ResourceSelector, labels: Mapping[str, str]
+    ) -> Iterator[tuple[int, str, tuple[str, ...]]]:
+        """Yield the first requirement on labels that an object does not meet, as `_compare` does."""
+        requirements = selector.labels.requirements if selector.labels is not None else ()
+        missed = next((entry for entry in requirements if not entry.matches(labels)), None)
+        if missed is None:
+            return
+        values = f" {missed.operator} {', '.join(missed.values)}".rstrip()
+        own = f"{missed.key}={labels[missed.key]}" if missed.key in labels else f"no label {missed.key}"
+        field = ("metadata", "labels", missed.key) if missed.key in labels else ("metadata", "labels")
+        value = labels.get(missed.key)
+        is_near = self._is_near(missed.key, labels) if value is None else self._is_near(value, missed.values)
+        yield 0 if is_near else 3, f"{kind} with {missed.key}{values}; this one has {own}", field
 
     def _is_near(self, text: str, known: Iterable[str]) -> bool:
         """Return whether a text may be one of the known ones that is misspelt; False after a number of lookups."""
