@@ -60,10 +60,14 @@ def count_delivered(
     if recorded == UNRECORDED:
         now = {target.cluster: target.replicas for target in targets}
         before = tuple(target._replace(replicas=now.get(target.cluster, target.replicas)) for target in before)
-    counted = outcome._replace(targets=tuple(targets), previous_targets=before, unassigned=_count_unassigned(outcome))
-    if outcome.state == "placed" and targets and all(target.waits for target in targets):
-        counted = counted._replace(state="pending")
-    return counted if snapshot.single_cycle else counted._replace(records=_annotate(counted, outcome.targets))
+    is_pending = outcome.state == "placed" and bool(targets) and all(target.waits for target in targets)
+    return outcome._replace(
+        targets=tuple(targets),
+        previous_targets=before,
+        unassigned=_count_unassigned(outcome),
+        state="pending" if is_pending else outcome.state,
+        records=outcome.records if snapshot.single_cycle else _annotate(outcome.records, targets, outcome.targets),
+    )
 
 
 def _count_unassigned(outcome: Outcome) -> int | None:
@@ -107,21 +111,23 @@ def _restore_targets(targets: Iterable[TargetCluster], delivered: Mapping[str, T
         yield target if found is None else target._replace(replicas=found.replicas, waits=found.waits, wanted=target.replicas)
 
 
-def _annotate(outcome: Outcome, assigned: Iterable[TargetCluster]) -> tuple[tuple[Key, Body], ...]:
-    """Return the records of an outcome, the first one with the replicas of clusters that get others than those `assigned`."""
-    if not outcome.records:
-        return outcome.records
+def _annotate(
+    records: tuple[tuple[Key, Body], ...], targets: Iterable[TargetCluster], assigned: Iterable[TargetCluster]
+) -> tuple[tuple[Key, Body], ...]:
+    """Return the records of a workload, the first one with the replicas of `targets` that get others than those `assigned`."""
+    if not records:
+        return records
     differing = {
         target.cluster: None if target.waits else encode_replicas(target.replicas)
-        for target, one in zip(outcome.targets, assigned, strict=True)
+        for target, one in zip(targets, assigned, strict=True)
         if target is not one and (target.waits or target.replicas != one.replicas)
     }
     text = json.dumps(differing, sort_keys=True, separators=(",", ":")) if differing else None
-    (key, body), *others = outcome.records
+    (key, body), *others = records
     metadata = body.get("metadata") or {}
     annotations = metadata.get("annotations") or {}
     if annotations.get(DELIVERED_ANNOTATION) == text:
-        return outcome.records
+        return records
     kept = {name: value for name, value in annotations.items() if name != DELIVERED_ANNOTATION}
     kept |= {DELIVERED_ANNOTATION: text} if text is not None else {}
     return ((key, {**body, "metadata": {**metadata, "annotations": kept}}), *others)

@@ -119,7 +119,7 @@ def _list_words(body: Body, is_custom: bool) -> set[str]:
 
 
 def _list_arguments(body: Body) -> Iterator[Any]:
-    for path in _POD_SPECS:
+    for path in _POD_SPECS if "spec" in body else ():
         pod = get_field(body, *path)
         if not isinstance(pod, dict):
             continue

@@ -42,18 +42,23 @@ class Database:
 
     def assign(self, name: str, key: Key, digest: bytes | None) -> None:
         """Set an input: the digest of its value, or None to remove it. An equal digest is no change."""
+        self.assign_all(name, ((key, digest),))
+
+    def assign_all(self, name: str, digests: Iterable[tuple[Key, bytes | None]]) -> None:
+        """Set inputs of one name by their keys, as `assign` sets one."""
         with self._boundary():
-            table = self._tables.entries[name]
-            before = table.get(key)
-            if digest == (before.data if before is not None else None):
-                return
-            if digest is not None:
-                table.put(key, Item(digest))
-            else:
-                table.remove(key)
-            self._evaluation.announce(name, key)
-            if before is None or digest is None:
-                self._evaluation.announce_key(name, key, exists=digest is not None)
+            table, evaluation = self._tables.entries[name], self._evaluation
+            for key, digest in digests:
+                before = table.get(key)
+                if digest == (before.data if before is not None else None):
+                    continue
+                if digest is not None:
+                    table.put(key, Item(digest))
+                else:
+                    table.remove(key)
+                evaluation.announce(name, key)
+                if before is None or digest is None:
+                    evaluation.announce_key(name, key, exists=digest is not None)
 
     def list_inputs(self, name: str) -> dict[Key, bytes]:
         """Return the digests of all inputs of a name."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
+from itertools import islice
 from typing import Any
 
 from gitsched.apis.karmada.binding.exceeded_capacity import find_full_clusters, read_exceeded_capacity
@@ -35,6 +36,8 @@ from gitsched.schedule.fleet import VariantFilter
 from gitsched.schedule.rejections import list_rejections
 
 _JOB = ("batch", "Job")
+_FIRST_BATCH = 64
+"""How many objects all selectors with labels are compared with; later ones are compared with those that have matched nothing."""
 _COMPARE_UNMATCHED = Registered("gitsched.apis.karmada.policy.unmatched_selectors", "compare_unmatched")
 _DESCRIBE_UNMATCHED = Registered("gitsched.apis.karmada.policy.unmatched_selectors", "describe_unmatched")
 
@@ -181,19 +184,24 @@ def _find_unmatched_labels(
     wanted: Iterable[tuple[str, ResourceSelector]], list_templates: Callable[[], Iterable[Document]]
 ) -> set[tuple[str, ResourceSelector]]:
     """Return those selectors, each with the scope of its policy, whose labels no object has."""
-    selectors = list(wanted)
+    missing, templates, size = list(wanted), iter(list_templates()), _FIRST_BATCH
+    while missing and (batch := list(islice(templates, size))):  # the first objects match most selectors
+        missing, size = _list_unmatched(missing, batch), 4 * size
+    return set(missing)
+
+
+def _list_unmatched(
+    selectors: list[tuple[str, ResourceSelector]], templates: Iterable[Document]
+) -> list[tuple[str, ResourceSelector]]:
+    """Return those selectors whose labels none of some objects has."""
     missing = set(range(len(selectors)))
-    if not missing:
-        return set()
     index, kinds = SelectorIndex(selectors), {(selector.api_version, selector.kind) for _, selector in selectors}
-    for template in list_templates():
+    for template in templates:
         if (template.api_version, template.key.kind) in kinds:
             labels = read_labels(template.body)
             for scope in {template.key.namespace, ""}:
                 missing.difference_update(*index.match(scope, template, labels))
-            if not missing:
-                break
-    return {selectors[position] for position in missing}
+    return [selectors[position] for position in sorted(missing)]
 
 
 def find_unknown_clusters(policies: Collection[PropagationPolicy], cluster_names: Collection[str]) -> Iterator[Finding]:

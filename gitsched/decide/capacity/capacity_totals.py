@@ -36,11 +36,14 @@ def measure_capacity(decisions: DecisionSet, now: datetime) -> CapacityUse:
     reader = find_reader(decisions.engines, decisions.variants.__contains__)
     if reader is None or decisions.input is None:
         return NO_CAPACITY_USE
-    templates, outcomes = decisions.templates, decisions.outcomes
-    known = [(outcome, templates[key]) for key, outcome in outcomes.items() if key in templates]
-    requested = sum_by_cluster(reader.measure(outcome, template, outcome.replicas_by_cluster) for outcome, template in known)
-    changed = ((one, template) for one, template in known if one.replicas_by_cluster != one.previous_replicas)
-    added = sum_by_cluster(reader.measure_added(outcome, template) for outcome, template in changed)
+    placed, started = list[PodsByCluster](), list[PodsByCluster]()
+    for key, outcome in decisions.outcomes.items():
+        template, replicas, before = decisions.templates.get(key), outcome.replicas_by_cluster, outcome.previous_replicas
+        if template is not None:
+            placed.append(reader.measure(outcome, template, replicas))
+            if replicas != before:
+                started.append(reader.measure_added(outcome, template) if before else placed[-1])
+    requested, added = sum_by_cluster(placed), sum_by_cluster(started)
     limited = decisions.shared.limited if decisions.shared is not None else frozenset[Key]()
     return CapacityUse(
         {name: add_requests((requested.get(name, {}),)) for name in reader.clusters},

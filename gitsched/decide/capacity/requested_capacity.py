@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import CapacitySharing, ClusterCapacity
-from gitsched.model.capacity_use import CapacityUse, PlacedRequests, Requests, add_amounts, add_requests
+from gitsched.model.capacity_use import CapacityUse, PlacedRequests, Requests, add_requests
 from gitsched.model.document import Document
 from gitsched.model.scheduling import EqualPods
 from gitsched.schedule.capacity_ledger import has_nodes_for, sum_pods
-from gitsched.schedule.estimator import PODS, Capacity
+from gitsched.schedule.estimator import PODS, Capacity, ResourceRequest
 from gitsched.schedule.shared_capacity import limit_capacity
 
 if TYPE_CHECKING:
@@ -47,7 +47,8 @@ class CapacityReader:
         if len(groups) != 1:  # a whole set
             return dict.fromkeys(known, groups) if groups else {}
         one = groups[0]
-        return {name: (one if count is None else one._replace(replicas=int(count)),) for name, count in known.items()}
+        _, request, decimal = one
+        return {name: (one if count is None else EqualPods(int(count), request, decimal),) for name, count in known.items()}
 
     def _read_pods(self, template: Document) -> tuple[EqualPods, ...]:
         """Return the pods that a workload without variants has in one cluster."""
@@ -74,6 +75,8 @@ class CapacityReader:
     def measure_added(self, outcome: Outcome, template: Document, running: Mapping[str, int | None] | None = None) -> PodsByCluster:
         """Return the pods that a workload starts in this run, beside those that are `running`, which the outcome has if None are given."""
         before, after = outcome.previous_replicas if running is None else running, outcome.replicas_by_cluster
+        if not before:
+            return self.measure(outcome, template, after)
         if self._has_objects(outcome):
             known = [name for name in dict(_list_increases(after, before)) if name in self.clusters]
             pods = self._measure_objects(outcome, template, known) if known else {}
@@ -122,11 +125,13 @@ def collect_by_cluster(parts: Iterable[PodsByCluster]) -> dict[str, list[EqualPo
 
 def sum_by_cluster(parts: Iterable[PodsByCluster]) -> dict[str, dict[str, int]]:
     """Return what workloads request together, by cluster."""
-    found: dict[str, dict[str, int]] = {}
+    found: dict[str, dict[ResourceRequest | None, int]] = {}
     for part in parts:
         for name, pods in part.items():
-            add_amounts(found.setdefault(name, {}), sum_pods(pods))
-    return found
+            counts = found.setdefault(name, {})
+            for replicas, request, _ in pods:
+                counts[request] = counts.get(request, 0) + (replicas if replicas > 0 else 0)
+    return {name: sum_pods(EqualPods(count, one) for one, count in counts.items()) for name, counts in found.items()}
 
 
 def list_current(cluster: ClusterCapacity, placed: Iterable[PlacedRequests]) -> tuple[PlacedRequests, ...]:

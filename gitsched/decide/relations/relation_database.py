@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gitsched.decide.relations.schema import OBJECT, PLACED, ROLLOUTS, SCHEMA, SETTINGS
@@ -46,18 +46,16 @@ class PlanRelations:
     def assign(self, changes: FactChanges, config: Config) -> None:
         """Set the facts that have changed, and the settings."""
         settings = tuple(map(tuple, config.assumed)), config.output.protected_namespaces
-        self._assign(SETTINGS, (), settings)
-        self._assign(ROLLOUTS, (), tuple(map(tuple, changes.rules)) or None)
-        self._assign_each(OBJECT, changes.objects.items())
-        self._assign_each(PLACED, changes.placed.items())
+        rules = tuple(map(tuple, changes.rules)) or None
+        self._assign(SETTINGS, {(): settings})
+        self._assign(ROLLOUTS, {(): rules})
+        self._assign(OBJECT, changes.objects)
+        self._assign(PLACED, changes.placed)
 
-    def _assign_each(self, name: str, values: Iterable[tuple[Key, tuple[Any, ...] | None]]) -> None:
-        for key, value in values:
-            self._assign(name, tuple(key), tuple(value) if value is not None else None)
-
-    def _assign(self, name: str, key: QueryKey, value: object) -> None:
-        self._values[name, key] = value
-        self.database.assign(name, key, digest_value(value) if value is not None else None)
+    def _assign(self, name: str, values: Mapping[Any, tuple[Any, ...] | None]) -> None:
+        plain = {tuple(key): None if value is None else tuple(value) for key, value in values.items()}
+        self._values.update({(name, key): value for key, value in plain.items()})
+        self.database.assign_all(name, ((key, None if value is None else digest_value(value)) for key, value in plain.items()))
 
     def update(self) -> Mapping[str, set[QueryKey]]:
         """Bring everything up to date, and return which results have changed. Raise QueryFailedError after a bug in a query."""

@@ -204,10 +204,10 @@ class _SelectorComparison:
         """The first object with each label and value, by version, kind and namespace, and by version, kind and "" for all namespaces."""
         found: dict[tuple[str, str, str], dict[str, dict[str, Key]]] = {}
         for template in chain.from_iterable(self._templates.values()):
-            own = template.key
+            own, labels = template.key, read_labels(template.body)
             for namespace in {"", own.namespace}:
                 known = found.setdefault((template.api_version, own.kind, namespace), {})
-                for key, value in read_labels(template.body).items():
+                for key, value in labels.items():
                     values = known.setdefault(key, {})
                     values[value] = min(values.get(value, own), own)
         return found
