@@ -38,7 +38,7 @@ def measure(size: Size, scratch: Path) -> list[Timing]:
     timings = []
     for by in ("cluster", "region"):
         start = perf_counter()
-        losses = len(simulate_source_losses(settings, LossRequest(by), [], lambda _: None).rows)
+        losses = len(simulate_source_losses(settings, LossRequest(by), [], lambda *_: None).rows)
         timings.append(Timing(f"every {by}", losses, perf_counter() - start))
     key = next(key for key in outcomes if key.kind == "Deployment")
     start = perf_counter()

@@ -53,7 +53,7 @@ def measure(size: Size, scratch: Path, jobs: list[int], *, pairs: bool) -> list[
     def answer(baseline: Baseline, _fetched: Fetched) -> list[Timing]:
         return list(_measure_baseline(baseline, jobs, pairs=pairs))
 
-    return use_source_fleet(settings, answer, [], lambda _: None)
+    return use_source_fleet(settings, answer, [], lambda *_: None)
 
 
 def _measure_baseline(baseline: Baseline, jobs: list[int], *, pairs: bool) -> Iterator[Timing]:

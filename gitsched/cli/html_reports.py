@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from gitsched.cli import output
 from gitsched.forge.web_links import find_web_links
 from gitsched.model.history import HistoryEntry
-from gitsched.reconcile.output.output_history import OutputHistory, describe_source_commit, find_source_commit
+from gitsched.reconcile.output.output_history import OutputHistory
 from gitsched.reconcile.review.comparison import PlanComparison
 from gitsched.reconcile.review.fleet_view import view_fleet
 from gitsched.reconcile.review.freezes import list_freezes
+from gitsched.reconcile.source.source_commits import describe_source_commit, find_source_commit
 from gitsched.report.page import write_page
 from gitsched.report.page.history import HistoryPage, write_history_page
 from gitsched.report.review import Review

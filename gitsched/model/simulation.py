@@ -12,7 +12,9 @@ from gitsched.named_tuples import NamedTuple
 if TYPE_CHECKING:
     from gitsched.model.changes import Cause, RecordChange
     from gitsched.model.document import Key
+    from gitsched.model.history import SourceChange
     from gitsched.model.holds import HeldPlacement
+    from gitsched.model.web_links import WebLinks
 
 FAILURE_DOMAIN_KINDS: Final = ("cluster", "node", "zone", "region", "provider")
 
@@ -25,6 +27,15 @@ class FailureDomain(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"
+
+
+class SimulatedSource(NamedTuple):
+    """The source commit of a simulation, and the one that it is compared with, None without one. A worktree has no id. `web` are the
+    web pages of the source, None without any."""
+
+    commit: SourceChange
+    against: SourceChange | None = None
+    web: WebLinks | None = None
 
 
 class WorkloadEffect(NamedTuple):

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from gitsched.model.finding import format_names
 from gitsched.model.time import format_age, format_time
-from gitsched.report.history import describe_source, serialize_source
+from gitsched.report.history import describe_source
 from gitsched.report.lines import escape_unprintable
 from gitsched.report.rollouts import CLUSTERS_SHOWN, describe_rollout, serialize_rollouts
+from gitsched.report.serialization import serialize_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

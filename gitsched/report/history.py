@@ -10,7 +10,7 @@ from gitsched.model.history import HistoryEntry, HistoryFilter, PlacementMove, S
 from gitsched.model.time import format_age, format_time
 from gitsched.report.lines import MOVE_SIGNS, abbreviate_oid, classify_move, escape_unprintable, format_clusters, format_key
 from gitsched.report.paint import paint_sign
-from gitsched.report.serialization import API_VERSION, serialize_clusters, serialize_key, serialize_record_change
+from gitsched.report.serialization import API_VERSION, serialize_clusters, serialize_key, serialize_record_change, serialize_source
 from gitsched.report.summary import format_record_change
 
 if TYPE_CHECKING:
@@ -218,11 +218,6 @@ def _serialize_entry(entry: HistoryEntry) -> dict[str, Any]:
         "edits": list(map(serialize_source, entry.edits)),
         "edited": list(map(serialize_key, entry.edited)),
     }
-
-
-def serialize_source(source: SourceChange) -> dict[str, Any]:
-    time = format_time(source.time) if source.time is not None else None
-    return {"commit": source.commit, "subject": source.subject, "author": source.author, "time": time}
 
 
 def _serialize_taint(change: TaintChange) -> dict[str, Any]:

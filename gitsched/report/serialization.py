@@ -20,6 +20,7 @@ from gitsched.report.summary import count_moves
 if TYPE_CHECKING:
     from gitsched.model.changes import Cause, ChangedField, Move, RecordChange, RetainedCopy, WithheldChanges
     from gitsched.model.document import Key
+    from gitsched.model.history import SourceChange
     from gitsched.model.scheduling import RecordTarget
 
 API_VERSION = "gitsched.io/v1alpha1"
@@ -51,6 +52,12 @@ def serialize_withheld(withheld: WithheldChanges) -> dict[str, Any]:
         "waiting": list(map(_serialize_move, withheld.waiting)),
         "nextPeriod": format_time(withheld.next_period) if withheld.next_period else None,
     }
+
+
+def serialize_source(source: SourceChange) -> dict[str, Any]:
+    """Return a commit of the source as the member `source` of reports."""
+    time = format_time(source.time) if source.time is not None else None
+    return {"commit": source.commit, "subject": source.subject, "author": source.author, "time": time}
 
 
 def serialize_review(review: Review) -> dict[str, Any]:

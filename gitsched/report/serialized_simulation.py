@@ -6,10 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 from gitsched.model.simulation import ResilienceChange
 from gitsched.report.many_losses import is_many, serialize_many_losses
-from gitsched.report.serialization import API_VERSION, serialize_causes, serialize_clusters, serialize_record_change
+from gitsched.report.serialization import (
+    API_VERSION,
+    serialize_causes,
+    serialize_clusters,
+    serialize_record_change,
+    serialize_source,
+)
 
 if TYPE_CHECKING:
-    from gitsched.model.simulation import FailureDomain, ImpactChange, Resilience, Simulation, WorkloadEffect
+    from gitsched.model.simulation import FailureDomain, ImpactChange, Resilience, SimulatedSource, Simulation, WorkloadEffect
+
+
+def serialize_simulated_source(value: SimulatedSource) -> dict[str, Any]:
+    """Return the members `source` and `against` of a simulation; null stands for a worktree."""
+    commits = {"source": value.commit, **({"against": value.against} if value.against is not None else {})}
+    return {name: serialize_source(one) if one.commit else None for name, one in commits.items()}
 
 
 def serialize_simulation(value: Simulation) -> dict[str, Any]:

@@ -22,7 +22,8 @@ from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile import RunResult
 from gitsched.reconcile.incremental.planned_clusters import changes_clusters, read_applied, read_planned_clusters
 from gitsched.reconcile.output.history_records import HistoryBranch
-from gitsched.reconcile.output.output_history import OutputHistory, find_source_commit
+from gitsched.reconcile.output.output_history import OutputHistory
+from gitsched.reconcile.source.source_commits import find_source_commit
 from gitsched.report.lines import escape_unprintable
 from gitsched.report.page import FleetView, write_page, write_waiting_page
 from gitsched.report.page.history import HistoryPage, write_history_page

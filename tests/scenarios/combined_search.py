@@ -255,7 +255,7 @@ def draw_look(dice: Random, files: Files, commits: list[str]) -> Look:
         request = dice.choice(
             (LossRequest("cluster"), LossRequest("region"), LossRequest(PAIRS), LossRequest("cluster", unreachable=True))
         )
-        return Look("simulate --sweep", lambda settings, _: simulate_source_losses(settings, request, [], lambda _: None, 1))
+        return Look("simulate --sweep", lambda settings, _: simulate_source_losses(settings, request, [], lambda *_: None, 1))
     if drawn == "maintenance":
         drained = (dice.choice((*clusters, "fourth")),)
         return Look("drain", lambda settings, _: plan_maintenance(settings._replace(revision=None), "drain", drained, None))

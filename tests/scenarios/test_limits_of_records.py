@@ -22,12 +22,13 @@ from gitsched.reconcile.facts.cluster_statuses import list_recent_commits
 from gitsched.reconcile.facts.facts_branches import Facts, read_facts_documents
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.output.live_apply import read_live_records
-from gitsched.reconcile.output.output_history import MAX_TEXT, MAX_TRAILERS, open_history
+from gitsched.reconcile.output.output_history import MAX_TRAILERS, open_history
 from gitsched.reconcile.output.recorded_names import RecordedNames
 from gitsched.reconcile.output.recorded_output import _find_directories, _list_first_parents
 from gitsched.reconcile.review.allowances import list_allowed_changes
 from gitsched.reconcile.rollout_input import list_output_commits
 from gitsched.reconcile.run import open_context
+from gitsched.reconcile.source.source_commits import MAX_TEXT
 from gitsched.reconcile.source.source_notes import list_earlier_sources, read_output_note
 from gitsched.reconcile.source.source_tree import read_source_tree
 from gitsched.reconcile.tenants.former_owners import make_owner_finder

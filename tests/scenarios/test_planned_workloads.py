@@ -66,7 +66,7 @@ def simulate(settings: RunSettings, scenario: Scenario) -> object:
     """Return what simulate finds, or its error, with the faults."""
     faults: list[Finding] = []
     try:
-        return source_simulation.simulate_source(settings, scenario, faults, lambda _: None), faults
+        return source_simulation.simulate_source(settings, scenario, faults, lambda *_: None), faults
     except Permanent as error:
         return str(error)
 

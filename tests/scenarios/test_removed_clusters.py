@@ -35,7 +35,7 @@ def removed(fleet: Fleet) -> Fleet:
 
 
 def simulate(fleet: Fleet, scenario: Scenario) -> str:
-    return write_simulation(simulate_source(fleet.settings(0), scenario, [], lambda _: None), 200)
+    return write_simulation(simulate_source(fleet.settings(0), scenario, [], lambda *_: None), 200)
 
 
 def test_a_loss_says_that_it_assumes_an_eviction(fleet: Fleet) -> None:

@@ -23,7 +23,7 @@ from gitsched.model.record_json import read_record, write_record
 from gitsched.model.simulation import FailureDomain, Simulation, WorkloadEffect
 from gitsched.reconcile.result_stream import stream_results
 from gitsched.reconcile.review.loss_runs import Shard, prepare_losses, run_losses, simulate_losses
-from gitsched.reconcile.review.loss_shards import make_shard, merge_shards, write_shard
+from gitsched.reconcile.review.loss_shards import ShardedPlan, make_shard, merge_shards, write_shard
 from gitsched.report.many_losses import list_overview
 from gitsched.simulate import loss_simulation
 from gitsched.simulate.baseline import Baseline, make_baseline
@@ -113,12 +113,12 @@ def test_results_do_not_depend_on_processes_and_shards(baseline: Baseline, tmp_p
         assert simulate_losses(baseline, request_, processes, None) == expected
     for shards in (1, 2, 7):
         paths = [write(baseline, request_, tmp_path, number, shards) for number in range(shards, 0, -1)]
-        assert merge_shards(paths) == expected
+        assert merge_shards(paths)[0] == expected
 
 
 def write(baseline: Baseline, request: LossRequest, directory: Path, number: int, shards: int, plan: str = "plan") -> Path:
     shard, path = Shard(number, shards), directory / f"{plan}-{number}-of-{shards}.jsonl"
-    header, run = make_shard(prepare_losses(baseline, request), shard, plan)
+    header, run = make_shard(prepare_losses(baseline, request), shard, ShardedPlan(plan))
     write_shard(path, header, run_losses(run, 1, None))
     return path
 

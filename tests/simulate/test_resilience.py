@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+import csv
 import json
 import re
 
 import pytest
 
 from gitsched.cli import result_writer
+from tests.scenarios.conftest import at_hour
 from tests.simulate.conftest import SHOP, WEIGHTED, Fleet, Simulate, cluster, deployment, divide, effects
 
 
@@ -108,6 +110,30 @@ def test_the_html_report_contains_its_table_and_its_json(shop: Fleet, simulate: 
     assert json.loads(base64.b64decode(saved["application/json"])) == simulate("--sweep", "clusters", "-o", "json")
     monkeypatch.setattr(result_writer, "JSON_SHOWN", 100)
     assert "application/json" not in simulate("--sweep", "clusters", "-o", "html")
+
+
+@pytest.mark.parametrize("words", ["--lose w1", "--sweep clusters", "--sweep pairs", "--sweep clusters --against HEAD~1"])
+def test_html_csv_and_json_show_the_source_commits_and_their_times(shop: Fleet, simulate: Simulate, words: str) -> None:
+    """The commit is a link where the URL of the remote names a forge, and the text of a commit is no markup."""
+    shop.git("remote", "add", "origin", "https://github.com/acme/fleet.git")
+    base = shop.git("rev-parse", "HEAD")
+    shop.commit({"policies/pay.yaml": divide("pay", "clusterNames: [w1]", WEIGHTED)}, hour=1, message="<b>Move</b> pay (#7)")
+    head, time, compared = shop.git("rev-parse", "HEAD"), at_hour(1).isoformat().replace("+00:00", "Z"), "--against" in words
+    found, page = simulate(*words.split(), "-o", "json"), simulate(*words.split(), "-o", "html")
+    assert (found["source"]["commit"], found["source"]["time"]) == (head, time)
+    assert found.get("against", {}).get("commit") == (base if compared else None)
+    assert f'<a href="https://github.com/acme/fleet/commit/{head}" rel="noreferrer">{head[:10]}</a> &lt;b&gt;Move' in page
+    assert f'<time datetime="{time}">' in page
+    assert (f">{base[:10]}</a>" in page) == compared
+    tables = [base64.b64decode(text).decode() for text in re.findall(r'href="data:text/csv;charset=utf-8;base64,([^"]+)"', page)]
+    rows = [row for table in tables for row in csv.DictReader(table.splitlines())]
+    assert {(row["Commit"], row["Commit time"], row.get("Against")) for row in rows} == {(head, time, base if compared else None)}
+
+
+def test_html_and_json_do_not_name_a_commit_for_uncommitted_files(shop: Fleet, simulate: Simulate) -> None:
+    (shop.path / "apps/cart.yaml").write_text(deployment("cart", 8))
+    assert simulate("--worktree", "--lose", "w1", "-o", "json")["source"] is None
+    assert "<dt>commit</dt><dd>the worktree</dd>" in simulate("--worktree", "--lose", "w1", "-o", "html")
 
 
 @pytest.mark.parametrize("width", [80, 200])

@@ -20,7 +20,7 @@ from gitsched.reconcile.review.loss_runs import Shard, prepare_losses, run_losse
 from gitsched.reconcile.review.loss_shards import (
     MAX_SHARDS,
     ShardHeader,
-    compute_plan_digest,
+    describe_plan,
     make_shard,
     merge_shards,
     write_shard,
@@ -132,12 +132,12 @@ def _write_shard(
 ) -> None:
     def answer(baseline: Baseline, fetched: Fetched) -> ShardHeader:
         run = prepare_losses(baseline, request)
-        header, part = make_shard(run, shard, compute_plan_digest(fetched, run))
+        header, part = make_shard(run, shard, describe_plan(fetched, run))
         write_shard(path, header, run_losses(part, jobs, progress))
         return header
 
     with output.show_progress("Simulating", timed=True) as progress:
-        found = use_source_fleet(settings._replace(progress=progress), answer, faults, lambda _: None)
+        found = use_source_fleet(settings._replace(progress=progress), answer, faults, lambda *_: None)
     click.echo(
         f"Shard {shard.number} of {shard.shards}: {found.losses:,} of {found.total:,} losses simulated, results in {path}.",
         err=True,
@@ -162,7 +162,7 @@ def merge(words: tuple[str, ...], writer: ResultWriter[Resilience], has_event: b
         raise click.UsageError(
             "use `gitsched simulate merge FILE...` with the files of all shards, and without an event or --sweep"
         )
-    found = merge_shards([Path(word) for word in dict.fromkeys(words[1:])])
-    writer.write(found)
+    found, source = merge_shards([Path(word) for word in dict.fromkeys(words[1:])])
+    writer.write(found, source)
     writer.show()
     return exit_codes.FINDINGS if found.degraded_losses and fail_on == "short" else exit_codes.DONE

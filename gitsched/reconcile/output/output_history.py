@@ -36,6 +36,7 @@ from gitsched.reconcile.output.output_edits import (
 )
 from gitsched.reconcile.run import RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
+from gitsched.reconcile.source.source_commits import describe_source_commit, shorten_text
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
 from gitsched.render.format_versions import FORMAT_VERSION
 from gitsched.render.output_files import CLUSTERS, FREEZE, HYDRATOR_METADATA, RUN_METADATA
@@ -55,8 +56,8 @@ MAX_NAMES = 8
 MAX_COPIES = 5
 """Copies that stay for an overlap, and copies that go, of one entry; the others are counted."""
 _MAX_SOURCES_COUNTED = 1_000
-MAX_TEXT, MAX_TRAILERS = 1_000, 100
-"""Characters of a text of a commit, and its trailers: anyone who may push can write a message of many megabytes."""
+MAX_TRAILERS = 100
+"""Trailers of one commit: anyone who may push can write a message of many megabytes."""
 _MAX_REWINDS = 20
 _SKEW = timedelta(days=1)
 """How much earlier than its child a commit may be: `since` ends the walk only before that, because clocks of people differ."""
@@ -166,11 +167,11 @@ class OutputHistory:
         entry = HistoryEntry(
             commit.oid,
             commit.time,
-            _shorten(name_author(commit)),
-            _shorten(commit.subject),
-            _shorten(trailers.get(CAUSE_TRAILER, "")),
-            _shorten(_summarize(commit)),
-            tuple((_shorten(name), _shorten(text)) for name, text in commit.trailers[:MAX_TRAILERS]),
+            shorten_text(name_author(commit)),
+            shorten_text(commit.subject),
+            shorten_text(trailers.get(CAUSE_TRAILER, "")),
+            shorten_text(_summarize(commit)),
+            tuple((shorten_text(name), shorten_text(text)) for name, text in commit.trailers[:MAX_TRAILERS]),
         )
         if commit.parents and parent is None:
             entry = entry._replace(notes=("what it changed is not known, because the commit before it is not available",))
@@ -365,7 +366,7 @@ class OutputHistory:
         if value.get("drySha") != oid:
             return SourceChange(oid)
         subject, author = (text if isinstance(text := value.get(name), str) else "" for name in ("subject", "author"))
-        return SourceChange(oid, _shorten(subject), _shorten(author.partition(" <")[0]), parse_time(value.get("date")))
+        return SourceChange(oid, shorten_text(subject), shorten_text(author.partition(" <")[0]), parse_time(value.get("date")))
 
 
 def open_history(settings: RunSettings, chosen: HistoryFilter) -> OutputHistory:
@@ -391,21 +392,6 @@ def _find_output(context: RunContext) -> tuple[HistoryBranch, Repository | None]
     if head is None:
         raise Permanent(output.describe_missing())
     return HistoryBranch(output.branch, output.repository, head, prefix, output.remote is None), facts
-
-
-def describe_source_commit(commit: Commit) -> SourceChange:
-    """Return what reports say of a commit of the source."""
-    is_merge = len(commit.parents) > 1
-    return SourceChange(commit.oid, _shorten(commit.subject), _shorten(commit.author_name), commit.time, is_merge)
-
-
-def find_source_commit(source: Repository, oid: str) -> SourceChange:
-    """Return what reports say of a commit of the source; only its id where it is not available."""
-    return describe_source_commit(source.commit(oid)) if source.has_commit(oid) else SourceChange(oid)
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}... ({len(text):,} characters)"
 
 
 def _summarize(commit: Commit) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from gitsched.decide.cluster_conditions import index_cluster_kinds
 from gitsched.model.explanation import CLAIM_OF, POLICY_DELETED
 from gitsched.reconcile.output.history_taints import ComparedTrees, contains, read_documents
-from gitsched.reconcile.output.output_history import describe_source_commit
+from gitsched.reconcile.source.source_commits import describe_source_commit
 from gitsched.render.output_files import CLUSTERS, escape_segment
 from gitsched.report.history import describe_source
 from gitsched.report.recent_runs import describe_revert

@@ -19,7 +19,15 @@ from gitsched.model.simulation import Resilience
 from gitsched.model.system_errors import convert_system_error
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.review.loss_runs import LossRun, Shard, prepare_losses, run_losses
-from gitsched.reconcile.review.loss_shards import MAX_SHARDS, ResultCheck, compute_plan_digest, format_shard, make_shard, read_shard
+from gitsched.reconcile.review.loss_shards import (
+    MAX_SHARDS,
+    ResultCheck,
+    ShardedPlan,
+    describe_plan,
+    format_shard,
+    make_shard,
+    read_shard,
+)
 from gitsched.reconcile.review.source_simulation import use_source_fleet
 from gitsched.reconcile.run import Fetched
 from gitsched.reconcile.run_settings import PinnedCommits, RunChoices, RunSettings
@@ -87,7 +95,7 @@ def simulate_on_dask(
     """Simulate the losses of a request on a plan in shards, which the workers of a Dask cluster compute with the function `compute`."""
     source = _list_options(settings, fetched)
     run = prepare_losses(baseline, request)
-    plan, cost, total = compute_plan_digest(fetched, run), _measure_cost(run), len(run.groups)
+    plan, cost, total = describe_plan(fetched, run), _measure_cost(run), len(run.groups)
     table, progress = LossTable(request), settings.progress
     shards: list[Shard] = []
     check = ResultCheck(make_shard(run, Shard(), plan)[0])
@@ -96,7 +104,7 @@ def simulate_on_dask(
     def make_tasks(threads: int) -> Sequence[bytes]:
         count = _choose_count(total, cost, threads)
         shards.extend(Shard(number, count) for number in range(1, count + 1))
-        return [write_record(ShardTask(gitsched.__version__, source, plan, request, shard)) for shard in shards]
+        return [write_record(ShardTask(gitsched.__version__, source, plan.digest, request, shard)) for shard in shards]
 
     def receive(number: int, data: bytes) -> None:
         nonlocal done
@@ -180,7 +188,7 @@ class PreparedLosses(NamedTuple):
 
     task: ShardTask
     run: LossRun
-    plan: str
+    plan: ShardedPlan
 
 
 class LossWorker:
@@ -222,10 +230,10 @@ def _prepare(task: ShardTask, cache: Path, operator_file: Path | None) -> Prepar
 
     def answer(baseline: Baseline, fetched: Fetched) -> PreparedLosses:
         run = prepare_losses(baseline, task.request)
-        return PreparedLosses(task, run, compute_plan_digest(fetched, run))
+        return PreparedLosses(task, run, describe_plan(fetched, run))
 
-    prepared = use_source_fleet(settings, answer, [], lambda _: None)
-    if prepared.plan != task.plan:
+    prepared = use_source_fleet(settings, answer, [], lambda *_: None)
+    if prepared.plan.digest != task.plan:
         raise Permanent(
             "its plan of these commits is another one: settings of the operator, options or packages of gitsched may differ from those here"
         )

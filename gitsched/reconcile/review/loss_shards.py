@@ -15,12 +15,15 @@ from typing import IO
 import gitsched
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import format_names
+from gitsched.model.history import SourceChange
 from gitsched.model.losses import LossRequest, LossResult
 from gitsched.model.record_json import InvalidRecordError, read_record, write_record
-from gitsched.model.simulation import Resilience
+from gitsched.model.simulation import Resilience, SimulatedSource
+from gitsched.model.time import format_time, parse_time
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.review.loss_runs import LossRun, Shard, tabulate
 from gitsched.reconcile.run import Fetched
+from gitsched.reconcile.source.source_commits import describe_source_commit
 from gitsched.simulate.loss_table import FleetSize
 
 FORMAT = "gitsched-losses-1"
@@ -29,13 +32,27 @@ MAX_LINE = 64_000_000
 MAX_SHARDS = 10_000
 
 
+class ShardedPlan(NamedTuple):
+    """The plan that losses are simulated on: its digest, and its source commit with the time as text."""
+
+    digest: str
+    commit: str = ""
+    subject: str = ""
+    author: str = ""
+    time: str = ""
+
+    @property
+    def source(self) -> SimulatedSource:
+        return SimulatedSource(SourceChange(self.commit, self.subject, self.author, parse_time(self.time)))
+
+
 class ShardHeader(NamedTuple):
-    """What the results of a shard were made from. `plan` is the digest of the plan, and `losses` the number of results of the shard, of
-    `total` ones of all shards."""
+    """What the results of a shard were made from. `losses` is the number of results of the shard, of `total` ones of all
+    shards."""
 
     format: str
     version: str
-    plan: str
+    plan: ShardedPlan
     request: LossRequest
     shard: Shard
     losses: int
@@ -43,20 +60,22 @@ class ShardHeader(NamedTuple):
     fleet: FleetSize
 
 
-def make_shard(run: LossRun, shard: Shard, plan: str) -> tuple[ShardHeader, LossRun]:
+def make_shard(run: LossRun, shard: Shard, plan: ShardedPlan) -> tuple[ShardHeader, LossRun]:
     """Return the part of all losses that is one shard, and what its file says about itself."""
     part = run.select(shard)
     return ShardHeader(FORMAT, gitsched.__version__, plan, run.request, shard, part.size, len(run.losses), run.fleet), part
 
 
-def compute_plan_digest(fetched: Fetched, run: LossRun) -> str:
-    """Return the digest of the plan that the losses are simulated on: its commits, its time and its decisions."""
+def describe_plan(fetched: Fetched, run: LossRun) -> ShardedPlan:
+    """Return the plan that the losses are simulated on. The digest is that of its commits, its time and its decisions."""
     baseline, digest = run.simulator.baseline, hashlib.sha256()
     facts = sorted([branch.name, branch.commit.tree] for branch in fetched.facts.branches)
     digest.update(json.dumps([fetched.source.tree, fetched.output_tree, facts, baseline.time.isoformat()]).encode())
     for key, outcome in sorted(baseline.decisions.outcomes.items(), key=lambda entry: entry[0]):
         digest.update(json.dumps([key, outcome.api, outcome.policy, sorted(outcome.replicas_by_cluster.items())]).encode())
-    return digest.hexdigest()[:32]
+    source = describe_source_commit(fetched.source)
+    time = format_time(fetched.source.time)
+    return ShardedPlan(digest.hexdigest()[:32], source.commit, source.subject, source.author, time)
 
 
 def format_shard(header: ShardHeader, lines: Iterable[bytes]) -> Iterator[bytes]:
@@ -80,8 +99,10 @@ def write_shard(path: Path, header: ShardHeader, lines: Iterable[bytes]) -> None
         raise Permanent(f"the shard is not written: {path}: {error.strerror}") from error
 
 
-def merge_shards(paths: Sequence[Path]) -> Resilience:
-    """Return the table of all losses of shards. Raise Permanent unless the files are all shards of one list of losses on one plan."""
+def merge_shards(paths: Sequence[Path]) -> tuple[Resilience, SimulatedSource]:
+    """Return the table of all losses of shards, and their source.
+
+    Raise Permanent unless the files are all shards of one list of losses on one plan."""
     headers = {path: _read_header(path) for path in paths}
     first = headers[paths[0]]
     for path, header in headers.items():
@@ -91,7 +112,7 @@ def merge_shards(paths: Sequence[Path]) -> Resilience:
     check = ResultCheck(first)
     try:
         results = (check(line) for path, header in headers.items() for line in _read_results(path, header))
-        return tabulate(results, first.request, first.fleet)
+        return tabulate(results, first.request, first.fleet), first.plan.source
     except InvalidRecordError as error:
         raise Permanent(f"a result is not readable: {error}; simulate that shard again") from error
 

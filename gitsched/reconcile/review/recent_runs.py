@@ -15,8 +15,8 @@ from gitsched.model.recent_runs import Loss, RecentLoss, RecentRun
 from gitsched.model.scheduling import total_replicas
 from gitsched.reconcile.fetch import read_run_record
 from gitsched.reconcile.output.history_records import CommitRecords, HistoryBranch
-from gitsched.reconcile.output.output_history import describe_source_commit, find_source_commit
 from gitsched.reconcile.review.run_sources import MAX_COMMITS, RunSources, find_run_sources, list_commits, list_source_changes
+from gitsched.reconcile.source.source_commits import describe_source_commit, find_source_commit
 from gitsched.render.format_versions import FORMAT_VERSION
 
 if TYPE_CHECKING:

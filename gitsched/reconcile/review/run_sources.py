@@ -10,7 +10,7 @@ from gitsched.git.history import list_commits_since
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.fetch import read_run_record
 from gitsched.reconcile.output.output_edits import find_cause, is_written_by_run, list_earlier_edits
-from gitsched.reconcile.output.output_history import describe_source_commit, find_source_commit
+from gitsched.reconcile.source.source_commits import describe_source_commit, find_source_commit
 from gitsched.reconcile.source.source_notes import find_reconciled
 
 if TYPE_CHECKING:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from gitsched.decide.garbage_collection import gc_paused
 from gitsched.diff.resilience import compare_resilience
+from gitsched.forge.web_links import find_web_links
 from gitsched.git import Repository
 from gitsched.model.errors import NeedsCompletePlan, Permanent
 from gitsched.model.finding import Finding, list_faults
 from gitsched.model.losses import LossRequest
-from gitsched.model.simulation import ImpactChange, Resilience, ResilienceChange, Simulation
+from gitsched.model.simulation import ImpactChange, Resilience, ResilienceChange, SimulatedSource, Simulation
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_state
 from gitsched.reconcile.plan_baseline import make_plan_baseline
@@ -21,6 +22,7 @@ from gitsched.reconcile.review.ignored_settings import log_ignored_settings
 from gitsched.reconcile.review.loss_runs import simulate_losses
 from gitsched.reconcile.run import Fetched, Planned, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
+from gitsched.reconcile.source.source_commits import describe_source_commit
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_causes
 from gitsched.reconcile.source_plan import use_plan
 from gitsched.report.causes import list_cause_texts
@@ -36,17 +38,17 @@ if TYPE_CHECKING:
     from gitsched.reconcile.incremental.planned_workloads import PlannedWorkloads
 
 T = TypeVar("T")
+Use = Callable[[T, SimulatedSource], object]
+"""What is done with a result, given the source that it is about."""
 
 
-def simulate_source(
-    settings: RunSettings, scenario: Scenario, faults: list[Finding], use: Callable[[Simulation], object]
-) -> Simulation:
+def simulate_source(settings: RunSettings, scenario: Scenario, faults: list[Finding], use: Use[Simulation]) -> Simulation:
     """Simulate a scenario on the plan of the source. Raise Permanent if it names a missing cluster or object.
 
-    Findings about documents on which a bug shows are added to `faults`, here and in the other functions. `use` is called with the result,
-    to find these, too.
+    Findings about documents on which a bug shows are added to `faults`, here and in the other functions. `use` is called with the result
+    and its source, to find these, too.
     """
-    known = partial(_simulate_from_state, scenario=scenario, use=use)
+    known = partial(_simulate_from_state, scenario=scenario)
     return _run_on_source(settings, lambda baseline, _fetched, _: _simulate(baseline, scenario), faults, use, known)
 
 
@@ -58,7 +60,7 @@ def _simulate(baseline: Baseline, scenario: Scenario) -> Simulation:
 
 
 def _simulate_from_state(
-    context: RunContext, fetched: Fetched, scenario: Scenario, use: Callable[[Simulation], object]
+    context: RunContext, fetched: Fetched, use: Callable[[Simulation], object], scenario: Scenario
 ) -> Simulation | None:
     """Simulate a scenario on what the last run has planned; None where a complete plan is needed."""
     workloads = _plan_workloads(context, fetched)
@@ -81,7 +83,7 @@ def _simulate_from_state(
 
 
 def _use_fleet_from_state(
-    context: RunContext, fetched: Fetched, answer: Callable[[Baseline, Fetched], T], use: Callable[[T], object]
+    context: RunContext, fetched: Fetched, use: Callable[[T], object], answer: Callable[[Baseline, Fetched], T]
 ) -> T | None:
     """Return an answer about events of clusters, given what the last run has planned; None where a complete plan is needed."""
     workloads = _plan_workloads(context, fetched)
@@ -114,7 +116,7 @@ def simulate_source_losses(
     settings: RunSettings,
     request: LossRequest,
     faults: list[Finding],
-    use: Callable[[Resilience], object],
+    use: Use[Resilience],
     processes: int | None = None,
 ) -> Resilience:
     """Simulate the losses of a request, on as many processes as there are cores by default."""
@@ -125,11 +127,9 @@ def simulate_source_losses(
     return use_source_fleet(settings, answer, faults, use)
 
 
-def use_source_fleet(
-    settings: RunSettings, answer: Callable[[Baseline, Fetched], T], faults: list[Finding], use: Callable[[T], object]
-) -> T:
+def use_source_fleet(settings: RunSettings, answer: Callable[[Baseline, Fetched], T], faults: list[Finding], use: Use[T]) -> T:
     """Return an answer about events of clusters from a plan of the source, once it is used."""
-    known = partial(_use_fleet_from_state, answer=answer, use=use)
+    known = partial(_use_fleet_from_state, answer=answer)
     return _run_on_source(settings, lambda baseline, fetched, _: answer(baseline, fetched), faults, use, known)
 
 
@@ -138,23 +138,23 @@ def compare_source_resilience(
     head: RunSettings,
     by: str,
     faults: list[Finding],
-    use: Callable[[ResilienceChange], object],
+    use: Use[ResilienceChange],
     *,
     unreachable: bool = False,
 ) -> ResilienceChange:
     """Simulate every single loss at two revisions, and compare which workloads each loss affects."""
     return _run_on_source(
         base,
-        lambda old, _fetched, _: _run_on_source(
+        lambda old, fetched, _: _run_on_source(
             head,
             lambda new, _fetched, repository: _locate_change_causes(
                 compare_resilience(old, new, by, unreachable, head.progress), repository
             ),
             faults,
-            use,
+            lambda change, source: use(change, source._replace(against=describe_source_commit(fetched.source))),
         ),
         faults,
-        lambda _: None,
+        lambda *_: None,
     )
 
 
@@ -179,21 +179,27 @@ def _run_on_source(
     settings: RunSettings,
     answer: Callable[[Baseline, Fetched, Repository], T],
     faults: list[Finding],
-    use: Callable[[T], object],
-    answer_from_state: Callable[[RunContext, Fetched], T | None] | None = None,
+    use: Use[T],
+    answer_from_state: Callable[[RunContext, Fetched, Callable[[T], object]], T | None] | None = None,
 ) -> T:
     """Return the answer from a plan of the source, once it is used. Findings about documents on which a bug shows, also in the use of the
     answer, are added to `faults`. `answer_from_state` gives the same answer without a plan, and uses it, or returns None."""
     context = open_context(settings._replace(observations="recorded"))
 
+    def use_of_source(answered: T) -> None:
+        web = find_web_links(context.source.find_url())
+        use(answered, SimulatedSource(describe_source_commit(fetched.source), web=web))
+
     def use_answer(planned: Planned) -> T:
         answered = answer(make_plan_baseline(settings, planned.plan, planned.config), fetched, context.source.repository)
-        use(answered)
+        use_of_source(answered)
         return answered
 
     with gc_paused():
         fetched = fetch(context)
-        known = try_with_state(lambda: answer_from_state(context, fetched)) if answer_from_state is not None else None
+        known = (
+            try_with_state(lambda: answer_from_state(context, fetched, use_of_source)) if answer_from_state is not None else None
+        )
         if known is not None:
             return known
         planned, answered = use_plan(context, fetched, settings.now, use_answer, written=False)

@@ -8,10 +8,16 @@ import io
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from markupsafe import Markup
+
+from gitsched.model.history import SourceChange
+from gitsched.model.simulation import SimulatedSource
+from gitsched.model.time import format_time
 from gitsched.named_tuples import NamedTuple
 from gitsched.report.blocks import Block, HeatMap, ListBlock, Paragraph, TableBlock
 from gitsched.report.lines import escape_unprintable
 from gitsched.report.page import embed_resource, load_template, read_resource
+from gitsched.report.page.links import PageLinks
 
 CsvRow = tuple[str, ...]
 _HEAT_LEVELS = 4
@@ -26,8 +32,14 @@ class Download(NamedTuple):
     label: str
 
 
-def list_csv_files(name: str, blocks: Iterable[Block]) -> list[Download]:
-    """Return the tables and heat maps of a page as CSV files. Tables with equal columns are one, with their headings as a column."""
+def list_csv_files(name: str, blocks: Iterable[Block], source: SimulatedSource | None = None) -> list[Download]:
+    """Return the tables and heat maps of a page as CSV files. Tables with equal columns are one, with their headings as a column.
+
+    Their last columns are the id and the time of the source commit.
+    """
+    origin = _list_commits(source) if source is not None else []
+    columns = tuple(column for title, _ in origin for column in (title.capitalize(), f"{title.capitalize()} time"))
+    values = tuple(value for _, one in origin for value in (one.commit, format_time(one.time) if one.time is not None else ""))
     titles: dict[CsvRow, list[str]] = {}
     lines: dict[CsvRow, list[CsvRow]] = {}
     for title, head, rows in _list_tables(blocks):
@@ -38,7 +50,7 @@ def list_csv_files(name: str, blocks: Iterable[Block]) -> list[Download]:
         Download(
             f"{name}-{number}.csv" if number > 1 else f"{name}.csv",
             "text/csv",
-            write_csv(head, rows),
+            write_csv((*head, *columns), [(*row, *values) for row in rows]),
             f"CSV: {titles[head][0] if len(titles[head]) == 1 else head[1]}" if several else "CSV",
         )
         for number, (head, rows) in enumerate(lines.items(), 1)
@@ -65,13 +77,26 @@ def write_csv(head: CsvRow, rows: Iterable[CsvRow]) -> str:
     return text.getvalue()
 
 
-def write_blocks_page(title: str, blocks: Sequence[Block], downloads: Iterable[Download] = ()) -> str:
+def list_commit_rows(source: SimulatedSource) -> list[tuple[str, Markup]]:
+    """Return the source commit of a result and the one that it is compared with: what each is, and its id, subject, author and time."""
+    links = PageLinks(source.web)
+    return [(title, links.describe_commit(one) if one.commit else Markup("the worktree")) for title, one in _list_commits(source)]
+
+
+def _list_commits(source: SimulatedSource) -> list[tuple[str, SourceChange]]:
+    return [(title, one) for title, one in (("commit", source.commit), ("against", source.against)) if one is not None]
+
+
+def write_blocks_page(
+    title: str, blocks: Sequence[Block], downloads: Iterable[Download] = (), commits: Sequence[tuple[str, Markup]] = ()
+) -> str:
     """Return the page; its headline is the first paragraph. Text from documents is escaped: it is no markup."""
     summary, rest = (blocks[0].text, blocks[1:]) if blocks and isinstance(blocks[0], Paragraph) else (title, blocks)
     rows = list(_build_rows(rest))
     return load_template("blocks.html.j2").render(
         title=escape_unprintable(title),
         summary=escape_unprintable(summary),
+        commits=commits,
         rows=rows,
         downloads=list(map(_build_download, downloads)),
         headings=[row for row in rows if row["kind"] == "heading"],

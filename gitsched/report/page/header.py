@@ -236,7 +236,7 @@ def list_commits(
     """
 
     def describe(oid: str) -> Markup:
-        return _describe_commit(commits.get(oid, SourceChange(oid)), links)
+        return links.describe_commit(commits.get(oid, SourceChange(oid)))
 
     base = review.base
     rows = [(review.source_name or "commit", describe(review.source) if review.source else Markup("the worktree"))]
@@ -254,13 +254,3 @@ def list_commits(
 def _describe_output(review: Review, head: str | None) -> str:
     """Return the output branch and its head, without its repository, which may be a path of this machine."""
     return escape_unprintable(f"branch {review.branch}{f' at {abbreviate_oid(head)}' if head else ''}")
-
-
-def _describe_commit(commit: SourceChange, links: PageLinks) -> Markup:
-    subject, author = escape_unprintable(commit.subject), escape_unprintable(commit.author)
-    parts = (
-        links.link_commit(commit.commit, abbreviate_oid(commit.commit)),
-        links.link_pulls(subject),
-        f"({author})" if author else "",
-    )
-    return Markup(" ").join(part for part in parts if part)

@@ -8,8 +8,11 @@ from collections.abc import Callable
 from markupsafe import Markup, escape
 
 from gitsched.model.finding import Location
+from gitsched.model.history import SourceChange
+from gitsched.model.time import format_time
 from gitsched.model.web_links import WebLinks
 from gitsched.named_tuples import NamedTuple
+from gitsched.report.lines import abbreviate_oid, escape_unprintable
 
 _PLACE = re.compile(r"(?<![\w/.-])((?:[\w@+][\w@+.-]*/)*[\w@+.-]+\.(?:ya?ml|json)):(\d+)(?::\d+)?(?![\w/.-])")
 _PULL = re.compile(r"(?<![\w/])[#!](\d{1,9})\b")
@@ -57,6 +60,17 @@ class PageLinks(NamedTuple):
     def link_commit(self, commit: str, text: str) -> Markup:
         """Return an escaped text that is a link to a commit."""
         return escape(text) if self.web is None or not commit else _format_link(self.web.link_commit(commit), text)
+
+    def describe_commit(self, commit: SourceChange) -> Markup:
+        """Return the id of a commit, its subject, its author and its time, with links."""
+        time = Markup('<time datetime="{0}">{0}</time>').format(format_time(commit.time)) if commit.time is not None else ""
+        origin = Markup(", ").join(part for part in (escape_unprintable(commit.author), time) if part)
+        parts = (
+            self.link_commit(commit.commit, escape_unprintable(abbreviate_oid(commit.commit))),
+            self.link_pulls(escape_unprintable(commit.subject)),
+            Markup("({})").format(origin) if origin else "",
+        )
+        return Markup(" ").join(part for part in parts if part)
 
 
 def _link(pattern: re.Pattern[str], text: str, find_address: Callable[[re.Match[str]], str]) -> Markup:
