@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from gitsched.model.finding import Finding, count_shown, format_count
+from gitsched.model.finding import MISTAKE_CODES, Finding, count_shown, format_count
 from gitsched.model.time import format_time
 from gitsched.report.consequences import describe_unplaced_objects
 from gitsched.report.first_placement import (
@@ -354,6 +354,8 @@ def _omit_shown_settings(review: Review, findings: Sequence[Finding]) -> Sequenc
 def _list_findings(findings: Sequence[Finding], width: int, paint: Paint | None) -> list[str]:
     infos = [finding for finding in findings if finding.severity == "info"]
     problems = [finding for finding in findings if finding.severity != "info"]
+    # What selectors and policies want and nothing has comes before what it causes.
+    problems.sort(key=lambda finding: (finding.severity != "error", not finding.code.endswith(MISTAKE_CODES)))
     if len(infos) > INFOS_SHOWN:
         infos = infos[: count_shown(len(infos), INFOS_SHOWN)]
     shown = [*(problems if len(problems) <= FINDINGS_SHOWN else _select_shown(problems)), *infos]

@@ -215,3 +215,15 @@ def test_many_clusters_with_the_same_reason_are_one_row() -> None:
     ]
     few = write_explanation(found._replace(candidates=found.candidates[:20]), 200)
     assert [name for name in names if f"  {name} " in few] == names[:20]
+
+
+def test_what_nothing_has_is_listed_before_what_it_causes_and_after_errors() -> None:
+    codes = ["unschedulable", "selector-unmatched", "karmada-cluster-unknown"]
+    warnings = [Finding("warning", code, "m", Location(f"{number}.yaml", 1, 1)) for number, code in enumerate(codes)]
+    lines = write_findings([BROKEN, *warnings], 200).splitlines()
+    assert [line.partition(":")[0] for line in lines[:4]] == [
+        BROKEN.location.path if BROKEN.location else "",
+        "1.yaml",
+        "2.yaml",
+        "0.yaml",
+    ]

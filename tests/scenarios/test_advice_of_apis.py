@@ -542,6 +542,13 @@ KRAKE: dict[str, Advice] = {
         RUN_ON_ONE,
     ),
     "no cluster": Advice("unschedulable", "no Cluster found in namespace tenant-a", {}, one(), RUN_ON_ONE),
+    "clusters in a similar namespace": Advice(
+        "unschedulable",
+        "did you mean the namespace tenant-a?",
+        {**one(), "echo.yaml": krake.application_yaml().replace("tenant-a", "tenant-b")},
+        echo(),
+        RUN_ON_ONE,
+    ),
     "a constraint that no cluster matches": Advice(
         "unschedulable",
         "has failed: No matching Kubernetes cluster found",

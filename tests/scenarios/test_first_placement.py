@@ -89,6 +89,12 @@ LATER: dict[str, tuple[dict[str, str], dict[str, str], str]] = {
         "ConfigMap/shop/b references Placement.cluster.open-cluster-management.io/shop/nowhere, which does not exist; did you mean "
         "nowhre? (b.yaml:7)",
     ),
+    "another namespace of OCM": (
+        {"fleet.yaml": OCM_FLEET, "p.yaml": ocm.to_yaml(ocm.placement("nowhere", "office"))},
+        {"b.yaml": ocm.to_yaml(CONFIG_MAP)},
+        "ConfigMap/shop/b references Placement.cluster.open-cluster-management.io/shop/nowhere, which does not exist; did you mean "
+        "office/nowhere? (b.yaml:7)",
+    ),
     "a constraint of Krake": (
         {"fleet.yaml": krake.cluster_yaml("one"), "a.yaml": krake.application_yaml("a")},
         {"b.yaml": krake.application_yaml("b", "  constraints: {cluster: {labels: [location is FR]}}\n")},

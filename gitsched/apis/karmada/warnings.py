@@ -29,7 +29,7 @@ from gitsched.apis.variant_values import make_lacking_finding
 from gitsched.kinds.replicas import MAX_REPLICAS
 from gitsched.model.document import Document, Key, get_field, list_server_owned, parse_api_group, read_annotations, read_labels
 from gitsched.model.finding import Finding, Pointer, format_names, locate_document, locate_field
-from gitsched.model.known_values import find_near
+from gitsched.model.known_values import find_near, list_values
 from gitsched.model.variants import WorkloadVariants
 from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.fleet import VariantFilter
@@ -220,7 +220,7 @@ def find_unknown_clusters(policies: Collection[PropagationPolicy], cluster_names
         near = (
             find_near(unknown[0], known - places.keys()) if len(unknown) == 1 else ""
         )  # fra-1 is not meant by fra-2, which may have been removed
-        hint = f"; did you mean {near}?" if near else ""
+        hint = f"; did you mean {near}?" if near else f"; the fleet has {list_values(known)}"
         message = f"{policy.key.title} names clusters without a Cluster document: {format_names(unknown)}{hint}"
         yield Finding("warning", "karmada-cluster-unknown", message, locate_document(policy.document), policy.key.resource, field)
 

@@ -6,6 +6,7 @@ whether a cluster is being created for it, whether its matching cluster was chos
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -56,7 +57,8 @@ class ApplicationContext(NamedTuple):
     """Candidates and settings of an application's namespace.
 
     `clouds` is set only for applications with auto_cluster_create. `uncertain_clusters` have an invalid document, a cloud with one, or
-    stale facts: applications that run there stay. `shares_clusters` means that `clusters` are those of all namespaces.
+    stale facts: applications that run there stay. `shares_clusters` means that `clusters` are those of all namespaces;
+    `cluster_namespaces` are these.
     """
 
     clusters: ScoredCandidates
@@ -65,6 +67,7 @@ class ApplicationContext(NamedTuple):
     reschedule_after: timedelta
     hold_on_failure: bool
     shares_clusters: bool
+    cluster_namespaces: Collection[str] = ()
 
     @property
     def candidate_sets(self) -> tuple[ScoredCandidates, ...]:

@@ -180,6 +180,7 @@ class KrakeScheduler:
             self._reschedule_after,
             self.hold_on_failure,
             self.shares_clusters,
+            self.cluster_sets.keys(),
         )
         time = self._decision_time(clusters, *((context.clouds,) if context.clouds else ()))
         if key in self.snapshot.kept:  # it requests and leaves no cluster

@@ -22,7 +22,7 @@ from gitsched.apis.krake.scheduling_status import SchedulingStatus, format_optio
 from gitsched.apis.krake.settings import SETTINGS
 from gitsched.model.document import Body, Document, Key, as_object, get_field, read_annotations, read_json, read_labels
 from gitsched.model.finding import FieldOrigin, Finding, locate_document
-from gitsched.model.known_values import find_near
+from gitsched.model.known_values import find_near, list_values
 from gitsched.model.time import format_time
 from gitsched.render.output_files import status_path
 
@@ -270,7 +270,10 @@ def _describe_failure(decision: ApplicationDecision) -> str:
         if context.shares_clusters:
             return "no Cluster found"
         rule = "an application runs on clusters of its own namespace (krake.applicationClusters)"
-        return f"no Cluster found in namespace {app.key.namespace}, and {rule}"
+        near = find_near(app.key.namespace, context.cluster_namespaces)
+        others = f"; there are Clusters in {list_values(context.cluster_namespaces)}" if context.cluster_namespaces else ""
+        hint = f"; did you mean the namespace {near}?" if near else others
+        return f"no Cluster found in namespace {app.key.namespace}, and {rule}{hint}"
     reason = decision.attempts[-1].status.reason or {}
     if get_field(app.document.body, "status", "state") == "FAILED":
         found = reason.get("message") or reason.get("code")

@@ -8,6 +8,7 @@ from gitsched.apis.capabilities import SnapshotChanges
 from gitsched.apis.continuation import is_plain, keeps_followers
 from gitsched.apis.gitsched.config import GROUP as CONFIG_GROUP
 from gitsched.apis.ocm import names
+from gitsched.apis.ocm.missing_placements import PlacementNames
 from gitsched.apis.ocm.placement_states import PlacementState
 from gitsched.apis.ocm.workloads import read_placement_annotation
 from gitsched.apis.snapshot import Snapshot
@@ -31,16 +32,23 @@ def can_continue(snapshot: Snapshot, changes: SnapshotChanges, *, has_followers:
 
 
 def find_affected(before: Results, after: Results, changes: SnapshotChanges) -> Iterator[Key]:
-    """Yield the templates whose Placement has another result than before."""
+    """Yield the templates whose Placement has another result than before, or does not exist, if another one may be meant now."""
     changed = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
     if not changed:
         return
+    known = None if before.keys() == after.keys() else (PlacementNames(before), PlacementNames(after))
     for key, entry in changes.template_index.items():
         if names.PLACEMENT_LABEL not in entry.annotations or _is_removed(changes, key):
             continue
         template = Document(key, entry.api_version, {"metadata": {"annotations": entry.annotations}})
-        if read_placement_annotation(template) in changed:
+        placement = read_placement_annotation(template)
+        if placement in changed or (placement is not None and placement not in after and _differ(placement, known)):
             yield key
+
+
+def _differ(missing: Key, known: tuple[PlacementNames, PlacementNames] | None) -> bool:
+    """Return whether another Placement may be meant by a missing one than before."""
+    return known is not None and len({names.suggest(missing, in_annotation=True) for names in known}) > 1
 
 
 def find_selectable(before: Results, after: Results, changes: SnapshotChanges) -> frozenset[Key] | None:

@@ -21,6 +21,7 @@ from gitsched.apis.ocm.held_workloads import hold_workload
 from gitsched.apis.ocm.lost_clusters import find_lost, may_choose
 from gitsched.apis.ocm.managed_clusters import ClusterSets, read_managed_clusters
 from gitsched.apis.ocm.manifestworkreplicaset import make_outcome, make_stale_outcome
+from gitsched.apis.ocm.missing_placements import PlacementNames
 from gitsched.apis.ocm.placement import parse_placement
 from gitsched.apis.ocm.placement_findings import list_findings
 from gitsched.apis.ocm.placement_states import list_placement_states
@@ -107,6 +108,7 @@ class OcmEngine(PolicyEngine):
             *self._list_score_findings(scores),
         )
         self._placement_states = dict(list_placement_states(self.run, self._broken, self.fleet, self._decision_index))
+        self._placement_names = PlacementNames(self._placement_states)
         self._results = self._list_results()
         reports = snapshot.documents.get((CONFIG_GROUP, names.ROLLOUT_REPORT), ())
         self._reports = read_reports(reports, snapshot.observations)
@@ -231,12 +233,13 @@ class OcmEngine(PolicyEngine):
         return outcome if read_placement_annotation(template) is not None else outcome._replace(findings=())
 
     def decision_inputs(self, template: Document) -> tuple[object, ...]:
-        """Return the Placements of the template, their decisions, and why they have none."""
+        """Return the Placements of the template, their decisions, and why they have none; for a missing one what may be meant."""
         workload = self._read_annotated(template)
         inputs: list[object] = []
         for placement, _ in workload.references if workload is not None else ():
             state = self._placement_states.get(placement)
-            inputs += (placement,) if state is None else (placement, state.decisions, state.reason)
+            missing = self._placement_names.suggest(placement, in_annotation=True) if state is None else ""
+            inputs += (placement, missing) if state is None else (placement, state.decisions, state.reason)
         return tuple(inputs)
 
     @property
@@ -358,7 +361,9 @@ class OcmEngine(PolicyEngine):
         )
         manifests = [workload.document.body] if workload.manifests is None else [body for _, body in workload.manifests]
         replicas = count_copy_replicas(manifests, snapshot.config)
-        outcome = make_outcome(workload, rollout, previous_rollout, self._placement_states, previous)._replace(replicas=replicas)
+        outcome = make_outcome(
+            workload, rollout, previous_rollout, self._placement_states, previous, self._placement_names
+        )._replace(replicas=replicas)
         if not snapshot.fixed and (
             snapshot.load_holds is None or not previous_rollout.revisions.keys() - rollout.progress.revisions.keys()
         ):

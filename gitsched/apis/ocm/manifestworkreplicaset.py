@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 
+from gitsched.apis.ocm.missing_placements import NO_PLACEMENTS, PlacementNames
 from gitsched.apis.ocm.names import PLACEMENT_LABEL
 from gitsched.apis.ocm.placement_states import PlacementState
 from gitsched.apis.ocm.preferred_clusters import report_workload
@@ -13,7 +14,6 @@ from gitsched.apis.ocm.workload_rollout import WorkloadRollout
 from gitsched.apis.ocm.workloads import OcmWorkload
 from gitsched.model.document import Body, Document, Key, as_object, get_field, list_objects, read_annotations
 from gitsched.model.finding import UNSCHEDULABLE, Finding, choose_form, format_names, format_part, locate_document, locate_field
-from gitsched.model.known_values import find_near
 from gitsched.model.scheduling import Outcome, TargetCluster
 from gitsched.model.time import format_time
 from gitsched.schedule.rollout import NO_REVISION
@@ -27,6 +27,7 @@ def make_outcome(
     previous_rollout: PreviousRollout,
     placements: Mapping[Key, PlacementState],
     previous: Body | None,
+    names: PlacementNames = NO_PLACEMENTS,
 ) -> Outcome:
     """Return the outcome of a workload."""
     document, progress = workload.document, rollout.progress
@@ -39,6 +40,7 @@ def make_outcome(
     keeps_manifests = any(target.keeps_manifest for target in placed)
     previous_objects = tuple(key for key in previous_rollout.objects if key not in workload.objects) if keeps_manifests else ()
     states = [placements[placement] for placement in rollout.groups]
+    no_clusters = "" if placed else _describe_no_clusters(workload, rollout, placements)
     return Outcome(
         key=document.key,
         api=API_NAME,
@@ -48,12 +50,12 @@ def make_outcome(
         targets=placed,
         replicas=None,
         records=((workload.record, _write_record(workload, rollout, previous_objects, previous, time)),),
-        reason=_describe_reason(workload, rollout, policy) if placed else _describe_no_clusters(workload, rollout, placements),
+        reason=_describe_reason(workload, rollout, policy) if placed else no_clusters,
         time=time,
         wakeup=min(
             (wakeup for wakeup in (progress.wakeup, *(state.wakeup for state in states)) if wakeup is not None), default=None
         ),
-        findings=tuple(_make_findings(workload, rollout, placed, placements)),
+        findings=tuple(_make_findings(workload, rollout, placed, names, no_clusters)),
         previous_targets=tuple(TargetCluster(name) for name in sorted(previous_rollout.revisions)),
         manifests=workload.manifests,
         previous_objects=previous_objects,
@@ -120,23 +122,22 @@ def _make_findings(
     workload: OcmWorkload,
     rollout: WorkloadRollout,
     placed: tuple[TargetCluster, ...],
-    placements: Collection[Key],
+    names: PlacementNames,
+    no_clusters: str,
 ) -> list[Finding]:
     document, progress = workload.document, rollout.progress
     named = report_workload(document, (key for key, _ in workload.references))
     findings = [named] if named is not None else []
     for index, (placement, _) in enumerate(workload.references):
         if placement not in rollout.groups:
-            near = find_near(placement.name, [key.name for key in placements if key.namespace == placement.namespace])
-            hint = f"; did you mean {near}?" if near else ""
+            annotated, reference = workload.manifests is None, ("spec", "placementRefs", index, "name")
+            hint = names.suggest(placement, in_annotation=annotated)
             message = f"{document.key} references {placement}, which does not exist{hint}"
-            annotation, reference = ("metadata", "annotations", PLACEMENT_LABEL), ("spec", "placementRefs", index, "name")
-            field = locate_field(document.origin, annotation if workload.manifests is None else reference)
+            field = locate_field(document.origin, ("metadata", "annotations", PLACEMENT_LABEL) if annotated else reference)
             location, resource = locate_document(document), document.key.resource
             findings.append(Finding("warning", "ocm-placement-missing", message, location, resource, field))
     if not placed:
-        reason = "its Placement chooses no cluster" if rollout.groups else "none of its Placements exists"
-        message = f"{document.key} is not placed: {reason}"
+        message = f"{document.key} is not placed: {no_clusters}"
         findings.append(Finding("warning", UNSCHEDULABLE, message, locate_document(document), document.key.resource))
     if progress.failed:
         shown = ", ".join(sorted(progress.failed)[:5])

@@ -38,15 +38,21 @@ def list_messages(*documents: Body, code: str = "karmada-cluster-unknown") -> li
     [
         ({"clusterAffinity": {"clusterNames": ["fra-1"]}}, []),
         ({"clusterAffinity": {"exclude": ["fra-2"]}}, []),
-        ({"clusterAffinity": {"clusterNames": ["fra-1", "fra-2"]}}, ["fra-2"]),  # it may have been removed
+        ({"clusterAffinity": {"clusterNames": ["fra-1", "fra-2"]}}, ["fra-2; the fleet has fra-1"]),  # it may have been removed
         ({"clusterAffinity": {"clusterNames": ["fraa-1"]}}, ["fraa-1; did you mean fra-1?"]),
-        ({"clusterAffinities": [{"affinityName": "a", "clusterNames": ["x", "y", "z", "w"]}]}, ["w, x, y, z"]),
+        ({"clusterAffinities": [{"affinityName": "a", "clusterNames": ["x", "y", "z", "w"]}]}, ["w, x, y, z; the fleet has fra-1"]),
         ({}, []),
     ],
 )
 def test_clusters_without_a_document(placement: Body, messages: list[str]) -> None:
     start = "warning: PropagationPolicy/shop/web names clusters without a Cluster document: "
     assert list_messages(policy(placement), cluster("fra-1")) == [start + end for end in messages]
+
+
+def test_a_bounded_number_of_clusters_is_named_if_none_is_similar() -> None:
+    fleet = [cluster(f"fra-{number}") for number in range(40)]
+    (message,) = list_messages(policy({"clusterAffinity": {"clusterNames": ["madrid"]}}), *fleet)
+    assert message.endswith("madrid; the fleet has fra-0, fra-1, fra-10, fra-11, fra-12 and 35 more")
 
 
 def test_no_warning_without_any_cluster() -> None:

@@ -124,13 +124,16 @@ def test_a_missing_document_is_reported_with_kind_and_namespace() -> None:
     assert "there is no GlobalMetricsProvider 'p'" in message
 
 
-def test_an_application_without_clusters_in_its_namespace_is_reported() -> None:
-    other_namespace = {**cluster("one"), "metadata": {"name": "one", "namespace": "other"}}
+@pytest.mark.parametrize(
+    ("namespace", "hint"), [("other", "; there are Clusters in other"), ("tenant", "; did you mean the namespace tenant?")]
+)
+def test_an_application_without_clusters_in_its_namespace_is_reported(namespace: str, hint: str) -> None:
+    other_namespace = {**cluster("one"), "metadata": {"name": "one", "namespace": namespace}}
     runs = ScheduleRuns(application(), other_namespace)
     (message,) = (finding.message for finding in runs.run().findings)
     assert message.endswith(
         f"could not be scheduled: no Cluster found in namespace {NAMESPACE}, and an application runs on clusters of its own namespace"
-        " (krake.applicationClusters)"
+        f" (krake.applicationClusters){hint}"
     )
     assert runs.status()["reason"]["message"] == "No matching Kubernetes cluster found"
 

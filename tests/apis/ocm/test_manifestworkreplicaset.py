@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gitsched.apis.ocm.manifestworkreplicaset import make_outcome
+from gitsched.apis.ocm.missing_placements import PlacementNames
 from gitsched.apis.ocm.names import MANIFEST_WORK_REPLICA_SET, WORK_GROUP, placement_key
 from gitsched.apis.ocm.placement_states import PlacementState
 from gitsched.apis.ocm.rollout import NO_PREVIOUS_ROLLOUT, RolloutReports
@@ -85,8 +86,8 @@ def test_a_workload_is_placed_in_the_existing_clusters_of_its_placement() -> Non
 @pytest.mark.parametrize(
     ("decisions", "reason", "messages", "why"),
     [
-        ({}, "PlacementDecisionNotFound", ["references Placement", "none of its Placements exists"], "it does not exist"),
-        ({"p": [decision()]}, "PlacementDecisionEmpty", ["its Placement chooses no cluster"], "none of its clusters exists"),
+        ({}, "PlacementDecisionNotFound", ["references Placement", "p: it does not exist"], "it does not exist"),
+        ({"p": [decision()]}, "PlacementDecisionEmpty", ["p: none of its clusters exists"], "none of its clusters exists"),
     ],
 )
 def test_a_workload_without_clusters_is_pending(
@@ -97,3 +98,19 @@ def test_a_workload_without_clusters_is_pending(
     assert (outcome.state, record["status"]["conditions"][0]["reason"]) == ("pending", reason)
     assert [part in finding.message for part, finding in zip(messages, outcome.findings, strict=True)] == [True] * len(messages)
     assert outcome.reason == f"{placement_key('ns', 'p')}: {why}"
+
+
+@pytest.mark.parametrize(
+    ("known", "in_annotation", "expected"),
+    [
+        (["shop/front", "office/fornt"], True, "; did you mean front?"),
+        (["office/fornt", "ship/fornt"], True, "; did you mean ship/fornt?"),
+        (["office/fornt"], False, "; there is one in the namespace office"),
+        (["shop/x", "shop/y"], True, "; its namespace has x, y"),
+        ([f"n{number}/x" for number in range(9)], True, "; there are Placements in the namespaces n0, n1, n2, n3, n4 and 4 more"),
+        ([], True, ""),
+    ],
+)
+def test_a_missing_placement_has_a_suggestion(known: list[str], in_annotation: bool, expected: str) -> None:
+    names = PlacementNames(placement_key(*name.split("/")) for name in known)
+    assert names.suggest(placement_key("shop", "fornt"), in_annotation=in_annotation) == expected
