@@ -86,7 +86,7 @@ class CommentData(NamedTuple):
 
 def collect_comment_data(review: Review) -> CommentData:
     """Collect the data from which all sections are written."""
-    counts = count_moves(review.moves)
+    counts = count_moves(review.allowed_moves)
     rows, groups = list_summary_rows(review, counts), group_moves(review.moves)
     told = {move.key for move in review.moves if move.becomes_unplaced} | {one.key for one in review.comparison.unplaced}
     unplaced = [outcome for outcome in review.outcomes if outcome.state == "pending" and outcome.key not in told]

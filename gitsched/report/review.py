@@ -157,6 +157,26 @@ class Review(NamedTuple):
         return new
 
     @property
+    def allowed_moves(self) -> Sequence[Move]:
+        """The moves without those that are withheld."""
+        withheld = {move.key for move in self.withheld.moves}
+        return [move for move in self.moves if move.key not in withheld] if withheld else self.moves
+
+    @property
+    def states_left(self) -> Mapping[str, int]:
+        """The numbers of workloads by state that a run leaves, which leaves out withheld changes."""
+        states, withheld = dict(self.states), {move.key: move for move in self.withheld.moves}
+        for outcome in self.outcomes if withheld else ():
+            move = withheld.get(outcome.key)
+            if move is None or bool(move.before) == bool(move.after) or bool(outcome.targets) != bool(move.after):
+                continue
+            kept = "placed" if move.before else "pending"
+            if outcome.state != kept and states.get(outcome.state):
+                states[outcome.state] -= 1
+                states[kept] = states.get(kept, 0) + 1
+        return states
+
+    @property
     def newly_held(self) -> list[Key]:
         """The held workloads of which the base does not say the same; none if it is not known what is held there."""
         known = self.base.held

@@ -204,9 +204,10 @@ def serialize_changed_field(change: ChangedField) -> dict[str, Any]:
 
 
 def _serialize_summary(review: Review) -> dict[str, Any]:
-    counts = count_moves(review.moves)
+    counts = count_moves(review.allowed_moves)
     return {
         **dict(zip(_COUNT_KEYS, counts, strict=False)),
+        "withheld": dict(zip(_COUNT_KEYS, count_moves(review.withheld.moves), strict=False)),
         "clusters": [
             {
                 "cluster": name,

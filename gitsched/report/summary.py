@@ -324,40 +324,52 @@ def format_subject(change: RecordChange | RecordedDecision) -> str:
 
 
 def list_summary_rows(review: Review, counts: MoveCounts | None = None) -> list[SummaryRow]:
-    """Return the rows of the summary; rows with nothing to report are left out.
+    """Return the rows of the summary; rows with nothing to report are left out. Withheld moves have rows of their own.
 
-    `counts` are the counts of the moves, if the caller has them.
+    `counts` are the counts of the moves without withheld ones, if the caller has them.
     """
-    counts, previous = counts or count_moves(review.moves), review.base.states
-    notes = ["autoscaled ones as their minimum"] * counts.has_minima + ["unknown ones as 0"] * counts.has_unknown
-    note = f" ({', '.join(notes)})" if notes else ""
-    staying = _count_staying(review)
-    which = "which" if staying == counts.replicas_removed else f"of which {staying:,}"
-    removed_note = f"{note}, {which} stay until other clusters have them" if staying else note
+    counts, previous, states = counts or count_moves(review.allowed_moves), review.base.states, review.states_left
     rows = [
-        SummaryRow("replicas changing cluster", "", f"{counts.replicas_moved:,}{note}" if counts.replicas_moved else ""),
-        SummaryRow("replicas added", "", f"{counts.replicas_added:,}{note}" if counts.replicas_added else ""),
-        SummaryRow("replicas removed", "", f"{counts.replicas_removed:,}{removed_note}" if counts.replicas_removed else ""),
-        SummaryRow("clusters gaining replicas", "", format_cluster_deltas(counts, gaining=True), True),
-        SummaryRow("clusters losing replicas", "", format_cluster_deltas(counts, gaining=False), True),
+        *_list_move_rows(counts, staying=_count_staying(review)),
+        *_list_move_rows(count_moves(review.withheld.moves), " (withheld)"),
         SummaryRow("recorded decisions changed", "", f"{len(review.record_changes):,}" if review.record_changes else ""),
         SummaryRow("clusters added to the fleet", "", _join_sorted(review.comparison.added_clusters), True),
         SummaryRow("clusters removed from the fleet", "", _join_sorted(review.comparison.removed_clusters), True),
     ]
     rows = [row for row in rows if row.after]
     for name, state in (("unplaced workloads", "pending"), ("stale workloads", "stale")):
-        after, before = review.states[state], previous.get(state, 0) if previous is not None else None
+        after, before = states[state], previous.get(state, 0) if previous is not None else None
         if after or before:
             rows.append(SummaryRow(name, "" if before is None else f"{before:,}", f"{after:,}"))
     if review.base.unclaimed not in (None, review.unclaimed):
         rows.append(SummaryRow("objects that no policy selects", f"{review.base.unclaimed:,}", f"{review.unclaimed:,}"))
-    files = review.comparison.delivery.files
-    return [*rows, SummaryRow("changed manifest files", "", f"{files:,}")] if files else rows
+    files, note = (
+        review.comparison.delivery.files,
+        "" if len(review.allowed_moves) == len(review.moves) else ", withheld ones included",
+    )
+    return [*rows, SummaryRow("changed manifest files", "", f"{files:,}{note}")] if files else rows
+
+
+def _list_move_rows(counts: MoveCounts, suffix: str = "", staying: int = 0) -> list[SummaryRow]:
+    """Return the rows about moves; `staying` of the removed replicas stay until other clusters have them."""
+    notes = ["autoscaled ones as their minimum"] * counts.has_minima + ["unknown ones as 0"] * counts.has_unknown
+    note = f" ({', '.join(notes)})" if notes else ""
+    which = "which" if staying == counts.replicas_removed else f"of which {staying:,}"
+    removed_note = f"{note}, {which} stay until other clusters have them" if staying else note
+    return [
+        SummaryRow(f"replicas changing cluster{suffix}", "", f"{counts.replicas_moved:,}{note}" if counts.replicas_moved else ""),
+        SummaryRow(f"replicas added{suffix}", "", f"{counts.replicas_added:,}{note}" if counts.replicas_added else ""),
+        SummaryRow(
+            f"replicas removed{suffix}", "", f"{counts.replicas_removed:,}{removed_note}" if counts.replicas_removed else ""
+        ),
+        SummaryRow(f"clusters gaining replicas{suffix}", "", format_cluster_deltas(counts, gaining=True), True),
+        SummaryRow(f"clusters losing replicas{suffix}", "", format_cluster_deltas(counts, gaining=False), True),
+    ]
 
 
 def _count_staying(review: Review) -> int:
     """Return how many of the removed replicas stay where they are, because no other cluster has them yet."""
-    unplaced = {move.key for move in review.moves if not move.after}
+    unplaced = {move.key for move in review.allowed_moves if not move.after}
     found = (copy.replicas or 0 for copy in review.retained_copies if copy.start is None and copy.workload in unplaced)
     return sum(found)
 

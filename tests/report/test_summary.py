@@ -5,11 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitsched.model.changes import Move
+from gitsched.model.changes import Move, WithheldChanges
 from gitsched.model.document import Key
-from gitsched.model.scheduling import UNKNOWN, AtLeast
+from gitsched.model.scheduling import UNKNOWN, AtLeast, Outcome
+from gitsched.model.time import EPOCH
 from gitsched.report.lines import classify_move, format_replica_change
-from gitsched.report.review import ComparisonBase, Review
+from gitsched.report.markdown_sections import collect_comment_data
+from gitsched.report.review import ComparisonBase, DeliveryChanges, OutputComparison, Review
+from gitsched.report.serialization import serialize_review
 from gitsched.report.summary import count_moves, format_cluster_deltas, format_headline, list_summary_rows, summarize_moves
 from tests.tables import each_row
 
@@ -75,3 +78,58 @@ def test_a_new_object_that_no_policy_selects_is_news(before: int | None, after: 
     rows = [f"{row.before} -> {row.after}" for row in list_summary_rows(review) if row.name == "objects that no policy selects"]
     assert (rows, format_headline(review)) == (row, headline)
     assert review.has_news == (before is not None and after > before)
+
+
+@each_row(
+    ("withheld", "rows"),
+    [
+        (
+            "",
+            [
+                "replicas changing cluster: 7",
+                "clusters gaining replicas: b (+2 workloads, +7 replicas)",
+                "changed manifest files: 4",
+            ],
+        ),
+        (
+            "web",
+            [
+                "replicas changing cluster: 3",
+                "clusters gaining replicas: b (+1 workload, +3 replicas)",
+                "replicas changing cluster (withheld): 4",
+                "clusters gaining replicas (withheld): b (+1 workload, +4 replicas)",
+                "changed manifest files: 4, withheld ones included",
+            ],
+        ),
+        (
+            "api web",
+            [
+                "replicas changing cluster (withheld): 7",
+                "clusters gaining replicas (withheld): b (+2 workloads, +7 replicas)",
+                "changed manifest files: 4, withheld ones included",
+            ],
+        ),
+    ],
+)
+def test_withheld_moves_are_counted_apart_from_those_that_happen(withheld: str, rows: list[str]) -> None:
+    listed = [Move(Key("apps", "Deployment", "shop", name), {"a": n}, {"b": n}, "") for name, n in (("api", 3), ("web", 4))]
+    left_out = WithheldChanges(tuple(move for move in listed if move.key.name in withheld.split()))
+    comparison = OutputComparison(delivery=DeliveryChanges(files=4))
+    review = Review("c" * 40, "placements", before="b" * 40, moves=listed, withheld=left_out, comparison=comparison)
+    shown = [f"{row.name}: {row.after}" for row in list_summary_rows(review) if "losing" not in row.name]
+    assert shown == rows
+    assert [f"{row.name}: {row.after}" for row in collect_comment_data(review).rows if "losing" not in row.name] == rows
+    summary = serialize_review(review)["summary"]
+    assert (summary["moved"], summary["withheld"]["moved"]) == (2 - len(left_out.moves), len(left_out.moves))
+    assert sum(cluster["replicas"]["gained"] for cluster in summary["clusters"]) == summary["replicasMoved"]
+
+
+def test_the_unplaced_workloads_of_the_summary_are_those_that_a_run_leaves() -> None:
+    keys = [Key("apps", "Deployment", "shop", name) for name in ("api", "web")]
+    lost = [Move(key, {"a": 2}, {}, "no cluster fits") for key in keys]
+    outcomes = [Outcome(key, "karmada", "pending", "", "", (), 2, (), "no cluster fits", EPOCH) for key in keys]
+    states = {"placed": 0, "pending": 2, "stale": 0}
+    review = Review("c" * 40, "placements", before="b" * 40, outcomes=outcomes, moves=lost, states=states)
+    for withheld, count in ((0, ["2"]), (1, ["1"]), (2, [])):
+        rows = list_summary_rows(review._replace(withheld=WithheldChanges(tuple(lost[:withheld]))))
+        assert [row.after for row in rows if row.name == "unplaced workloads"] == count

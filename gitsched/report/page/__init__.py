@@ -155,7 +155,7 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
         rows=[build_summary_row(row) for row in (*applied, *list_summary_rows(review))],
         listed=listed,
         withheld=waiting,
-        if_allowed=0 < len(withheld) == len(review.moves),
+        if_allowed=bool(withheld),
         images=[escape_unprintable(line) for line in describe_image_changes(review.comparison.delivery.images, "→")],
         record_changes=[build_record_change_row(change) for change in review.record_changes],
         recorded=[build_recorded_row(decision) for decision in review.recorded[:RECORDS_SHOWN]],

@@ -196,28 +196,13 @@ def _group_candidates(candidates: Iterable[ExplainedCandidate], texts: StringTab
     )
 
 
-def count_states(review: Review) -> dict[str, int]:
-    """Return the number of workloads by state that a run leaves, which leaves out withheld changes."""
-    states = dict(review.states)
-    withheld = {move.key: move for move in review.withheld.moves}
-    for outcome in review.outcomes if withheld else ():
-        move = withheld.get(outcome.key)
-        if move is None or bool(move.before) == bool(move.after) or bool(outcome.targets) != bool(move.after):
-            continue
-        kept = "placed" if move.before else "pending"
-        if outcome.state != kept and states.get(outcome.state):
-            states[outcome.state] -= 1
-            states[kept] = states.get(kept, 0) + 1
-    return states
-
-
 def list_totals(review: Review, clusters: int) -> list[tuple[str, int]]:
     """Return the names and numbers at the top of the page."""
     counts = {level: sum(finding.severity == level for finding in review.findings) for level in SEVERITIES}
     levels = ((f"{level}s" if level != "info" else "notes", number) for level, number in counts.items() if number)
-    moves = ("moves", len(review.moves))
+    moves = ("moves", len(review.allowed_moves))
     withheld = [("withheld", len(review.withheld.moves))] if review.withheld.moves else []
-    return [("workloads", len(review.outcomes)), *count_states(review).items(), moves, *withheld, ("clusters", clusters), *levels]
+    return [("workloads", len(review.outcomes)), *review.states_left.items(), moves, *withheld, ("clusters", clusters), *levels]
 
 
 class FindingGroup(NamedTuple):

@@ -19,7 +19,7 @@ from gitsched.report.first_placement import describe_first_placement
 from gitsched.report.fleet_problems import describe_freeze
 from gitsched.report.held import describe_held
 from gitsched.report.lines import abbreviate_oid, escape_unprintable, format_key
-from gitsched.report.page.content import count_states, write_text
+from gitsched.report.page.content import write_text
 from gitsched.report.page.links import PageLinks
 from gitsched.report.review import Review, list_existing_findings
 from gitsched.report.summary import NO_CHANGES, describe_setting_changes, describe_withheld, format_headline
@@ -67,7 +67,7 @@ def list_alerts(
     removed = review.comparison.removed_clusters
     lost = [name for name in unavailable if name not in removed]
     new, old = map(len, _split_errors(review))
-    states, stay = count_states(review), {move.key for move in review.withheld.moves if move.before}
+    states, stay = review.states_left, {move.key for move in review.withheld.moves if move.before}
     few = 0 < states["pending"] <= _NAMES_IN_ALERT
     unplaced = [outcome.key for outcome in review.outcomes if outcome.state == "pending" and outcome.key not in stay] if few else []
     rollouts = [one for one in review.rollouts if one.state in ("stopped", "progressing")][:_NAMES_IN_ALERT]
