@@ -883,10 +883,26 @@ def test_new_warnings_stand_above_the_title_and_those_of_the_base_do_not(show: O
     )
     review = Review("c0ffee", "placements", before="beef", findings=[old, new], base=ComparisonBase("beef", "main", findings=[old]))
     page = show(write_page(review, FleetView({}, {})))
-    assert page.get_by_role("list", name="Alerts").inner_text() == "1 new warning"
+    assert page.get_by_role("list", name="Alerts").inner_text().split("\n") == ["1 new warning", "1 warning as before"]
     assert page.locator("#warnings").inner_text() == f"warning policies/a.yaml:23:36: {text}"
     page = show(write_page(review._replace(base=ComparisonBase("beef", "main")), FleetView({}, {})))
-    assert page.get_by_role("list", name="Alerts").count() == 0
+    assert page.get_by_role("list", name="Alerts").inner_text() == "2 warnings"
+    assert page.locator("#warnings").count() == 0
+
+
+@pytest.mark.parametrize("severity", ["error", "warning"])
+def test_the_count_of_findings_beside_the_title_leads_to_their_list_also_where_it_is_folded(show: Open, severity: str) -> None:
+    old = [Finding("error", "wrong", f"error {number}") for number in range(3)]
+    old += [Finding("warning", "unknown-label", f"warning {number}") for number in range(25)]
+    review = Review("c0ffee", "placements", before="beef", findings=old, base=ComparisonBase("beef", "main", findings=old))
+    page = show(write_page(review, FleetView({}, {})))
+    alerts = page.get_by_role("list", name="Alerts")
+    assert alerts.inner_text().split("\n") == ["3 errors as before", "25 warnings as before"]
+    assert not page.get_by_text("warning 24").is_visible()
+    alerts.get_by_role("link", name=severity).click()
+    listed = page.get_by_role("row").filter(has_text=f"{severity} 0")
+    assert listed.is_visible()
+    assert page.evaluate("window.scrollY") > 0 or listed.evaluate("node => node.getBoundingClientRect().bottom < innerHeight")
 
 
 def test_withheld_changes_are_marked_wherever_they_are_listed(show: Open) -> None:

@@ -208,6 +208,7 @@ def list_totals(review: Review, clusters: int) -> list[tuple[str, int]]:
 class FindingGroup(NamedTuple):
     """Findings of one severity. `more` are not listed, and an `open` group is shown at once."""
 
+    id: str
     title: str
     rows: list[dict[str, Any]]
     more: int
@@ -226,7 +227,7 @@ def list_finding_groups(review: Review, most: int, links: PageLinks) -> list[Fin
         if found:
             title = format_count(len(found), "note" if severity == "info" else severity)
             is_open = severity == "error" or len(found) <= _OPEN_FINDINGS or any(row["new"] for row in rows)
-            groups.append(FindingGroup(title, rows, len(found) - len(rows), is_open))
+            groups.append(FindingGroup(f"listed-{severity}s", title, rows, len(found) - len(rows), is_open))
     return groups
 
 

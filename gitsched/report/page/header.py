@@ -71,6 +71,8 @@ def list_alerts(
     few = 0 < states["pending"] <= _NAMES_IN_ALERT
     unplaced = [outcome.key for outcome in review.outcomes if outcome.state == "pending" and outcome.key not in stay] if few else []
     rollouts = [one for one in review.rollouts if one.state in ("stopped", "progressing")][:_NAMES_IN_ALERT]
+    new_warnings, warnings = map(len, _split_warnings(review))
+    as_before = " as before" if review.base.findings is not None else ""
     alerts = [
         ("error", "refused: nothing is written" if review.refused else "", "refused"),
         ("error", _count(new, "new error" if review.base.findings is not None else "error"), "errors"),
@@ -82,9 +84,10 @@ def list_alerts(
         *(("error" if one.state == "stopped" else "warning", f"rollout {one.name} {one.state}", "rollouts") for one in rollouts),
         ("warning", _describe_frozen(review, freezes), "frozen"),
         ("warning", _state(len(review.held), "held", list(review.held)), "held"),
-        ("warning", _count(len(_list_new_warnings(review)), "new warning"), "warnings"),
+        ("warning", _count(new_warnings, "new warning"), "warnings"),
         ("warning", _state(states["stale"], "stale: not decided, they stay"), "findings"),
-        ("warning", f"{_count(old, 'error')} as before" if old else "", "findings"),
+        ("warning", f"{_count(old, 'error')} as before" if old else "", "listed-errors"),
+        ("warning", f"{_count(warnings, 'warning')}{as_before}" if warnings else "", "listed-warnings"),
     ]
     return [Alert(kind, escape_unprintable(text), anchor) for kind, text, anchor in alerts if text]
 
@@ -129,7 +132,7 @@ def list_problems(review: Review, links: PageLinks, freezes: Sequence[Freeze] = 
         _describe_findings(_split_errors(review)[0], links),
         Problem("consequences", "error", lines[:_CONSEQUENCES_SHOWN], f"{len(more)} more" if more else "", more) if lines else None,
         _fold("withheld", "error", describe_withheld(review.withheld, planned=True), links) if review.withheld.moves else None,
-        _describe_findings(_list_new_warnings(review), links),
+        _describe_findings(_split_warnings(review)[0], links),
         *(Problem("frozen", "warning", _link_all([line], links)) for line in _list_frozen(review, freezes)),
         _fold("held", "warning", describe_held(review.held, len(review.held)), links) if review.held else None,
         _describe_settings(describe_setting_changes(review, len(review.setting_changes)), links),
@@ -154,11 +157,16 @@ def _describe_frozen(review: Review, freezes: Sequence[Freeze]) -> str:
     return "frozen" if any(finding.code == _FROZEN for finding in review.findings) else ""
 
 
-def _list_new_warnings(review: Review) -> list[Finding]:
-    """Return the warnings that the change introduces and that have no alert of their own; none where those of the base are not known."""
+def _split_warnings(review: Review) -> tuple[list[Finding], list[Finding]]:
+    """Return the warnings that the change introduces, none where those of the base are not known, and the others. Those that have an alert
+    of their own are left out."""
     reported = {*_REPORTED_ELSEWHERE, _FROZEN}
-    new = review.new_findings if review.base.findings is not None else ()
-    return [finding for finding in new if finding.severity == "warning" and finding.code not in reported]
+    new = review.new_findings if review.base.findings is not None else []
+    first, second = (
+        [finding for finding in found if finding.severity == "warning" and finding.code not in reported]
+        for found in (new, list_existing_findings(review, new))
+    )
+    return first, second
 
 
 def _describe_findings(findings: Sequence[Finding], links: PageLinks) -> Problem | None:
