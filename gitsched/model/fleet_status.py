@@ -146,6 +146,15 @@ class SourceStatus(NamedTuple):
     missing_facts: tuple[Finding, ...] = ()
 
 
+class WithheldHistory(NamedTuple):
+    """The time of the run `since` which changes are withheld, None where it is not known, the commits of the source that ask for them, and
+    the data of the workloads that have some."""
+
+    since: datetime | None = None
+    sources: tuple[SourceChange, ...] = ()
+    data: Mapping[Key, tuple[str, ...]] = {}
+
+
 class FleetStatus(NamedTuple):
     """The status of a fleet. `head` is the last commit of the output branch, "" without one; `pending` says that the source has
     changes with which a run would change it.
@@ -158,8 +167,7 @@ class FleetStatus(NamedTuple):
     the other findings of severity error, `shortages` those about clusters that lack capacity, `impaired` those about workloads
     that lack something in their clusters, `observed` is when metric values were observed, and `now` the time from which ages count.
     `recent` are the latest runs that took something from workloads, `rollout_histories` say when the rollouts began and
-    stopped, `retained` the copies that stay for an overlap, and `withheld_sources` the commits of the source that ask for what is withheld,
-    `withheld_since` a run.
+    stopped, `retained` the copies that stay for an overlap, and `withheld_history` says since when changes are withheld, and why.
     `from_origin`: the branch is the one of origin, as the clone fetched it last. `diverges`: the branch has commits that origin lacks,
     and lacks commits that origin has.
     """
@@ -189,8 +197,7 @@ class FleetStatus(NamedTuple):
     recent: tuple[RecentRun, ...] = ()
     rollout_histories: Mapping[str, RolloutHistory] = {}
     retained: tuple[RetainedCopy, ...] = ()
-    withheld_sources: tuple[SourceChange, ...] = ()
-    withheld_since: datetime | None = None
+    withheld_history: WithheldHistory = WithheldHistory()
     from_origin: bool = False
     source: SourceStatus = SourceStatus()
     diverges: bool = False
@@ -212,7 +219,7 @@ class FleetStatus(NamedTuple):
             yield "placements are frozen"
         yield from self._list_input_problems()
         if self.withheld.moves:
-            yield f"{format_count(len(self.withheld.moves), 'change is', 'changes are')} withheld"
+            yield self._describe_withheld()
         if self.held:
             yield f"{format_count(len(self.held), 'workload is', 'workloads are')} held"
         unplaced = sum(one.is_unplaced for one in self.workloads) if self.time is not None else 0
@@ -260,6 +267,11 @@ class FleetStatus(NamedTuple):
             yield "the facts branch is missing"
         if self.edits:
             yield f"{self.branch} was edited by hand"
+
+    def _describe_withheld(self) -> str:
+        text = f"{format_count(len(self.withheld.moves), 'change is', 'changes are')} withheld"
+        with_data = len(self.withheld_history.data)
+        return f"{text} (workloads with data: {with_data})" if with_data else text
 
     def _describe_short(self) -> str:
         first, *others = self.short

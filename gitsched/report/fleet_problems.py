@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 from gitsched.model.finding import UNSCHEDULABLE, format_count, format_names, format_part
 from gitsched.model.fleet_status import CLUSTER_GONE, Freeze
@@ -14,6 +15,7 @@ from gitsched.report.history import describe_source
 from gitsched.report.lines import (
     abbreviate_oid,
     escape_unprintable,
+    format_clusters,
     format_key,
     format_words,
     list_limited,
@@ -26,16 +28,21 @@ from gitsched.report.summary import describe_withheld
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from gitsched.model.changes import Move
     from gitsched.model.document import Key
     from gitsched.model.fleet_status import FleetStatus, HandEdit
     from gitsched.report.paint import Paint, Role
 
+_AVAILABLE: Final = re.compile(
+    r"failed to (scale up|do fresh scale): Clusters available replicas (-?[0-9]+) are not enough to schedule\."
+)
 _UNSCHEDULED = " could not be scheduled: "
 ERRORS_SHOWN = 3
 HELD_SHOWN = 5
+WITHHELD_SHOWN = 5
 WORKLOADS_SHOWN = 3
 EDITS_SHOWN, FILES_SHOWN = 3, 3
-"""The numbers of errors, of held workloads, of withheld and of unplaced ones, of commits by hand and of files of each that are listed; the
+"""The numbers of errors, of held workloads, of withheld and of other ones, of commits by hand and of files of each that are listed; the
 others are counted."""
 
 
@@ -105,17 +112,28 @@ def _list_waiting(status: FleetStatus) -> Iterator[str]:
 
 
 def _list_withheld(status: FleetStatus) -> list[str]:
-    """Return what the guard withholds, with the first workloads, and the commits that ask for it."""
+    """Return what is withheld, with the first workloads, those with data before others, and the commits that ask for it."""
     first, *lines = describe_withheld(status.withheld)
-    since = status.withheld_since
+    since, sources, data = status.withheld_history
     if since is not None:
         first = f"{first.removesuffix('.')}, since {format_time(since)} ({format_age(since, status.now)} ago)."
-    moves = [f"{format_key(move.key)} {describe_target(move)}" for move in sort_moves(status.withheld.moves)]
-    named = f"  {format_names(moves, WORKLOADS_SHOWN)}; gitsched plan shows all"
-    asked = "; ".join(map(describe_source, status.withheld_sources))
-    single = len(status.withheld_sources) == 1
-    undo = f"; to withdraw it: {describe_revert(status.withheld_sources[0])}" if single else ""
-    return [first, named, *([f"  requested by {asked}{undo}"] if asked else []), *lines]
+    moves = sorted(sort_moves(status.withheld.moves), key=lambda move: move.key not in data)
+    named = [
+        f"  {format_key(move.key)}{_format_place(move)} {describe_target(move)}{_format_data(data, move.key)}" for move in moves
+    ]
+    named = list_limited(named, WITHHELD_SHOWN, "  and {} more; gitsched plan shows all")
+    asked = "; ".join(map(describe_source, sources))
+    undo = f"; to withdraw it: {describe_revert(sources[0])}" if len(sources) == 1 else ""
+    return [first, *named, *([f"  requested by {asked}{undo}"] if asked else []), *lines]
+
+
+def _format_place(move: Move) -> str:
+    """Return where a workload is, if its target does not say that."""
+    return f" on {format_clusters(move.before)}" if move.before and not move.after else ""
+
+
+def _format_data(data: Mapping[Key, Sequence[str]], key: Key) -> str:
+    return f"; its data: {format_names(data[key], FILES_SHOWN)}" if key in data else ""
 
 
 def _list_unplaced(status: FleetStatus) -> list[str]:
@@ -124,7 +142,7 @@ def _list_unplaced(status: FleetStatus) -> list[str]:
     for copy in status.retained:
         copies.setdefault(copy.workload, []).append(copy.cluster)
     lines = [
-        f"Unplaced: {format_key(one.key)}: {one.reason}"
+        f"Unplaced: {format_key(one.key)}: {_explain_capacity(one.reason)}"
         + (f"; it still runs in {format_names(copies[one.key])}, until another cluster has it" if one.key in copies else "")
         for one in status.workloads
         if one.is_unplaced
@@ -136,7 +154,7 @@ def _list_short(status: FleetStatus) -> list[str]:
     """Return the first workloads that lack replicas, with the reason and the next command."""
     lines = [
         f"Missing: {format_key(one.key)} has {format_part(total_replicas(one.clusters.values()), one.replicas or 0, 'replica')}: "
-        f"{one.reason}; what each cluster has left: gitsched explain {format_words(one.key)}"
+        f"{_explain_capacity(one.reason)}; what each cluster has left: gitsched explain {format_words(one.key)}"
         for one in status.short
     ]
     lines = list_limited(lines, WORKLOADS_SHOWN, "and {} more workloads that lack replicas; gitsched status --workloads lists them")
@@ -150,13 +168,23 @@ def _list_unscheduled(status: FleetStatus) -> list[str]:
     """Return the first workloads that keep what they have because they could not be scheduled, with the reason and the next command."""
     keys = {one.key.resource: one.key for one in status.workloads}
     lines = [
-        f"Not scheduled: {format_key(keys[finding.resource])}: {finding.message.rpartition(_UNSCHEDULED)[2]}; why, and what is "
-        f"missing: gitsched explain {format_words(keys[finding.resource])}"
+        f"Not scheduled: {format_key(keys[finding.resource])}: {_explain_capacity(finding.message.rpartition(_UNSCHEDULED)[2])}; why, and "
+        f"what is missing: gitsched explain {format_words(keys[finding.resource])}"
         for finding in status.other_impaired
         if finding.code == UNSCHEDULABLE and finding.resource in keys
     ]
     more = "and {} more workloads that could not be scheduled; gitsched validate lists them"
     return list_limited(lines, WORKLOADS_SHOWN, more)
+
+
+def _explain_capacity(reason: str) -> str:
+    """Return the reason why a workload lacks replicas with what Karmada's number of available replicas means."""
+
+    def explain(match: re.Match[str]) -> str:
+        count = format_count(int(match[2]), "more replica" if match[1] == "scale up" else "replica")
+        return f"{match[0]} There is room for {count}."
+
+    return _AVAILABLE.sub(explain, reason)
 
 
 def _list_stale(status: FleetStatus) -> Iterator[str]:

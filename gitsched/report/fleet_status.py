@@ -240,7 +240,10 @@ def serialize_fleet_status(status: FleetStatus) -> dict[str, Any]:
         ],
         "held": serialize_held(status.held),
         "withheld": serialize_withheld(status.withheld),
-        "withheldSince": _format_optional(status.withheld_since),
+        "withheldData": [
+            {"workload": serialize_key(key), "data": list(data)} for key, data in status.withheld_history.data.items()
+        ],
+        "withheldSince": _format_optional(status.withheld_history.since),
         "recent": serialize_recent_runs(status.recent),
         "observedAt": _format_optional(status.observed),
         "rewrite": status.rewrite,

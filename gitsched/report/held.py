@@ -85,7 +85,8 @@ def describe_target(move: Move) -> str:
     text = f"leaves {format_clusters(left)}" if only_leaves else f"goes to {format_clusters(move.after)}"
     before, after = (total_replicas(counts.values()) for counts in (move.before, move.after))
     if after >= before:
-        return text
+        grows = after > before and move.before.keys() == move.after.keys()
+        return f"goes from {format_clusters(move.before)} to {format_clusters(move.after)}" if grows else text
     return f"{text}, so that {format_part(after, before, 'replica', 'remains', 'remain')}"
 
 

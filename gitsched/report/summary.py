@@ -281,7 +281,8 @@ def describe_images(review: Review) -> str:
 def describe_withheld(withheld: WithheldChanges, *, planned: bool = False) -> list[str]:
     """Return what the guard withholds, the limits that are exceeded, and how to allow it. `planned`: a run will withhold it."""
     count = format_count(len(withheld.moves), "change")
-    lines = [f"Withheld by the guard: a run leaves out {count}." if planned else f"Withheld by the guard: {count}."]
+    who = "the freeze" if withheld.freeze else "the guard"
+    lines = [f"Withheld by {who}: a run leaves out {count}." if planned else f"Withheld by {who}: {count}."]
     if withheld.freeze:
         lines.append(f"  Placements are frozen: {withheld.freeze}")
     lines += list_limited([f"  {limit}" for limit in withheld.limits], LIMITS_SHOWN, "  and {} more limits")

@@ -202,7 +202,7 @@ def _withheld_lines(review: Review, width: int, paint: Paint | None, *, planned:
     if not review.withheld.moves:
         return []
     lines = wrap_all(describe_withheld(review.withheld, planned=planned), width)
-    return _paint(lines, paint, "Withheld by the guard:", "error")
+    return _paint(lines, paint, "Withheld by ", "error")
 
 
 def _withheld_blocks(review: Review, width: int, paint: Paint | None) -> list[list[str]]:

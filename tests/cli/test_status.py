@@ -12,10 +12,12 @@ import pytest
 
 from gitsched.cli.history import command as history
 from gitsched.decide.cluster_conditions import index_cluster_kinds
-from gitsched.model.document import Body
+from gitsched.model.document import Body, Key
+from gitsched.model.fleet_status import FleetStatus, WorkloadStatus
 from gitsched.model.time import EPOCH, format_age
 from gitsched.reconcile import RunSettings
 from gitsched.reconcile.review.fleet_status import read_fleet_status
+from gitsched.report.fleet_problems import describe_problems
 from gitsched.report.fleet_status import write_fleet_status
 from tests.cli.conftest import CLUSTER, POLICY, TAINT, WORKLOAD, Run
 
@@ -123,6 +125,36 @@ def test_what_a_lifted_freeze_has_withheld_waits_for_a_run(fleet: Path, commit: 
     gitsched("reconcile", "--now", "2026-03-02T09:04:00Z")
     assert not read(fleet)[-1].endswith(unreconciled)
     assert "wait" not in gitsched("freeze", "--lift").stdout
+
+
+def test_withheld_workloads_with_data_are_named_first_with_what_would_happen_to_them(
+    fleet: Path, commit: Commit, gitsched: Run
+) -> None:
+    others = {f"other{number}": WORKLOAD.replace("name: web", f"name: other{number}") for number in range(10)}
+    policies = {f"policy-{name}": POLICY.replace("name: web", f"name: {name}") for name in others}
+    commit(fleet, db=DATABASE, policy_db=DATABASE_POLICY, **others, **policies)
+    gitsched("reconcile", "--now", "2026-03-02T09:00:40Z")
+    gitsched("freeze", "network", "--now", "2026-03-02T09:01:00Z")
+    commit(fleet, policy_db=None, db=None, **{name: text.replace("replicas: 2", "replicas: 5") for name, text in others.items()})
+    gitsched("reconcile", "--now", "2026-03-02T09:02:00Z")
+    lines = read(fleet)
+    assert lines[0] == "Needs attention: placements are frozen, 11 changes are withheld (workloads with data: 1)."
+    assert lines[2:9] == [
+        "Withheld by the freeze: 11 changes, since 2026-03-02T09:01:10Z (59m ago).",
+        "  StatefulSet shop/db on one 2 is removed; its data: claim template data (1Gi)",
+        *(f"  Deployment shop/other{number} goes from one 2 to one 5" for number in range(4)),
+        "  and 6 more; gitsched plan shows all",
+    ]
+    found = json.loads(gitsched("status", "-o", "json").stdout)
+    assert [(each["workload"]["name"], each["data"]) for each in found["withheldData"]] == [("db", ["claim template data (1Gi)"])]
+
+
+@pytest.mark.parametrize(("number", "room"), [(6, "6 more replicas"), (1, "1 more replica"), (0, "0 more replicas")])
+def test_a_number_of_available_replicas_is_explained(number: int, room: str) -> None:
+    reason = f"failed to assign replicas: failed to scale up: Clusters available replicas {number} are not enough to schedule."
+    unplaced = WorkloadStatus(Key("apps", "Deployment", "shop", "web"), "", {}, state="unplaced", reason=f"{reason} (8 missing)")
+    status = FleetStatus("placements", "", EPOCH, False, (), (), (unplaced,), ())
+    assert describe_problems(status, 1000)[1].endswith(f"{reason} There is room for {room}. (8 missing)")
 
 
 def test_rows_that_need_attention_come_first_and_messages_are_wrapped(fleet: Path, commit: Commit, gitsched: Run) -> None:

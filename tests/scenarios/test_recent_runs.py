@@ -155,9 +155,9 @@ def test_unplaced_and_withheld_workloads_are_named_with_the_reason(fleet: Fleet)
     source = merge(fleet, {"policy.yaml": None, **dict.fromkeys(more)}, 1)
     lines = read(fleet, 1)
     assert lines[0] == "Needs attention: 10 changes are withheld."
-    names = "Deployment default/w0 is removed, Deployment default/w1 is removed, Deployment default/w2 is removed"
-    assert lines[2] == f"  {names} and 7 more; gitsched plan shows all"
-    assert lines[3].endswith(f"); to withdraw it: git revert {source[:10]}")
+    assert lines[2:7] == [f"  Deployment default/w{number} on one 2 is removed" for number in range(5)]
+    assert lines[7] == "  and 5 more; gitsched plan shows all"
+    assert lines[8].endswith(f"); to withdraw it: git revert {source[:10]}")
     nowhere = policy("oen", name="nowhere").replace("Deployment}", "Deployment, name: nowhere}")
     back = {**more, "policy.yaml": WEB["policy.yaml"]}
     merge(fleet, {**back, "nowhere.yaml": deployment("nowhere"), "other.yaml": nowhere}, 2)

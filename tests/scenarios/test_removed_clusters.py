@@ -79,6 +79,8 @@ def test_workloads_that_lack_replicas_are_displaced_if_a_request_places_these(re
         ({"one": 2, "two": 2}, {"one": 2}, "leaves two 2, so that 2 of 4 replicas remain"),
         ({"one": 2}, {"one": 1}, "goes to one 1, so that 1 of 2 replicas remains"),
         ({"one": 2}, {"two": 2}, "goes to two 2"),
+        ({"one": 2}, {"one": 4}, "goes from one 2 to one 4"),
+        ({}, {"one": 4}, "goes to one 4"),
         ({"one": None, "two": None}, {"one": None}, "leaves two"),
         ({"one": 2}, {}, "becomes unplaced"),
     ],
@@ -98,4 +100,4 @@ def test_what_is_withheld_says_since_when(fleet: Fleet) -> None:
     fleet.reconcile(2)
     lines = write_fleet_status(read_fleet_status(fleet.settings(3))).splitlines()
     assert "Withheld by the guard: 12 changes, since 2026-03-02T09:00:00Z (2h ago)." in lines
-    assert any(line.startswith("  Deployment default/w0 leaves two 2, so that 2 of 4 replicas remain, ") for line in lines)
+    assert any(line.startswith("  Deployment default/w0 leaves two 2, so that 2 of 4 replicas remain") for line in lines)

@@ -39,8 +39,9 @@ from gitsched.reconcile.output.output_commit import write
 from gitsched.reconcile.output.output_edits import list_hand_edits
 from gitsched.reconcile.review.freezes import list_freezes
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
-from gitsched.reconcile.review.recent_runs import find_rollout_histories, find_withheld_start, list_recent_runs, list_requests
+from gitsched.reconcile.review.recent_runs import find_rollout_histories, list_recent_runs
 from gitsched.reconcile.review.run_sources import list_source_changes
+from gitsched.reconcile.review.withheld_changes import read_withheld_history
 from gitsched.reconcile.rollout_input import list_output_commits
 from gitsched.reconcile.run import Fetched, RunContext, describe_rewrite, open_context
 from gitsched.reconcile.run_settings import RunSettings
@@ -75,8 +76,7 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
             recent=list_recent_runs(context, fetched, status.workloads, status.unclaimed),
             rollout_histories=find_rollout_histories(context, fetched, status.rollouts),
             retained=record.retained if record is not None else (),
-            withheld_sources=list_requests(context, fetched) if status.withheld.moves else (),
-            withheld_since=find_withheld_start(fetched) if status.withheld.moves else None,
+            withheld_history=read_withheld_history(context, fetched, status.withheld.moves),
             from_origin=_is_from_origin(fetched),
             source=status.source._replace(newer=newer, waiting=waiting),
             diverges=_diverges_from_origin(fetched),

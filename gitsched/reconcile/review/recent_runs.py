@@ -8,14 +8,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from gitsched.decide.commit_metadata import SOURCE_TRAILER
-from gitsched.decide.guard.guard_settings import GuardRecord, read_guard_record
 from gitsched.model.errors import GitschedError
 from gitsched.model.history import HistoryFilter, PlacementMove, RolloutHistory, SourceChange
 from gitsched.model.recent_runs import Loss, RecentLoss, RecentRun
 from gitsched.model.scheduling import total_replicas
 from gitsched.reconcile.fetch import read_run_record
 from gitsched.reconcile.output.history_records import CommitRecords, HistoryBranch
-from gitsched.reconcile.review.run_sources import MAX_COMMITS, RunSources, find_run_sources, list_commits, list_source_changes
+from gitsched.reconcile.review.run_sources import MAX_COMMITS, RunSources, find_run_sources, list_commits
 from gitsched.reconcile.source.source_commits import describe_source_commit, find_source_commit
 from gitsched.render.format_versions import FORMAT_VERSION
 
@@ -35,7 +34,7 @@ MAX_RUNS: Final = 20
 AGE: Final = timedelta(days=3)
 """How old they may be."""
 MAX_RECORDS: Final = 150
-"""Records of one commit that are read; after twice as many, no further commit is."""
+"""Records of one commit that are read; after twice as many, no further commit is. So many manifests of withheld workloads are read, too."""
 NAMED_SOURCES: Final = 3
 """Source commits of a run that are named."""
 _COPY: Final = "stateful-copy"
@@ -149,30 +148,6 @@ def _list_reverted(commit: Commit) -> Iterator[str]:
     for line in commit.message.splitlines():
         if line.startswith(_REVERTS):
             yield line.removeprefix(_REVERTS)[:40]
-
-
-def list_requests(context: RunContext, fetched: Fetched) -> tuple[SourceChange, ...]:
-    """Return the commits of the source since the last run that withheld nothing: one of them asks for what is withheld."""
-    record, source = fetched.record, context.source.repository
-    guard = read_guard_record(record.guard) if record is not None else GuardRecord()
-    earlier = guard.base if guard.digest else fetched.reconciled.source
-    if not earlier or earlier == fetched.source.oid:
-        return ()
-    return list_source_changes(source, earlier, fetched.source.oid)[:NAMED_SOURCES]
-
-
-def find_withheld_start(fetched: Fetched) -> datetime | None:
-    """Return the time of the run since which the guard withholds changes; None where it is not one of the latest."""
-    start, repository = None, fetched.output.repository
-    for commit in repository.list_first_parents(fetched.output_head, MAX_RUNS):
-        try:
-            record = read_run_record(repository, commit.tree, fetched.prefix)
-        except GitschedError:
-            return None
-        if record is None or not read_guard_record(record.guard).digest:
-            return start
-        start = commit.time
-    return None
 
 
 def find_rollout_histories(context: RunContext, fetched: Fetched, rollouts: Iterable[RolloutStatus]) -> dict[str, RolloutHistory]:
