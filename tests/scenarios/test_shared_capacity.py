@@ -18,11 +18,14 @@ from gitsched.cli import main
 from gitsched.decide.catalog import make_raw_document
 from gitsched.decide.decisions import DecisionSet, decide
 from gitsched.model.document import Body, Key
+from gitsched.model.errors import Permanent
 from gitsched.model.simulation import FailureDomain
 from gitsched.model.time import EPOCH
 from gitsched.reconcile import Reconciler
 from gitsched.reconcile.output import output_commit
+from gitsched.reconcile.review.explanation import explain_resource
 from gitsched.reconcile.run import RunResult
+from gitsched.reconcile.run_settings import RunSettings
 from gitsched.simulate.baseline import make_baseline
 from gitsched.simulate.scenario import Scenario
 from gitsched.simulate.simulation import simulate
@@ -598,6 +601,18 @@ class SharedHistory:
         return self.hour
 
 
+def explain_all(settings: RunSettings, history: SharedHistory) -> dict[str, object]:
+    """Return the explanations of all workloads, or why there is none."""
+    found: dict[str, object] = {}
+    for path, text in sorted(history.files.items()):
+        if path.startswith("w") and text is not None:
+            try:
+                found[path] = explain_resource(settings, "deployment", "shop", path.removesuffix(".yaml"))
+            except Permanent as error:
+                found[path] = str(error)
+    return found
+
+
 @pytest.mark.search
 @pytest.mark.parametrize("everything", [False, True], ids=["capacity", "everything"])
 @pytest.mark.parametrize("seed", range(100 if DEEP else 2))
@@ -609,6 +624,9 @@ def test_runs_with_and_without_a_state_share_capacity_alike(fleet: Fleet, tmp_pa
     for number in range(8):
         hour = history.step()
         empty = fleet.preview(hour, cache=tmp_path / str(number))
+        assert explain_all(fleet.settings(hour), history) == explain_all(
+            fleet.settings(hour, cache=tmp_path / f"e{number}"), history
+        )
         resident.settings = fleet.settings(hour, cache=tmp_path / "resident")
         kept, run = resident.run(resident.settings.now, preview=True), fleet.reconcile(hour)
         assert run.tree == kept.tree == empty.tree

@@ -58,6 +58,7 @@ def share_changes(changes: IncrementalChanges) -> IncrementalChanges | None:
         outcomes={**changes.outcomes, **outcomes},
         unstable=changes.unstable | made.outcomes.keys() | made.limited,
         limited=made.limited,
+        turns=made.turns,
     )
 
 

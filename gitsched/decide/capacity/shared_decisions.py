@@ -61,11 +61,13 @@ _MAX_ROUNDS = 8
 
 class CapacityDecisions(NamedTuple):
     """The outcomes that differ from those of workloads which are decided alone, None for a workload that no policy selects; the workloads
-    that are `limited` by what others take; and the `turns` in which workloads start pods, as values that sort."""
+    that are `limited` by what others take; the `turns` in which workloads start pods, as values that sort; and whether engines have
+    `counted` outcomes, so that their records may differ."""
 
     outcomes: Mapping[Key, Outcome | None] = {}
     limited: frozenset[Key] = frozenset()
     turns: Mapping[Key, tuple[object, ...]] = {}
+    counted: bool = False
 
 
 NOTHING_SHARED = CapacityDecisions()
@@ -95,7 +97,7 @@ def share_outcomes(
     found = list(findings)
     if made.outcomes or before is not None:  # what engines say of workloads may follow from the decisions about these
         found = replace_engine_findings(found, known, engines)
-    if made.turns:
+    if made.counted:
         records = tuple({**dict(records), **dict(list_engine_records(engines))}.items())
     return SharedOutcomes(after, found, records, made)
 
@@ -177,10 +179,10 @@ class _Sharing:
         if not (waiting or coupling.counted or any(self._added.values())):
             return CapacityDecisions(limited=engine.list_limited())
         members, coupled = self._decide_contested(waiting, coupling)
-        turns = {key: turn for key, (_, turn) in self._positions.items()}
+        turns = self._list_own_turns(members)
         if not members:
-            self._count_all(turns, coupling)
-            return CapacityDecisions(limited=engine.list_limited(), turns=turns)
+            self._count_all(coupling)
+            return CapacityDecisions(limited=engine.list_limited(), turns=turns, counted=True)
         pairs = [(key, self._outcomes[key], self._alone.get(key)) for key in members if key in self._outcomes]
         limited = {key for key, outcome, alone in pairs if key in waiting or alone is None or outcome.targets != alone.targets}
         stopped = engine.list_limited()
@@ -192,11 +194,15 @@ class _Sharing:
         dependents = self._decide_dependents(frozenset(changed), coupled)
         if changed:
             engine.follow_shares()
-        return CapacityDecisions({**dependents, **changed}, stopped | limited, turns)
+        return CapacityDecisions({**dependents, **changed}, stopped | limited, turns, counted=True)
 
-    def _count_all(self, turns: Mapping[Key, tuple[object, ...]], coupling: Coupling) -> None:
+    def _list_own_turns(self, members: Collection[Key]) -> dict[Key, tuple[object, ...]]:
+        """Return the turns without those of workloads that only count for others, and stay as they were before the run."""
+        return {key: turn for key, (_, turn) in self._positions.items() if key in self._added or key in members}
+
+    def _count_all(self, coupling: Coupling) -> None:
         """Count the outcomes that stand, in their turns."""
-        for key in sorted(coupling.counted, key=lambda key: turns.get(key, ())):
+        for key in sorted(coupling.counted, key=lambda key: self._positions[key][1] if key in self._positions else ()):
             self._reader.engine.count(key, self._outcomes[key])
 
     def _decide_contested(self, waiting: frozenset[Key], coupling: Coupling) -> tuple[frozenset[Key], frozenset[Key]]:

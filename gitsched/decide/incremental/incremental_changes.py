@@ -29,7 +29,7 @@ class IncrementalChanges(NamedTuple):
     placement, `outcomes` their outcomes, and `removed` the rows of workloads without one now that had one. `unstable` are workloads that
     may be decided differently next time. `withheld` are the changes that the guard withholds, also of workloads that were not decided
     again, and `withheld_wakeups` the times at which they may be others without a commit. `limited` are workloads that would be
-    placed otherwise if others did not use capacity.
+    placed otherwise if others did not use capacity, and `turns` those in which workloads start pods, as values that sort.
     """
 
     totals: Totals
@@ -45,6 +45,7 @@ class IncrementalChanges(NamedTuple):
     withheld: WithheldChanges = NOTHING_WITHHELD
     withheld_wakeups: Mapping[Key, datetime] = {}
     limited: frozenset[Key] = frozenset()
+    turns: Mapping[Key, tuple[object, ...]] = {}
 
     @property
     def own(self) -> frozenset[Key]:

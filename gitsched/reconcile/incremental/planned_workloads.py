@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import InnerPlacementReporting, InputListing
 from gitsched.decide.capacity.capacity_explanation import PlacedWorkloads
+from gitsched.decide.capacity.shared_decisions import CapacityDecisions
 from gitsched.decide.catalog import Catalog
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.incremental.changed_documents import SourceDiff, pair_documents
@@ -184,7 +185,7 @@ class PlannedWorkloads:
             others=others,
             continued=continued,
             adopted=self._totals.adopted,
-            find_use=PlannedUse(partial(self._find_use, decisions)),
+            find_use=PlannedUse(self._find_use),
         )
 
     def _continue_plan(self, catalog: Catalog, outcomes: Mapping[Key, Outcome], *, is_partial: bool) -> ContinuedPlan:
@@ -215,11 +216,7 @@ class PlannedWorkloads:
     def make_fleet_baseline(self) -> Baseline:
         """Return a baseline for simulated events of clusters, for which all workloads count. A simulation raises NeedsNewEngines where
         only a complete plan can tell what an event affects."""
-        catalog, current = self.catalog, self._current_outcomes
-        outcomes = StoredOutcomes(self._cache, self._totals.workload_count, current)
-        documents = {key: one.document for key, one in self._own.items()}
-        templates = NamedTemplates(self._snapshot.templates, documents)
-        decisions = self._make_decision_set(catalog, outcomes, templates)
+        decisions, current = self._decisions, self._current_outcomes
         is_first = not any(entry.placement.clusters for key, entry in self.index.items() if key not in current and entry.placement)
         changed = {key: outcome for key, outcome in current.items() if outcome is not None}
         running = list_running(changed, is_first=is_first)
@@ -229,13 +226,20 @@ class PlannedWorkloads:
             max(self._context.settings.now, self.plan.time),
             self.plan.observations,
             self._records,
-            RunningReplicas(outcomes, running),
+            RunningReplicas(decisions.outcomes, running),
             RelevantClusters(decisions),
             list_started(changed, running),
-            continued=self._continue_plan(catalog, outcomes, is_partial=True),
+            continued=self._continue_plan(decisions.catalog, decisions.outcomes, is_partial=True),
             adopted=self._totals.adopted,
-            find_use=PlannedUse(partial(self._find_use, decisions)),
+            find_use=PlannedUse(self._find_use),
         )
+
+    @cached_property
+    def _decisions(self) -> DecisionSet:
+        """The decisions about all workloads, which are read on demand."""
+        outcomes = StoredOutcomes(self._cache, self._totals.workload_count, self._current_outcomes)
+        documents = {key: one.document for key, one in self._own.items()}
+        return self._make_decision_set(self.catalog, outcomes, NamedTemplates(self._snapshot.templates, documents))
 
     def list_placed(self) -> PlacedWorkloads:
         """Return the workloads of all clusters. Its keys raise NeedsCompletePlan where clusters have too many."""
@@ -251,9 +255,9 @@ class PlannedWorkloads:
 
         return PlacedWorkloads(decisions.outcomes, decisions.templates, lambda key: running[key], list_keys)
 
-    def _find_use(self, decisions: DecisionSet) -> CapacityUse:
+    def _find_use(self) -> CapacityUse:
         """Return what workloads use of clusters after the plan."""
-        return add_copies(self._totals.capacity, decisions, self.plan.retained)
+        return add_copies(self._totals.capacity, self._decisions, self.plan.retained)
 
     def decide(self, keys: Collection[Key]) -> DecisionSet:
         """Return the decisions about some workloads, and about all that APIs decide themselves. Its catalog lists the templates of the
@@ -284,6 +288,7 @@ class PlannedWorkloads:
             frozenset(),
             frozenset(self._own),
             engine_records=self._totals.engines.records,
+            shared=CapacityDecisions(turns=self._incremental.decided.turns),
             variants=self._snapshot.variants,
             tenancy=self._snapshot.tenancy,
         )
