@@ -31,7 +31,13 @@ def write_plan_page(compared: PlanComparison, review: Review) -> str:
     if placed_from and placed_from not in commits:
         commits[placed_from] = find_source_commit(source.repository, placed_from)
     freezes = tuple(list_freezes(compared.context, compared.later.fetched, compared.later.run.plan))
-    shown = fleet._replace(web=find_web_links(source.find_url()), commits=commits, placed_from=placed_from, freezes=freezes)
+    shown = fleet._replace(
+        web=find_web_links(source.find_url()),
+        commits=commits,
+        placed_from=placed_from,
+        freezes=freezes,
+        was_available=compared.was_available,
+    )
     return write_page(review, shown)
 
 

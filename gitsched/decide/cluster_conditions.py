@@ -47,6 +47,16 @@ def read_cluster_conditions(catalog: Catalog) -> Mapping[str, ClusterCondition]:
     return conditions
 
 
+def is_available(topology: Topology, document: Document) -> bool:
+    """Return whether a document does not say that its cluster is not ready, is being deleted, or has a taint because of which workloads
+    leave it."""
+    readiness, drain = topology.read_readiness(document.body), topology.taints.drain if topology.taints is not None else None
+    if (readiness is not None and readiness.status != "True") or get_field(document.body, "metadata", "deletionTimestamp"):
+        return False
+    taints = map(parse_taint, list_objects(get_field(document.body, "spec", "taints")))
+    return drain is None or all(taint.effect != drain for taint in taints)
+
+
 def list_cluster_taints(topology: Topology, document: Document) -> Iterator[ClusterTaint]:
     """Yield the taints of a cluster that people have set and that keep workloads away."""
     effects = topology.taints

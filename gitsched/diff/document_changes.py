@@ -8,7 +8,7 @@ from typing import Any
 
 from gitsched.apis.gitsched.config import GROUP, KIND, parse_config
 from gitsched.decide.catalog import Catalog, KustomizedDocument, is_template
-from gitsched.decide.cluster_conditions import index_cluster_kinds
+from gitsched.decide.cluster_conditions import index_cluster_kinds, is_available
 from gitsched.decide.decisions import DecisionInput
 from gitsched.decide.registry import reserved_groups
 from gitsched.decide.validation import validate_document
@@ -159,6 +159,16 @@ class DocumentChanges:
         kinds = index_cluster_kinds()
         removed = ((key[:2], change.before) for key, change in self.by_key.items() if change.after is None)
         return {kinds[kind].read_location(before).name for kind, before in removed if kind in kinds and before is not None}
+
+    def list_earlier_availability(self) -> dict[str, bool]:
+        """Return whether clusters were available in the earlier input, of those whose documents changed."""
+        kinds, found = index_cluster_kinds(), dict[str, bool]()
+        for key, change in self.by_key.items():
+            if key[:2] in kinds and change.before is not None:
+                topology = kinds[key[:2]]
+                name = topology.read_location(change.before).name
+                found[name] = found.get(name, True) and is_available(topology, change.before)
+        return found
 
     def list_changes(self, key: Key) -> frozenset[Change]:
         """Return the smallest changes of a document; none if it has not changed."""

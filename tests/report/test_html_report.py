@@ -742,6 +742,38 @@ def test_the_map_has_a_tile_for_each_cluster_with_its_load_before_and_after(exam
     assert page.get_by_role("dialog").get_by_role("heading", level=2).inner_text() == "nimbus-eu-west-1"
 
 
+def test_the_map_before_a_change_shows_which_clusters_were_available_then(show: Open) -> None:
+    moves = [Move(Key("apps", "Deployment", "shop", name), {name: 2}, {"ok": 2}, "taint") for name in ("dead", "drained", "left")]
+    placed = [Outcome(move.key, "karmada", "placed", "", "", (TargetCluster("ok", 2),), 2, (), "", NOW) for move in moves]
+    comparison = OutputComparison(removed_clusters=("dead",), added_clusters=("new",))
+    facts = {name: ClusterInfo(name, {}, "eu") for name in ("dead", "drained", "healed", "left", "new", "ok")}
+    sites = {name: ClusterSite(name, "eu", unavailable="it has a taint") for name in ("drained", "left")}
+    was_available = {"drained": True, "left": False, "healed": False, "dead": False}
+    review = Review("c0ffee", "placements", outcomes=placed, moves=moves, comparison=comparison)
+    page = show(write_page(review, FleetView(facts, {}, sites, was_available=was_available)))
+    tiles = page.locator("#fleet-map .tile")
+    assert tiles.evaluate_all("nodes => nodes.map((node) => node.title)") == [
+        "drained: 0 %, before 33 %, not available, −1 workload",
+        "healed: 0 %",
+        "left: 0 %, before 33 %, not available, −1 workload",
+        "new: 0 %",
+        "ok: 100 %, before 0 %, +3 workloads",
+        "dead: 0 %, before 33 %, removed, −1 workload",
+    ]
+    page.get_by_label("before", exact=True).check()
+    assert tiles.evaluate_all("nodes => nodes.map((node) => node.title)") == [
+        "dead: 33 %, not available",
+        "drained: 33 %, not available after this change",
+        "healed: 0 %, not available, available after this change",
+        "left: 33 %, not available",
+        "ok: 0 %",
+        "new: 0 %, not in the fleet",
+    ]
+    bad = page.locator("#fleet-map .tile.bad .tile-name")
+    assert bad.all_inner_texts() == ["dead", "healed", "left"]
+    assert page.locator("#fleet-map p").all_inner_texts() == ["eu (5)", "not in the fleet before this change (1)"]
+
+
 def test_before_a_cluster_was_removed_the_map_has_it_in_its_place(show: Open) -> None:
     key = Key("apps", "Deployment", "shop", "api")
     comparison = OutputComparison(removed_clusters=("ams",))

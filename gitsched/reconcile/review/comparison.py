@@ -60,6 +60,7 @@ class PlanComparison(NamedTuple):
 
     `later` is the plan under review, `earlier` the plan of the base, None if that is the output branch. `files` are the changed manifests.
     `has_faults`: a bug showed in the search for causes. `fleet` is what a page shows besides the review, if it was asked for.
+    `was_available` says of clusters whose documents changed whether they were available in the base, None where that is not known.
     """
 
     review: Review
@@ -70,6 +71,7 @@ class PlanComparison(NamedTuple):
     files: tuple[FileChange, ...] = ()
     has_faults: bool = False
     fleet: FleetView | None = None
+    was_available: Mapping[str, bool] | None = None
 
     @property
     def delivered(self) -> dict[str, str | None]:
@@ -189,6 +191,7 @@ def _compare_with_output(context: RunContext, fetched: Fetched, comparer: Commit
         later,
         files=files,
         has_faults=bool(search.faults),
+        was_available=_list_earlier_availability(changes, search),
     )
 
 
@@ -270,6 +273,7 @@ def _compare_with_base(
         earlier,
         files,
         has_faults=bool(search.faults),
+        was_available=_list_earlier_availability(changes, search),
     )
 
 
@@ -310,6 +314,10 @@ def _add_causes(
             for record in found.records
         ),
     )
+
+
+def _list_earlier_availability(inputs: ComparedInputs | None, search: _Search) -> dict[str, bool] | None:
+    return search.attempt(inputs.changes.list_earlier_availability, None) if inputs is not None else None
 
 
 def _list_cluster_directories(fetched: Fetched) -> set[str]:

@@ -37,6 +37,7 @@ from gitsched.report.page.content import (
     list_finding_groups,
     list_move_groups,
     list_totals,
+    mark_earlier_states,
     mark_later_changes,
 )
 from gitsched.report.page.header import list_alerts, list_commits, list_problems, write_heading
@@ -73,7 +74,8 @@ SCRIPTS = ("topology.js", "map.js", "tools.js", "page.js")
 class FleetView(NamedTuple):
     """The clusters of the fleet, the explanation of each workload, where the clusters are, if that is known, the web pages of the source,
     None without any, the last report of each cluster about what it has applied, the source commits that the page names, by id, and the one
-    of them that the head of the output branch follows, "" if it is not known, and who froze placements."""
+    of them that the head of the output branch follows, "" if it is not known, who froze placements, and of clusters whose documents changed
+    whether they were available before, None where that is not known."""
 
     facts: Mapping[str, ClusterInfo]
     explanations: Mapping[Key, Explanation]
@@ -83,6 +85,7 @@ class FleetView(NamedTuple):
     commits: Mapping[str, SourceChange] = {}
     placed_from: str = ""
     freezes: tuple[Freeze, ...] = ()
+    was_available: Mapping[str, bool] | None = None
 
 
 def choose_explained(review: Review, clusters: int) -> list[Outcome]:
@@ -106,6 +109,7 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
     matrix = build_matrix(
         review.outcomes, review.moves, fleet.facts, fleet.explanations, fleet.sites, withheld, review.comparison.removed_clusters
     )
+    mark_earlier_states(matrix["clusters"], fleet.was_available, review.comparison.added_clusters)
     mark_later_changes(matrix["workloads"], {move.key for move in left_out})
     for cluster in matrix["clusters"]:
         if fleet.reports:

@@ -96,6 +96,20 @@ def build_matrix(
     }
 
 
+def mark_earlier_states(
+    clusters: Iterable[dict[str, Any]], was_available: Mapping[str, bool] | None, added: Collection[str]
+) -> None:
+    """Mark the clusters that the change adds, and those that are not available before or after it with whether they were not before."""
+    for cluster in clusters:
+        name, is_down = cluster["name"], "unavailable" in cluster
+        if name in added:
+            cluster["added"] = 1
+        elif was_available is not None:
+            was_down = not was_available[name] if name in was_available else is_down and "removed" not in cluster
+            if is_down or was_down:
+                cluster["wasDown"] = int(was_down)
+
+
 def mark_later_changes(rows: Iterable[dict[str, Any]], withheld: Collection[Key]) -> None:
     """Mark the rows of workloads of which a later change than the shown one is withheld."""
     names = {(key.kind, key.namespace, key.name) for key in withheld}

@@ -10,6 +10,8 @@ const makeMap = ({ box, legend, tools, state, showCluster }) => {
     ? [[90, "load-4", "90 % and more"], [75, "load-3", "75 to 90 %"], [50, "load-2", "50 to 75 %"], [25, "load-1", "25 to 50 %"], [0, "load-0", "less"]]
     : [[67, "load-3", "67 % and more"], [33, "load-1", "33 to 67 %"], [0, "load-0", "less"]];
   const REMOVED = "removed from the fleet";
+  const ADDED = "not in the fleet before this change";
+  const LAST = [REMOVED, ADDED];
   let shown = { columns: [], totals: new Map() };
 
   const loadsOf = (cluster, total, most) => {
@@ -23,12 +25,14 @@ const makeMap = ({ box, legend, tools, state, showCluster }) => {
   const makeTile = ({ cluster, index }, total, most, isBefore) => {
     const [before, after] = loadsOf(cluster, total, most);
     const load = isBefore ? before : after;
-    // Of a cluster that loses workloads with this change, nothing says that it was not available before.
-    const isDown = Boolean(cluster.unavailable) && !(isBefore && (cluster.removed || total.leave.length));
+    // Where the state before is not known, a cluster that loses workloads with this change was available.
+    const wasDown = cluster.wasDown === undefined ? Boolean(cluster.unavailable) && !cluster.removed && !total.leave.length : Boolean(cluster.wasDown);
+    const isDown = isBefore ? wasDown : Boolean(cluster.unavailable);
     const words = [
       load === null ? "load not known" : `${Math.round(load)} %`,
       before !== null && !isBefore && Math.round(before) !== Math.round(after) ? `before ${Math.round(before)} %` : "",
-      isBefore && cluster.removed || !cluster.unavailable ? "" : cluster.removed ? "removed" : isDown ? "not available" : "not available after this change",
+      isBefore && cluster.added ? "not in the fleet" : isDown ? (cluster.removed && !isBefore ? "removed" : "not available") : "",
+      isBefore && !cluster.removed && isDown !== Boolean(cluster.unavailable) ? `${isDown ? "available" : "not available"} after this change` : "",
       cluster.earlier || "",
       isBefore ? "" : total.arrive.length ? `+${plural(total.arrive.length, "workload")}` : "",
       isBefore ? "" : total.leave.length ? `−${plural(total.leave.length, "workload")}` : "",
@@ -51,11 +55,11 @@ const makeMap = ({ box, legend, tools, state, showCluster }) => {
     const most = Math.max(0, ...columns.map(({ index }) => { const total = totals.get(index); return total.stays + Math.max(total.lost, total.gained); }));
     const places = new Map();
     for (const entry of columns.slice(0, MOST)) {
-      const place = entry.cluster.removed && !isBefore ? REMOVED : [entry.cluster.provider, entry.cluster.region].filter(Boolean).join(" · ") || "(no region)";
+      const place = entry.cluster.removed && !isBefore ? REMOVED : entry.cluster.added && isBefore ? ADDED : [entry.cluster.provider, entry.cluster.region].filter(Boolean).join(" · ") || "(no region)";
       if (!places.has(place)) places.set(place, []);
       places.get(place).push(entry);
     }
-    const nodes = [...places].sort(([left], [right]) => (left === REMOVED) - (right === REMOVED) || left.localeCompare(right, "en", { numeric: true })).map(([place, entries]) => {
+    const nodes = [...places].sort(([left], [right]) => LAST.includes(left) - LAST.includes(right) || left.localeCompare(right, "en", { numeric: true })).map(([place, entries]) => {
       const node = make("div", null, { class: "map-place", role: "group", "aria-label": place });
       const tiles = make("div", null, { class: "tiles" });
       tiles.append(...entries.map((entry) => makeTile(entry, totals.get(entry.index), most, isBefore)));
