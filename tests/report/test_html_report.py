@@ -628,7 +628,7 @@ def test_the_first_screen_says_what_moves_why_and_what_is_wrong(show: Open) -> N
         "error a.yaml:3:1: number 2",
         "and 4 more errors",
         "run on with 1,200 of 2,400 replicas",
-        "Withheld by the guard",
+        "Withheld by the freeze",
     ):
         assert wanted in text
     assert "would leave cluster" not in text
