@@ -31,6 +31,11 @@ class Location(NamedTuple):
         return f"{self.path}:{self.line}:{self.column}"
 
     @property
+    def reason(self) -> str:
+        """Why a workload could not be scheduled: the message of such a finding without the part that says so, and of which workload."""
+        return self.message.partition(": ")[2] or self.message
+
+    @property
     def text(self) -> str:
         """The file and line, with the overlay or patch that changes the object last."""
         return f"{self.path}:{self.line}{', last changed by ' if self.changed_by else ''}{self.changed_by}"
@@ -101,6 +106,11 @@ class Finding(NamedTuple):
 
     def __str__(self) -> str:
         return self._format(f"{self.severity}: ")
+
+    @property
+    def reason(self) -> str:
+        """Why a workload could not be scheduled: the message of such a finding without the part that says so, and of which workload."""
+        return self.message.partition(": ")[2] or self.message
 
     @property
     def text(self) -> str:

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 _AVAILABLE: Final = re.compile(
     r"failed to (scale up|do fresh scale): Clusters available replicas (-?[0-9]+) are not enough to schedule\."
 )
-_UNSCHEDULED = " could not be scheduled: "
 ERRORS_SHOWN = 3
 HELD_SHOWN = 5
 WITHHELD_SHOWN = 5
@@ -168,7 +167,7 @@ def _list_unscheduled(status: FleetStatus) -> list[str]:
     """Return the first workloads that keep what they have because they could not be scheduled, with the reason and the next command."""
     keys = {one.key.resource: one.key for one in status.workloads}
     lines = [
-        f"Not scheduled: {format_key(keys[finding.resource])}: {_explain_capacity(finding.message.rpartition(_UNSCHEDULED)[2])}; why, and "
+        f"Not scheduled: {format_key(keys[finding.resource])}: {_explain_capacity(finding.reason)}; why, and "
         f"what is missing: gitsched explain {format_words(keys[finding.resource])}"
         for finding in status.other_impaired
         if finding.code == UNSCHEDULABLE and finding.resource in keys

@@ -14,8 +14,10 @@ from gitsched.model.time import format_time
 from gitsched.reconcile import Reconciler, RunResult, reconcile
 from gitsched.reconcile.review.comparison import compare_plans
 from gitsched.reconcile.review.explanation import explain_resource
+from gitsched.reconcile.review.fleet_status import read_fleet_status
 from gitsched.render.run_metadata import parse_run_metadata
 from gitsched.report.explanation import write_explanation
+from gitsched.report.fleet_status import write_fleet_status
 from tests.builders.krake import CANARY, application_yaml, cluster_yaml, global_metric_yaml, global_provider_yaml
 from tests.metrics.conftest import Response, Server, vector
 from tests.scenarios.conftest import Fleet, at_hour, execute
@@ -344,6 +346,18 @@ def test_removing_the_only_cluster_is_withheld(fleet: Fleet) -> None:
     fleet.commit({"one.yaml": cluster_yaml("one", state="OFFLINE")}, hour=2)
     run = fleet.reconcile(2)
     assert (run.refused, run.plan.moves) == ("", ()), "what is bound stays where it is"
+
+
+def test_an_application_that_cannot_be_scheduled_and_stays_is_in_the_status_with_the_reason(tenant: Fleet) -> None:
+    tenant.reconcile()
+    tenant.commit(
+        {"apps/echo.yaml": application_yaml("echo").rstrip() + "\n  constraints: {cluster: {labels: [zone is nowhere]}}\n"}, hour=1
+    )
+    tenant.reconcile(1)
+    lines = write_fleet_status(read_fleet_status(tenant.settings(1)), 300).splitlines()
+    shown = next(line for line in lines if line.startswith("Not scheduled: "))
+    assert shown.startswith("Not scheduled: Application tenant-a/echo: "), shown
+    assert "could not be scheduled" not in shown
 
 
 def test_explain_describes_what_a_competitor_needs(tenant: Fleet, prometheus: Prometheus) -> None:

@@ -16,10 +16,8 @@ from gitsched.apis.ocm.workloads import OcmWorkload
 from gitsched.apis.snapshot import Snapshot
 from gitsched.apis.stateful_holds import hold_outcome
 from gitsched.model.document import Body
-from gitsched.model.finding import format_names
+from gitsched.model.finding import UNSCHEDULABLE, format_names
 from gitsched.model.scheduling import Outcome
-
-_UNPLACED_CODE = "unschedulable"
 
 
 def hold_workload(
@@ -57,7 +55,7 @@ def hold_workload(
     if held is None:
         return outcome
     kept = _keep_clusters(snapshot, workload, previous_rollout, reports, dict.fromkeys((*clusters, *before)), previous, before)
-    findings = tuple(finding for finding in outcome.findings if finding.code != _UNPLACED_CODE)
+    findings = tuple(finding for finding in outcome.findings if finding.code != UNSCHEDULABLE)
     wakeup = kept.wakeup if kept.wakeup is not None and kept.wakeup > snapshot.now else None
     objects = tuple(key for key in previous_rollout.objects if key not in workload.objects) if held.lost else kept.previous_objects
     kept = kept._replace(

@@ -50,7 +50,6 @@ from gitsched.render.output_files import CLUSTERS, escape_segment
 
 MAX_WAIT = 60
 """Minutes that a commit of the source may wait for a run before that is wrong: people who reconcile by hand need some."""
-_UNSCHEDULED = " could not be scheduled: "
 
 
 def read_fleet_status(settings: RunSettings) -> FleetStatus:
@@ -288,5 +287,7 @@ def _find_reason(outcome: Outcome, mistake: Finding | None) -> str:
     """Return why a workload, or some of its replicas, are in no cluster; first the `mistake` in what it wants of clusters, if any."""
     found = [each for each in outcome.findings if each.severity != "info"]
     found.sort(key=lambda each: each.code != UNSCHEDULABLE)
-    reason = found[0].message if found else outcome.reason
-    return f"{format_sentence(mistake)}; {reason.partition(_UNSCHEDULED)[2] or reason}" if mistake is not None else reason
+    if mistake is None:
+        return found[0].message if found else outcome.reason
+    is_unscheduled = bool(found) and found[0].code == UNSCHEDULABLE
+    return f"{format_sentence(mistake)}; {found[0].reason if is_unscheduled else found[0].message if found else outcome.reason}"

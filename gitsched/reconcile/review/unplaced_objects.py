@@ -12,7 +12,7 @@ from gitsched.decide.unread_annotations import list_selecting_annotations
 from gitsched.decide.workload_explanation import describe_near_selections
 from gitsched.model.changes import Cause, UnplacedObject
 from gitsched.model.document import Document, Key, workload_sort_key
-from gitsched.model.finding import format_names, locate_document, locate_field
+from gitsched.model.finding import UNSCHEDULABLE, format_names, locate_document, locate_field
 from gitsched.model.scheduling import Outcome
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_causes
 
@@ -30,7 +30,7 @@ def list_unplaced(keys: Iterable[Key], before: Mapping[Key, Outcome], after: Map
             continue
         if earlier is None or not (earlier.state == "pending" or earlier.replicas_by_cluster):
             problems = [finding for finding in outcome.findings if finding.severity != "info"]
-            problem = next((one for one in problems if one.code == "unschedulable"), problems[0] if problems else None)
+            problem = next((one for one in problems if one.code == UNSCHEDULABLE), problems[0] if problems else None)
             message = problem.message if problem is not None else outcome.reason
             reason = message.partition(": ")[2] or message or "no cluster fits"  # without the name of the workload
             text = f"{outcome.policy}: {reason}" if outcome.policy and outcome.policy not in reason else reason
