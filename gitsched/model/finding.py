@@ -31,11 +31,6 @@ class Location(NamedTuple):
         return f"{self.path}:{self.line}:{self.column}"
 
     @property
-    def reason(self) -> str:
-        """Why a workload could not be scheduled: the message of such a finding without the part that says so, and of which workload."""
-        return self.message.partition(": ")[2] or self.message
-
-    @property
     def text(self) -> str:
         """The file and line, with the overlay or patch that changes the object last."""
         return f"{self.path}:{self.line}{', last changed by ' if self.changed_by else ''}{self.changed_by}"
