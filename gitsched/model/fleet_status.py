@@ -58,7 +58,8 @@ class ClusterStatus(NamedTuple):
 
     `behind` counts the later output commits that changed its directory; None without a report about a known commit. `workloads` are those
     that it has on the output branch, with so many `replicas`. `observed` is when its facts were observed, None without facts, and
-    `is_stale` says that this is too long ago.
+    `is_stale` says that this is too long ago. `copies` counts the other workloads of which copies stay there, and
+    `has_last_copies` says that some stay until another cluster has them.
     """
 
     name: str
@@ -71,6 +72,8 @@ class ClusterStatus(NamedTuple):
     observed: datetime | None = None
     replicas: int = 0
     is_stale: bool = False
+    copies: int = 0
+    has_last_copies: bool = False
 
     @property
     def is_drained(self) -> bool:
@@ -78,11 +81,16 @@ class ClusterStatus(NamedTuple):
         return any(taint.evicts for taint in self.taints)
 
     @property
+    def is_left_behind(self) -> bool:
+        """Whether the cluster has no document any more, and workloads or last copies of them all the same."""
+        return self.ready == "Gone" and bool(self.workloads or self.has_last_copies)
+
+    @property
     def needs_attention(self) -> bool:
         """Whether the cluster is not available, reports a failure, or has not applied its last change."""
         failed = self.report is not None and self.report.health == "Degraded"
         if self.ready == "Gone":
-            return bool(self.workloads)
+            return self.is_left_behind
         return bool(self.unready) or failed or bool(self.behind) or self.ready == "False" or self.is_stale
 
 
@@ -139,11 +147,13 @@ class HandEdit(NamedTuple):
 class SourceStatus(NamedTuple):
     """The source against what runs have planned. `newer` is the commit of the source that a run has planned and that came after the one
     here, "" where none did; `waiting` is the first one that runs have not followed for long. `missing_facts` are the findings that a
-    facts branch of the settings does not exist."""
+    facts branch of the settings does not exist. `removed_clusters` says of the first clusters that are gone which commit removed
+    their documents."""
 
     newer: str = ""
     waiting: SourceChange | None = None
     missing_facts: tuple[Finding, ...] = ()
+    removed_clusters: tuple[str, ...] = ()
 
 
 class WithheldHistory(NamedTuple):
@@ -246,9 +256,20 @@ class FleetStatus(NamedTuple):
 
     @property
     def other_impaired(self) -> tuple[Finding, ...]:
-        """The findings about workloads that lack something besides replicas."""
+        """The findings about workloads that lack something besides replicas. That of an unplaced one is the reason for that."""
         short = {one.key.resource for one in self.short}
-        return tuple(finding for finding in self.impaired if finding.resource not in short)
+        unplaced = {one.key.resource for one in self.workloads if one.is_unplaced}
+        return tuple(
+            finding
+            for finding in self.impaired
+            if finding.resource not in short and not (finding.code == CLUSTER_GONE and finding.resource in unplaced)
+        )
+
+    @property
+    def gone(self) -> tuple[ClusterStatus, ...]:
+        """The clusters without a document that still have workloads, or all of them where no other one is left."""
+        has_none = all(one.ready == "Gone" for one in self.clusters)
+        return tuple(one for one in self.clusters if one.is_left_behind or has_none)
 
     @property
     def lost_all(self) -> bool:
@@ -293,7 +314,7 @@ class FleetStatus(NamedTuple):
 
     def _list_cluster_problems(self) -> Iterator[str]:
         groups = {
-            "gone": [one for one in self.clusters if one.ready == "Gone" and one.workloads],
+            "gone": self.gone,
             "drained": [one for one in self.clusters if one.is_drained],
             "not ready": [one for one in self.clusters if one.ready == "False"],
             "not healthy": [one for one in self.clusters if one.report is not None and one.report.health == "Degraded"],

@@ -61,6 +61,7 @@ def describe_problems(status: FleetStatus, width: int, paint: Paint | None = Non
         )
     lines += [*_list_freezes(status), *_list_waiting(status), *map(str, status.source.missing_facts)]
     lines += [*_list_edits(status), *_list_stale(status)]
+    lines += [f"{text[0].upper()}{text[1:]}" for text in status.source.removed_clusters if text]
     lines += _list_withheld(status) if status.withheld.moves else []
     lines += _list_unplaced(status) if status.time is not None else []
     lines += [*_list_short(status), *_list_unscheduled(status)]
@@ -90,9 +91,10 @@ def _wrap(lines: Iterable[str], width: int) -> list[str]:
 def _describe_sound(status: FleetStatus) -> str:
     if status.time is None:
         return "Nothing is placed yet."
+    known = sum(one.ready != "Gone" for one in status.clusters)
     unknown = sum(one.ready == "Unknown" for one in status.clusters)
-    text = f"Nothing is wrong: {format_count(len(status.clusters), 'cluster')}, {format_count(len(status.workloads), 'workload')}"
-    if unknown == len(status.clusters) and unknown:
+    text = f"Nothing is wrong: {format_count(known, 'cluster')}, {format_count(len(status.workloads), 'workload')}"
+    if unknown == known and unknown:
         return f"{text}; nobody has observed the clusters."
     return f"{text}; {format_count(unknown, 'cluster has', 'clusters have')} not been observed." if unknown else f"{text}."
 

@@ -182,11 +182,14 @@ def _make_cluster_row(one: ClusterStatus, now: datetime, failure: tuple[str, str
     report, observed = one.report, f"{format_age(one.observed, now)} ago" if one.observed is not None else ""
     taints = [*map(str, one.taints), *(["its facts are stale: check that gitsched collect runs"] if one.is_stale else ())]
     messages = [*(taints if one.is_drained else (one.unready, *taints))]
+    is_gone = one.ready == "Gone"
+    workloads = str(one.workloads + one.copies if is_gone else one.workloads)
+    messages += [format_count(one.copies, "copy stays there", "copies stay there")] if is_gone and one.copies else []
     messages += [f"failed in Rollout {failure[0]}{f': {failure[1]}' if failure[1] else ''}"] if failure is not None else []
     if report is None:
         cells = ("-",) * 4 if reported else ("",) * 4
-        messages += ["no report"] if reported and one.ready != "Gone" else []
-        return one.name, one.ready, str(one.workloads), *cells, observed, "; ".join(filter(None, messages))
+        messages += ["no report"] if reported and not is_gone else []
+        return one.name, one.ready, workloads, *cells, observed, "; ".join(filter(None, messages))
     healthy = {"Healthy": "True", "Degraded": "False"}.get(report.health, "Progressing")
     behind = "unknown" if one.behind is None else str(one.behind)
     if failure is None:
@@ -196,7 +199,7 @@ def _make_cluster_row(one: ClusterStatus, now: datetime, failure: tuple[str, str
         messages.append("the commit is not one of the last of the output branch")
     applied, since = abbreviate_oid(report.commit), f"{format_age(report.since, now)} ago"
     cells = (applied, healthy, behind, since)
-    return one.name, one.ready, str(one.workloads), *cells, observed, "; ".join(filter(None, messages))
+    return one.name, one.ready, workloads, *cells, observed, "; ".join(filter(None, messages))
 
 
 def _make_workload_row(one: WorkloadStatus) -> tuple[str, ...]:
@@ -283,6 +286,7 @@ def serialize_cluster_status(one: ClusterStatus) -> dict[str, Any]:
         "reason": one.unready,
         "taints": [{"taint": str(each.taint), "evicts": each.evicts, "location": each.location} for each in one.taints],
         "workloads": one.workloads,
+        "copies": one.copies,
         "observedAt": _format_optional(one.observed),
         "stale": one.is_stale,
         "appliedCommit": report.commit if report else None,

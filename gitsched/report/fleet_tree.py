@@ -61,6 +61,7 @@ def _list_cluster_lines(tree: ClusterTree) -> list[str]:
             f"    {one.key.kind} {one.key.name}{_format_amount(count)}{f'  {one.state}' if one.state else ''}"
         )
     total = f"{format_count(len(tree.workloads), 'workload')}, {format_count(replicas, 'replica')}"
+    total += f", {format_count(len(tree.copies), 'copy that stays', 'copies that stay')}" if tree.copies else ""
     lines = [f"cluster {name}: {'; '.join((*_list_states(tree), total))}"]
     for namespace, rows in list(namespaces.items())[:MAX_NAMESPACE_ROWS]:
         lines += [f"  {namespace or 'without a namespace'}", *list_limited(rows, MAX_ROWS, "    and {} more; use -o json for all")]

@@ -53,7 +53,7 @@ cluster two: readiness unknown; 2 workloads, 2 replicas
     assert (
         write_fleet_tree(read_fleet_tree(settings, "", None, "one"))
         == """\
-cluster one: readiness unknown; drained by the taint power:NoExecute (one.yaml:9); 0 workloads, 0 replicas
+cluster one: readiness unknown; drained by the taint power:NoExecute (one.yaml:9); 0 workloads, 0 replicas, 2 copies that stay
   copies that stay:
     Service shop/web stays in one until 2026-03-02T09:10:30Z
     Deployment shop/web stays in one with 2 replicas until 2026-03-02T09:10:30Z

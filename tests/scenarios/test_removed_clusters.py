@@ -6,8 +6,10 @@ import pytest
 
 from gitsched.model.changes import Move
 from gitsched.model.document import Key
+from gitsched.model.errors import Permanent
 from gitsched.model.simulation import FailureDomain
 from gitsched.reconcile.reschedule import WorkloadSelection, make_reschedule_file
+from gitsched.reconcile.review.explanation import explain_resource
 from gitsched.reconcile.review.fleet_status import read_fleet_status
 from gitsched.reconcile.review.source_simulation import simulate_source
 from gitsched.report.fleet_status import write_fleet_status
@@ -52,14 +54,45 @@ def test_a_loss_says_that_it_assumes_an_eviction(fleet: Fleet) -> None:
 
 def test_replicas_of_a_removed_cluster_are_missing_and_stay_until_they_are_placed(removed: Fleet) -> None:
     lines = write_fleet_status(read_fleet_status(removed.settings(2))).splitlines()
-    assert lines[0] == "Needs attention: Deployment default/web lacks 2 of 4 replicas."
-    assert lines[1].startswith(
+    assert lines[0] == "Needs attention: Deployment default/web lacks 2 of 4 replicas, 1 of 2 clusters is gone."
+    commit = removed.git("rev-parse", "main").strip()[:10]
+    gone = f"Cluster two has no document any more: {commit} Change (Ada Author) removed it; to get it back: git revert {commit}; "
+    assert lines[1] == f"{gone}`gitsched tree two` shows what it still has"
+    assert next(line for line in lines if line.startswith("two ")).split(maxsplit=3) == [
+        "two",
+        "Gone",
+        "1",
+        "it has no document any more; 1 copy stays there",
+    ]
+    assert lines[2].startswith(
         "Missing: Deployment default/web has 2 of 4 replicas: Deployment.apps/default/web has 2 of its 4 replicas on two"
     )
-    assert lines[2] == "To place what clusters without a document had: gitsched rebalance --all-displaced --write"
+    assert lines[3] == "To place what clusters without a document had: gitsched rebalance --all-displaced --write"
     assert not any("[cluster-gone]" in line for line in lines), "it is named once"
     stays = "1 workload runs where it was before, until another cluster has them: Deployment default/web"
     assert any(line.startswith(stays) for line in lines)
+
+
+def test_the_removal_of_the_last_clusters_is_reported_first_and_once(removed: Fleet) -> None:
+    removed.commit({"one.yaml": None}, hour=2)
+    removed.reconcile(2)
+    text = write_fleet_status(read_fleet_status(removed.settings(3)))
+    assert text.startswith(
+        "Needs attention: 1 workload is unplaced, 2 of 2 clusters are gone.\nCluster one has no document any more: "
+    )
+    assert text.count("what it has there is not changed any more") == 1
+    removed.commit({"web.yaml": None}, hour=4)
+    removed.reconcile(4)
+    text = write_fleet_status(read_fleet_status(removed.settings(5)))
+    assert text.startswith("Needs attention: 2 of 2 clusters are gone.\n"), "nothing can be placed, although nothing is missing"
+
+
+def test_a_removed_cluster_is_called_removed_where_it_is_asked_for(removed: Fleet) -> None:
+    for name, clusters in (("web", ("two",)), ("two", ())):
+        with pytest.raises(Permanent, match=r"cluster two has no document any more: \w+ Change [(]Ada Author[)] removed it"):
+            explain_resource(removed.settings(2), "", None, name, clusters)
+    with pytest.raises(Permanent, match="there is no cluster 'three'; there are: one"):
+        explain_resource(removed.settings(2), "", None, "web", ("three",))
 
 
 def test_workloads_that_lack_replicas_are_displaced_if_a_request_places_these(removed: Fleet) -> None:

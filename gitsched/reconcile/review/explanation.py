@@ -84,8 +84,8 @@ def explain_resource(
             removed = "" if context.caches.files.quarantine else describe_removed(fetched, kind, namespace, name)
             if removed:
                 raise Permanent(removed) from error
-            is_asked = kind.lower() in _CLUSTER_WORDS and not why_not  # which is of workloads
-            gone = describe_removed_cluster(context, fetched, name) if is_asked else ""
+            asked = why_not or ((name,) if kind.lower() in _CLUSTER_WORDS else ())
+            gone = next(filter(None, (describe_removed_cluster(context, fetched, cluster) for cluster in asked)), "")
             if gone:
                 raise Permanent(gone) from error
             raise
@@ -422,7 +422,7 @@ def _add_counterfactuals(baseline: Baseline, key: Key, found: Explanation, why_n
     known = index_clusters(baseline.decisions.catalog)
     unknown = sorted(set(why_not) - known.keys())
     if unknown:
-        raise Permanent(f"there is no cluster {unknown[0]!r}{suggest_names(unknown[0], known)}")
+        raise UnknownObject(f"there is no cluster {unknown[0]!r}{suggest_names(unknown[0], known)}")
     placed = {target.cluster for target in found.result}
     if why_not:
         kept = tuple(candidate for candidate in found.candidates if candidate.result.name in why_not)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from gitsched.decide.cluster_conditions import NO_CONDITION, ClusterCondition, read_cluster_conditions
@@ -12,7 +13,7 @@ from gitsched.decide.incremental.plan_state import OVERCOMMITTED
 from gitsched.decide.plan_result import Plan
 from gitsched.decide.rollouts.cluster_reports import KnownReports
 from gitsched.git import Repository
-from gitsched.model.changes import NO_RATE
+from gitsched.model.changes import NO_RATE, RetainedCopy
 from gitsched.model.cluster_facts import FALSE, TRUE
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import Key
@@ -37,6 +38,7 @@ from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.incremental.planned_fleet import PlannedFleet, use_fleet
 from gitsched.reconcile.output.output_commit import write
 from gitsched.reconcile.output.output_edits import list_hand_edits
+from gitsched.reconcile.output.removed_documents import describe_removed_cluster
 from gitsched.reconcile.review.freezes import list_freezes
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
 from gitsched.reconcile.review.recent_runs import find_rollout_histories, list_recent_runs
@@ -50,6 +52,8 @@ from gitsched.render.output_files import CLUSTERS, escape_segment
 
 MAX_WAIT = 60
 """Minutes that a commit of the source may wait for a run before that is wrong: people who reconcile by hand need some."""
+REMOVALS_SHOWN = 3
+"""Removed clusters of which the commit is searched that removed their document."""
 
 
 def read_fleet_status(settings: RunSettings) -> FleetStatus:
@@ -77,7 +81,9 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
             retained=record.retained if record is not None else (),
             withheld_history=read_withheld_history(context, fetched, status.withheld.moves),
             from_origin=_is_from_origin(fetched),
-            source=status.source._replace(newer=newer, waiting=waiting),
+            source=status.source._replace(
+                newer=newer, waiting=waiting, removed_clusters=tuple(_list_removals(context, fetched, status.gone))
+            ),
             diverges=_diverges_from_origin(fetched),
         )
 
@@ -161,12 +167,13 @@ def _list_impairments(findings: Iterable[Finding], workloads: Iterable[WorkloadS
 
 
 def _list_cluster_statuses(
-    context: RunContext, fetched: Fetched, fleet: PlannedFleet, workloads: Iterable[WorkloadStatus]
+    context: RunContext, fetched: Fetched, fleet: PlannedFleet, workloads: Collection[WorkloadStatus]
 ) -> tuple[ClusterStatus, ...]:
     """Return the status of each cluster that has a document, or that had one and still has workloads or a directory."""
     repository, plan = fetched.output.repository, fleet.plan
     commits = list_output_commits(repository, fetched.output_head)
-    placed = _count_placed(workloads)
+    placed, retained = _count_placed(workloads), fetched.record.retained if fetched.record is not None else ()
+    copies, last_copies = _count_copies(retained, workloads), {copy.cluster for copy in retained if copy.until is None}
     gone = {*placed, *fleet.clusters} - fleet.current
     names = sorted(fleet.current | gone)
     reports = KnownReports(fleet.catalog.api_documents.get(CLUSTER_REPORT, ()), fleet.observations, commits)
@@ -193,6 +200,8 @@ def _list_cluster_statuses(
                 seen,
                 placed.get(name, (0, 0))[1],
                 is_stale,
+                copies[name],
+                name in last_copies,
             )
         )
     return tuple(found)
@@ -205,6 +214,20 @@ def _count_placed(workloads: Iterable[WorkloadStatus]) -> dict[str, tuple[int, i
         for name, count in one.clusters.items():
             found.setdefault(name, []).append(count)
     return {name: (len(counts), total_replicas(counts)) for name, counts in found.items()}
+
+
+def _count_copies(retained: Iterable[RetainedCopy], workloads: Iterable[WorkloadStatus]) -> Counter[str]:
+    """Return by cluster of how many workloads that are not placed there copies stay."""
+    found = {(copy.workload, copy.cluster) for copy in retained}
+    if found:
+        found -= {(one.key, name) for one in workloads for name in one.clusters}
+    return Counter(cluster for _, cluster in found)
+
+
+def _list_removals(context: RunContext, fetched: Fetched, gone: Sequence[ClusterStatus]) -> Iterator[str]:
+    """Yield for the first clusters that have no document any more which commit removed it."""
+    for one in gone[:REMOVALS_SHOWN]:
+        yield describe_removed_cluster(context, fetched, one.name)
 
 
 def _describe_unready(condition: ClusterCondition, unready: str, now: datetime) -> str:
