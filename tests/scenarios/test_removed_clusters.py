@@ -87,7 +87,7 @@ def test_the_removal_of_the_last_clusters_is_reported_first_and_once(removed: Fl
     assert text.startswith("Needs attention: 2 of 2 clusters are gone.\n"), "nothing can be placed, although nothing is missing"
 
 
-def test_a_removed_cluster_is_called_removed_where_it_is_asked_for(removed: Fleet) -> None:
+def test_a_removed_cluster_that_a_command_names_is_called_removed(removed: Fleet) -> None:
     for name, clusters in (("web", ("two",)), ("two", ())):
         with pytest.raises(Permanent, match=r"cluster two has no document any more: \w+ Change [(]Ada Author[)] removed it"):
             explain_resource(removed.settings(2), "", None, name, clusters)
