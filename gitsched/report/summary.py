@@ -145,7 +145,7 @@ def summarize_moves(moves: Sequence[Move], workloads: int = 0, withheld: Collect
         subject = f"{number:,}"
         if not parts:
             subject = f"{number:,} of {format_count(workloads, 'workload')}" if workloads else format_count(number, "workload")
-        more = _describe_fewer(kind, shrinking[kind], number) + _describe_withheld(left_out[kind], number)
+        more = (_describe_fewer(kind, shrinking[kind], number) + _describe_withheld(left_out[kind], number)).replace(") (", ", ")
         parts.append(f"{subject} {one if number == 1 else many}{more}")
     return ", ".join(parts)
 

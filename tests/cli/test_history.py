@@ -103,7 +103,7 @@ def test_what_since_and_until_leave_out_is_reported(moved: Path, gitsched: Run) 
     assert gitsched("history", *period).stdout.endswith(f"\nnote: {newer}\nnote: {older}\n")
     assert json.loads(gitsched("history", *period, "-o", "json").stdout)["leftOut"] == [newer, older]
     page = gitsched("history", *period, "--cluster", "two", "-o", "html").stdout
-    assert all(text in page for text in (newer, older, "Only moves of: cluster two."))
+    assert all(text in page for text in (newer, older, "Only changes of: cluster two."))
     assert "left out" not in gitsched("history", "--since", "2026-03-01", "--until", "2026-03-04").stdout
 
 

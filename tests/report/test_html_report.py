@@ -427,7 +427,7 @@ def test_markup_in_commits_is_shown_as_text_on_the_timeline(show: Open) -> None:
     assert page.locator("main img, main script").count() == 0
     assert page.locator("main").inner_text().count(EVIL) > 5
     page.get_by_label("Cluster").fill("not there")
-    assert page.locator("#history-count").inner_text() == "0 commits, 0 moves; the filter leaves out 1 commit"
+    assert page.locator("#history-count").inner_text() == "0 commits, 0 changes; the filter leaves out 1 commit"
 
 
 def test_the_timeline_has_a_time_axis_and_links_to_commits_and_pull_requests(browser: Browser, tmp_path: Path) -> None:
@@ -466,6 +466,15 @@ def make_entry(number: int) -> HistoryEntry:
     )
 
 
+def test_only_workloads_that_get_another_cluster_are_called_moved(example: str, show: Open) -> None:
+    """All workloads whose clusters or replicas change are changes."""
+    history = write_history_page(HistoryPage("placements", "c0ffee", list(map(make_entry, (9, 8))), chosen="cluster c1"))
+    for html in (example, history, write_page(Review("c0ffee", "placements", before="beef"), FleetView({}, {}))):
+        text = " ".join(show(html).inner_text("body").split())
+        others = [found[0] for found in re.finditer(r"\S+ moves?\b", text) if not found[0].startswith("workload")]
+        assert others == []
+
+
 def test_the_address_of_the_timeline_has_the_filter_and_the_commit(show: Open) -> None:
     page = show(write_history_page(HistoryPage("placements", "c0ffee", list(map(make_entry, (9, 8, 7, 6, 5))))))
     assert page.locator(".axis text").all_text_contents() == [f"2026-03-{day:02}" for day in range(8, 12)]
@@ -486,7 +495,7 @@ def test_the_address_of_the_timeline_has_the_filter_and_the_commit(show: Open) -
     page.goto(page.url.partition("#")[0] + address)
     page.reload()
     assert page.get_by_label("Cluster").input_value() == "c1"
-    assert page.locator("#history-count").inner_text() == "3 commits, 3 moves; the filter leaves out 2 commits"
+    assert page.locator("#history-count").inner_text() == "3 commits, 3 changes; the filter leaves out 2 commits"
     assert page.evaluate("document.activeElement.id") == "commit-7777777777"
     with page.expect_download() as download:
         page.get_by_role("button", name="CSV").click()
@@ -494,7 +503,7 @@ def test_the_address_of_the_timeline_has_the_filter_and_the_commit(show: Open) -
     assert lines[0] == "time,commit,summary,name,change,reason"
     assert lines[1] == f"2026-03-11T08:00:00Z,{'9' * 40},change 9,Deployment shop/w9,+ c1 1; − fra 1,policy (before: policy)"
     page.get_by_role("button", name="Show all").click()
-    expect(page.locator("#history-count")).to_have_text("5 commits, 5 moves")
+    expect(page.locator("#history-count")).to_have_text("5 commits, 5 changes")
     assert page.evaluate("location.hash") == ""
 
 
@@ -507,7 +516,7 @@ def test_the_timeline_is_filtered_by_day(show: Open) -> None:
         "commit-7777777777",
         "commit-6666666666",
     ]
-    assert page.locator("#history-count").inner_text() == "2 commits, 2 moves; the filter leaves out 3 commits"
+    assert page.locator("#history-count").inner_text() == "2 commits, 2 changes; the filter leaves out 3 commits"
     assert page.locator(".axis a:visible").count() == 2
     assert page.evaluate("location.hash") == "#?since=2026-03-08&until=2026-03-09"
     page.reload()
@@ -590,7 +599,7 @@ def test_an_empty_fleet_is_shown(show: Open) -> None:
     page = show(write_page(Review("", "placements"), FleetView({}, {})))
     assert page.get_by_role("heading", level=1).inner_text() == "No clusters and no workloads: run gitsched init"
     assert page.locator("#fleet-count").inner_text() == "0 workloads on 0 clusters"
-    assert "No workload moves." in page.inner_text("body")
+    assert "No workload changes its clusters or replicas." in page.inner_text("body")
 
 
 def test_the_first_screen_says_what_moves_why_and_what_is_wrong(show: Open) -> None:
@@ -698,7 +707,7 @@ def test_names_of_workloads_leave_space_for_clusters_on_a_phone(browser: Browser
 def test_moves_with_the_same_cause_are_one_entry_above_the_rows(show: Open) -> None:
     moves = [Move(Key("apps", "Deployment", "shop", f"w{n:02}"), {f"c{n % 3}": 8}, {"west": 4}, "policy") for n in range(12)]
     page = show(write_page(Review("c0ffee", "placements", before="beef", moves=moves), FleetView({}, {})))
-    entry = page.get_by_role("list", name="Workloads that move because of the same change").get_by_role("listitem")
+    entry = page.get_by_role("list", name="Workloads that change because of the same change").get_by_role("listitem")
     assert entry.inner_text().split("\n\n") == [
         "~ 12 workloads move: c0–c2 → west, 96 → 48 replicas (fewer)",
         "policy",
@@ -875,14 +884,14 @@ def test_alerts_stand_above_the_title(show: Open) -> None:
 @pytest.mark.parametrize(
     ("withheld", "headline", "alerts", "totals"),
     [
-        (0, "3 of 4 workloads become unplaced", ["3 unplaced"], {"placed": 1, "pending": 3}),
+        (0, "3 of 4 workloads become unplaced", ["3 unplaced"], {"placed": 1, "unplaced": 3}),
         (
             1,
             "3 of 4 workloads become unplaced (1 withheld)",
             ["2 unplaced"],
-            {"placed": 2, "pending": 2},
+            {"placed": 2, "unplaced": 2},
         ),
-        (3, "3 of 4 workloads become unplaced (withheld)", [], {"placed": 4, "pending": 0}),
+        (3, "3 of 4 workloads become unplaced (withheld)", [], {"placed": 4, "unplaced": 0}),
     ],
 )
 def test_the_headline_has_all_changes_and_the_numbers_are_those_that_a_run_leaves(

@@ -195,7 +195,7 @@ def test_no_time_of_changes_is_named_where_no_run_of_the_process_had_any(open_si
     assert isinstance(answer, _PageRequest)
     text = answer.respond().result().body.decode()
     assert "Changes of the last run</h2>" in text
-    assert "No workload moved." in text
+    assert "No workload changed its clusters or replicas." in text
     pages.close()
 
 
@@ -393,7 +393,7 @@ def test_a_page_in_a_browser_follows_the_fleet(open_site: Callable[..., Site]) -
         site.run()
         expect(page.locator(".entry")).to_have_count(2)
         page.get_by_label("Workload").fill("nothing")
-        expect(page.locator("#history-count")).to_have_text("0 commits, 0 moves; the filter leaves out 2 commits")
+        expect(page.locator("#history-count")).to_have_text("0 commits, 0 changes; the filter leaves out 2 commits")
         expect(page.locator("#history-none")).to_contain_text("No commit of this page changed nothing.")
         site.commit(web=WORKLOAD.replace("replicas: 2", "replicas: 4"))
         site.run()
@@ -406,6 +406,6 @@ def test_a_page_in_a_browser_follows_the_fleet(open_site: Callable[..., Site]) -
         page.locator("#fleet-window tbody th").click()
         page.get_by_role("link", name="Its history").click()
         expect(page.get_by_label("Workload")).to_have_value("Deployment shop/web")
-        expect(page.locator("#history-count")).to_have_text("3 commits, 3 moves")
+        expect(page.locator("#history-count")).to_have_text("3 commits, 3 changes")
         browser.close()
     assert errors == []

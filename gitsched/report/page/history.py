@@ -81,7 +81,7 @@ def write_history_page(history: HistoryPage, live: LiveView | None = None) -> st
         chosen=escape_unprintable(history.chosen),
         first=min((row["day"] for row in rows), default=""),
         last=max((row["day"] for row in rows), default=""),
-        moves=sum(len(entry.moves) + entry.more_moves for entry in history.entries),
+        changes=format_count(sum(len(entry.moves) + entry.more_moves for entry in history.entries), "change"),
         notes=[escape_unprintable(note) for note in history.notes],
         next=abbreviate_oid(history.next),
         end=escape_unprintable(history.end),

@@ -43,7 +43,7 @@
     const [asked, named] = [["workload", "cluster"], ["commit"]].map((names) => names.map((name) => String(wanted.get(name) || "").trim()).filter(Boolean).join(", "));
     const time = [named && `with "${named}"`, wanted.get("since") && `since ${wanted.get("since")}`, wanted.get("until") && `until ${wanted.get("until")}`].filter(Boolean).join(" ");
     none.firstElementChild.textContent = `${["No commit of this page", time, asked && `changed ${asked}`].filter(Boolean).join(" ")}.`;
-    count.textContent = `${plural(commits, "commit")}, ${plural(moves, "move")}${left ? `; the filter leaves out ${plural(left, "commit")}` : ""}`;
+    count.textContent = `${plural(commits, "commit")}, ${plural(moves, "change")}${left ? `; the filter leaves out ${plural(left, "commit")}` : ""}`;
   };
 
   // The address names what the filter shows, and the entry that the time axis led to.

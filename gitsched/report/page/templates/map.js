@@ -77,7 +77,7 @@ const makeMap = ({ box, legend, tools, state, showCluster }) => {
       pair.append(make("span", null, { class: `key ${kind}` }), words);
       return pair;
     });
-    const signs = [...(measured ? [["load-none", "not known"]] : []), ["gains", "gets more"], ["loses", "loses"], ["bad", measured ? "not available, or more is requested than it has" : "not available"]].map(([kind, words]) => {
+    const signs = [...(measured ? [["load-none", "not known"]] : []), ["gains", "gains"], ["loses", "loses"], ["bad", measured ? "not available, or more is requested than it has" : "not available"]].map(([kind, words]) => {
       const pair = make("span", null, { class: "pair sign" });
       pair.append(make("span", kind === "bad" && columns.length <= LARGE ? "!" : null, { class: `key tile-key ${kind}${kind === "bad" && columns.length > LARGE ? " tile" : ""}` }), words);
       return pair;

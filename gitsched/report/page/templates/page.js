@@ -279,7 +279,7 @@ const drawFleet = (data) => {
   }
   const states = document.getElementById("filter-state");
   const present = new Set(data.workloads.map((row) => row.state));
-  for (const [state, has] of [["changed", (row) => row.before], ["withheld", (row) => row.withheld]]) if (data.workloads.some(has)) states.append(make("option", state, { value: state }));
+  for (const [state, has] of [["changed", (row) => row.before], ["withheld", (row) => row.withheld]]) if (data.workloads.some(has)) states.append(make("option", { pending: "unplaced", gone: "removed" }[state] || state, { value: state }));
   for (const state of ["placed", "pending", "stale", "gone"]) if (present.has(state)) states.append(make("option", state, { value: state }));
 
   const byName = new Map(data.workloads.map((row) => [title(row), row]));
