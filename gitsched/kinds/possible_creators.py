@@ -123,7 +123,8 @@ def _list_arguments(body: Body) -> Iterator[Any]:
         pod = get_field(body, *path)
         if not isinstance(pod, dict):
             continue
-        for container in (*list_objects(get_field(pod, "initContainers")), *list_objects(get_field(pod, "containers"))):
-            for member in ("args", "command"):
-                values = container.get(member)
-                yield from values if isinstance(values, list) else ()
+        for name in ("initContainers", "containers"):
+            for container in list_objects(pod.get(name)):
+                for member in ("args", "command"):
+                    values = container.get(member)
+                    yield from values if isinstance(values, list) else ()

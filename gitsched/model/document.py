@@ -161,12 +161,18 @@ def as_string_map(value: Any) -> dict[str, str]:
 
 def read_annotations(body: Body) -> dict[str, str]:
     """Return the annotations of an object that are texts."""
-    return as_string_map(get_field(body, "metadata", "annotations"))
+    return _read_map(body, "annotations")
 
 
 def read_labels(body: Body) -> dict[str, str]:
     """Return the labels of an object that are texts."""
-    return as_string_map(get_field(body, "metadata", "labels"))
+    return _read_map(body, "labels")
+
+
+def _read_map(body: Body, name: str) -> dict[str, str]:
+    metadata = body.get("metadata")
+    value = metadata.get(name) if isinstance(metadata, dict) else None
+    return as_string_map(value) if value else {}
 
 
 _CLUSTER_SCOPED_BY_GROUP = {

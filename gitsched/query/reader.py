@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from gitsched.query.schema import Query, Schema
 
 
+_TEXTS = frozenset({str})
+
+
 class ResultSource(Protocol):
     """What a reader reads: inputs, and results that are up to date."""
 
@@ -77,7 +80,7 @@ class Reader:
         query = source.schema.queries[self._node[0]]
         if source.schema.step_of.get(name) != self._step or name not in source.schema.relations or not query.each:
             self._refuse(f"emits rows of {name}, which only queries for each key of the same step may")
-        if len(row) < source.schema.relations[name].prefix or any(type(one) is not str for one in row):
+        if len(row) < source.schema.relations[name].prefix or not _TEXTS.issuperset(map(type, row)):
             self._refuse(f"emits {row!r}, which is no row of {name}")
         self.rows.add((name, row))
 
