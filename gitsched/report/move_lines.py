@@ -23,10 +23,10 @@ from gitsched.report.paint import Paint, paint_sign
 
 MOVES_SHOWN = 500
 """The number of single moves that are printed of each kind; JSON contains all."""
-MEMBERS_SHOWN = 10
-"""The number of workloads of a group that are printed."""
-GROUPS_SHOWN = 100
-"""The number of groups of moves that are printed."""
+MEMBERS_SHOWN, FEWER_MEMBERS = 10, 3
+"""The number of workloads of a group that are printed, and of each of many groups."""
+GROUPS_SHOWN, MANY_GROUPS = 50, 10
+"""The number of groups of moves that are printed, and how many are so many that each has fewer workloads."""
 
 
 def list_move_blocks(moves: Sequence[Move], width: int, paint: Paint | None, *, each: bool = False) -> list[list[str]]:
@@ -41,9 +41,10 @@ def list_move_blocks(moves: Sequence[Move], width: int, paint: Paint | None, *, 
             lines = format_changes(MOVE_TITLES, rows, width, TABLE_CLUSTERS, paint)
             blocks.append([*lines, *count_omitted(len(groups) - shown)])
             continue
-        omits_members |= any(count_shown(len(group.moves), MEMBERS_SHOWN) < len(group.moves) for group in groups)
+        members = FEWER_MEMBERS if len(groups) > MANY_GROUPS else MEMBERS_SHOWN
+        omits_members |= any(count_shown(len(group.moves), members) < len(group.moves) for group in groups)
         shown = count_shown(len(groups), GROUPS_SHOWN)
-        blocks += [_group_lines(group, width, paint) for group in groups[:shown]]
+        blocks += [_group_lines(group, members, width, paint) for group in groups[:shown]]
         if shown < len(groups):
             rest = sum(len(group.moves) for group in groups[shown:])
             blocks.append([f"and {format_count(rest, 'workload')} with {len(groups) - shown:,} other causes; use -o json for all"])
@@ -51,11 +52,11 @@ def list_move_blocks(moves: Sequence[Move], width: int, paint: Paint | None, *, 
     return [*blocks, wrap_all(filter(None, [describe_unproved(moves)]), width), hint]
 
 
-def _group_lines(group: MoveGroup, width: int, paint: Paint | None) -> list[str]:
-    """Return what happens to the workloads of a group, where they go, why, and the names of the first ones."""
+def _group_lines(group: MoveGroup, members: int, width: int, paint: Paint | None) -> list[str]:
+    """Return what happens to the workloads of a group, where they go, why, and the names of the first `members` ones."""
     mark = "(fewer)" if group.shrinking else ""
     title, *rest = wrap(" ".join(filter(None, (group.sign, describe_group(group), mark))), width)
     title = title if paint is None else paint_sign(title, mark, paint)
-    flows = describe_flows(group) if count_shown(len(group.moves), MEMBERS_SHOWN) < len(group.moves) else []
-    details = [*flows, *list_reasons(group), *list_limited(list(map(describe_member, group.moves)), MEMBERS_SHOWN)]
+    flows = describe_flows(group) if count_shown(len(group.moves), members) < len(group.moves) else []
+    details = [*flows, *list_reasons(group), *list_limited(list(map(describe_member, group.moves)), members)]
     return [title, *(f"  {line}" for line in rest), *wrap_all(details, width, "    ")]

@@ -114,6 +114,22 @@ def test_a_group_of_many_says_how_many_go_where_and_names_the_first() -> None:
     assert lines[start + 17 : start + 20] == ["    and 10 more", "", "--each-workload lists each workload."]
 
 
+def test_of_each_of_many_groups_few_workloads_are_named_and_groups_beyond_a_limit_are_counted() -> None:
+    policies = [f"PropagationPolicy/shop/p{number:02}" for number in range(60)]
+    new = [move(n, {}, {f"c{n % 60:03}": 1}, reason=policies[n % 60]) for n in range(60 * 8)]
+    lines = write_plan(REVIEW._replace(moves=new), 130).splitlines()
+    start = lines.index("+ 8 workloads are newly placed: to c000")
+    assert lines[start + 1 : start + 6] == [
+        "    PropagationPolicy/shop/p00",
+        "    Deployment shop/w00: + c000 1",
+        "    Deployment shop/w120: + c000 1",
+        "    Deployment shop/w180: + c000 1",
+        "    and 5 more",
+    ]
+    assert len([line for line in lines if line.startswith("+ 8 workloads")]) == 50
+    assert "and 80 workloads with 10 other causes; use -o json for all" in lines
+
+
 def test_colours_only_repeat_what_the_text_says() -> None:
     review = REVIEW._replace(findings=[Finding("error", "x", "broken", Location("a.yaml", 1, 2))], refused="not reviewed")
     painted: list[tuple[str, str]] = []
