@@ -31,6 +31,7 @@ _FINDINGS_SHOWN, _CONSEQUENCES_SHOWN = 3, 2
 _FROZEN = "placements-frozen"
 """The code of the finding that placements are frozen, also where nothing is withheld."""
 _REPORTED_ELSEWHERE = frozenset(("changes-withheld", "rollout-stopped"))
+_HELD = frozenset(("stateful-held", "adopted-held"))
 """Codes of findings that have an alert of their own."""
 
 
@@ -160,7 +161,7 @@ def _describe_frozen(review: Review, freezes: Sequence[Freeze]) -> str:
 def _split_warnings(review: Review) -> tuple[list[Finding], list[Finding]]:
     """Return the warnings that the change introduces, none where those of the base are not known, and the others. Those that have an alert
     of their own are left out."""
-    reported = {*_REPORTED_ELSEWHERE, _FROZEN}
+    reported = {*_REPORTED_ELSEWHERE, _FROZEN, *(_HELD if review.held else ())}
     new = review.new_findings if review.base.findings is not None else []
     first, second = (
         [finding for finding in found if finding.severity == "warning" and finding.code not in reported]

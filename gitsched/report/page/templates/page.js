@@ -164,10 +164,15 @@ const drawFleet = (data) => {
     const parts = [];
     parts.push(make("h2", title(row), { id: "why-title" }));
     if (row.why) parts.push(say(text(row.why.location), { class: "soft" }));
-    const where = (places) => places.map(([index, replicas]) => data.clusters[index].name + (replicas === null ? "" : ` ${replicas}`)).join(", ") || "nowhere";
-    parts.push(make("h3", row.before ? "Planned clusters" : "Clusters"), make("p", where(row.after)));
-    if (row.withheld) parts.push(make("p", row.withheld === 1 ? "Withheld by the guard: a run leaves this change out until it is allowed." : "The guard withholds a later change of this workload: see Withheld changes.", { class: "held" }));
-    if (row.before) parts.push(make("p", `before: ${where(row.before)}`, { class: "soft" }), ...list(row.causes.map(text)));
+    const where = (before, places, attributes) => {
+      const line = make("p", before, attributes);
+      for (const [index, replicas] of places) line.append(make("span", data.clusters[index].name + (replicas === null ? "" : ` ${replicas}`), { class: "place" }), " ");
+      if (!places.length) line.append("nowhere");
+      return line;
+    };
+    parts.push(make("h3", row.before ? "Planned clusters" : "Clusters"), where("", row.after));
+    if (row.withheld) parts.push(make("p", row.withheld === 1 ? "Withheld: a run leaves this change out until it is allowed." : "A later change of this workload is withheld: see Withheld changes.", { class: "held" }));
+    if (row.before) parts.push(where("before: ", row.before, { class: "soft" }), ...list(row.causes.map(text)));
     else if (row.reason !== undefined && text(row.reason)) parts.push(say(text(row.reason)));
     if (row.leaving) parts.push(make("p", `evicting: ${row.leaving.map((index) => data.clusters[index].name).join(", ")}`));
     if (!row.why && row.state !== "gone") {
