@@ -165,10 +165,14 @@ class WithheldChanges(NamedTuple):
         return WithheldChanges(waiting=self.waiting, next_period=self.next_period, rate=self.rate)
 
     @property
+    def is_doubted(self) -> bool:
+        """Whether facts alone cause the moves, as where these are no longer collected."""
+        return any(limit.effect == "clustersUnready" for limit in self.limits)
+
+    @property
     def allowance(self) -> str:
         """How to allow exactly these moves, as an imperative. Where facts alone cause them, whether these are collected comes first."""
-        doubted = any(limit.effect == "clustersUnready" for limit in self.limits)
-        first = "first check that gitsched collect runs, because new facts end this by themselves; then " if doubted else ""
+        first = "first check that gitsched collect runs, because new facts end this by themselves; then " if self.is_doubted else ""
         return f"{first}add the trailer {ALLOW_TRAILER}: {self.digest} to a commit, or pass --allow {self.digest}"
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gitsched.model.finding import OUTPUT_NOT_FETCHED, UNSCHEDULABLE, format_count, format_part
+from gitsched.model.finding import MISTAKE_CODES, OUTPUT_NOT_FETCHED, UNSCHEDULABLE, format_count, format_part
 from gitsched.model.mistakes import choose_mistake, find_mistakes, format_sentence
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from gitsched.model.finding import Finding
     from gitsched.report.review import Review
 
@@ -67,10 +69,19 @@ def describe_unplaced(review: Review) -> str:
     return f" {part}: {format_sentence(found)}."
 
 
-def find_reason(review: Review) -> Finding | None:
+def describe_withheld_cause(review: Review) -> str:
+    """Return what is wrong where the guard withholds that workloads become unplaced: what these or their policies want and does not exist,
+    with the place; "" if that is not known."""
+    lost = {move.key.resource for move in review.withheld.moves if move.becomes_unplaced}
+    found = find_reason(review, lost) if lost else None
+    return format_sentence(found) if found is not None and found.code.endswith(MISTAKE_CODES) else ""
+
+
+def find_reason(review: Review, among: Container[tuple[str, str, str]] | None = None) -> Finding | None:
     """Return why the first workload that no cluster gets is unplaced, a new one first: what it or its policy wants and does not exist if
-    that is known; None if nothing is known."""
-    found = next((one for one in (*review.new_findings, *review.findings) if _is_unscheduled(one)), None)
+    that is known; None if nothing is known. `among` are the workloads that count, by default all."""
+    unscheduled = filter(_is_unscheduled, (*review.new_findings, *review.findings))
+    found = next((one for one in unscheduled if among is None or one.resource in among), None)
     mistakes = find_mistakes(review.findings) if found is not None else {}
     if found is None or found.resource is None or not mistakes:
         return found

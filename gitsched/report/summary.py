@@ -278,14 +278,20 @@ def describe_images(review: Review) -> str:
     return f"{format_count(number, 'workload')} {'gets another image' if number == 1 else 'get other images'}" if number else ""
 
 
-def describe_withheld(withheld: WithheldChanges, *, planned: bool = False) -> list[str]:
-    """Return what the guard withholds, the limits that are exceeded, and how to allow it. `planned`: a run will withhold it."""
+def describe_withheld(
+    withheld: WithheldChanges, *, planned: bool = False, cause: str = "", commit: str = "the commit that gitsched status names"
+) -> list[str]:
+    """Return what the guard withholds, the `cause` if it is a mistake, the limits that are exceeded, and what to do: to correct a mistake,
+    or to revert the `commit`, or to allow it. `planned`: a run will withhold it."""
     count = format_count(len(withheld.moves), "change")
     who = "the freeze" if withheld.freeze else "the guard"
     lines = [f"Withheld by {who}: a run leaves out {count}." if planned else f"Withheld by {who}: {count}."]
+    lines += [f"  {cause}"] if cause else []
     if withheld.freeze:
         lines.append(f"  Placements are frozen: {withheld.freeze}")
     lines += list_limited([f"  {limit}" for limit in withheld.limits], LIMITS_SHOWN, "  and {} more limits")
+    if not (withheld.freeze or withheld.is_doubted):
+        lines.append(f"If this is a mistake, correct it, or revert {'the change' if planned else commit}.")
     return [*lines, f"To allow exactly these, {withheld.allowance}."]
 
 

@@ -14,6 +14,7 @@ from gitsched.report.first_placement import (
     describe_first_placement,
     describe_unfetched,
     describe_unplaced,
+    describe_withheld_cause,
 )
 from gitsched.report.lines import (
     MIN_GROUP_SIZE,
@@ -201,7 +202,8 @@ def _withheld_lines(review: Review, width: int, paint: Paint | None, *, planned:
     """Return what the guard withholds, without the moves."""
     if not review.withheld.moves:
         return []
-    lines = wrap_all(describe_withheld(review.withheld, planned=planned), width)
+    cause = "" if planned else describe_withheld_cause(review)
+    lines = wrap_all(describe_withheld(review.withheld, planned=planned, cause=cause), width)
     return _paint(lines, paint, "Withheld by ", "error")
 
 

@@ -135,6 +135,9 @@ UNSELECTED: dict[str, tuple[dict[str, str], list[str]]] = {
             "p.yaml": policy("one").replace("Deployment}", "Deployment, name: a}"),
             "c.yaml": deployment("a", namespace="shop"),
             "d.yaml": deployment("a").replace("kind: Deployment", "kind: StatefulSet"),
+            "e.yaml": deployment("e", 0, namespace="shop"),
+            "f.yaml": "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: a, namespace: argocd}\n"
+            "spec: {source: {repoURL: https://example.com/x.git, path: x, targetRevision: main}, destination: {name: one}}\n",
             "n.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n",
             "s.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\n",
         },

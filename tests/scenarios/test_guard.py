@@ -8,6 +8,11 @@ import pytest
 
 from gitsched.decide.guard.change_owners import OwnedAmount, choose_withheld_owners
 from gitsched.reconcile import RunResult
+from gitsched.reconcile.review.comparison import compare_plans
+from gitsched.reconcile.review.fleet_status import read_fleet_status
+from gitsched.reconcile.run import make_review
+from gitsched.report.fleet_status import write_fleet_status
+from gitsched.report.text import write_plan, write_run
 from tests.builders.ocm import managed_cluster, to_yaml
 
 from .conftest import Fleet, cluster, deployment, policy
@@ -529,3 +534,43 @@ def test_what_is_withheld_exceeds_the_limit_without_what_passes(amounts: dict[st
     chosen = choose_withheld_owners(owned, 200, 200, 20)
     assert chosen == expected
     assert 100 * sum(owned[name].amount for name in chosen) > 20 * 200
+
+
+WRONG: dict[str, tuple[dict[str, str | None], str]] = {
+    "a cluster of a policy": (
+        NOWHERE,
+        "PropagationPolicy/default/doomed names clusters without a Cluster document: nowhere; the fleet has first, second "
+        "(doomed.yaml:12)",
+    ),
+    "a label of a cluster": (
+        {"clusters/first.yaml": cluster("first").replace("  name: first", "  name: first\n  labels: {tier: glod}")},
+        "PropagationPolicy/default/doomed: no cluster has tier=gold; the fleet has glod (doomed.yaml:12)",
+    ),
+    "removed documents": ({f"doomed/{n}.yaml": None for n in range(11)}, ""),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_and_how_to_undo_it_come_before_the_way_to_allow_it(name: str, fleet: Fleet) -> None:
+    files, cause = WRONG[name]
+    by_label = select("doomed", "first").replace("clusterNames: [first]", "labelSelector: {matchLabels: {tier: gold}}")
+    if name == "a label of a cluster":
+        gold = cluster("first").replace("  name: first", "  name: first\n  labels: {tier: gold}")
+        fleet.commit({"clusters/first.yaml": gold, "doomed.yaml": by_label})
+        fleet.commit({f"doomed/{n}.yaml": labelled(f"doomed-{n}", "doomed") for n in range(11)})
+        fleet.reconcile()
+    else:
+        fill(fleet, doomed=11, safe=5)
+    fleet.commit(files, hour=1)
+    run = write_run(make_review(fleet.reconcile(1)), 10_000).splitlines()
+    start = run.index("Withheld by the guard: 11 changes.")
+    end = next(number for number, line in enumerate(run) if line.startswith("To allow exactly these, "))
+    assert run[start + 1].strip() == cause if cause else " (limit: " in run[start + 1]
+    assert run[end - 1] == "If this is a mistake, correct it, or revert the commit that gitsched status names."
+    status = write_fleet_status(read_fleet_status(fleet.settings(2)), 10_000).splitlines()
+    assert any(line.startswith(f"  {cause or 'removed'}") for line in status)
+    assert any(line.endswith(f"to withdraw it: git revert {fleet.git('rev-parse', 'HEAD')[:10]}") for line in status)
+    assert "If this is a mistake, correct it, or revert the commit." in status
+    planned = write_plan(compare_plans(fleet.settings(2)).review, 10_000)
+    assert cause in planned.splitlines()[0]
+    assert planned.index("If this is a mistake, correct it, or revert the change.") < planned.index("To allow exactly these, ")

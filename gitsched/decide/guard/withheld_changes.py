@@ -184,7 +184,8 @@ def make_withheld_finding(withheld: WithheldChanges) -> Finding:
         why.append(f"{format_count(len(withheld.limits) - MAX_NAMED_WORKLOADS, 'more limit')} exceeded")
     names = format_names([str(move.key) for move in withheld.moves], MAX_NAMED_WORKLOADS)
     message = (
-        f"The changes of {format_count(len(withheld.moves), 'workload')} are withheld ({names}): {'; '.join(why)}. If they are intended, "
-        f"{withheld.allowance}"
+        f"The changes of {format_count(len(withheld.moves), 'workload')} are withheld ({names}): {'; '.join(why)}. "
+        f"{'' if withheld.freeze or withheld.is_doubted else 'If they are a mistake, correct it or revert the commit. '}"
+        f"If they are intended, {withheld.allowance}"
     )
     return Finding("error", "changes-withheld", message)

@@ -282,20 +282,22 @@ def list_workload_statuses(plan: Plan) -> Iterable[WorkloadStatus]:
     withheld, waiting = ({move.key for move in found} for found in (plan.withheld.moves, plan.withheld.waiting))
     states: tuple[tuple[WorkloadState, Container[Key]], ...]
     states = ("waiting", waiting), ("withheld", withheld), ("held", plan.totals.held)
-    mistakes = find_mistakes(plan.findings)
+    mistakes, lost = find_mistakes(plan.findings), {move.key for move in plan.withheld.moves if move.becomes_unplaced}
     for key, outcome in plan.outcomes.items():
         clusters = moves[key].before if key in moves else outcome.replicas_by_cluster
-        state: WorkloadState = "" if clusters else "unplaced"
-        if not clusters and any(each.code == NO_REPLICAS for each in outcome.findings):
-            state = "stopped"
+        state: WorkloadState = "" if clusters else _choose_unplaced_state(outcome)
         for name, keys in states:
             state = name if key in keys else state
         missing = outcome.unassigned or 0 if clusters and state in ("", "held") else 0
-        mistake = None if clusters else choose_mistake(mistakes, key.title, outcome.policy)
-        reason = "" if clusters and not missing else _find_reason(outcome, mistake)
+        is_lost = not clusters or key in lost
+        reason = _find_reason(outcome, mistakes if is_lost else {}) if is_lost or missing else ""
         names = tuple(sorted(held.get(key, ())))
         yield WorkloadStatus(key, outcome.policy, clusters, names, state, reason, outcome.replicas, missing)
     yield from _list_removed(plan)
+
+
+def _choose_unplaced_state(outcome: Outcome) -> WorkloadState:
+    return "stopped" if any(each.code == NO_REPLICAS for each in outcome.findings) else "unplaced"
 
 
 def _list_removed(plan: Plan) -> Iterable[WorkloadStatus]:
@@ -306,8 +308,10 @@ def _list_removed(plan: Plan) -> Iterable[WorkloadStatus]:
             yield WorkloadStatus(key, "", move.before, state="withheld" if key in withheld else "", reason=move.reason)
 
 
-def _find_reason(outcome: Outcome, mistake: Finding | None) -> str:
-    """Return why a workload, or some of its replicas, are in no cluster; first the `mistake` in what it wants of clusters, if any."""
+def _find_reason(outcome: Outcome, mistakes: Mapping[str, Finding]) -> str:
+    """Return why a workload, or some of its replicas, are in no cluster; first what is wrong in what it wants of clusters, if one of the
+    `mistakes` is its own."""
+    mistake = choose_mistake(mistakes, outcome.key.title, outcome.policy)
     found = [each for each in outcome.findings if each.severity != "info"]
     found.sort(key=lambda each: each.code != UNSCHEDULABLE)
     if mistake is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 
 from gitsched.apis.capabilities import NearSelecting
+from gitsched.apis.gitsched.config import Config
 from gitsched.apis.policy_api import PolicyEngine
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.pod_amounts import measure_pods
@@ -51,13 +52,21 @@ def list_unselected_workloads(decisions: DecisionSet, locations: RuleLocations) 
         return ()
     templates, config = decisions.catalog.templates, decisions.input.config
     documents = (templates[key] for key in decisions.list_unclaimed())
-    found = [one for one in documents if measure_pods(one.key, one.body, config) is not None]
+    found = [one for one in documents if _runs_pods(one, config)]
     annotations = list_selecting_annotations(decisions.engines)
     unnamed = f"it has no annotation {format_names(annotations)}, which names its policy" if annotations else ""
     others = any(isinstance(engine, NearSelecting) for engine in decisions.engines)
     why = ", and ".join(filter(None, ["no policy has a similar selector" if others or not unnamed else "", unnamed]))
     unselected = _list_unselected(found, dict.fromkeys((one.key for one in found), why), decisions.engines)
     return tuple(one._replace(cause=locate_causes([one.cause], locations)[0]) for one in unselected)
+
+
+def _runs_pods(document: Document, config: Config) -> bool:
+    """Return whether an object runs pods, by what it says itself: not what Flux or Argo CD build, or a ConfigMap contains."""
+    if not document.key.group and document.key.kind != "Pod":
+        return False
+    pods = measure_pods(document.key, document.body, config)
+    return pods is not None and pods.replicas > 0
 
 
 def list_unselected(

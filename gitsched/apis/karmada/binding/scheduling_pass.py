@@ -203,22 +203,29 @@ def build_outcome(
         findings = (*findings, make_binding_finding(template, "warning", "opaque-replicas", message))
     if failover is not None and tasks:
         findings = (*findings, *failover.find_unpreserved_state(template, policy, tasks))
-    title, group = policy.key.title, f" in group {result.observed_group}" if result.observed_group else ""
+    reason = _describe_result(policy.key.title, result, has_clusters=bool(targets))
     return Outcome(
         key=template.key,
         api=names.API_NAME,
         state="placed" if result.clusters or (attachment and attachment.clusters) else "pending",
-        policy=title,
+        policy=policy.key.title,
         group=result.observed_group,
         targets=targets,
         replicas=requirements.replicas,
         records=((binding_key(template.key), body),),
-        reason=f"{title}{group}" + (f", {attachment.reason}" if attachment else ""),
+        reason=f"{reason}, {attachment.reason}" if attachment else reason,
         time=time,
         wakeup=_find_wakeup(state, failover, template, policy, result, time),
         findings=findings,
         absent=frozenset(str(task.get("fromCluster")) for task in tasks) - state.fleet.index.keys() if tasks else _NO_CLUSTERS,
     )
+
+
+def _describe_result(title: str, result: ScheduleResult, *, has_clusters: bool) -> str:
+    """Return the policy of a workload with the group of clusters that it has, or with the reason why it has none."""
+    if result.reason not in ("Success", "") and not has_clusters:
+        return f"{title}: {result.message}"
+    return f"{title} in group {result.observed_group}" if result.observed_group else title
 
 
 def _find_wakeup(
