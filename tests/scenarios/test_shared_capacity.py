@@ -445,6 +445,19 @@ def test_what_was_placed_since_the_facts_were_observed_counts_until_they_include
     assert list_bound(fleet, "late") == {"late": {}}
 
 
+def test_what_was_placed_counts_again_when_the_time_of_observation_is_known_again(fleet: Fleet) -> None:
+    observed = cluster("a", "2026-01-01T00:00:00Z", cpu=20, used=10)
+    fleet.commit({"clusters.yaml": observed, "policy.yaml": policy(AGGREGATED), "auth.yaml": deployment("auth", 8)})
+    fleet.reconcile()
+    fleet.commit({"clusters.yaml": cluster("a", cpu=20, used=10)}, hour=1)
+    fleet.reconcile(1)
+    fleet.commit({"clusters.yaml": observed}, hour=2)
+    fleet.reconcile(2)
+    fleet.commit({"mail.yaml": deployment("mail", 4)}, hour=3)
+    fleet.reconcile(3)
+    assert list_bound(fleet, "mail") == {"mail": {}}, "2 of 10 are left since the facts were observed"
+
+
 def test_a_note_says_which_clusters_do_not_say_when_they_were_observed(fleet: Fleet) -> None:
     fleet.commit(
         {"clusters.yaml": cluster("a", cpu=10) + cluster("b", "2026-01-01T00:00:00Z", cpu=10), "policy.yaml": policy(AGGREGATED)}

@@ -119,11 +119,14 @@ def negate(requests: Requests) -> dict[str, int]:
 
 def _continue_placed(
     reader: CapacityReader, placed: Mapping[str, tuple[PlacedRequests, ...]], added: Mapping[str, Requests], now: datetime
-) -> dict[str, tuple[PlacedRequests, ...]]:
-    """Return what was placed since the facts about each cluster were observed, with what this run adds."""
+) -> Mapping[str, tuple[PlacedRequests, ...]]:
+    """Return what was placed since the facts about each cluster were observed, with what this run adds. A run that adds nothing keeps what
+    the output branch says, because it may commit nothing. A cluster may not say for a while when its facts were observed."""
+    if not added:
+        return placed
     found = {}
     for name, cluster in reader.clusters.items():
-        entries = list_current(cluster, placed.get(name, ()))
+        entries = list_current(cluster, placed.get(name, ())) if cluster.observed is not None else placed.get(name, ())
         if name in added and cluster.observed is not None:
             entries = (*entries, PlacedRequests(now, added[name]))
         if len(entries) > _MAX_ENTRIES:
