@@ -164,14 +164,15 @@ class Review(NamedTuple):
 
     @property
     def states_left(self) -> Mapping[str, int]:
-        """The numbers of workloads by state that a run leaves, which leaves out withheld changes."""
+        """The numbers of workloads by state that a run leaves, which leaves out withheld changes: these workloads are not stale."""
         states, withheld = dict(self.states), {move.key: move for move in self.withheld.moves}
         for outcome in self.outcomes if withheld else ():
             move = withheld.get(outcome.key)
-            if move is None or bool(move.before) == bool(move.after) or bool(outcome.targets) != bool(move.after):
+            if move is None:
                 continue
+            changes = bool(move.before) != bool(move.after) and bool(move.after) == bool(outcome.targets)
             kept = "placed" if move.before else "pending"
-            if outcome.state != kept and states.get(outcome.state):
+            if (changes or outcome.state == "stale") and outcome.state != kept and states.get(outcome.state):
                 states[outcome.state] -= 1
                 states[kept] = states.get(kept, 0) + 1
         return states

@@ -49,6 +49,7 @@ from gitsched.report.fits import list_fit_blocks
 from gitsched.report.page import FleetView, choose_explained, write_page
 from gitsched.report.page.blocks import Download, list_csv_files, write_blocks_page
 from gitsched.report.page.history import HistoryPage, write_history_page
+from gitsched.report.page.live import LiveView
 from gitsched.report.review import ComparisonBase, DeliveryChanges, OutputComparison, Review
 from tests.programs import find_program
 
@@ -915,6 +916,24 @@ def test_the_headline_has_all_changes_and_the_numbers_are_those_that_a_run_leave
         page.locator("dl.sums div").evaluate_all("nodes => nodes.map((node) => [...node.children].map((one) => one.textContent))")
     )
     assert {name: int(sums[name]) for name in totals} == totals
+
+
+def test_workloads_with_a_withheld_change_are_placed_after_a_run() -> None:
+    keys = [Key("apps", "Deployment", "shop", name) for name in ("api", "web")]
+    outcomes = [
+        Outcome(key, "karmada", state, "", "", (TargetCluster("ams", 2),), 2, (), "", NOW)
+        for key, state in zip(keys, ("placed", "stale"), strict=True)
+    ]
+    withheld = WithheldChanges((Move(keys[1], {"ams": 2}, {"fra": 2}, ""),), (), "1234", "audit week")
+    states = {"placed": 1, "pending": 0, "stale": 1}
+    review = Review("c0ffee", "placements", before="beef", outcomes=outcomes, states=states)
+    fleet, live = FleetView({"ams": ClusterInfo("ams", {})}, {}), LiveView("1", "fleet")
+    html = write_page(review._replace(withheld=withheld), fleet, live)
+    assert "<h1>2 workloads placed on 1 cluster</h1>" in html
+    assert "stale: not decided" not in html
+    html = write_page(review, fleet, live)
+    assert "<h1>1 of 2 workloads placed on 1 cluster</h1>" in html
+    assert "1 stale: not decided" in html
 
 
 def test_new_warnings_stand_above_the_title_and_those_of_the_base_do_not(show: Open) -> None:

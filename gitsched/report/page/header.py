@@ -230,7 +230,7 @@ def write_heading(review: Review, clusters: int, *, live: bool = False) -> str:
 
 
 def _summarize_fleet(review: Review, clusters: int) -> str:
-    placed, total = review.states["placed"], sum(review.states.values())
+    placed, total = review.states_left["placed"], sum(review.states.values())
     part = format_count(placed, "workload") if placed == total else f"{placed:,} of {format_count(total, 'workload')}"
     return f"{part} placed on {format_count(clusters, 'cluster')}"
 
