@@ -105,6 +105,11 @@ def tainted(**toleration: Any) -> dict[str, str]:
     return {"fleet.yaml": fleet, **pick(**({"tolerations": [{"key": "gpu", **toleration}]} if toleration else {}))}
 
 
+def unaccepted(*taints: ocm.Body) -> dict[str, str]:
+    cluster_body = ocm.managed_cluster("one", {"env": "prod"}, taints)
+    return {"fleet.yaml": ocm.to_yaml({**cluster_body, "spec": {**cluster_body["spec"], "hubAcceptsClient": False}})}
+
+
 TYPO_SET = {
     **ocm.global_set(),
     "spec": {"clusterSelector": {"selectorType": "LabelSelector", "labelSelector": {"matchLabels": {"a b": "c"}}}},
@@ -318,6 +323,13 @@ OCM: dict[str, Advice] = {
         {**pick(predicates=[]), **VARIANTS, "options.yaml": None},
         pick(),
         delivered("shop/configmap-built", "one"),
+    ),
+    "a cluster that the hub does not accept": Advice(
+        "ocm-field-inert",
+        "add the taint cluster.open-cluster-management.io/unreachable with the effect NoSelect",
+        {**pick(), **unaccepted()},
+        unaccepted(ocm.taint("cluster.open-cluster-management.io/unreachable")),
+        delivered(OPTIONS),
     ),
     "a Placement that does not exist": Advice("ocm-placement-missing", "", {}, pick(), ON_ONE),
     "an unsupported function": Advice(

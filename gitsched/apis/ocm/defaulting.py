@@ -97,7 +97,8 @@ def _default_set_selector(selector: Body) -> Body:
 
 
 def _default_managed_cluster(body: Body) -> Body:
-    return _default_field(body, "spec", lambda spec: _set_defaults(spec, hubAcceptsClient=False, leaseDurationSeconds=60))
+    # hubAcceptsClient stays unset: scheduling does not read it, and only a written `false` misleads people.
+    return _default_field(body, "spec", lambda spec: _set_defaults(spec, leaseDurationSeconds=60))
 
 
 def _default_placement(body: Body) -> Body:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from gitsched.apis.ocm.availability import AVAILABLE_CONDITION, NO_SELECT, TAINT_KEYS
 from gitsched.apis.ocm.cluster_scores import validate_cluster_scores
 from gitsched.apis.ocm.names import (
     ADDON_SCORE,
@@ -27,7 +28,7 @@ from gitsched.apis.ocm.names import (
 from gitsched.apis.ocm.placement import uses_spread_policy
 from gitsched.apis.policy_api import DocumentValidator
 from gitsched.manifests.object_meta import validate_object_meta
-from gitsched.model.document import Body, get_field
+from gitsched.model.document import Body, get_field, list_objects
 from gitsched.model.finding import Issue, Pointer
 from gitsched.model.time import parse_time
 
@@ -40,6 +41,21 @@ def validate_managed_cluster(body: Body) -> Iterator[Issue]:
     """Validate a ManagedCluster."""
     for index, taint in enumerate(get_field(body, "spec", "taints") or ()):
         yield from _validate_time(taint.get("timeAdded"), ("spec", "taints", index, "timeAdded"))
+    if get_field(body, "spec", "hubAcceptsClient") is False and not _is_left_out(body):
+        why = (
+            "Placements choose a cluster that is not accepted, as on a hub, which keeps them away by a taint once its agent no longer "
+            f"reports; to leave it out here, add the taint {TAINT_KEYS['Unknown']} with the effect {NO_SELECT}"
+        )
+        yield _ignored_field("hubAcceptsClient", why)
+
+
+def _is_left_out(cluster: Body) -> bool:
+    """Return whether a taint of a ManagedCluster, or its condition, keeps it from being chosen."""
+    taints = list_objects(get_field(cluster, "spec", "taints"))
+    conditions = list_objects(get_field(cluster, "status", "conditions"))
+    return any(taint.get("effect") == NO_SELECT for taint in taints) or any(
+        condition.get("type") == AVAILABLE_CONDITION and condition.get("status") in TAINT_KEYS for condition in conditions
+    )
 
 
 def validate_addon_score(body: Body) -> Iterator[Issue]:

@@ -44,6 +44,30 @@ def test_an_invalid_document_has_a_finding(body: Body, code: str, message: str) 
     assert [(found, message in text) for found, text in list_findings(body) if found == code] == [(code, True)]
 
 
+def cluster_of_hub(accepted: bool | None, status: str = "", effect: str = "") -> Body:
+    body = managed_cluster("dub", taints=[taint("a", effect)] if effect else [])
+    body["spec"] = {name: value for name, value in {**body["spec"], "hubAcceptsClient": accepted}.items() if value is not None}
+    condition = {"type": "ManagedClusterConditionAvailable", "status": status}
+    return {**body, "status": {"conditions": [condition]}} if status else body
+
+
+@pytest.mark.parametrize(
+    ("body", "reported"),
+    [
+        (cluster_of_hub(False), True),
+        (cluster_of_hub(False, effect="PreferNoSelect"), True),
+        (cluster_of_hub(False, "True"), True),
+        (cluster_of_hub(False, "Unknown"), False),
+        (cluster_of_hub(False, effect="NoSelect"), False),
+        (cluster_of_hub(None), False),
+        (cluster_of_hub(True), False),
+    ],
+)
+def test_a_cluster_that_is_not_accepted_is_reported_if_placements_can_choose_it(body: Body, reported: bool) -> None:
+    """pkg/placement reads no hubAcceptsClient: pkg/registration/hub/taint adds a taint to a cluster that does not report."""
+    assert [code for code, _ in list_findings(body) if code == "ocm-field-inert"] == ["ocm-field-inert"] * reported
+
+
 def test_a_score_may_not_be_repeated() -> None:
     body = addon_scores("dub", {"cpu": 1})
     body["status"]["scores"] *= 2
