@@ -11,7 +11,7 @@ from gitsched.reconcile.output.output_history import OutputHistory
 from gitsched.reconcile.review.comparison import PlanComparison
 from gitsched.reconcile.review.fleet_view import view_fleet
 from gitsched.reconcile.review.freezes import list_freezes
-from gitsched.reconcile.source.source_commits import describe_source_commit, find_source_commit
+from gitsched.reconcile.source.source_commits import find_source_commit
 from gitsched.report.page import write_page
 from gitsched.report.page.history import HistoryPage, write_history_page
 from gitsched.report.review import Review
@@ -25,7 +25,7 @@ def write_plan_page(compared: PlanComparison, review: Review) -> str:
             fleet = view_fleet(compared.context, compared.later, review, progress)
     source = compared.context.source
     planned = filter(None, (compared.later, compared.earlier))
-    commits = {one.fetched.source.oid: describe_source_commit(one.fetched.source) for one in planned}
+    commits = {oid: find_source_commit(source.repository, oid) for oid in (one.fetched.source.oid for one in planned) if oid}
     record = compared.later.fetched.record
     placed_from = record.source if record is not None else ""
     if placed_from and placed_from not in commits:

@@ -56,14 +56,14 @@ class ResultWriter(Generic[T]):
         return {name: data[name] for name in ("apiVersion", "kind")} | serialize_simulated_source(source) | data
 
     def _write_html(self, value: T, source: SimulatedSource | None) -> str:
-        from gitsched.report.page.blocks import Download, list_commit_rows, list_csv_files, write_blocks_page  # needs jinja2
+        from gitsched.report.page.blocks import Download, list_csv_files, write_blocks_page  # needs jinja2
 
         blocks, name = self._blocks(value), self._file_name
         downloads = list_csv_files(name, blocks, source) if name else []
         data = formats.format_json(self._serialize(value, source)) if name else ""
         if 0 < len(data) <= JSON_SHOWN:
             downloads.append(Download(f"{name}.json", "application/json", data, "JSON"))
-        return write_blocks_page(self._title, blocks, downloads, list_commit_rows(source) if source is not None else ())
+        return write_blocks_page(self._title, blocks, downloads, source)
 
     def show(self) -> None:
         if self._form == "html":

@@ -8,7 +8,7 @@ from gitsched.model.finding import count_shown
 from gitsched.model.simulation import Resilience, ResilienceChange, Simulation
 from gitsched.report.blocks import Block, Paragraph, TableBlock
 from gitsched.report.effect_rows import EffectRows
-from gitsched.report.lines import count_omitted
+from gitsched.report.lines import count_omitted, format_key
 from gitsched.report.many_losses import describe_many_losses, is_many, list_heat_maps, list_many_loss_blocks, list_overview
 from gitsched.report.simulation import (
     EFFECT_HEADER,
@@ -100,7 +100,7 @@ def list_resilience_change_blocks(value: ResilienceChange) -> list[Block]:
     changes = value.impact_changes
     shown = count_shown(len(changes), MAX_ROWS)
     rows: Sequence[Sequence[str]] = [
-        (str(change.domain), str(change.key), _format_number(change.before), _format_number(change.after), change.cause)
+        (str(change.domain), format_key(change.key), _format_number(change.before), _format_number(change.after), change.cause)
         for change in changes[:shown]
     ]
     highlighted = frozenset(index for index, change in enumerate(changes) if change.is_worse)

@@ -1,4 +1,4 @@
-"""The map of the page of a plan shows which clusters were available before a change, and which are after it."""
+"""The page of a plan: the times of its commits, and a map with the clusters that were available before a change, and after it."""
 
 from __future__ import annotations
 
@@ -38,11 +38,16 @@ LATER: dict[str, str | bytes | None] = {
 }
 
 
-def plan(fleet: Fleet, capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
-    """Return the clusters of the page of a plan, by name."""
+def write_plan(fleet: Fleet, capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """Return the page of a plan."""
     capsys.readouterr()
     assert main(["plan", "-C", str(fleet.path), "--now", at_hour(3).isoformat(), "-o", "html", *words]) in (0, 1)
-    found = re.search(r'id="fleet-data">(.*?)</script>', capsys.readouterr().out, re.DOTALL)
+    return capsys.readouterr().out
+
+
+def list_clusters(html: str) -> dict[str, Any]:
+    """Return the clusters of the page of a plan, by name."""
+    found = re.search(r'id="fleet-data">(.*?)</script>', html, re.DOTALL)
     assert found is not None
     return {one["name"]: one for one in json.loads(found[1])["clusters"]}
 
@@ -52,7 +57,7 @@ def test_the_map_knows_which_clusters_were_available_before(fleet: Fleet, capsys
     fleet.commit(EARLIER)
     fleet.reconcile(0)
     fleet.commit(LATER, hour=2)
-    clusters = plan(fleet, capsys, *(["HEAD~1"] if base else []))
+    clusters = list_clusters(write_plan(fleet, capsys, *(["HEAD~1"] if base else [])))
     states = {name: ("wasDown" in one and bool(one["wasDown"]), "unavailable" in one) for name, one in clusters.items()}
     assert states == {
         "drained": (False, True),
@@ -66,3 +71,11 @@ def test_the_map_knows_which_clusters_were_available_before(fleet: Fleet, capsys
         "new": (False, False),
     }
     assert [name for name, one in clusters.items() if "added" in one] == ["new"]
+
+
+def test_the_html_of_a_plan_has_the_times_of_both_commits(fleet: Fleet, capsys: pytest.CaptureFixture[str]) -> None:
+    fleet.commit(EARLIER, message="Add the fleet")
+    fleet.reconcile(0)
+    fleet.commit(LATER, hour=2, message="Change the fleet")
+    found = re.findall(r'(\w+) the fleet \([^<]*<time datetime="([^"]*)"', write_plan(fleet, capsys, "HEAD~1"))
+    assert found == [(word, at_hour(hour).isoformat().replace("+00:00", "Z")) for word, hour in (("Change", 2), ("Add", 0))]

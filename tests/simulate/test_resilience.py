@@ -125,6 +125,8 @@ def test_html_csv_and_json_show_the_source_commits_and_their_times(shop: Fleet, 
     assert f'<a href="https://github.com/acme/fleet/commit/{head}" rel="noreferrer">{head[:10]}</a> &lt;b&gt;Move' in page
     assert f'<time datetime="{time}">' in page
     assert (f">{base[:10]}</a>" in page) == compared
+    places = re.findall(rf'href="https://github.com/acme/fleet/blob/{head}/policies/pay.yaml#L(\d+)"', page)
+    assert bool(places) == compared, "the cause of a change is a link"
     tables = [base64.b64decode(text).decode() for text in re.findall(r'href="data:text/csv;charset=utf-8;base64,([^"]+)"', page)]
     rows = [row for table in tables for row in csv.DictReader(table.splitlines())]
     assert {(row["Commit"], row["Commit time"], row.get("Against")) for row in rows} == {(head, time, base if compared else None)}

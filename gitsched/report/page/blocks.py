@@ -77,31 +77,37 @@ def write_csv(head: CsvRow, rows: Iterable[CsvRow]) -> str:
     return text.getvalue()
 
 
-def list_commit_rows(source: SimulatedSource) -> list[tuple[str, Markup]]:
-    """Return the source commit of a result and the one that it is compared with: what each is, and its id, subject, author and time."""
-    links = PageLinks(source.web)
-    return [(title, links.describe_commit(one) if one.commit else Markup("the worktree")) for title, one in _list_commits(source)]
-
-
 def _list_commits(source: SimulatedSource) -> list[tuple[str, SourceChange]]:
     return [(title, one) for title, one in (("commit", source.commit), ("against", source.against)) if one is not None]
 
 
 def write_blocks_page(
-    title: str, blocks: Sequence[Block], downloads: Iterable[Download] = (), commits: Sequence[tuple[str, Markup]] = ()
+    title: str, blocks: Sequence[Block], downloads: Iterable[Download] = (), source: SimulatedSource | None = None
 ) -> str:
-    """Return the page; its headline is the first paragraph. Text from documents is escaped: it is no markup."""
+    """Return the page; its headline is the first paragraph. Text from documents is escaped: it is no markup.
+
+    With a `source`, the page shows its commits, and lines of files are links."""
     summary, rest = (blocks[0].text, blocks[1:]) if blocks and isinstance(blocks[0], Paragraph) else (title, blocks)
-    rows = list(_build_rows(rest))
+    links = _make_links(source)
+    rows = list(_build_rows(rest, links))
     return load_template("blocks.html.j2").render(
         title=escape_unprintable(title),
         summary=escape_unprintable(summary),
-        commits=commits,
+        commits=[
+            (name, links.describe_commit(one) if one.commit else Markup("the worktree"))
+            for name, one in (_list_commits(source) if source is not None else ())
+        ],
         rows=rows,
         downloads=list(map(_build_download, downloads)),
         headings=[row for row in rows if row["kind"] == "heading"],
         **embed_resource("style", read_resource("page.css") + read_resource("blocks.css")),
     )
+
+
+def _make_links(source: SimulatedSource | None) -> PageLinks:
+    if source is None:
+        return PageLinks()
+    return PageLinks(source.web, source.commit.commit, source.against.commit if source.against is not None else "")
 
 
 def _build_download(one: Download) -> dict[str, str]:
@@ -113,28 +119,36 @@ def _build_download(one: Download) -> dict[str, str]:
     }
 
 
-def _build_rows(blocks: Iterable[Block]) -> Iterator[dict[str, Any]]:
+def _build_rows(blocks: Iterable[Block], links: PageLinks) -> Iterator[dict[str, Any]]:
     """Yield what the template shows of each block; a heading has the id to which links lead."""
     for number, block in enumerate(blocks):
         if isinstance(block, Paragraph):
             kind = "heading" if block.heading else "paragraph"
-            yield {"kind": kind, "text": escape_unprintable(block.text), "id": f"part-{number}"}
+            text = escape_unprintable(block.text)
+            yield {"kind": kind, "text": text if block.heading else links.link_places(text), "id": f"part-{number}"}
         elif isinstance(block, ListBlock):
-            yield {"kind": "list", "title": escape_unprintable(block.title), "lines": list(map(escape_unprintable, block.lines))}
+            yield {
+                "kind": "list",
+                "title": escape_unprintable(block.title),
+                "lines": [links.link_places(escape_unprintable(line)) for line in block.lines],
+            }
         elif isinstance(block, HeatMap):
             yield _build_heat_map(block)
         elif block.rows:
-            yield _build_table(block)
+            yield _build_table(block, links)
 
 
-def _build_table(block: TableBlock) -> dict[str, Any]:
+def _build_table(block: TableBlock, links: PageLinks) -> dict[str, Any]:
     numeric = list(map(_is_numeric, zip(*block.rows, strict=True)))
     return {
         "kind": "table",
         "caption": escape_unprintable(block.caption),
         "head": list(zip(map(escape_unprintable, block.head), numeric, strict=True)),
         "rows": [
-            {"bad": number in block.highlighted, "cells": list(zip(map(escape_unprintable, row), numeric, strict=True))}
+            {
+                "bad": number in block.highlighted,
+                "cells": [(links.link_places(escape_unprintable(cell)), right) for cell, right in zip(row, numeric, strict=True)],
+            }
             for number, row in enumerate(block.rows)
         ],
     }
