@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from gitsched.model.explanation import Explanation
+from gitsched.model.finding import UNSCHEDULABLE
 from gitsched.reconcile.review.explanation import explain_resource
 from gitsched.reconcile.review.fleet_status import read_fleet_status
 from gitsched.reconcile.review.fleet_tree import read_fleet_tree
@@ -68,6 +70,22 @@ def test_missing_replicas_are_wrong(name: str, fleet: Fleet) -> None:
     assert [line.partition(":")[0] for line in found] == missing
     assert all(" are not enough to schedule" in line for line in found), "the cause"
     assert found[-1].endswith("gitsched explain deployment/default/web")
+
+
+def test_a_workload_that_has_what_it_should_have_again_could_be_scheduled(fleet: Fleet) -> None:
+    fleet.commit(FIT)
+    fleet.reconcile(0)
+    fleet.commit({"web.yaml": dynamic("web", 60)}, hour=1)
+    assert UNSCHEDULABLE in {finding.code for finding in fleet.reconcile(1).plan.findings}
+    fleet.commit(FIT, hour=2)
+    run = fleet.reconcile(2)
+    assert UNSCHEDULABLE not in {finding.code for finding in run.plan.findings}
+    (condition,) = fleet.binding("web-deployment")["status"]["conditions"]
+    assert condition["status"] == "False", "Karmada writes it only when it schedules"
+    assert write_fleet_status(read_fleet_status(fleet.settings(2))).startswith("Nothing is wrong: ")
+    found = explain_resource(fleet.settings(2), "", None, "web")
+    assert isinstance(found, Explanation)
+    assert not found.findings
 
 
 def test_a_workload_that_lacks_replicas_says_so(fleet: Fleet) -> None:

@@ -90,7 +90,8 @@ def run_pass(
         dependencies.annotate_binding(body, template, policy, attachment)
     if failover is not None and (reports := failover.list_reports(template.key)):
         add_reported_status(body, record, reports, time)
-    outcome = build_outcome(state, failover, template, policy, requirements, result, body, time, attachment)
+    settled = attempt.trigger is None and attempt.decision is None
+    outcome = build_outcome(state, failover, template, policy, requirements, result, body, time, attachment, is_settled=settled)
     return SchedulingPass(time, previous, current, *attempt, outcome, may_exceed)
 
 
@@ -181,14 +182,17 @@ def build_outcome(
     body: Body,
     time: datetime,
     attachment: Attachment | None,
+    *,
+    is_settled: bool = False,
 ) -> Outcome:
-    """Return the outcome of a workload whose binding is `body`."""
+    """Return the outcome of a workload whose binding is `body`. It `is_settled` if it has what it should have, and was not scheduled again:
+    as in Karmada, a binding keeps the condition of an earlier attempt that failed, even where an edit was taken back since then."""
     tasks = result.eviction_tasks
     divided = requirements.is_workload and policy.placement.is_divided
     targets, findings = find_target_clusters(state, template, result.clusters, tasks, requirements, divided, attachment)
     if PRESERVED_STATE in result.annotations:
         targets = add_preserved_labels(template, targets, result.annotations)
-    if result.reason not in ("Success", "") and not state.other_clusters:
+    if result.reason not in ("Success", "") and not (is_settled or state.other_clusters):
         unplaced = describe_unplaced_replicas(requirements, divided, result.clusters)
         message = f"{template.key} could not be scheduled: {result.message}{unplaced}{describe_quota(state, template, result)}"
         findings = (*findings, make_binding_finding(template, "warning", UNSCHEDULABLE, message))
