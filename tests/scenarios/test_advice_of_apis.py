@@ -423,6 +423,13 @@ KARMADA: dict[str, Advice] = {
         {"policy.yaml": policy("first,second")},
         delivered("default/deployment-web", "first", "second"),
     ),
+    "at most no cluster": Advice(
+        "karmada-spread-groups",
+        "no cluster is selected. Set maxGroups",
+        {"policy.yaml": policy("first,second", more=(SPREADING % "").replace(", maxGroups: 1", ""))},
+        {"policy.yaml": policy("first,second", more=SPREADING % "")},
+        delivered("default/deployment-web", "first"),
+    ),
     "spread by zone": Advice(
         "karmada-spread-field",
         "workloads are spread by region and cluster",

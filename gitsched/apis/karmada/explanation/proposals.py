@@ -259,7 +259,7 @@ class _ChangeFinder:
     def _raise_max_groups(self, group: AffinityGroup) -> ChangeProposal | None:
         """Raise maxGroups of a spread constraint that leaves the cluster out."""
         for number, spread in enumerate(self.request.spread_constraints):
-            for maximum in range(spread.maximum + 1, len(self.fleet) + 1) if spread.maximum else ():
+            for maximum in range(max(spread.maximum + 1, spread.minimum), len(self.fleet) + 1):
                 spreads = tuple(
                     s._replace(maximum=maximum) if i == number else s for i, s in enumerate(self.request.spread_constraints)
                 )
@@ -272,7 +272,8 @@ class _ChangeFinder:
         number = next((i for i, entry in enumerate(constraints) if (entry.get("spreadByField") or "cluster") == field), 0)
         changed = [{**entry, "maxGroups": maximum} if i == number else entry for i, entry in enumerate(constraints)]
         pointer: Pointer = ("spreadConstraints", number, "maxGroups")
-        text = f"maxGroups of {field}s were {maximum} instead of {constraints[number].get('maxGroups')}"
+        before = constraints[number].get("maxGroups")
+        text = f"maxGroups of {field}s were {maximum}{f' instead of {before}' if before else ''}"
         return self._edit_placement(text, ("spreadConstraints",), changed, pointer)
 
     def _raise_capacity(self, group: AffinityGroup) -> ChangeProposal | None:

@@ -233,7 +233,9 @@ def validate_placement(placement: Body, at: Pointer) -> Iterator[Issue]:
         yield from validate_affinity(placement["clusterAffinity"], (*at, "clusterAffinity"))
     yield from _validate_affinity_terms(placement, (*at, "clusterAffinities"))
     yield from _validate_spread_constraints(placement.get("spreadConstraints", []), (*at, "spreadConstraints"))
-    if placement.get("spreadConstraints") and _has_static_weights(placement.get("replicaScheduling")):
+    if not _has_static_weights(placement.get("replicaScheduling")):
+        yield from _find_unset_maximum(placement.get("spreadConstraints", []), (*at, "spreadConstraints"))
+    elif placement.get("spreadConstraints"):
         message = (
             "as in Karmada, replicas that are divided by static or equal weights are not spread: all clusters of the affinity get a "
             "share. Set weightPreference.dynamicWeight: AvailableReplicas, or remove spreadConstraints"
@@ -347,6 +349,19 @@ def _validate_spread_constraints(constraints: list[Body], at: Pointer) -> Iterat
     if fields and "cluster" not in fields:
         message = "a cluster spread constraint must be among the constraints when spreadByField is used"
         yield make_error("karmada-spread-without-cluster", message, *at)
+
+
+def _find_unset_maximum(constraints: list[Body], at: Pointer) -> Iterator[Issue]:
+    """Yield a warning about a constraint that no selection meets because it has no maxGroups. Where other fields group the clusters, the
+    constraint by cluster needs none: one cluster of each group is selected."""
+    fields = [constraint.get("spreadByField") for constraint in constraints]
+    for index, constraint in enumerate(constraints):
+        if not constraint.get("maxGroups") and (fields[index] == "region" or fields == ["cluster"]):
+            message = (
+                f"as in Karmada, a spread constraint by {fields[index]} without maxGroups cannot be met: no cluster is selected. "
+                "Set maxGroups"
+            )
+            yield Issue("warning", "karmada-spread-groups", message, (*at, index))
 
 
 def _validate_workload_affinity(affinity: Body, at: Pointer) -> Iterator[Issue]:
