@@ -208,6 +208,7 @@ def test_explain_finds_a_krake_cluster_by_its_directory_name(gitsched: Run, flee
         ("deplyoment/shop/web", "nothing else of that kind; did you mean Deployment?"),
         ("shpo/web", "there is no shpo web in the source, and nothing else of that kind; did you mean shop/web?"),
         ("deploy/shop/wbe", "there is no Deployment shop/wbe in the source; did you mean web?"),
+        ("deploy/shop/checkout", "there is no Deployment shop/checkout in the source; there are: web\n"),
         ("cluster/on", "there is no Cluster on in the source; did you mean one?"),
         ("cronjob/shop/web", "there is no CronJob shop/web in the source, and nothing else of that kind\n"),
     ],

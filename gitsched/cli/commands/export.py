@@ -13,6 +13,7 @@ from gitsched.apis.export import Export, ExportInput
 from gitsched.cli import formats, output, reports
 from gitsched.cli.export import name_parameter
 from gitsched.model.finding import format_count, format_names
+from gitsched.model.similar_names import suggest_names
 from gitsched.reconcile import RunSettings, preview
 from gitsched.reconcile.builds.delivery_source import DeliverySource, read_delivery_source
 from gitsched.render.bundle_delivery.argocd import make_application_set, make_hub_application
@@ -114,7 +115,8 @@ def _read_delivery(url: str | None, clusters: Sequence[str], chosen: dict[str, A
         found = read_delivery_source(RunSettings(progress=progress, output=chosen.pop("output_repository"), **chosen), url, own)
     unknown = sorted(set(clusters) - set(found.clusters))
     if unknown:
-        raise click.UsageError(f"unknown cluster: {', '.join(map(repr, unknown))}")
+        others = suggest_names(unknown[0], found.clusters)
+        raise click.UsageError(f"unknown cluster: {', '.join(map(repr, unknown))}{others}")
     if found.armed:
         named = format_names([*map(str, found.armed)])
         text = (

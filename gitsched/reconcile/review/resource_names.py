@@ -8,7 +8,7 @@ from gitsched.kinds.requirements import POD_SPECS
 from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import format_names
-from gitsched.model.similar_names import describe_similar, list_extended
+from gitsched.model.similar_names import describe_similar, list_extended, suggest_names
 from gitsched.report.lines import format_words
 
 MAX_NAMES = 5
@@ -82,7 +82,8 @@ def describe_missing(known: Iterable[Key], kind: str, namespace: str, name: str,
         near = describe_similar(kind, kinds, 1)
         near = near or describe_similar(f"{kind}/{name}", {f"{key.namespace}/{key.name}" for key in keys}, 1)
         return f"{missing}, and nothing else of that kind{near}"
-    return missing + _suggest_names(name, {key.name for key in similar})
+    own = [key.name for key in similar if key.namespace in (namespace, "")]
+    return missing + (_suggest_names(name, {key.name for key in similar}) or (suggest_names(name, own) if own else ""))
 
 
 def _describe_missing_name(keys: Collection[Key], namespace: str, name: str, clusters: Collection[str]) -> str:
