@@ -161,16 +161,20 @@ def make_commit_message(
     facts_time: datetime = EPOCH,
     facts: Mapping[str, str] = MappingProxyType({}),
     trailers: Mapping[str, str] = MappingProxyType({}),
+    *,
+    follows_edits: bool = False,
 ) -> str:
     """Return the commit message. The cause is the latest event: the source commit, newer facts, a deadline or an observation.
 
     `record_changes` are the changed recorded decisions, `changed_entries` the names at the root of the output that differ from the last
     commit. `facts` are the commits of the facts branches by branch, of which the message names the first ones. `trailers` are others.
+    The run `follows_edits` if it decides from records that people changed.
     """
     cause = _find_cause(source, plan, facts_time)
     moved, recorded = len(plan.moves), len(record_changes)
     parts = (
         f"{moved} workload{'s' if moved != 1 else ''} moved" if moved else "",
+        "edited records followed" if follows_edits else "",
         f"{recorded} recorded decision{'s' if recorded != 1 else ''} changed" if recorded else "",
         f"{len(plan.ended)} overlap{'s' if len(plan.ended) != 1 else ''} ended" if plan.ended and not moved else "",
     )

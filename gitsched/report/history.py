@@ -93,7 +93,7 @@ def _list_origin(entry: HistoryEntry) -> Iterator[str]:
     if source is None:
         yield f"  by hand: {entry.author}"
         if entry.edited:
-            yield f"  records edited, from which runs decide: {format_names(list(map(format_key, entry.edited)), MOVES_SHOWN)}"
+            yield f"  {describe_edited_records(entry)}"
         return
     yield f"  cause: {describe_cause(entry)}"
     others = [each for each in entry.sources if each.commit != source.commit]
@@ -107,6 +107,11 @@ def _list_origin(entry: HistoryEntry) -> Iterator[str]:
         yield f"  and {format_count(len(entry.taints) - TAINTS_SHOWN, 'more taint')}; -o json lists them"
     if entry.files:
         yield f"  files: {', '.join(entry.files[:SOURCES_SHOWN])}{describe_more_files(entry, SOURCES_SHOWN)}"
+
+
+def describe_edited_records(entry: HistoryEntry) -> str:
+    """Return the workloads whose records people edited."""
+    return f"records edited, from which runs decide: {format_names(list(map(format_key, entry.edited)), MOVES_SHOWN)}"
 
 
 def describe_cause(entry: HistoryEntry) -> str:

@@ -130,6 +130,7 @@ def _read_review(plan: Mapping[str, Any], omitted: int) -> Review:
             removed_clusters=_read_texts(summary["gone"]),
             delivery=DeliveryChanges(manifests, omitted, _check(summary["files"], int), _read_list(plan["images"], _read_image)),
             notes=[*_read_texts(plan["notes"]), *notes],
+            edits=_read_texts(plan["output"].get("edits", [])),
             unplaced=_read_list(plan.get("unplaced", []), _read_unplaced),
             stopped=_read_list(plan.get("stoppedObjects", []), _read_move),
         ),

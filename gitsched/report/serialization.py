@@ -73,6 +73,7 @@ def serialize_review(review: Review) -> dict[str, Any]:
             "before": review.before,
             "after": review.after,
             "race": review.race or None,
+            "edits": list(review.comparison.edits),
         },
         "changed": review.changed,
         "refused": review.refused,

@@ -14,6 +14,8 @@ from gitsched.reconcile.review.fleet_status import read_fleet_status
 from gitsched.reconcile.run import RunResult, make_review
 from gitsched.report.fleet_status import serialize_fleet_status, write_fleet_status
 from gitsched.report.history import write_entry
+from gitsched.report.page.history import HistoryPage, write_history_page
+from gitsched.report.serialization import serialize_review
 from gitsched.report.summary import format_headline
 from gitsched.report.text import write_run
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
@@ -142,6 +144,9 @@ def test_a_record_that_was_edited_by_hand_is_the_cause_of_its_move(also: bool, f
     assert f" changed {RECORD} on the output branch" in finding.message
     assert f": a run decides from these records: unless that is meant, git revert {edit[:10]} on that branch" in finding.message
     (entry, by_hand) = open_history(fleet.settings(2), HistoryFilter()).read_entries(2)
+    assert entry.summary.startswith("edited records followed"), "not only manifests"
+    history = write_history_page(HistoryPage("placements", fleet.head or "", [entry, by_hand]))
+    assert "records edited, from which runs decide: deployment default/w0" in history
     assert (entry.cause, [one.commit for one in entry.edits], by_hand.author) == ("records", [edit], "Ann")
     named = f"records edited by hand: {edit[:10]} Mend it (Ann)"
     assert f"  cause: {named}" in write_entry(entry).splitlines()
@@ -177,7 +182,10 @@ def explain(fleet: Fleet, name: str) -> Explanation:
 
 def assert_named_beforehand(fleet: Fleet, edit: str) -> None:
     """Assert that a plan, an explanation and the history of the workload name an edit before a run follows it."""
-    headline = format_headline(make_review(fleet.preview(2)))
+    review = make_review(fleet.preview(2))
+    saved = serialize_review(review)
+    assert saved["output"]["edits"] == [edit]
+    headline = format_headline(review)
     assert headline.startswith(f"No workload moves besides what records edited by hand in {edit[:10]} move")
     assert f": {edit[:10]} Mend it (Ann); unless that is meant, git revert {edit[:10]} on that" in explain(fleet, "w0").trigger
     first = {name: next(open_history(fleet.settings(2), HistoryFilter(name)).read_entries(1)) for name in ("w0", "w1")}

@@ -362,7 +362,15 @@ def _make_message(
     branches = facts.commits if facts.branches else {}
     try:
         message = make_commit_message(
-            source, plan, written.record_changes, changed_entries, __version__, facts.time, branches, trailers
+            source,
+            plan,
+            written.record_changes,
+            changed_entries,
+            __version__,
+            facts.time,
+            branches,
+            trailers,
+            follows_edits=bool(written.edits),
         )
     except Exception as error:
         if not is_bug(error):

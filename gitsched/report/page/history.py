@@ -14,7 +14,14 @@ from gitsched.model.history import HistoryEntry, PlacementMove, SourceChange
 from gitsched.model.time import EPOCH, format_time
 from gitsched.model.web_links import WebLinks
 from gitsched.named_tuples import NamedTuple
-from gitsched.report.history import describe_cause, describe_more_files, describe_reason, describe_source, describe_taint_change
+from gitsched.report.history import (
+    describe_cause,
+    describe_edited_records,
+    describe_more_files,
+    describe_reason,
+    describe_source,
+    describe_taint_change,
+)
 from gitsched.report.lines import abbreviate_oid, classify_move, escape_unprintable, format_key
 from gitsched.report.page import embed_resource, load_template, read_resource, read_script
 from gitsched.report.page.content import build_move_row, build_record_change_row
@@ -157,6 +164,7 @@ def _build_entry(entry: HistoryEntry, shown: int, links: PageLinks, *, is_open: 
     others = [each for each in entry.sources if source is None or each.commit != source.commit]
     more_sources = max(len(others) - SOURCES_SHOWN, 0) + entry.more_sources
     time = format_time(entry.time)
+    edited = [describe_edited_records(entry)] if entry.edited else []
     return {
         "id": abbreviate_oid(entry.commit),
         "commit": entry.commit,
@@ -177,7 +185,7 @@ def _build_entry(entry: HistoryEntry, shown: int, links: PageLinks, *, is_open: 
         "moves": [_build_move(found, entry.drained) for found in entry.moves[: max(shown, 0)]],
         "more": len(entry.moves) - max(shown, 0) + entry.more_moves if len(entry.moves) > shown else entry.more_moves,
         "records": [build_record_change_row(change) for change in entry.records[:MOVES_SHOWN]],
-        "notes": [escape_unprintable(note) for note in (*map(describe_taint_change, entry.taints), *entry.notes)],
+        "notes": [escape_unprintable(note) for note in (*edited, *map(describe_taint_change, entry.taints), *entry.notes)],
         "trailers": [(escape_unprintable(name), escape_unprintable(value)) for name, value in entry.trailers],
         "open": is_open,
     }
