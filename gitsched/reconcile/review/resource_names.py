@@ -82,8 +82,7 @@ def describe_missing(known: Iterable[Key], kind: str, namespace: str, name: str,
         near = describe_similar(kind, kinds, 1)
         near = near or describe_similar(f"{kind}/{name}", {f"{key.namespace}/{key.name}" for key in keys}, 1)
         return f"{missing}, and nothing else of that kind{near}"
-    own = [key.name for key in similar if key.namespace in (namespace, "")]
-    return missing + (_suggest_names(name, {key.name for key in similar}) or (suggest_names(name, own) if own else ""))
+    return missing + (_suggest_names(name, {key.name for key in similar}) or _list_names(name, similar, namespace))
 
 
 def _describe_missing_name(keys: Collection[Key], namespace: str, name: str, clusters: Collection[str]) -> str:
@@ -93,6 +92,12 @@ def _describe_missing_name(keys: Collection[Key], namespace: str, name: str, clu
         return f"{missing}; there is one of that name in: {', '.join(elsewhere)}"
     names = {*(key.name for key in keys if namespace in ("", key.namespace)), *(clusters if not namespace else ())}
     return missing + (_suggest_names(name, names) or "; `gitsched status --workloads` lists the workloads")
+
+
+def _list_names(name: str, keys: Iterable[Key], namespace: str) -> str:
+    """Return the names of objects in a namespace, and those without one, as the end of a message; "" if there are none."""
+    found = [key.name for key in keys if key.namespace in (namespace, "")]
+    return suggest_names(name, found) if found else ""
 
 
 def _suggest_names(name: str, known: Collection[str]) -> str:
