@@ -25,6 +25,14 @@ class UnknownObject(Permanent):
     """A name on the command line for which the source has no object."""
 
 
+class UnknownCluster(UnknownObject):
+    """The name of a cluster, given by an option, that the source does not have."""
+
+    def __init__(self, name: str, suggestion: str) -> None:
+        super().__init__(f"there is no cluster {name!r}{suggestion}")
+        self.name = name
+
+
 class Temporary(GitschedError):
     """An error after which the same call may succeed later.
 

@@ -16,7 +16,7 @@ from gitsched.decide.variants.built_parts import PartOwner, PartOwners
 from gitsched.decide.workload_explanation import explain_workload, list_near_selections
 from gitsched.git import Repository
 from gitsched.model.document import Document, Key, workload_sort_key
-from gitsched.model.errors import Permanent, UnknownObject
+from gitsched.model.errors import Permanent, UnknownCluster, UnknownObject
 from gitsched.model.explanation import ClusterExplanation, ExplainedCandidate, ExplainedDelivery, Explanation, ReplicaShare
 from gitsched.model.finding import LAST_VALID_USED, SELECTOR_CODES, Finding, format_names, list_faults
 from gitsched.model.progress import Progress, follow
@@ -84,8 +84,9 @@ def explain_resource(
             removed = "" if context.caches.files.quarantine else describe_removed(fetched, kind, namespace, name)
             if removed:
                 raise Permanent(removed) from error
-            asked = why_not or ((name,) if kind.lower() in _CLUSTER_WORDS else ())
-            gone = next(filter(None, (describe_removed_cluster(context, fetched, cluster) for cluster in asked)), "")
+            asked = name if kind.lower() in _CLUSTER_WORDS and not why_not else ""  # which is of workloads
+            cluster = error.name if isinstance(error, UnknownCluster) else asked
+            gone = describe_removed_cluster(context, fetched, cluster) if cluster else ""
             if gone:
                 raise Permanent(gone) from error
             raise
@@ -422,7 +423,7 @@ def _add_counterfactuals(baseline: Baseline, key: Key, found: Explanation, why_n
     known = index_clusters(baseline.decisions.catalog)
     unknown = sorted(set(why_not) - known.keys())
     if unknown:
-        raise UnknownObject(f"there is no cluster {unknown[0]!r}{suggest_names(unknown[0], known)}")
+        raise UnknownCluster(unknown[0], suggest_names(unknown[0], known))
     placed = {target.cluster for target in found.result}
     if why_not:
         kept = tuple(candidate for candidate in found.candidates if candidate.result.name in why_not)
