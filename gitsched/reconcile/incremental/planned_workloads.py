@@ -243,8 +243,9 @@ class PlannedWorkloads:
 
     def list_placed(self) -> PlacedWorkloads:
         """Return the workloads of all clusters. Its keys raise NeedsCompletePlan where clusters have too many."""
-        baseline, current = self.make_fleet_baseline(), self._current_outcomes
-        decisions, running = baseline.decisions, baseline.running_replicas
+        decisions, current = self._decisions, self._current_outcomes
+        changed = {key: outcome for key, outcome in current.items() if outcome is not None}
+        running = RunningReplicas(decisions.outcomes, list_running(changed, is_first=False))
 
         def list_keys(clusters: Collection[str]) -> Collection[Key]:
             placements = ((key, entry.placement) for key, entry in self.index.items() if key not in current)

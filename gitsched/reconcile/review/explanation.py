@@ -148,7 +148,7 @@ def _explain_from_state(
         if cluster is None or why_not:
             raise UnknownObject(_describe_undecided(key))
         return _describe_from_state(workloads, cluster)
-    found = found or _explain_unselected(decisions, document)
+    found = _explain_selection(decisions, document, found)
     details = workloads.describe(decisions)
     if found.overrides:
         details = details._replace(rendered=workloads.render(key, decisions))
@@ -198,11 +198,14 @@ def _describe_undecided(key: Key) -> str:
     return f"{key} is not a workload, and no API decides about it; `gitsched status --workloads` shows what each policy places"
 
 
-def _explain_unselected(decisions: DecisionSet, template: Document) -> Explanation:
-    """Explain an object that no policy selects."""
-    key, origin = template.key, template.origin
-    location = f"{origin.path}:{origin.line}" if origin else ""
-    return Explanation(str(key), location=location, policy_reason=_describe_nearest(decisions, key))
+def _explain_selection(decisions: DecisionSet, template: Document, found: Explanation | None) -> Explanation:
+    """Return the explanation of an object, if no policy selects it with the policy that nearly does."""
+    if found is None:
+        origin = template.origin
+        found = Explanation(str(template.key), location=f"{origin.path}:{origin.line}" if origin else "")
+    elif not found.claim or found.policy or found.policy_reason or found.attached_to:
+        return found
+    return found._replace(policy_reason=_describe_nearest(decisions, template.key))  # a claim is that of an earlier policy
 
 
 def _describe_nearest(decisions: DecisionSet, key: Key) -> str:
@@ -239,9 +242,7 @@ def _explain(
         if cluster is None or why_not:
             raise UnknownObject(_describe_undecided(key))
         return describe_cluster(baseline, cluster, plan.findings)
-    found = found or _explain_unselected(decisions, template)
-    if found.claim and not (found.policy or found.policy_reason or found.attached_to):  # that of an earlier policy
-        found = found._replace(policy_reason=_describe_nearest(decisions, key))
+    found = _explain_selection(decisions, template, found)
     return _complete(context, plan, baseline, key, found, why_not)
 
 
