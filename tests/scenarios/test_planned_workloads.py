@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -29,9 +30,13 @@ from gitsched.report.fleet_status import serialize_fleet_status
 from gitsched.report.fleet_tree import serialize_fleet_tree
 from gitsched.simulate.scenario import Scaling, Scenario
 from tests.scenarios.conftest import Fleet
+from tests.scenarios.facts_histories import FactsHistory, commit_branch
 from tests.scenarios.histories import Files, History
+from tests.scenarios.plain_histories import PlainHistory
+from tests.scenarios.tenant_histories import TenantHistory
 from tests.scenarios.test_incremental_comparison import PLACES, DependentHistory, PolicyHistory
 from tests.scenarios.test_overrides import mirror
+from tests.search_depth import count_examples
 
 pytestmark = pytest.mark.usefixtures("bugs_are_raised")
 
@@ -142,6 +147,39 @@ def test_explanations_and_simulations_are_the_same_from_the_state_of_the_last_ru
     caplog.set_level(logging.CRITICAL)
     dice = Random(2)
     play(fleet, tmp_path, PolicyHistory(dice), dice, 3)
+
+
+def explain_all(settings: RunSettings, objects: list[tuple[str, str, str]]) -> dict[tuple[str, str, str], object]:
+    """Return what explain finds of all objects, or its errors."""
+    return {(kind, space, name): explain(settings, kind, name, space, why_not=()) for kind, space, name in objects}
+
+
+@pytest.mark.search
+@pytest.mark.parametrize(
+    "start", [FactsHistory, TenantHistory, partial(PlainHistory, overlap="1h")], ids=["facts", "tenants", "overlap"]
+)
+@pytest.mark.parametrize("seed", range(101, 101 + count_examples(1)))
+def test_everything_is_explained_alike_from_the_state_of_the_last_run(
+    fleet: Fleet, tmp_path: Path, start: Callable[[Random], PlainHistory], seed: int
+) -> None:
+    dice = Random(seed)
+    history, hour = start(dice), 0.0
+    if isinstance(history, FactsHistory):
+        history.observe(hour)
+        for branch, files in history.branches.items():
+            commit_branch(fleet, branch, files, hour)
+    fleet.commit(history.files)
+    for step in range(4):
+        if dice.random() < 0.8:
+            fleet.reconcile(hour)
+        hour += dice.choice((0.02, 0.2, 1))
+        if isinstance(history, FactsHistory):
+            for branch, facts in history.move_facts(hour).items():
+                commit_branch(fleet, branch, facts, hour)
+        fleet.commit({path: text for path, text in history.go_on().items() if text or (fleet.path / path).exists()}, hour=hour)
+        settings, objects = fleet.settings(hour, trusted=False), list_objects(history.files)
+        objects = dice.sample(objects, min(len(objects), 12))
+        assert explain_all(settings, objects) == explain_all(settings._replace(cache=tmp_path / f"none-{step}"), objects)
 
 
 @pytest.mark.parametrize("start", [PolicyHistory, DependentHistory])
