@@ -12,6 +12,7 @@ from gitsched.reconcile.run import make_review
 from gitsched.report.fleet_status import serialize_fleet_status, write_fleet_status
 from gitsched.report.summary import list_summary_rows
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
+from tests.scenarios.facts_histories import FACTS, commit_branch
 
 CLUSTERS = {"one.yaml": cluster("one"), "two.yaml": cluster("two")}
 WEB = {**CLUSTERS, "web.yaml": deployment("web"), "policy.yaml": policy("one", "two")}
@@ -288,6 +289,16 @@ def test_a_commit_that_no_run_follows_is_wrong_after_an_hour(fleet: Fleet) -> No
     fleet.reconcile(55)
     fleet.commit({"README.md": "x"}, hour=55)
     assert read(fleet, 60)[0] == FINE, "a run would change nothing"
+
+
+def test_new_facts_after_an_hour_are_no_commit_that_waits(fleet: Fleet) -> None:
+    facts = SETTINGS.replace("karmada: {preemption: true}", "source: {facts: {branch: facts}}")
+    document = FACTS % {"name": "one", "time": "2026-03-02T08:00:00Z", "ready": "True", "version": 1, "used": 1, "kind": "Deployment"}
+    commit_branch(fleet, "facts", {"clusters/one.yaml": document}, 0)
+    merge(fleet, {**WEB, "gitsched.yaml": facts}, 0)
+    merge(fleet, {"notes.txt": "x"}, 1)
+    commit_branch(fleet, "facts", {"clusters/one.yaml": document.replace('"True"', '"False"')}, 2)
+    assert "has not been reconciled" not in read(fleet, 4)[0]
 
 
 def test_a_lost_facts_branch_is_wrong(fleet: Fleet) -> None:

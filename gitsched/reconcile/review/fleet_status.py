@@ -109,8 +109,8 @@ def _find_waiting(context: RunContext, fetched: Fetched, last: datetime | None) 
     source, deadline = context.source.repository, context.settings.now - timedelta(minutes=MAX_WAIT)
     if last is None or last > deadline or not fetched.reconciled.source:
         return None
-    found = list_source_changes(source, fetched.reconciled.source, fetched.source.oid)[-1]
-    return found if found.time is not None and found.time <= deadline else None
+    found = list_source_changes(source, fetched.reconciled.source, fetched.source.oid)[-1:]  # none where only facts have changed
+    return next((one for one in found if one.time is not None and one.time <= deadline), None)
 
 
 def _find_newer_source(context: RunContext, fetched: Fetched) -> str:
