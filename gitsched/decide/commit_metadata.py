@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from gitsched.decide.guard.guard_settings import DEFAULT_GUARD, write_guard_record
 from gitsched.model.commit import RELEASE_CLUSTER_TRAILER, RELEASE_TRAILER, Commit
+from gitsched.model.finding import format_count
 from gitsched.model.holds import describe_release
 from gitsched.model.observation import write_observations
 from gitsched.model.scheduling import AtLeast
@@ -171,9 +172,9 @@ def make_commit_message(
     The run `follows_edits` if it decides from records that people changed.
     """
     cause = _find_cause(source, plan, facts_time)
-    moved, recorded = len(plan.moves), len(record_changes)
+    moved, recorded = _count_moves(plan), len(record_changes)
     parts = (
-        f"{moved} workload{'s' if moved != 1 else ''} moved" if moved else "",
+        moved,
         "edited records followed" if follows_edits else "",
         f"{recorded} recorded decision{'s' if recorded != 1 else ''} changed" if recorded else "",
         f"{len(plan.ended)} overlap{'s' if len(plan.ended) != 1 else ''} ended" if plan.ended and not moved else "",
@@ -198,6 +199,21 @@ def make_commit_message(
         trailers={**_list_trailers(plan, facts), **trailers},
         fixed_subject=plan.totals.config.output.commit_subject,
     )
+
+
+def _count_moves(plan: Plan) -> str:
+    """Return what happens to how many workloads, the gravest first; "" if nothing does."""
+    counts = dict.fromkeys(("unplaced", "removed", "moved", "scaled", "placed"), 0)
+    for move in plan.moves:
+        if not move.after:
+            counts["removed" if move.intended else "unplaced"] += 1
+        elif not move.before:
+            counts["placed"] += 1
+        else:
+            counts["scaled" if move.after.keys() == move.before.keys() else "moved"] += 1
+    found = [(number, what) for what, number in counts.items() if number]
+    first = [f"{format_count(number, 'workload')} {what}" for number, what in found[:1]]
+    return ", ".join([*first, *(f"{number:,} {what}" for number, what in found[1:])])
 
 
 def make_rewrite_message(before: RunMetadata, source: str, version: str, fixed_subject: str = "") -> str:

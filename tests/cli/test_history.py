@@ -61,7 +61,7 @@ def test_the_history_has_which_workload_moved_when_and_why(moved: Path, git: Git
       PropagationPolicy/shop/web in group cloud (before: PropagationPolicy/shop/web in group private); it leaves one, which is drained
   Deployment shop/web stays in one with 2 replicas until 2026-03-02T09:10:20Z
 
-2026-03-02T09:00:10Z (1d ago)  {first}  1 workload moved
+2026-03-02T09:00:10Z (1d ago)  {first}  1 workload placed
   cause: a commit of the source
   source: {base} Change (Ada)
   + Deployment shop/web: one 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.scenarios.conftest import Fleet, deployment, policy
+from tests.scenarios.conftest import UNGUARDED, Fleet, deployment, policy
 
 
 def subject(fleet: Fleet) -> str:
@@ -11,7 +11,7 @@ def subject(fleet: Fleet) -> str:
 
 def test_a_subject_distinguishes_moves_manifests_kept_files_and_records(pair: Fleet) -> None:
     pair.reconcile(1)
-    assert subject(pair) == "1 workload moved"
+    assert subject(pair) == "1 workload placed"
     pair.commit({"apps/web.yaml": deployment("web").replace("# as", "# still as")}, hour=2)
     pair.reconcile(2)
     assert subject(pair) == "manifests changed"
@@ -37,4 +37,21 @@ def test_a_subject_of_the_settings_is_the_first_line(pair: Fleet) -> None:
     pair.reconcile(1)
     message = pair.git("log", "-1", "--format=%B", "placements").splitlines()
     assert message[:2] == ["Fleet", ""]
-    assert message[2].startswith("- 1 workload moved (")
+    assert message[2].startswith("- 1 workload placed (")
+
+
+def only(name: str, clusters: str) -> dict[str, str]:
+    """Return a policy for one Deployment."""
+    return {f"policies/{name}.yaml": policy(clusters, name=name).replace("kind: Deployment}", f"kind: Deployment, name: {name}}}")}
+
+
+def test_a_subject_says_of_workloads_what_happens_to_them_the_gravest_first(pair: Fleet) -> None:
+    names = ("gone", "lost", "more", "away")
+    apps = {f"apps/{name}.yaml": deployment(name) for name in names}
+    pair.commit({"gitsched.yaml": UNGUARDED, **apps, **only("lost", "first"), **only("away", "first")}, hour=1)
+    pair.reconcile(1)
+    assert subject(pair) == "5 workloads placed"
+    changed = {"apps/gone.yaml": None, "apps/more.yaml": deployment("more", 3), "apps/new.yaml": deployment("new")}
+    pair.commit({**changed, **only("lost", "third"), **only("away", "second")}, hour=2)
+    pair.reconcile(2)
+    assert subject(pair) == "1 workload unplaced, 1 removed, 1 moved, 1 scaled, 1 placed"

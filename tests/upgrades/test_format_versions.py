@@ -24,7 +24,7 @@ from tests.upgrades.recorded import RecordedBranch, describe_run, list_recorded
 CHANGE = f"gitsched {__version__} (format version {FORMAT_VERSION} → {FORMAT_VERSION + 1})"
 SUBJECT = f"place: output rewritten for {CHANGE}"
 NOTE = f"The output is rewritten for {CHANGE}, in a commit of its own, with which no workload moves."
-MOVED = "place: 1 workload moved (Change)"
+MOVED = "place: 1 workload placed (Change)"
 RECORDED = {name.rpartition("/")[2]: recorded for name, recorded in list_recorded() if name.startswith("a9db83c9/")}
 NAMES = ("adopted", "applications", "facts", "guarded", "moves", "placements", "random-3", "tenants", "vreplicas", "waves")
 

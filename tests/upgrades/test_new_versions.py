@@ -69,7 +69,7 @@ def test_files_that_a_new_version_writes_otherwise_come_before_what_the_source_c
     run = placed.reconcile(1)
     assert describe_run(placed, run)["moves"] == ["Deployment default/more: nowhere -> first:2, second:2"]
     assert not run.plan.withheld.moves
-    assert subjects(placed, old) == [SUBJECT, "place: 1 workload moved (Change)"]
+    assert subjects(placed, old) == [SUBJECT, "place: 1 workload placed (Change)"]
     assert changed(placed, "placements^") - METADATA == STUBS
     assert not changed(placed, "placements") & STUBS
     assert placed.load("gitsched.json", "placements^")["source"] == placed.git("rev-parse", "main^")
@@ -93,7 +93,7 @@ def test_a_version_that_writes_the_same_makes_no_commit(placed: Fleet, upgrade: 
     assert placed.reconcile(1).after is None
     placed.commit(MORE, hour=1)
     placed.reconcile(2)
-    assert subjects(placed, old) == ["place: 1 workload moved (Change)"]
+    assert subjects(placed, old) == ["place: 1 workload placed (Change)"]
 
 
 def test_a_plan_shows_the_moves_and_one_line_about_the_rewrite(placed: Fleet, upgrade: Upgrade) -> None:
@@ -131,7 +131,7 @@ def test_where_the_last_source_commit_is_missing_one_commit_has_everything(place
     run = clone.reconcile(1)
     assert [str(move.key) for move in run.plan.moves] == ["Deployment.apps/default/more"]
     assert not run.plan.withheld.moves
-    assert subjects(clone, old) == ["place: 1 workload moved (Change)"]
+    assert subjects(clone, old) == ["place: 1 workload placed (Change)"]
     assert changed(clone, "placements") >= STUBS
 
 

@@ -86,7 +86,7 @@ class BundleDeliveries:
             where = f"{self.key} for {format_names(sorted(clusters), _MAX_NAMES)}"
             message = f"{where}: {text}"
             if severity == "error":
-                message = f"{self.tool} cannot build {message}; the clusters keep what they have"
+                message = f"{self.tool} cannot build {message}; clusters that have the Bundle keep it, and no other gets it"
             yield Finding(severity, "bundle-delivery", message, locate_document(template), template.key.resource, field)
 
     def render(self, delivery: BundleDelivery) -> dict[str, PlannedFile]:
