@@ -46,6 +46,16 @@ class Selector(NamedTuple):
         return all(requirement.matches(labels) for requirement in self.requirements)
 
 
+def format_requirement(requirement: Requirement) -> str:
+    """Write a condition as kubectl does."""
+    key, operator, values = requirement
+    if operator in ("In", "NotIn"):
+        if len(values) == 1:
+            return f"{key}{'=' if operator == 'In' else '!='}{values[0]}"
+        return f"{key} {operator.lower()} ({', '.join(values)})"
+    return key if operator == "Exists" else f"!{key}"
+
+
 def is_label_key(text: object) -> bool:
     """Return whether a text is a label key: an optional DNS prefix of at most 253 characters and a name of at most 63."""
     return isinstance(text, str) and len(text) <= _MAX_KEY_LENGTH and _is_key(text)

@@ -113,7 +113,7 @@ def test_a_sentence_says_that_the_guard_withholds_it() -> None:
 
 def test_new_objects_in_no_cluster_are_named_with_the_reason_also_after_many_others() -> None:
     near = UnplacedObject(
-        key("new"), False, Cause("PropagationPolicy/shop/all selects Deployment with a In b", Location("n.yaml", 6, 1))
+        key("new"), False, Cause("PropagationPolicy/shop/all selects Deployment with a=b", Location("n.yaml", 6, 1))
     )
     waits = UnplacedObject(key("big"), True, Cause("0/3 clusters are available", Location("big.yaml", 1, 1)))
     moves = [Move(key(f"w{number}"), {"a": 1}, {}, f"no cluster fits {number}") for number in range(9)]
@@ -121,7 +121,7 @@ def test_new_objects_in_no_cluster_are_named_with_the_reason_also_after_many_oth
     assert list_consequence_lines(list_consequences(review))[5:] == [
         "Deployment shop/big is placed in no cluster: 0/3 clusters are available (big.yaml:1)",
         "Deployment shop/new is selected by no policy, so that it runs in no cluster: PropagationPolicy/shop/all selects Deployment with "
-        "a In b (n.yaml:6)",
+        "a=b (n.yaml:6)",
         "and 4 more workloads like these",
     ]
 

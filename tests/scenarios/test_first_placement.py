@@ -154,7 +154,7 @@ UNSELECTED: dict[str, tuple[dict[str, str], list[str]]] = {
         {"p.yaml": policy("one").replace("Deployment}", "Deployment, labelSelector: {matchLabels: {tier: front}}}")},
         [
             "Deployment default/a, Deployment default/b are selected by no policy, so that they run in no cluster: "
-            "PropagationPolicy/default/all selects Deployment with tier In front; this one has no label tier (a.yaml:3)",
+            "PropagationPolicy/default/all selects Deployment with tier=front; this one has no label tier (a.yaml:3)",
         ],
     ),
     "nothing similar": (

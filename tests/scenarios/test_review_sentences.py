@@ -66,7 +66,7 @@ def test_a_new_workload_with_a_misspelt_label_is_named_among_thirty_with_the_pol
     assert format_headline(found).startswith("29 of 30 workloads are newly placed, 0 become unplaced, 1 new object is sel")
     assert say(found) == [
         "Deployment default/new-17 is selected by no policy, so that it runs in no cluster: PropagationPolicy/default/all selects "
-        "Deployment with tier In front; this one has tier=fornt (new/17.yaml:7)"
+        "Deployment with tier=front; this one has tier=fornt (new/17.yaml:7)"
     ]
     assert not loses_placements(found)
 

@@ -11,6 +11,7 @@ from gitsched.model.document import Document, Key, read_labels
 from gitsched.model.explanation import NearSelection
 from gitsched.model.finding import locate_document, locate_field
 from gitsched.model.known_values import find_near
+from gitsched.model.labels import format_requirement
 
 if TYPE_CHECKING:
     from gitsched.apis.karmada.state import KarmadaState
@@ -146,12 +147,11 @@ class NearSelections:
         missed = next((entry for entry in requirements if not entry.matches(labels)), None)
         if missed is None:
             return
-        values = f" {missed.operator} {', '.join(missed.values)}".rstrip()
         own = f"{missed.key}={labels[missed.key]}" if missed.key in labels else f"no label {missed.key}"
         field = ("metadata", "labels", missed.key) if missed.key in labels else ("metadata", "labels")
         value = labels.get(missed.key)
         is_near = self._is_near(missed.key, labels) if value is None else self._is_near(value, missed.values)
-        yield 0 if is_near else 3, f"{kind} with {missed.key}{values}; this one has {own}", field
+        yield 0 if is_near else 3, f"{kind} with {format_requirement(missed)}; this one has {own}", field
 
     def _is_near(self, text: str, known: Iterable[str]) -> bool:
         """Return whether a text may be one of the known ones that is misspelt; False after a number of lookups."""

@@ -14,6 +14,7 @@ from gitsched.kinds.operator_scopes import is_namespaced
 from gitsched.model.document import Document, Key, is_known_group, parse_api_group, read_labels
 from gitsched.model.finding import Finding, Pointer, Severity, format_names, locate_document, locate_field
 from gitsched.model.known_values import find_near
+from gitsched.model.labels import format_requirement
 
 if TYPE_CHECKING:
     from gitsched.apis.karmada.policy.equal_policies import PolicySelectors
@@ -249,15 +250,5 @@ def _describe_scope(policy: PropagationPolicy) -> str:
 
 def _describe_selected(selector: ResourceSelector, policy: PropagationPolicy) -> str:
     where = f"in namespace {selector.namespace}" if selector.namespace and not policy.is_namespaced else ""
-    labels = ", ".join(map(_format_requirement, selector.labels.requirements)) if selector.labels is not None else ""
+    labels = ", ".join(map(format_requirement, selector.labels.requirements)) if selector.labels is not None else ""
     return " ".join(filter(None, (selector.kind, selector.name, f"with {labels}" if labels else "", where)))
-
-
-def _format_requirement(requirement: Requirement) -> str:
-    """Write a condition as kubectl does."""
-    key, operator, values = requirement
-    if operator in ("In", "NotIn"):
-        if len(values) == 1:
-            return f"{key}{'=' if operator == 'In' else '!='}{values[0]}"
-        return f"{key} {operator.lower()} ({', '.join(values)})"
-    return key if operator == "Exists" else f"!{key}"
