@@ -211,6 +211,8 @@ def _list_unready(status: FleetStatus) -> list[str]:
             "Not ready: all clusters, so that no cluster can take workloads of others, and a drain moves nothing: restore one first; "
             "gitsched collect --dry-run says what it cannot read"
         ]
+    if any(limit.effect == "clustersUnready" for limit in status.withheld.limits):
+        return []  # these facts are withheld: whether they are true comes first
     lines = [
         f"Not ready: {one.name}: {format_count(one.workloads, 'workload')}; gitsched simulate --lose {one.name} shows what would move, "
         f"gitsched drain {one.name} moves {'it' if one.workloads == 1 else 'them'}"

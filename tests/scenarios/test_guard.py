@@ -300,6 +300,33 @@ def test_failover_is_withheld_if_facts_alone_make_most_clusters_unready(fleet: F
     assert not any(f"c{n}" in fleet.where(f"default/deployment-w{n}") for n in range(4))
 
 
+WIDE = (
+    "guard: {fleet: {removed: 100, moved: 100, replicasLost: 100, replicasAdded: 100000}, namespace: {removed: 100}, "
+    "cluster: {removed: 100}}, karmada: {failover: cluster}"
+)
+
+
+@pytest.mark.parametrize("taint", [("drain:NoExecute",), ()], ids=["a drain", "a changed policy"])
+def test_what_follows_suspected_facts_is_withheld_beside_what_people_change(fleet: Fleet, taint: tuple[str, ...]) -> None:
+    files = {f"clusters/{n}.yaml": ready(f"c{n}", "True") for n in range(7)} | {"gitsched.yaml": SETTINGS.format(WIDE)}
+    files |= {f"{n}.yaml": labelled(f"w{n}", "all") for n in range(3)}
+    fleet.commit({**files, "policy.yaml": select("all", "c0, c1, c2, c3, c4, c5")})
+    fleet.reconcile()
+    fleet.commit(report("False", range(4)), hour=1)
+    assert len(withheld(fleet.reconcile(1))) == 1
+    assert "gitsched drain" not in write_fleet_status(read_fleet_status(fleet.settings(1)))
+    drained = (
+        {"clusters/5.yaml": ready("c5", "True", *taint)} if taint else {"policy.yaml": select("all", "c0, c1, c2, c3, c4, c6")}
+    )
+    fleet.commit(drained, hour=2)
+    for hour in (2, 4):
+        run = fleet.reconcile(hour)
+        assert withheld(run) == (
+            "4 of 7 clusters are not ready by reported facts alone, as if these were no longer collected (limit: 50 %)",
+        )
+        assert all({"c0", "c1", "c2", "c3"} <= set(fleet.where(f"default/deployment-w{n}")) for n in range(3))
+
+
 def test_failover_resumes_when_the_collector_reports_again(fleet: Fleet) -> None:
     place_one_on_each(fleet, 6)
     fleet.commit(report("Unknown", range(6)), hour=1)

@@ -132,6 +132,7 @@ def test_a_loser_with_more_to_do_commits_on_top(pair: Fleet, remote: Path, tmp_p
         "before": execute("rev-parse", "placements~1", at=remote),
         "after": head,
         "race": None,
+        "edits": [],
     }
     assert [move["workload"]["name"] for move in result["moves"]] == ["third"]
     assert (outputs["changed"], outputs["sha"], outputs["race"]) == ("true", head, "")

@@ -293,7 +293,14 @@ def test_a_commit_that_no_run_follows_is_wrong_after_an_hour(fleet: Fleet) -> No
 
 def test_new_facts_after_an_hour_are_no_commit_that_waits(fleet: Fleet) -> None:
     facts = SETTINGS.replace("karmada: {preemption: true}", "source: {facts: {branch: facts}}")
-    document = FACTS % {"name": "one", "time": "2026-03-02T08:00:00Z", "ready": "True", "version": 1, "used": 1, "kind": "Deployment"}
+    document = FACTS % {
+        "name": "one",
+        "time": "2026-03-02T08:00:00Z",
+        "ready": "True",
+        "version": 1,
+        "used": 1,
+        "kind": "Deployment",
+    }
     commit_branch(fleet, "facts", {"clusters/one.yaml": document}, 0)
     merge(fleet, {**WEB, "gitsched.yaml": facts}, 0)
     merge(fleet, {"notes.txt": "x"}, 1)

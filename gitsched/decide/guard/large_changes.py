@@ -55,14 +55,14 @@ class GuardedMoves(NamedTuple):
     limited: frozenset[Key] = frozenset()
 
     @property
-    def follows_facts(self) -> bool:
-        """Whether a workload leaves a cluster because of reported facts."""
-        return any(_list_left(move) & self.reported for move in self.failover)
+    def following(self) -> tuple[Move, ...]:
+        """The moves of workloads that leave a cluster because of reported facts, also where they leave others as well."""
+        return tuple(move for move in (*self.counted, *self.failover) if _list_left(move) & self.reported)
 
     @property
     def is_guarded(self) -> bool:
         """Whether the guard may withhold a move."""
-        return bool(self.counted) or self.follows_facts
+        return bool(self.counted) or bool(self.following)
 
 
 def list_guarded_moves(moves: Iterable[Move], engines: Iterable[PolicyEngine], cluster_count: int = 0) -> GuardedMoves:
@@ -76,7 +76,9 @@ def list_guarded_moves(moves: Iterable[Move], engines: Iterable[PolicyEngine], c
     failover: list[Move] = []
     for move in placed:
         (failover if _is_failover(move, unavailable) else counted).append(move)
-    reported = frozenset(name for engine in reporting for name in engine.clusters_reported_unready()) if failover else frozenset()
+    reported = (
+        frozenset(name for engine in reporting for name in engine.clusters_reported_unready()) if unavailable else frozenset()
+    )
     return GuardedMoves(tuple(counted), tuple(failover), reported, cluster_count)
 
 
@@ -101,16 +103,15 @@ def find_withheld_changes(
     """Return the changes that exceed a limit. `placed` are the workloads of the previous output, `tenancy` says whose they are, and
     `find_former` whose those were that are gone.
 
-    While placements are frozen, all counted moves are withheld. Failover is withheld if it follows facts that look like those of a
-    collector that has stopped.
+    While placements are frozen, all counted moves are withheld. What follows facts that look like those of a collector that has stopped is
+    withheld, whatever else moves with it.
     """
     placed = tuple(placed)
     suspected = _suspect_facts(guarded, placed, config)
-    failover = tuple(move for move in guarded.failover if _list_left(move) & guarded.reported) if suspected else ()
     withheld = _find_counted(guarded, placed, config, tenancy, find_former)
     if suspected is None:
         return withheld
-    moves = tuple(sorted((*withheld.moves, *failover), key=lambda move: move.key))
+    moves = tuple(sorted({move.key: move for move in (*withheld.moves, *guarded.following)}.values(), key=lambda move: move.key))
     return WithheldChanges(moves, (suspected, *withheld.limits), compute_digest(moves), config.freeze if withheld.moves else "")
 
 
@@ -118,10 +119,11 @@ def _suspect_facts(guarded: GuardedMoves, placed: tuple[PlacedWorkload, ...], co
     """Return the exceeded limit if facts alone make too many clusters unready: of all clusters, and of those that had workloads and lose
     some now."""
     percent = config.limits.get("fleet", {}).get("clustersUnready")
-    if percent is None or percent >= 100 or not guarded.follows_facts:
+    following = guarded.following
+    if percent is None or percent >= 100 or not following:
         return None
     busy = {cluster for workload in placed for cluster in workload.replicas}
-    left = {cluster for move in guarded.failover for cluster in _list_left(move) & guarded.reported}
+    left = {cluster for move in following for cluster in _list_left(move) & guarded.reported}
     unready, known = len(guarded.reported), max(guarded.cluster_count, len(busy | guarded.reported))
     if 100 * unready <= percent * known or 100 * len(left) <= percent * len(busy):
         return None
@@ -271,7 +273,7 @@ def may_exceed_limit(
     `count` returns at most the number of workloads of the fleet, a namespace or a cluster that have been placed. For replicas the least
     number counts to which a limit applies, so `find_withheld_changes` has the last word.
     """
-    if guarded.follows_facts:
+    if guarded.following:
         return True
     if config.freeze and guarded.counted:
         return True
