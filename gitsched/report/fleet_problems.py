@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from gitsched.model.finding import UNSCHEDULABLE, format_count, format_names, format_part
+from gitsched.model.finding import UNSCHEDULABLE, format_count, format_names, format_part, join_all
 from gitsched.model.fleet_status import CLUSTER_GONE, Freeze
 from gitsched.model.scheduling import total_replicas
 from gitsched.model.time import format_age, format_time
@@ -122,7 +122,8 @@ def _list_withheld(status: FleetStatus) -> list[str]:
         first = f"{first.removesuffix('.')}, since {format_time(since)} ({format_age(since, status.now)} ago)."
     moves = sorted(sort_moves(status.withheld.moves), key=lambda move: move.key not in data)
     named = [
-        f"  {format_key(move.key)}{_format_place(move)} {describe_target(move)}{_format_data(data, move.key)}" for move in moves
+        f"  {format_key(move.key)}{_format_place(move)} {describe_target(move)}{_format_stay(status, move)}{_format_data(data, move.key)}"
+        for move in moves
     ]
     named = list_limited(named, WITHHELD_SHOWN, "  and {} more; gitsched plan shows all")
     asked = "; ".join(map(describe_source, sources))
@@ -133,6 +134,15 @@ def _list_withheld(status: FleetStatus) -> list[str]:
 def _format_place(move: Move) -> str:
     """Return where a workload is, if its target does not say that."""
     return f" on {format_clusters(move.before)}" if move.before and not move.after else ""
+
+
+def _format_stay(status: FleetStatus, move: Move) -> str:
+    """Return from which clusters a workload would have to go, and does not because its change is withheld."""
+    left = [one for one in status.clusters if one.name in move.before and one.name not in move.after]
+    found = [
+        f"{one.name}, which is {'drained' if one.is_drained else 'not ready'}" for one in left if one.is_drained or one.unready
+    ]
+    return f"; it stays on {join_all(found)}" if found else ""
 
 
 def _format_data(data: Mapping[Key, Sequence[str]], key: Key) -> str:

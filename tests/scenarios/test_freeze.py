@@ -13,6 +13,8 @@ from gitsched.model.errors import Conflict, Permanent
 from gitsched.reconcile import reconcile
 from gitsched.reconcile.output import freeze
 from gitsched.reconcile.output.freeze import set_freeze
+from gitsched.reconcile.review.fleet_status import read_fleet_status
+from gitsched.report.fleet_status import write_fleet_status
 from tests.git.conftest import Server
 
 from .conftest import UNGUARDED, Fleet, cluster, deployment, execute, policy
@@ -155,3 +157,17 @@ def test_a_freeze_of_the_settings_is_named_where_that_of_the_branch_is_lifted(pa
     pair.reconcile(0)
     result = set_freeze(pair.settings(1), "")
     assert (result.commit, result.frozen, result.frozen_by_settings) == (None, "", "incident")
+
+
+def test_the_status_says_that_a_workload_stays_on_a_drained_cluster_because_of_a_freeze(fleet: Fleet) -> None:
+    clusters = {f"{name}.yaml": cluster(name) for name in ("one", "two", "three")}
+    fleet.commit({**clusters, "web.yaml": deployment("web"), "policy.yaml": policy("one,two")})
+    fleet.reconcile()
+    set_freeze(fleet.settings(1), REASON)
+    fleet.commit({"policy.yaml": policy("three")}, hour=2)
+    fleet.reconcile(2)
+    fleet.commit({"one.yaml": cluster("one", "power:NoExecute")}, hour=3)
+    fleet.reconcile(3)
+    lines = write_fleet_status(read_fleet_status(fleet.settings(3)), 300).splitlines()
+    [line] = [line for line in lines if line.startswith("  Deployment default/web")]
+    assert line.endswith("; it stays on one, which is drained")
