@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from gitsched.decide.catalog import make_duplicate_findings
 from gitsched.model.document import Document, Key
 from gitsched.model.finding import Finding, locate_document
-from gitsched.model.planned_files import PlannedFile
+from gitsched.model.planned_files import ExistingBlob, PlannedFile
 from gitsched.render.cluster_directory import is_never_pruned, namespace_path, plan_namespace, write_namespace
-from gitsched.render.output_files import escape_segment, relative_path
+from gitsched.render.output_files import cluster_path, escape_segment, relative_path
 
 if TYPE_CHECKING:
     from gitsched.decide.decisions import DecisionSet
+    from gitsched.decide.skipped_workloads import FindBlob
     from gitsched.decide.workload_files import Files, WorkloadFiles
 
 
@@ -62,11 +64,75 @@ def withhold_namespaces(rendered: dict[Key, WorkloadFiles], decisions: DecisionS
     return findings
 
 
-def keep_namespace(path: str, templates: Mapping[Key, Document], protected: Iterable[str]) -> PlannedFile:
-    """Return the protected Namespace that the previous output has at a path, with annotations that keep it in the cluster."""
-    name = next(name for name in protected if namespace_path(name) == path)
-    template = templates.get(Key("", "Namespace", "", name))
-    return plan_namespace(template) if template is not None else write_namespace(name)
+def keep_namespace(cluster: str, path: str, decisions: DecisionSet, protected: Iterable[str], find_blob: FindBlob) -> PlannedFile:
+    """Return the protected Namespace that the previous output has at a path, with annotations that keep it in the cluster.
+
+    If documents define it differently, it stays as it is.
+    """
+    key = Key("", "Namespace", "", next(name for name in protected if namespace_path(name) == path))
+    template = decisions.templates.get(key)
+    if key in decisions.catalog.duplicate_templates and (blob := find_blob(cluster_path(cluster, path))) is not None:
+        return ExistingBlob(blob)
+    return plan_namespace(template) if template is not None else write_namespace(key.name)
+
+
+def keep_duplicates(
+    decisions: DecisionSet,
+    workloads: Iterable[WorkloadFiles],
+    manifests: Mapping[str, Files],
+    delivered: Mapping[str, Collection[str]],
+    find_blob: FindBlob,
+    protected: Container[str],
+) -> tuple[dict[str, tuple[str, PlannedFile]], list[Finding]]:
+    """Return the Namespaces that documents define differently and that clusters need, as they were delivered last, by the directory of
+    their objects, and the findings about them. `manifests` and `delivered` are as in `render`.
+
+    One file is for all clusters: also for one that gets the first object of a namespace. The findings about Namespaces that a policy
+    selects are among those of the decisions.
+    """
+    duplicates = {
+        escape_segment(key.name): copies
+        for key, copies in decisions.catalog.duplicate_templates.items()
+        if (key.group, key.kind) == ("", "Namespace")
+    }
+    if not duplicates:
+        return {}, []
+    used = _list_used_namespaces(decisions, duplicates, workloads, manifests, delivered)
+    kept: dict[str, tuple[str, PlannedFile]] = {}
+    reported = []
+    for directory, copies in duplicates.items():
+        document, path = copies[0], relative_path(copies[0].key)
+        clusters = [name for name, directories in used.items() if directory in directories]
+        if not clusters:
+            continue
+        blobs = (find_blob(cluster_path(name, path)) for name in dict.fromkeys((*clusters, *used)))
+        blob = next((blob for blob in blobs if blob is not None), None)
+        is_protected = document.key.name in protected
+        if blob is not None and not is_protected:
+            kept[directory] = path, ExistingBlob(blob)
+        is_selected = document.key in decisions.quarantined or any(engine.selects(document) for engine in decisions.engines)
+        if not is_selected and (blob is not None or not is_protected):
+            reported.append(copies)
+    return kept, make_duplicate_findings(reported)
+
+
+def _list_used_namespaces(
+    decisions: DecisionSet,
+    duplicates: Mapping[str, Sequence[Document]],
+    workloads: Iterable[WorkloadFiles],
+    manifests: Mapping[str, Files],
+    delivered: Mapping[str, Collection[str]],
+) -> dict[str, set[str]]:
+    """Return the directories of the namespaces in which each cluster has objects, or whose Namespace of the `duplicates` it has."""
+    used: dict[str, set[str]] = {}
+    for name in sorted(decisions.cluster_facts.keys() | manifests.keys()):
+        paths = {*manifests.get(name, ()), *delivered.get(escape_segment(name), ())}
+        used[name] = {path.partition("/")[0] for path in paths}
+        used[name] |= {one for one, copies in duplicates.items() if relative_path(copies[0].key) in paths}
+    for workload in workloads:
+        for name, namespaces in workload.namespaces.items():
+            used.setdefault(name, set()).update(map(escape_segment, namespaces))
+    return used
 
 
 def select_namespaces(
@@ -78,7 +144,8 @@ def select_namespaces(
         return lambda _: own
     from gitsched.decide.tenants.tenant_namespaces import make_namespace_filter  # few sources have tenants
 
-    return make_namespace_filter(own, decisions.templates, decisions.catalog.api_documents, tenancy)
+    keys = (*decisions.templates, *decisions.catalog.duplicate_templates)
+    return make_namespace_filter(own, keys, decisions.catalog.api_documents, tenancy)
 
 
 def add_needed_namespaces(

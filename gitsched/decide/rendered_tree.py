@@ -10,6 +10,7 @@ from gitsched.apis.gitsched.output_config import OutputConfig
 from gitsched.decide.namespace_manifests import (
     add_namespace_manifests,
     add_needed_namespaces,
+    keep_duplicates,
     keep_namespace,
     list_namespace_manifests,
     select_namespaces,
@@ -169,6 +170,8 @@ def render(
     facts = dict(decisions.cluster_facts)
     facts |= {name: ClusterInfo(name, {}) for name in retiring if name not in facts}
     own = list_namespace_manifests(decisions.templates, protected)
+    last, duplicates = keep_duplicates(decisions, rendered.values(), manifests, delivered or {}, find_blob, protected)
+    own |= last
     select = select_namespaces(decisions, own)
     add_needed_namespaces(manifests, rendered.values(), select, protected)
     if any(path.startswith(f"{HUB}/") for path in files) or find_blob(HUB_KUSTOMIZATION) is not None:
@@ -181,7 +184,7 @@ def render(
         if skipped:
             found = add_skipped_objects(skipped, name, paths, find_blob, manifests.setdefault(name, {}))
             workloads, replicas, paths = workloads + found[0], replicas + found[1], paths - object_paths
-        kept = {path: keep_namespace(path, decisions.templates, protected) for path in sorted(paths)}
+        kept = {path: keep_namespace(name, path, decisions, protected, find_blob) for path in sorted(paths)}
         manifests |= {name: {**kept, **manifests.get(name, {})}} if kept else {}
         facts[name] = facts[name]._replace(workloads=workloads, replicas=replicas, marked=marked)
         complete = add_namespace_manifests(manifests.get(name, {}), select(name))
@@ -193,6 +196,7 @@ def render(
         keep_cluster_json(retained, retiring, find_blob, files)
     findings = (
         *withheld,
+        *duplicates,
         *_find_path_collisions(rendered.values(), decisions.templates),
         *(shared.list_findings(decisions.templates) if shared is not None else ()),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.scenarios.conftest import Fleet
+from tests.scenarios.conftest import Fleet, cluster, deployment, policy
 from tests.scenarios.histories import PLACEMENT
 from tests.scenarios.test_incremental_plan import ThreeVariants
 from tests.scenarios.test_rollouts import SETS, managed
@@ -40,3 +40,33 @@ def test_many_files_that_git_does_not_have_are_one_finding_for_each_directory(fl
         folded[0],
         folded[1][-24:],
     )
+
+
+def test_a_namespace_that_two_documents_define_differently_stays_as_it_was_delivered(fleet: Fleet, tmp_path: Path) -> None:
+    namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: %s, labels: {pod-security.kubernetes.io/enforce: %s}}\n"
+    rules = policy("first").replace("kind: Propagation", "kind: ClusterPropagation").replace("  namespace: default\n", "")
+    files = {f"clusters/{name}.yaml": cluster(name) for name in ("first", "second")}
+    files |= {f"apps/{name}.yaml": namespace % (name, "restricted") for name in ("shop", "later")}
+    variants = ThreeVariants(fleet, tmp_path)
+    fleet.commit({**files, "policy.yaml": rules, "web.yaml": deployment("web", namespace="shop")})
+    copies = {f"copy/{name}.yaml": namespace % (name, "privileged") for name in ("shop", "later")}
+    steps = (
+        ({}, [], ["restricted", ""]),
+        ({"copy/later.yaml": copies["copy/later.yaml"]}, [], ["restricted", ""]),
+        ({"copy/shop.yaml": copies["copy/shop.yaml"]}, ["shop"], ["restricted", ""]),
+        ({"web.yaml": deployment("web", 3, namespace="shop")}, ["shop"], ["restricted", ""]),
+        ({"policy.yaml": rules.replace("[first]", "[first, second]")}, ["shop"], ["restricted", "restricted"]),
+        ({"copy/shop.yaml": None, "apps/shop.yaml": namespace % ("shop", "baseline")}, [], ["baseline", "baseline"]),
+        ({"web.yaml": deployment("web", 4, namespace="shop")}, [], ["baseline", "baseline"]),
+        ({"api.yaml": deployment("api", namespace="later")}, ["later"], ["baseline", "baseline"]),
+    )
+    for hour, (changes, names, levels) in enumerate(steps):
+        fleet.commit(changes, hour=hour)
+        for run in variants.run(hour, f"hour {hour}"):
+            found = [one for one in run.plan.findings if one.code == "duplicate-identity"]
+            assert [(one.severity, str(one.location)) for one in found] == [("error", f"apps/{name}.yaml:1:1") for name in names]
+        tree = fleet.git("ls-tree", "-r", "--name-only", "resident")
+        for name, level in zip(("first", "second"), levels, strict=True):
+            path = f"clusters/{name}/_/namespace-shop.yaml"
+            assert (path in tree.split()) == bool(level)
+            assert not level or f"enforce: {level}" in fleet.git("show", f"resident:{path}")

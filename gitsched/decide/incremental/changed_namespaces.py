@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from gitsched.decide.namespace_manifests import list_namespace_manifests
+from gitsched.model.errors import NeedsCompletePlan
 from gitsched.render.output_files import escape_segment
 
 if TYPE_CHECKING:
@@ -18,8 +19,17 @@ NAMESPACE = ("", "Namespace")
 NamespaceManifests = Mapping[str, tuple[str, "PlannedFile"]]
 
 
-def update_namespace_manifests(totals: Totals, changes: Mapping[Key, DocumentPair]) -> NamespaceManifests:
-    """Return the path and manifest of each Namespace of the source by the directory of its objects, after changes of templates."""
+def update_namespace_manifests(
+    totals: Totals, changes: Mapping[Key, DocumentPair], changed: Iterable[ClusterRow]
+) -> NamespaceManifests:
+    """Return the path and manifest of each Namespace of the source by the directory of its objects, after changes of templates.
+
+    Raise NeedsCompletePlan if one of the `changed` clusters has objects in a Namespace that documents define differently.
+    """
+    unused = totals.source.unused & totals.source.repeated
+    duplicates = _list_directories(key for key in unused if key[:2] == NAMESPACE)
+    if duplicates and any(path.partition("/")[0] in duplicates for row in changed for path in row.manifest_paths):
+        raise NeedsCompletePlan("a cluster has objects in a Namespace that is defined more than once")
     pairs = {key: pair for key, pair in changes.items() if key[:2] == NAMESPACE}
     if not pairs:
         return totals.namespace_manifests
