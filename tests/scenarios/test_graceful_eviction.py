@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gitsched.git import Repository
+from gitsched.model.history import HistoryFilter
+from gitsched.model.time import format_time
 from gitsched.reconcile import Reconciler
+from gitsched.reconcile.output.history_records import HistoryBranch
+from gitsched.reconcile.output.output_history import OutputHistory
 from gitsched.reconcile.source.source_reader import SourceReader
 
 from .conftest import Fleet, at_hour, cluster, deployment, policy
+from .test_incremental_plan import ThreeVariants
 
 DOWN = cluster("first", "power:NoExecute")
 MINUTE = 1 / 60
@@ -129,3 +137,40 @@ def test_a_run_reads_a_file_once_however_many_of_its_workloads_are_due(fleet: Fl
     assert session.run(at_hour(1 + 10 * MINUTE)).changed
     assert fleet.binding("l-deployment")["spec"]["clusters"][0]["name"] == "second"
     assert read.count("web.yaml") == 1
+
+
+def test_a_copy_is_recorded_where_a_workload_returns_to_a_cluster_that_still_has_it(
+    make_fleet: Callable[[str], Fleet], tmp_path: Path
+) -> None:
+    fleet = make_fleet("returns")
+    fill(fleet)
+    near = policy("first", "second").replace("clusterNames: [first]", "labelSelector: {matchLabels: {near: here}}")
+    variants, labelled = ThreeVariants(fleet, tmp_path), cluster("first").replace("spec:", "  labels: {near: here}\nspec:")
+    settings = (
+        "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\n"
+        "spec: {karmada: {failback: WhenUnschedulable}}\n"
+    )
+    fleet.commit({"policy.yaml": near, "first.yaml": labelled, "gitsched.yaml": settings})
+    again = (
+        "apiVersion: apps.karmada.io/v1alpha1\nkind: WorkloadRebalancer\nmetadata: {name: again}\n"
+        "spec: {workloads: [{apiVersion: apps/v1, kind: Deployment, name: web, namespace: default}]}\n"
+    )
+    copies = []
+    for minute, files in enumerate(
+        ({}, {"first.yaml": cluster("first")}, {"first.yaml": labelled}, {"again.yaml": again}), start=60
+    ):
+        fleet.commit(files, hour=minute * MINUTE)
+        runs = variants.run(minute * MINUTE, f"minute {minute}")
+        copies.append([(copy.cluster, copy.until) for copy in runs[0].plan.retained])
+    first_end, second_end = at_hour(71 * MINUTE), at_hour(73 * MINUTE)
+    assert copies == [[], [("first", first_end)], [("first", first_end)], [("second", second_end)]]
+    assert fleet.delivered(WEB, "resident") == ["first", "second"]
+
+    variants.run(73 * MINUTE, "the end")
+    assert fleet.delivered(WEB, "resident") == ["first"]
+    repository = Repository(fleet.path)
+    branch = HistoryBranch("resident", repository, fleet.git("rev-parse", "resident").strip(), "")
+    history = OutputHistory(branch, repository, HistoryFilter())
+    left, moved = islice(history.read_entries(2), 2)
+    assert left.notes[0] == "Deployment default/web goes from second: its overlap is over"
+    assert moved.notes == (f"Deployment default/web stays in second with 2 replicas until {format_time(second_end)}",)

@@ -9,7 +9,7 @@ changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -144,9 +144,10 @@ class _Retention:
         lacking = placement.lacking if placement.after or self._is_waiting(outcome) else {}
         if not placement.after and not self._wants_copies(outcome):
             return
+        evicted = self._list_evicted(outcome)
         losses = [copy for copy in placement.losses if copy.cluster not in outcome.released]
-        if not placement.grows and placement.after and not lacking:  # what an eviction still keeps is no loss
-            losses = [copy for copy in losses if copy.cluster in known or not _is_evicting(outcome, copy.cluster)]
+        if not placement.grows and placement.after and not lacking:
+            losses = _exclude_evicted(losses, outcome, known.keys() | evicted)
         followers = [copy for copy in self._followers.get(outcome.key, ()) if not self._is_live(copy)]
         start = choose_start(self._find_event(outcome), self._times.now, self._config.duration)
         unplaced = losses if lacking else self._list_unplaced(outcome, placement, losses)
@@ -157,7 +158,7 @@ class _Retention:
                 self._add(copy._replace(start=None, counted_from=None))
             elif outcome.key[:2] in RUN_ONCE_KINDS:
                 continue  # two copies at once would do the same work
-            elif placement.grows or (is_new and not self._given.is_cluster(copy.cluster)):
+            elif placement.grows or (is_new and (copy.cluster in evicted or not self._given.is_cluster(copy.cluster))):
                 self._add(self._count_from(copy._replace(start=copy.start or start, counted_from=start), outcome, placement))
             elif not is_new:
                 self._continue(copy._replace(start=copy.start or start), outcome, placement)
@@ -175,6 +176,13 @@ class _Retention:
             self._findings.append(make_unplaced_finding(outcome.key, template, unplaced, placed, wanted))
         else:
             self._findings.append(make_waiting_finding(outcome.key, template, followers))
+
+    def _list_evicted(self, outcome: Outcome) -> frozenset[str]:
+        """Return the clusters from which a workload is evicted from this run on. What it has there stays, although nothing is added where
+        an earlier copy already is the replacement."""
+        move = self._moves.get(outcome.key)
+        before = () if move is None else move.before
+        return frozenset(target.cluster for target in outcome.targets if target.evicting and target.cluster in before)
 
     def _is_waiting(self, outcome: Outcome) -> bool:
         """Return whether a cluster has less of a workload than was decided until its turn in a rollout."""
@@ -327,6 +335,11 @@ def _has_counts(outcome: Outcome) -> bool:
     """Return whether manifests of a workload have its replicas: those of one that an autoscaler scales have the number of the source. What
     a quarantined one has is not planned."""
     return all(target.edits or target.body is not None or target.replicas in (None, outcome.replicas) for target in outcome.targets)
+
+
+def _exclude_evicted(copies: Iterable[RetainedCopy], outcome: Outcome, included: Container[str]) -> list[RetainedCopy]:
+    """Return the copies without those that only an earlier eviction still keeps, which is no loss; those in `included` clusters stay."""
+    return [copy for copy in copies if copy.cluster in included or not _is_evicting(outcome, copy.cluster)]
 
 
 def _is_evicting(outcome: Outcome, cluster: str) -> bool:

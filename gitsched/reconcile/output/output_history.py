@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -220,7 +220,7 @@ class OutputHistory:
         if record is None:
             yield f"{RUN_METADATA} cannot be read{self._describe_damage(commit)}"
             return
-        yield from self._compare_records(record, earlier)
+        yield from self._compare_records(record, earlier, commit)
         if earlier is not None and parent is not None:
             added, removed = self._compare_clusters(commit, parent)
             yield from (f"cluster {name} is new" for name in added[:MAX_FILES])
@@ -230,22 +230,29 @@ class OutputHistory:
             if len(removed) > MAX_FILES:
                 yield f"as are those of {len(removed) - MAX_FILES} more"
 
-    def _compare_records(self, record: RunMetadata, earlier: RunMetadata | None) -> Iterator[str]:
+    def _compare_records(self, record: RunMetadata, earlier: RunMetadata | None, commit: Commit) -> Iterator[str]:
         """Yield how what a run records differs from what the run before recorded: the guard, overlaps, and clusters that are removed."""
-        guard, copies_before, retired = ({}, (), {}) if earlier is None else (earlier.guard, earlier.retained, earlier.retiring)
+        guard, retired = ({}, {}) if earlier is None else (earlier.guard, earlier.retiring)
         digest = read_guard_record(record.guard).digest
         if digest != read_guard_record(guard).digest:
             messages = (one.message.partition(". If ")[0] for one in record.findings if one.code == "changes-withheld")
             what = "; ".join((digest, *messages))
             yield f"the guard withholds changes: {what}" if digest else "the guard withholds nothing any more"
-        known, kept = (set(map(_identify, copies)) for copies in (copies_before, record.retained))
-        chosen = self.chosen.selects_key
-        begun = [copy for copy in record.retained if _identify(copy) not in known and chosen(copy.workload)]
-        ended = [copy for copy in copies_before if _identify(copy) not in kept and chosen(copy.workload)]
-        yield from (*describe_retained_copies(begun, MAX_COPIES), *describe_ended_copies(ended, MAX_COPIES))
+        yield from self._compare_copies(record.retained, () if earlier is None else earlier.retained, commit)
         known_messages = {finding.message for finding in earlier.findings} if earlier is not None else set()
         yield from (one.message for one in record.findings if one.code == "facts-stale" and one.message not in known_messages)
         yield from (f"cluster {name} has no document any more" for name in sorted(record.retiring.keys() - retired.keys()))
+
+    def _compare_copies(self, copies: Iterable[RetainedCopy], before: Iterable[RetainedCopy], commit: Commit) -> Iterator[str]:
+        """Yield which copies stay from a commit on, and which go: none that has become the workload itself."""
+        find, tree, prefix = self._output.repository.find_entry, commit.tree, self._output.prefix
+        after, former = (
+            {_identify(copy): copy for copy in some if self.chosen.selects_key(copy.workload)} for some in (copies, before)
+        )
+        begun = [copy for key, copy in after.items() if key not in former]
+        left = [copy for key, copy in former.items() if key not in after]
+        ended = [copy for copy in left if not any(find(tree, f"{prefix}{path}") for path in copy.paths)]
+        yield from (*describe_retained_copies(begun, MAX_COPIES), *describe_ended_copies(ended, MAX_COPIES))
 
     def _compare_clusters(self, commit: Commit, parent: Commit) -> tuple[list[str], list[str]]:
         directory = f"{self._output.prefix}{CLUSTERS}"
