@@ -157,12 +157,13 @@ class SourceStatus(NamedTuple):
 
 
 class WithheldHistory(NamedTuple):
-    """The time of the run `since` which changes are withheld, None where it is not known, the commits of the source that ask for them, and
-    the data of the workloads that have some."""
+    """The time of the run `since` which changes are withheld, None where it is not known, the first commits of the source that ask for
+    them, the newest first, the data of the workloads that have some, and the number of further commits."""
 
     since: datetime | None = None
     sources: tuple[SourceChange, ...] = ()
     data: Mapping[Key, tuple[str, ...]] = {}
+    more_sources: int = 0
 
 
 class FleetStatus(NamedTuple):

@@ -117,7 +117,7 @@ def _list_withheld(status: FleetStatus) -> list[str]:
     is_named = any(limit.cause is not None for limit in status.withheld.limits)
     causes = (one.reason for one in status.workloads if one.state == "withheld" and not is_named)
     first, *lines = describe_withheld(status.withheld, cause=next(filter(None, causes), ""), commit="the commit")
-    since, sources, data = status.withheld_history
+    since, sources, data, more = status.withheld_history
     if since is not None:
         first = f"{first.removesuffix('.')}, since {format_time(since)} ({format_age(since, status.now)} ago)."
     moves = sorted(sort_moves(status.withheld.moves), key=lambda move: move.key not in data)
@@ -126,8 +126,8 @@ def _list_withheld(status: FleetStatus) -> list[str]:
         for move in moves
     ]
     named = list_limited(named, WITHHELD_SHOWN, "  and {} more; gitsched plan shows all")
-    asked = "; ".join(map(describe_source, sources))
-    undo = f"; to withdraw it: {describe_revert(sources[0])}" if len(sources) == 1 else ""
+    asked = "; ".join(map(describe_source, sources)) + (f" and {format_count(more, 'more commit')}" if more else "")
+    undo = "" if more else f"; to withdraw {'it' if len(sources) == 1 else 'them'}: {'; '.join(map(describe_revert, sources))}"
     return [first, *named, *([f"  requested by {asked}{undo}"] if asked else []), *lines]
 
 

@@ -168,6 +168,38 @@ def test_unplaced_and_withheld_workloads_are_named_with_the_reason(fleet: Fleet)
     assert lines[1].startswith(f"Unplaced: Deployment default/nowhere: {cause}; 0/2 clusters are available")
 
 
+def test_only_commits_that_request_withheld_changes_are_named(fleet: Fleet) -> None:
+    more = {f"w{number}.yaml": deployment(f"w{number}") for number in range(12)}
+    merge(fleet, {**WEB, **more}, 0)
+    first = merge(fleet, dict.fromkeys(more), 1, "Remove twelve")
+
+    def find_requests(hour: float) -> str:
+        (line,) = (line for line in read(fleet, hour) if line.startswith("  requested by "))
+        return line.replace(f" ({fleet.git('log', '-1', '--format=%an')})", "")
+
+    alone = f"  requested by {first[:10]} Remove twelve; to withdraw it: git revert {first[:10]}"
+    assert find_requests(1) == alone
+    fleet.commit({"web.yaml": deployment("web", 3)}, hour=2, message="Scale")
+    assert find_requests(2) == alone, "it is not reconciled"
+    fleet.reconcile(2)
+    assert find_requests(2) == alone
+    second = fleet.commit({"web.yaml": None}, hour=3, message="Remove the last")
+    both = (
+        f"  requested by {second[:10]} Remove the last; {first[:10]} Remove twelve; to withdraw them: git revert {second[:10]}; "
+        f"git revert {first[:10]}"
+    )
+    assert find_requests(3) == both
+    fleet.reconcile(3)
+    assert find_requests(3) == both
+    merge(fleet, {"web.yaml": deployment("web", 3)}, 4, "Bring the last back")
+    assert find_requests(4) == alone
+    for number in range(4):
+        fleet.commit({"web.yaml": None if number % 2 else deployment("web", 3 + number)}, hour=5, message=f"Step {number}")
+    line = find_requests(5)
+    assert [f"Step {number}" in line for number in range(4)] == [False, True, True, True]
+    assert line.endswith(" and 1 more commit")
+
+
 def test_copies_of_an_unplaced_workload_are_not_lost(fleet: Fleet) -> None:
     merge(fleet, WEB, 0)
     fleet.commit({"policy.yaml": policy("oen")}, hour=1)

@@ -79,7 +79,7 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
             recent=list_recent_runs(context, fetched, status.workloads, status.unclaimed),
             rollout_histories=find_rollout_histories(context, fetched, status.rollouts),
             retained=record.retained if record is not None else (),
-            withheld_history=read_withheld_history(context, fetched, status.withheld.moves),
+            withheld_history=read_withheld_history(context, fetched, status.withheld),
             from_origin=_is_from_origin(fetched),
             source=status.source._replace(
                 newer=newer, waiting=waiting, removed_clusters=tuple(_list_removals(context, fetched, status.gone))

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from gitsched.decide.guard.guard_settings import GuardRecord, read_guard_record
 from gitsched.kinds.persistent_data import list_data
 from gitsched.model.errors import GitschedError
 from gitsched.model.fleet_status import WithheldHistory
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.fetch import find_output_blob, read_run_record
 from gitsched.reconcile.review.recent_runs import MAX_RECORDS, MAX_RUNS, NAMED_SOURCES
 from gitsched.reconcile.review.run_sources import list_source_changes
+from gitsched.reconcile.source.source_notes import find_reconciled
 from gitsched.reconcile.source.source_reader import SourceReader
 from gitsched.render.output_files import cluster_path, relative_path
 from gitsched.report.lines import sort_moves
@@ -19,18 +22,30 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-    from gitsched.model.changes import Move
+    from gitsched.model.changes import Move, WithheldChanges
+    from gitsched.model.commit import Commit
     from gitsched.model.document import Key
     from gitsched.model.history import SourceChange
     from gitsched.reconcile.run import Fetched, RunContext
+    from gitsched.render.run_metadata import RunMetadata
 
 
-def read_withheld_history(context: RunContext, fetched: Fetched, moves: Sequence[Move]) -> WithheldHistory:
+class _Run(NamedTuple):
+    """A commit of the output branch, with its record and what that says about the guard."""
+
+    commit: Commit
+    record: RunMetadata | None
+    guard: GuardRecord
+
+
+def read_withheld_history(context: RunContext, fetched: Fetched, withheld: WithheldChanges) -> WithheldHistory:
     """Return what is known of withheld changes; nothing without any."""
-    if not moves:
+    if not withheld.moves:
         return WithheldHistory()
-    data = dict(_list_data(context, fetched, sort_moves(moves)[:MAX_RECORDS]))
-    return WithheldHistory(_find_start(fetched), _list_requests(context, fetched), data)
+    data = dict(_list_data(context, fetched, sort_moves(withheld.moves)[:MAX_RECORDS]))
+    runs = _list_withholding_runs(fetched)
+    sources = tuple(dict.fromkeys(_list_requests(context, fetched, runs, withheld.digest)))
+    return WithheldHistory(_find_start(runs), sources[:NAMED_SOURCES], data, len(sources[NAMED_SOURCES:]))
 
 
 def _list_data(context: RunContext, fetched: Fetched, moves: Iterable[Move]) -> Iterable[tuple[Key, tuple[str, ...]]]:
@@ -45,25 +60,47 @@ def _list_data(context: RunContext, fetched: Fetched, moves: Iterable[Move]) -> 
             yield move.key, data
 
 
-def _list_requests(context: RunContext, fetched: Fetched) -> tuple[SourceChange, ...]:
-    """Return the commits of the source since the last run that withheld nothing: one of them asks for what is withheld."""
-    record, source = fetched.record, context.source.repository
-    guard = read_guard_record(record.guard) if record is not None else GuardRecord()
-    earlier = guard.base if guard.digest else fetched.reconciled.source
-    if not earlier or earlier == fetched.source.oid:
-        return ()
-    return list_source_changes(source, earlier, fetched.source.oid)[:NAMED_SOURCES]
-
-
-def _find_start(fetched: Fetched) -> datetime | None:
-    """Return the time of the run since which changes are withheld; None where it is not one of the latest."""
-    start, repository = None, fetched.output.repository
+def _list_withholding_runs(fetched: Fetched) -> list[_Run]:
+    """Return the commits of the output branch since the run that was the first to withhold something, the newest first, and the one before
+    that run, if they are among the latest."""
+    found, repository = list[_Run](), fetched.output.repository
     for commit in repository.list_first_parents(fetched.output_head, MAX_RUNS):
         try:
             record = read_run_record(repository, commit.tree, fetched.prefix)
         except GitschedError:
-            return None
-        if record is None or not read_guard_record(record.guard).digest:
-            return start
-        start = commit.time
-    return None
+            break
+        found.append(_Run(commit, record, read_guard_record(record.guard) if record is not None else GuardRecord()))
+        if not found[-1].guard.digest:
+            break
+    return found
+
+
+def _list_requests(context: RunContext, fetched: Fetched, runs: Sequence[_Run], digest: str) -> Iterable[SourceChange]:
+    """Yield the commits of the source with which the withheld changes became those with this digest, the newest first. Where they became
+    again what they were before, the commits between do not count."""
+    source = context.source.repository
+    found: dict[str, tuple[SourceChange, ...]] = {}
+
+    def add(digest: str, earlier: str, newest: str) -> None:
+        if digest in found:
+            while next(reversed(found)) != digest:
+                found.popitem()
+        else:
+            found[digest] = list_source_changes(source, earlier, newest) if earlier not in ("", newest) else ()
+
+    for before, run in pairwise((None, *reversed(runs))):
+        if run is None or run.record is None or not run.guard.digest:
+            continue
+        earlier = run.guard.base
+        if before is not None and before.record is not None:
+            location = fetched.output.repository, before.commit.oid, fetched.output.branch, fetched.prefix
+            earlier = find_reconciled(*location, before.record).source
+        add(run.guard.digest, earlier, run.record.source)
+    add(digest, fetched.reconciled.source, fetched.source.oid)
+    for sources in reversed(found.values()):
+        yield from sources
+
+
+def _find_start(runs: Sequence[_Run]) -> datetime | None:
+    """Return the time of the run since which changes are withheld; None where it is not one of the latest."""
+    return runs[-2].commit.time if len(runs) > 1 and not runs[-1].guard.digest else None
