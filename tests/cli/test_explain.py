@@ -202,6 +202,43 @@ def test_explain_finds_a_krake_cluster_by_its_directory_name(gitsched: Run, flee
     assert "which has no such cluster (Application team/echo)" in gitsched("explain", "cluster/two", COLUMNS="200").stdout
 
 
+def test_why_not_takes_the_name_of_a_krake_cluster_without_its_namespace(
+    gitsched: Run, fleet: Path, commit: Callable[..., None]
+) -> None:
+    """A cluster of the workload's namespace is meant before others; of several others, none is."""
+    clusters, application = KRAKE.split("---\n")
+    others = [clusters.replace("team", place).replace("far", name) for place, name in (("a", "far"), ("a", "so"), ("b", "so"))]
+    commit(fleet, krake="---\n".join((clusters, *others, application)))
+    assert gitsched("reconcile").returncode == 0
+    assert "runs on team.far" in gitsched("explain", "application/echo", "--why-not", "far").stdout
+    assert "a.far: at least it were in the namespace team" in gitsched("explain", "application/echo", "--why-not", "a.far").stdout
+    found = gitsched("explain", "application/echo", "--why-not", "so")
+    assert (found.returncode, "there is no cluster 'so'; did you mean a.so or b.so?" in found.stderr) == (1, True), found.stderr
+
+
+def test_why_not_says_that_a_workload_stays_where_a_constraint_excludes_it(
+    gitsched: Run, fleet: Path, commit: Callable[..., None]
+) -> None:
+    here = KRAKE.replace("team}\nspec: {k", "team, labels: {location: DE}}\nspec: {k")
+    commit(fleet, krake=here)
+    assert gitsched("reconcile").returncode == 0
+    assert "It stays" not in gitsched("explain", "application/echo", "--why-not", "far").stdout
+    commit(fleet, krake=here + '  constraints: {cluster: {labels: ["location is IE"]}}\n')
+    for _ in range(2):  # before the run, and after it
+        output = gitsched("explain", "application/echo", "--why-not", "far", COLUMNS="1000").stdout
+        assert "  It stays on team.far, although it does not fit there: label constraint location == IE: it is DE.\n" in output
+        assert "runs on team.far" in output
+        gitsched("reconcile")
+
+
+def test_why_not_of_an_object_that_no_policy_selects_says_so(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
+    commit(fleet, lonely="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: lonely}\n")
+    for _ in range(2):
+        output = gitsched("explain", "cm/lonely", "--why-not", "two").stdout
+        assert output.splitlines()[1] == "  No policy selects it, so no cluster gets it."
+        gitsched("reconcile")
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -21,7 +21,6 @@ from gitsched.model.explanation import ClusterExplanation, ExplainedCandidate, E
 from gitsched.model.finding import LAST_VALID_USED, SELECTOR_CODES, Finding, format_names, list_faults
 from gitsched.model.progress import Progress, follow
 from gitsched.model.scheduling import Outcome
-from gitsched.model.similar_names import suggest_names
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.incremental.planned_workloads import PlannedWorkloads
 from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_state
@@ -32,6 +31,7 @@ from gitsched.reconcile.plan_baseline import make_plan_baseline
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
 from gitsched.reconcile.review.removed_workloads import describe_removed
 from gitsched.reconcile.review.resource_names import complete_name, describe_missing, find_key, matches_name
+from gitsched.reconcile.review.selected_clusters import complete_clusters, select_clusters
 from gitsched.reconcile.review.waiting_stages import add_rollout_histories, list_rollouts
 from gitsched.reconcile.run import Fetched, Planned, RunContext, StateUpdate, open_context
 from gitsched.reconcile.run_settings import RunSettings
@@ -422,22 +422,11 @@ def _add_counterfactuals(baseline: Baseline, key: Key, found: Explanation, why_n
             raise Permanent(f"{key} is not a workload that is placed on clusters")
         return found
     known = index_clusters(baseline.decisions.catalog)
-    unknown = sorted(set(why_not) - known.keys())
-    if unknown:
-        raise UnknownCluster(unknown[0], suggest_names(unknown[0], known))
-    placed = {target.cluster for target in found.result}
     if why_not:
-        kept = tuple(candidate for candidate in found.candidates if candidate.result.name in why_not)
-        result = tuple(target for target in found.result if target.cluster in why_not)
-        return found._replace(
-            candidates=kept,
-            result=result,
-            counterfactuals=find_counterfactuals(baseline, key, why_not),
-            selection=(),
-            division=(),
-            division_rule=(),
-            only_some_clusters=True,
-        )
+        clusters = complete_clusters(why_not, key.namespace, known)
+        found = select_clusters(found, clusters, key.namespace, known)
+        return found._replace(counterfactuals=find_counterfactuals(baseline, key, clusters))
+    placed = {target.cluster for target in found.result}
     wanted = [name for name in _sort_clusters(found.candidates) if name not in placed and name in known]
     return found._replace(
         counterfactuals=find_counterfactuals(baseline, key, wanted[:MAX_COUNTERFACTUALS]),
