@@ -128,11 +128,13 @@ class ExplainedRollout(NamedTuple):
 
 class ExplainedDelivery(NamedTuple):
     """What clusters have of a workload besides its decision: lines about `copies` that stay for an overlap, and until when, the `rollouts`
-    that it waits for, and why its manifest is not edited in place, "" if it is."""
+    that it waits for, and why its manifest is not edited in place, "" if it is. `is_part`: something else has the object as a part, so that
+    policies do not place it."""
 
     copies: tuple[str, ...] = ()
     rollouts: tuple[ExplainedRollout, ...] = ()
     rewritten: str = ""
+    is_part: bool = False
 
 
 NOTHING_DELIVERED: Final = ExplainedDelivery()
@@ -192,6 +194,11 @@ class Explanation(NamedTuple):
     origin: Origin | None = None
     delivery: ExplainedDelivery = NOTHING_DELIVERED
     state: str = ""
+
+    @property
+    def has_no_result(self) -> bool:
+        """Whether it says nothing of where the object is, rather than that it is nowhere."""
+        return not self.result and (self.only_some_clusters or self.delivery.is_part)
 
     @property
     def title(self) -> str:

@@ -96,6 +96,8 @@ def list_rollouts(value: Explanation) -> list[str]:
 def _list_policies(value: Explanation) -> list[str]:
     """Return the policy of a workload with the reason, its claim, and the policies that do not apply."""
     policy = value.policy or _NO_POLICY
+    if value.delivery.is_part:
+        return [value.policy_reason, value.claim]
     return [f"{policy}: {value.policy_reason}" if value.policy_reason else policy, value.claim, *_list_rejected(value)]
 
 
@@ -128,7 +130,7 @@ def list_explanation_blocks(value: Explanation) -> list[Block]:
         Paragraph(value.title, heading=True),
         *([Paragraph(value.state)] if value.state else ()),
         ListBlock("Findings", [] if value.only_some_clusters else [str(finding) for finding in value.findings]),
-        ListBlock("Result", [] if value.only_some_clusters and not value.result else _list_result(value)),
+        ListBlock("Result", [] if value.has_no_result else _list_result(value)),
         ListBlock("Rollout", list_rollouts(value)),
         ListBlock("Copies", value.delivery.copies),
         ListBlock("Policy", list(filter(None, _list_policies(value)))),

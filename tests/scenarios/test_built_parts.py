@@ -12,6 +12,8 @@ from gitsched.model.explanation import Explanation
 from gitsched.reconcile import RunResult
 from gitsched.reconcile.review.comparison import compare_plans
 from gitsched.reconcile.review.explanation import explain_resource
+from gitsched.report.blocks import blocks_to_markdown
+from gitsched.report.explanation import list_explanation_blocks, write_explanation
 from gitsched.report.summary import count_moves
 
 from .conftest import Fleet
@@ -77,7 +79,7 @@ STORIES = yaml.safe_load(
        does not bring it there."
   lost: 4
   added: 0
-  explained: "it is part of Bundle shop/shop, which brings it to dub, and no object of its own"
+  explained: "it is part of Bundle shop/shop, which brings it to dub: see gitsched explain bundle/shop/shop"
 - name: a Bundle that no policy selects
   commit:
     bundle.yaml: {path: app}
@@ -90,6 +92,7 @@ STORIES = yaml.safe_load(
        shop/shop, which no cluster gets. To keep it, place the Bundle"
   lost: 8
   added: 0
+  explained: "it is part of Bundle shop/shop, which no cluster gets: see gitsched explain bundle/shop/shop"
 - name: a Bundle that Flux builds
   commit:
     bundle.yaml: {path: app, delivery: flux}
@@ -196,6 +199,21 @@ def test_a_plan_says_why_an_object_is_no_longer_placed_by_itself(tmp_path: Path,
         assert explanation.policy_reason == story["explained"]
     fleet.reconcile(1)
     assert [finding for finding in fleet.preview(1).plan.findings if finding.is_change] == [], "the next run has nothing to say"
+
+
+def test_explain_of_an_object_that_an_overlay_renames_names_the_bundle_of_the_overlay(tmp_path: Path) -> None:
+    fleet = Fleet(tmp_path / "source", tmp_path / "cache")
+    overlay = {"overlay/kustomization.yaml": "{resources: [../app], nameSuffix: -v2}"}
+    fleet.commit({**LAYOUT, **overlay, **write_files({"bundle.yaml": {"path": "overlay"}})})
+    reason = "it is part of Bundle shop/shop, which %s dub, ham: see gitsched explain bundle/shop/shop"
+    for name, verb in (("web", "goes to"), ("web-v2", "brings it to")):
+        explanation = explain_resource(fleet.settings(), "deployment", "shop", name)
+        assert isinstance(explanation, Explanation)
+        texts = write_explanation(explanation, 200), blocks_to_markdown(list_explanation_blocks(explanation))
+        for text in texts:
+            assert reason % verb in text
+            assert "no policy selects it" not in text
+            assert "nowhere" not in text
 
 
 def test_objects_that_a_bundle_keeps_are_no_removals_for_the_guard(tmp_path: Path) -> None:

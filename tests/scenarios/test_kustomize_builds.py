@@ -19,7 +19,7 @@ from gitsched.reconcile.builds import kustomize_roots as builds
 from gitsched.reconcile.review.explanation import explain_resource
 from gitsched.reconcile.review.fleet_tree import read_fleet_tree
 from gitsched.reconcile.run import open_context
-from gitsched.report.explanation import serialize_explanation
+from gitsched.report.explanation import serialize_explanation, write_explanation
 
 from .conftest import Fleet, at_hour, cluster, deployment, policy
 
@@ -116,8 +116,18 @@ def test_explain_names_the_base_and_the_root(fleet: Fleet) -> None:
     fleet.commit({"gitsched.yaml": None, "policies/all.yaml": policy("one")}, hour=1)
     found = explain_resource(fleet.settings(1), "deployment", "default", "web")
     assert isinstance(found, Explanation)
-    assert found.policy_reason.startswith("a kustomization builds it and changes it")
     assert [finding.code for finding in found.findings] == ["kustomized"]
+    fleet.commit({"policies/all.yaml": policy("one", kind="ConfigMap")}, hour=2)
+    found = explain_resource(fleet.settings(2), "deployment", "default", "web")
+    assert isinstance(found, Explanation)
+    reason = (
+        "it is not placed as this file has it, because kustomize changes it: overlays/prod/kustomization.yaml (namespace shop, "
+    )
+    assert found.location == "base/web.yaml:3"
+    assert found.policy_reason.startswith(reason)
+    assert "Place the overlay with a Bundle (spec.path), name it in source.kustomize.build" in found.policy_reason
+    text = " ".join(write_explanation(found, 200).split())
+    assert f"Policy {reason}" in text, "that a policy selects it or not is not why it is not placed"
 
 
 def test_the_name_in_a_base_leads_to_the_workloads_that_are_built_from_it(fleet: Fleet) -> None:

@@ -33,7 +33,7 @@ class PartOwner(NamedTuple):
 
     `replicas` are those of the clusters that get the same object from it, None where they have no number, and `carriers` the workloads
     that bring it to these clusters. `rest` says why the object leaves other clusters. `built` are the objects that kustomizations build
-    from it, with their directories.
+    from it, with their directories. `bundles` are those that have it as a part, and `bundle_clusters` the clusters they go to.
     """
 
     reason: str
@@ -42,6 +42,8 @@ class PartOwner(NamedTuple):
     rest: str
     carriers: Mapping[Key, tuple[str, ...]] = {}
     built: tuple[tuple[Key, str], ...] = ()
+    bundles: tuple[Key, ...] = ()
+    bundle_clusters: tuple[str, ...] = ()
 
 
 class PartOwners:
@@ -128,7 +130,9 @@ class PartOwners:
         else:
             rest = "which does not bring it there. To keep it, place the Bundle there, or take the file out of its directory"
         names = format_names([format_key(bundle) for bundle in bundles])
-        return PartOwner(f"part of {names}", self._locate(bundles[0]), replicas, rest, carriers)
+        clusters = sorted({name for _, outcome in pairs for name in outcome.replicas_by_cluster})
+        owner = PartOwner(f"part of {names}", self._locate(bundles[0]), replicas, rest, carriers)
+        return owner._replace(bundles=tuple(bundles), bundle_clusters=tuple(clusters))
 
     def _list_replicas(self, key: Key, bundle: Key, outcome: Outcome) -> dict[str, int | None]:
         """Return the clusters that get an object from a Bundle as a file in their directory, with the replicas there."""

@@ -34,20 +34,23 @@ def describe_part(part: KustomizedDocument) -> str:
     )
 
 
-def make_part_finding(document: Document, part: KustomizedDocument) -> Finding:
-    """Return the error that a policy selects a part of a kustomization or chart, with the cure."""
+def explain_part(part: KustomizedDocument) -> str:
+    """Say what changes a part, so that it is not placed, and what to do. The subject of the sentence is the object."""
     if part.chart:
-        message = (
-            f"{document.key} is a template of the Helm chart {part.chart}, so it is not placed as this file has it: place the chart with a "
+        return (
+            f"is a template of the Helm chart {part.chart}, so it is not placed as this file has it: place the chart with a "
             f"Bundle (spec.path: {part.chart}), or move the file out of the chart"
         )
-        return Finding("error", "chart-template", message, locate_document(document), document.key.resource)
     if part.code != "kustomized":
-        text = f"{document.key} is not placed: {part.describe()}"
-        return Finding("error", part.code, text, locate_document(document), document.key.resource)
-    message = (
-        f"{document.key} is not placed as this file has it, because kustomize changes it: {part.describe()}. Place the "
+        return f"is not placed: {part.describe()}"
+    return (
+        f"is not placed as this file has it, because kustomize changes it: {part.describe()}. Place the "
         "overlay with a Bundle (spec.path), name it in source.kustomize.build to place its objects one by one, or name this path in "
         "source.kustomize.ignore"
     )
-    return Finding("error", "kustomized", message, locate_document(document), document.key.resource)
+
+
+def make_part_finding(document: Document, part: KustomizedDocument) -> Finding:
+    """Return the error that a policy selects a part of a kustomization or chart, with the cure."""
+    code, message = "chart-template" if part.chart else part.code, f"{document.key} {explain_part(part)}"
+    return Finding("error", code, message, locate_document(document), document.key.resource)

@@ -13,6 +13,7 @@ from gitsched.decide.plan_result import Plan, PlanDetails
 from gitsched.decide.relations.companion_explanation import explain_companions
 from gitsched.decide.relations.reference_explanation import explain_references
 from gitsched.decide.variants.built_parts import PartOwner, PartOwners
+from gitsched.decide.variants.kustomized_parts import explain_part
 from gitsched.decide.workload_explanation import explain_workload, list_near_selections
 from gitsched.git import Repository
 from gitsched.model.document import Document, Key, workload_sort_key
@@ -234,7 +235,10 @@ def _explain(
         findings = tuple(finding for finding in plan.findings if finding.resource == key.resource)
         owner = owners.find(key)
         unused = Explanation(str(key), policy_reason=_describe_quarantine(decisions, owner, key), findings=findings)
-        return unused if owner is None else _add_built(unused, decisions, owner)
+        if owner is None and key not in decisions.kustomized:
+            return unused
+        unused = unused._replace(delivery=ExplainedDelivery(is_part=True))
+        return _add_part(unused, decisions, key) if owner is None else _add_built(unused, decisions, owner)
     capacity = ExplainedCapacity(decisions, None, baseline.find_use) if decisions.shared is not None else None
     found = explain_workload(decisions, template, capacity)
     if found is None and key in own:
@@ -401,13 +405,23 @@ def _add_built(found: Explanation, decisions: DecisionSet, owner: PartOwner) -> 
     )
 
 
+def _add_part(found: Explanation, decisions: DecisionSet, key: Key) -> Explanation:
+    """Return the explanation of an object that is not placed because a kustomization or chart changes it, with what to do."""
+    assert decisions.input is not None, "the decisions of a plan have an input"
+    origin, part = next((document.origin, part) for document, part in decisions.input.parts if document.key == key)
+    location = f"{origin.path}:{origin.line}" if origin is not None else ""
+    return found._replace(location=location, policy_reason=f"it {explain_part(part)}")
+
+
 def _describe_quarantine(decisions: DecisionSet, owner: PartOwner | None, key: Key) -> str:
     catalog = decisions.catalog
+    if owner is not None and owner.bundles:
+        where = f"brings it to {format_names(sorted(owner.replicas))}" if owner.replicas else "no cluster gets"
+        if owner.bundle_clusters and not owner.replicas:
+            where = f"goes to {format_names(owner.bundle_clusters)}"
+        return f"it is {owner.reason}, which {where}: see gitsched explain {format_words(owner.bundles[0])}"
     if owner is not None:
-        clusters = f", which brings it to {format_names(sorted(owner.replicas))}" if owner.replicas else ""
-        return f"it is {owner.reason}{clusters}, and no object of its own"
-    if key in decisions.kustomized:
-        return f"{decisions.kustomized[key]}, so it is not placed as its file has it"
+        return f"it is {owner.reason}, and no object of its own"
     if key not in catalog.duplicate_templates:
         return "its document is broken"
     origins = [document.origin for document in catalog.duplicate_templates[key] if document.origin]
