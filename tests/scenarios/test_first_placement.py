@@ -171,6 +171,20 @@ UNSELECTED: dict[str, tuple[dict[str, str], list[str]]] = {
             "cluster.open-cluster-management.io/placement, which names its policy (a.yaml:1)",
         ],
     ),
+    "a kustomization that nothing builds": (
+        {
+            "p.yaml": policy("one"),
+            "base/k.yaml": deployment("k", namespace="shop"),
+            "base/n.yaml": deployment("n", 0, namespace="shop"),
+            "base/kustomization.yaml": "resources: [k.yaml, n.yaml]\n",
+            "prod/kustomization.yaml": "resources: [../base]\nnamePrefix: prod-\n",
+        },
+        [
+            "Deployment shop/k is selected by no policy, so that it runs in no cluster: kustomize changes it, and nothing builds the "
+            "result: prod/kustomization.yaml (namePrefix prod-); place the overlay with a Bundle (spec.path), or name it in "
+            "source.kustomize.build (base/k.yaml:1)",
+        ],
+    ),
     "many": (
         {f"{number}.yaml": deployment(f"w{number}", namespace=f"n{number}") for number in range(9)} | {"p.yaml": policy("one")},
         ["and 4 more workloads like these"],

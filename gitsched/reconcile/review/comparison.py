@@ -348,7 +348,8 @@ def _list_unplaced(
 
 def _list_unselected(context: RunContext, later: PlannedCommit) -> tuple[UnplacedObject, ...]:
     """Return the objects with pods that no policy selects, of a complete plan."""
-    if not (later.run.plan.unclaimed and later.run.plan.complete):
+    plan = later.run.plan
+    if not plan.complete or not (plan.unclaimed or plan.totals.source.part_kinds):
         return ()
     return list_unselected_workloads(later.decisions, RuleLocations(context.source.repository))
 
