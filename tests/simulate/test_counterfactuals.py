@@ -42,6 +42,17 @@ ALL = SERVING.replace(
     "{kind: Pod, name: pods}]}",
     "{kind: Pod, name: pods}]}, {groupVersion: apps/v1, resources: [{kind: Deployment, name: deployments}]}",
 )
+OWNED = divide("cart", EVERY, DUPLICATED).replace(
+    "    clusterAffinity:\n      labelSelector: {}\n",
+    "    clusterAffinities:\n    - {affinityName: private, labelSelector: {matchLabels: {ownership: private}}}\n"
+    "    - {affinityName: cloud, labelSelector: {matchLabels: {ownership: cloud}}}\n",
+)
+
+
+def own(name: str, ownership: str) -> str:
+    return cluster(name).replace(f"  name: {name}\n", f"  name: {name}\n  labels: {{ownership: {ownership}}}\n")
+
+
 POLICY = "policies/cart.yaml"
 LAZY = "  activationPreference: Lazy\n"
 CASES = [
@@ -71,6 +82,25 @@ CASES = [
         "it had the label tier=gold and not the label old=yes (clusters/w3.yaml:5)",
         {"clusters/w3.yaml": NEW},
         id="labels",
+    ),
+    pytest.param(
+        {POLICY: OWNED, "clusters/w1.yaml": own("w1", "cloud"), "clusters/w3.yaml": own("w3", "privte")},
+        "it had the label ownership=private, or its policy selected ownership=privte (clusters/w3.yaml:5)"
+        " and a WorkloadRebalancer rescheduled it",
+        {"clusters/w3.yaml": own("w3", "private"), "again.yaml": REBALANCER},
+        id="misspelt label of an earlier group",
+    ),
+    pytest.param(
+        {POLICY: OWNED, "clusters/w1.yaml": own("w1", "cloud"), "clusters/w3.yaml": own("w3", "none")},
+        "it had the label ownership=private (clusters/w3.yaml:5) and a WorkloadRebalancer rescheduled it",
+        {"clusters/w3.yaml": own("w3", "private"), "again.yaml": REBALANCER},
+        id="earlier group without clusters",
+    ),
+    pytest.param(
+        {POLICY: OWNED, "clusters/w1.yaml": own("w1", "cloud"), "clusters/w3.yaml": own("w3", "clod")},
+        "it had the label ownership=cloud (clusters/w3.yaml:5)",
+        {"clusters/w3.yaml": own("w3", "cloud")},
+        id="misspelt label of the used group",
     ),
     pytest.param(
         {POLICY: divide("cart", EAST, DUPLICATED), "clusters/w1.yaml": cluster("w1", region="east")},

@@ -29,6 +29,7 @@ from gitsched.apis.proposals import (
 from gitsched.model.document import Body, Document, get_field
 from gitsched.model.explanation import ProposedChange
 from gitsched.model.finding import Pointer, format_names
+from gitsched.model.known_values import find_near
 from gitsched.model.labels import Requirement
 from gitsched.model.quantity import describe_amount
 from gitsched.model.scheduling import Affinity, AffinityGroup, Request, StaticWeight
@@ -81,7 +82,8 @@ class _ChangeFinder:
         rejected_by = next((one.filter.name for one in rejections if one.mask >> self.index & 1), "")
         match rejected_by:
             case "ClusterAffinity":
-                return self._match_affinity(group)
+                intended = self._find_intended_group(group)
+                return self._match_affinity(intended, is_earlier=intended is not group)
             case "TaintToleration":
                 return self._add_toleration()
             case "APIEnablement":
@@ -142,7 +144,25 @@ class _ChangeFinder:
         groups = (used, *self.request.groups)
         return next((g for g in groups if g.affinity is None or self.fleet.matching(g.affinity) >> self.index & 1), used)
 
-    def _match_affinity(self, group: AffinityGroup) -> ChangeProposal | None:
+    def _find_intended_group(self, used: AffinityGroup) -> AffinityGroup:
+        """Return the group to which a cluster that no group selects probably belongs: of the used one and the earlier ones that select no
+        cluster, that to whose labels those of the cluster are similar, else the first one."""
+        earlier = self.request.groups[: self.request.groups.index(used)]
+        empty = [group for group in earlier if group.affinity is not None and not self.fleet.matching(group.affinity)]
+        return next((group for group in (*empty, used) if self._has_similar_label(group)), (*empty, used)[0])
+
+    def _has_similar_label(self, group: AffinityGroup) -> bool:
+        """Return whether the cluster has a label that is probably a misspelt one of those that a group selects."""
+        wanted = group.affinity.labels.requirements if group.affinity is not None and group.affinity.labels is not None else ()
+        labels = self.candidate.labels
+        return any(
+            bool(find_near(labels[one.key], one.values) if one.key in labels else find_near(one.key, labels))
+            for one in wanted
+            if one.operator == "In" and not one.matches(labels)
+        )
+
+    def _match_affinity(self, group: AffinityGroup, *, is_earlier: bool = False) -> ChangeProposal | None:
+        """Make a group select the cluster. `is_earlier`: it selected clusters before, perhaps, so the label of one may be the wrong one."""
         affinity = group.affinity
         if affinity is None or affinity.invalid:
             return None
@@ -158,9 +178,12 @@ class _ChangeFinder:
             case "labelSelector":
                 requirements = affinity.labels.requirements if affinity.labels else ()
                 corrected = self._correct_labels(term, requirements)
-                if corrected is not None or self.document is None:
+                if self.document is None or (corrected is not None and not is_earlier):
                     return corrected
-                return propose_labels(self.document, self.candidate.labels, requirements)
+                change = propose_labels(self.document, self.candidate.labels, requirements)
+                if change is None or corrected is None:
+                    return change
+                return change._replace(change=change.change._replace(text=f"{change.change.text}, or {corrected.change.text}"))
         return self._match_field_selector(affinity, term)
 
     def _correct_labels(self, term: Pointer, requirements: Sequence[Requirement]) -> ChangeProposal | None:
