@@ -93,3 +93,15 @@ def test_a_bare_namespace_of_an_earlier_version_stays_with_annotations(fleet: Fl
     fleet.commit({"web.yaml": MAP % "shop" + "data: {a: b}\n"}, hour=2)
     fleet.reconcile(2)
     assert delivered(fleet) == {"flux-system", "shop"}
+
+
+def test_a_delivered_protected_namespace_that_two_documents_define_differently_stays_as_it_is(fleet: Fleet) -> None:
+    fleet.commit({**BASE, "policy.yaml": POLICY % "Namespace", "a.yaml": SAFE % "argocd"})
+    fleet.reconcile()
+    before = fleet.read(PATH.format("argocd"))
+    fleet.commit({"policy.yaml": POLICY % "ConfigMap", "b.yaml": NAMESPACE % "argocd"}, hour=1)
+    for hour in (1, 2):
+        run = fleet.reconcile(hour)
+        assert fleet.read(PATH.format("argocd")) == before
+        (finding,) = [finding for finding in run.plan.findings if finding.code == "duplicate-identity"]
+        assert (finding.severity, str(finding.location)) == ("error", "a.yaml:1:1")
