@@ -25,6 +25,7 @@ from gitsched.git.process import run_git
 from gitsched.git.refs import list_linked_worktrees
 from gitsched.model.commit import Commit
 from gitsched.model.errors import DamagedOutput, Permanent
+from gitsched.model.similar_names import describe_similar
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.cache.plan_cache import make_cache_key
 from gitsched.reconcile.output.output_records import open_records
@@ -198,7 +199,9 @@ def find_commit(context: RunContext, revision: str) -> Commit:
     repository = source.repository
     found = repository.resolve(revision) or repository.resolve(f"refs/remotes/origin/{revision}")
     if found is None:
-        raise Permanent(f"{repository.root} has no branch, tag or commit {revision!r}")
+        prefixes = ("refs/heads/", "refs/tags/", "refs/remotes/origin/")
+        names = {name.removeprefix(prefix) for prefix in prefixes for name, _ in repository.list_refs(prefix)}
+        raise Permanent(f"{repository.root} has no branch, tag or commit {revision!r}{describe_similar(revision, names)}")
     return repository.commit(found)
 
 

@@ -81,7 +81,8 @@ def test_an_unknown_remote_is_not_reported_as_pushed(gitsched: Run) -> None:
 def test_a_missing_file_or_revision_is_reported(gitsched: Run) -> None:
     done = gitsched("validate", "policies/web.yaml")
     assert (done.returncode, "there is no file policies/web.yaml" in done.stderr) == (2, True)
-    assert "has no branch, tag or commit 'feature'" in gitsched("plan", "feature").stderr
+    assert "has no branch, tag or commit 'feature'\n" in gitsched("plan", "feature").stderr
+    assert "has no branch, tag or commit 'mian'; did you mean main?\n" in gitsched("plan", "mian").stderr
 
 
 @pytest.mark.parametrize(
