@@ -31,6 +31,7 @@ from gitsched.layouts.overlay_names import (
     make_bundle_name,
     split_path,
 )
+from gitsched.layouts.plain_directories import recognize_plain_directories
 from gitsched.layouts.repository_files import MANIFEST_SUFFIXES, NAMES_DIRECTORY, RepositoryFiles
 from gitsched.model.finding import format_count
 
@@ -38,7 +39,13 @@ MAX_BUNDLES: Final = 500
 """Bundles that are proposed; a note counts the others."""
 
 Recognizer = Callable[[RepositoryFiles, Collection[str]], Findings]
-LAYOUTS: Final[tuple[Recognizer, ...]] = (recognize_flux, recognize_argocd, recognize_overlays, recognize_charts)
+LAYOUTS: Final[tuple[Recognizer, ...]] = (
+    recognize_flux,
+    recognize_argocd,
+    recognize_overlays,
+    recognize_charts,
+    recognize_plain_directories,
+)
 """The recognizers. Those that know where a directory goes come first: a directory belongs to the first one that finds it. They receive the
 files and the names of the clusters that are known by then."""
 

@@ -51,7 +51,8 @@ class DeliveryDocument(NamedTuple):
 class RepositoryFiles:
     """The files of a repository by path. Files below directories whose name starts with a dot are not considered.
 
-    `notes` name the limits that the repository exceeds. `clusters` are the directories of which the user says the cluster, with its name.
+    `clusters` are the directories of which the user says the cluster, with its name. `notes` name the limits that the repository exceeds,
+    and such directories that have nothing to deploy.
     """
 
     def __init__(self, files: Mapping[str, bytes], clusters: Mapping[str, str] | None = None) -> None:

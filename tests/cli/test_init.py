@@ -198,6 +198,23 @@ def test_init_takes_the_clusters_of_directories_from_options(gitsched: Run, make
     assert [cluster["metadata"]["name"] for cluster in clusters] == ["eu-1", "us-1"]
 
 
+def test_init_takes_the_clusters_of_directories_without_kustomizations_from_options(
+    gitsched: Run, make: Callable[[Mapping[str, str]], Path]
+) -> None:
+    place = make({f"sites/{site}/web.yaml": WEB for site in ("paris", "rome")} | {"notes/plan.txt": "x\n", "lab/web.yaml": WEB})
+    shown = gitsched("init", "--dry-run", "--cluster", "sites/paris=eu-1", "--cluster", "notes=none", at=place).stdout
+    assert "sites: sites/paris for eu-1" in shown
+    assert "    sites/rome\n" in shown.partition("Left out:")[2], "nobody says which cluster gets it"
+    assert "--cluster notes=none: notes has no kustomization, chart or YAML file" in shown
+
+    choices = {"sites/paris": "eu-1", "sites/rome": "eu-2", "lab": "test"}
+    done = gitsched("init", *(part for path, name in choices.items() for part in ("--cluster", f"{path}={name}")), at=place)
+    assert done.returncode == 0, done.stderr
+    assert "sites: sites/paris for eu-1; sites/rome for eu-2" in done.stdout
+    assert "lab: lab for test" in done.stdout
+    assert gitsched("validate", at=place).returncode == 0
+
+
 def test_init_takes_the_clusters_of_flux_and_argo_cd_from_options(gitsched: Run, make: Callable[[Mapping[str, str]], Path]) -> None:
     flux = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {{name: web, namespace: flux-system}}\n"
     flux += "spec: {{path: ./{}/web, sourceRef: {{kind: GitRepository, name: flux-system}}}}\n"
