@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
+from gitsched.apis.registered import Registered
 from gitsched.model.errors import Conflict, GitschedError, Temporary
 
 if TYPE_CHECKING:
     from gitsched.model.finding import Finding
     from gitsched.report.review import Review
+
+_FORMAT_COUNTS = Registered("gitsched.report.lines", "format_finding_counts")
 
 FailOn = Literal["error", "warning", "unschedulable", "none"]
 """From what on a result fails: values of --fail-on."""
@@ -49,12 +52,15 @@ def get_run_code(
     """
     if refused:
         return FINDINGS
-    failing = () if fail_on == "none" else ("error", "warning") if fail_on == "warning" else ("error",)
-    if any(finding.severity in failing for finding in findings):
+    if any(_fails(finding, fail_on) for finding in findings):
         return FINDINGS
     if fail_on == "unschedulable" and pending:
         return FINDINGS
     return CHANGES if changes else DONE
+
+
+def _fails(finding: Finding, fail_on: FailOn) -> bool:
+    return fail_on != "none" and (finding.severity == "error" or (fail_on == "warning" and finding.severity == "warning"))
 
 
 def get_review_code(reviewed: Review, fail_on: FailOn, *, detailed: bool = False, lost: bool = False) -> int:
@@ -63,9 +69,20 @@ def get_review_code(reviewed: Review, fail_on: FailOn, *, detailed: bool = False
     if lost and fail_on != "none":
         return FINDINGS
     return get_run_code(
-        reviewed.new_findings if reviewed.base.commit else reviewed.findings,
+        _list_failing(reviewed),
         fail_on,
         pending=reviewed.states["pending"],
         refused=bool(reviewed.refused or reviewed.withheld.moves),
         changes=detailed and reviewed.changed,
     )
+
+
+def explain_review_code(reviewed: Review, fail_on: FailOn) -> str:
+    """Return a line that says which findings fail a plan or a reconcile; "" where none does."""
+    findings = [one for one in _list_failing(reviewed) if _fails(one, fail_on)]
+    new = "new" if reviewed.base.commit else ""
+    return f"exit {FINDINGS}: {_FORMAT_COUNTS(findings, new)}\n" if findings else ""
+
+
+def _list_failing(reviewed: Review) -> Sequence[Finding]:
+    return reviewed.new_findings if reviewed.base.commit else reviewed.findings

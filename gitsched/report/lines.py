@@ -301,10 +301,10 @@ def make_move_row(move: Move, reasons: Sequence[str]) -> ChangeRow:
     return ChangeRow(MOVE_SIGNS[classify_move(move)], format_cells, reasons, mark, "; replicas: ")
 
 
-def format_finding_counts(findings: Sequence[Finding]) -> str:
-    """Return the number of findings by severity: "1 error, 2 notes"."""
+def format_finding_counts(findings: Iterable[Finding], which: str = "") -> str:
+    """Return the number of findings by severity: "1 error, 2 notes", or with `which` "1 new error, 2 new notes"."""
     counts = Counter(finding.severity for finding in findings)
-    nouns = {"error": "error", "warning": "warning", "info": "note"}
+    nouns = {level: f"{which} {noun}".lstrip() for level, noun in (("error", "error"), ("warning", "warning"), ("info", "note"))}
     return ", ".join(format_count(counts[level], nouns[level]) for level in SEVERITIES if counts[level]) or "no findings"
 
 

@@ -28,6 +28,7 @@ from gitsched.report.move_groups import MoveGroup, group_moves
 from gitsched.report.review import Review, list_existing_findings
 from gitsched.report.simulation import describe_losses, format_loss_row, list_loss_headers
 from gitsched.report.summary import (
+    REPORTED_ELSEWHERE,
     REVIEWED_TRAILER,
     MoveCounts,
     SummaryRow,
@@ -40,8 +41,6 @@ from gitsched.report.summary import (
 )
 
 _KNOWN_FINDINGS_SHOWN = 20
-_REPORTED_ELSEWHERE = frozenset(("changes-withheld", "copy-retained", "stateful-held", "adopted-held"))
-"""The codes of findings that say what other alerts say, or the section of held workloads."""
 _PROBLEMS_SHOWN = 3
 """New errors and warnings that a comment begins with; the others are among the findings."""
 _MAX_SETTINGS, _MAX_SETTING_LINE = 30, 2_000
@@ -167,7 +166,7 @@ def _list_problems(data: CommentData, detail: DetailLevel) -> Iterator[str]:
     unplaced |= {move.key.resource for move in data.review.moves if move.becomes_unplaced}
 
     def is_reported(finding: Finding) -> bool:
-        return finding.code in _REPORTED_ELSEWHERE or (finding.code == UNSCHEDULABLE and finding.resource in unplaced)
+        return finding.code in REPORTED_ELSEWHERE or (finding.code == UNSCHEDULABLE and finding.resource in unplaced)
 
     for severity, rest in (("error", " in the source; affected resources keep their last valid state"), ("warning", "")):
         problems = [finding for finding in data.new_findings if finding.severity == severity and not is_reported(finding)]

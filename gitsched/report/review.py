@@ -196,19 +196,27 @@ class Review(NamedTuple):
         return any(changes) or bool(self.new_findings or self.fixed_count or losses or self.more_unclaimed)
 
     @property
+    def fixed_findings(self) -> list[Finding]:
+        """The errors and warnings of the base that the change fixes."""
+        kept = Counter(map(_finding_identity, list_existing_findings(self, self.new_findings)))
+        fixed = []
+        for finding in self.base.findings or ():
+            identity = _finding_identity(finding)
+            kept[identity] -= 1
+            if finding.severity != "info" and kept[identity] < 0:
+                fixed.append(finding)
+        return fixed
+
+    @property
     def fixed_count(self) -> int:
         """The number of errors and warnings of the base that the change fixes."""
-        return _count_problems(self.base.findings or ()) - (_count_problems(self.findings) - _count_problems(self.new_findings))
+        return len(self.fixed_findings)
 
 
 def list_existing_findings(review: Review, new: Iterable[Finding]) -> list[Finding]:
     """Return the findings of a review besides the `new` ones."""
     known = {id(finding) for finding in new}
     return [finding for finding in review.findings if id(finding) not in known]
-
-
-def _count_problems(findings: Iterable[Finding]) -> int:
-    return sum(finding.severity != "info" for finding in findings)
 
 
 def _finding_identity(finding: Finding) -> tuple[object, ...]:

@@ -35,6 +35,8 @@ LIMITS_SHOWN = 10
 """The number of exceeded limits that are listed."""
 EDITS_SHOWN = 2
 """The number of commits of people that a headline names."""
+REPORTED_ELSEWHERE = frozenset(("changes-withheld", "copy-retained", "stateful-held", "adopted-held"))
+"""The codes of findings that say what is withheld, or which workloads are held or have copies: other sections say it, too."""
 
 
 class ClusterDelta(NamedTuple):

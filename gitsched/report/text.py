@@ -28,6 +28,7 @@ from gitsched.report.lines import (
     format_finding_counts,
     format_revision,
     join_blocks,
+    list_limited,
     make_move_row,
     sort_moves,
     wrap,
@@ -35,7 +36,9 @@ from gitsched.report.lines import (
     wrap_finding,
 )
 from gitsched.report.paint import Paint, Role, paint_start
+from gitsched.report.review import list_existing_findings
 from gitsched.report.summary import (
+    REPORTED_ELSEWHERE,
     describe_edits,
     describe_invalid,
     describe_record_changes,
@@ -65,6 +68,8 @@ RECORDS_SHOWN = 100
 """The number of changed recorded decisions that are printed."""
 LOSSES_SHOWN = 20
 """The number of lines of a resilience report that are printed."""
+TOP_PROBLEMS, FIXED_SHOWN = 3, 3
+"""The numbers of new problems that come directly below the headline, and of fixed findings that are listed."""
 SCREEN_LINES = 40
 """The number of lines from which a plan ends with what it begins with, where a terminal shows it: what workloads lose, and the headline."""
 
@@ -74,9 +79,12 @@ def write_plan(review: Review, width: int, paint: Paint | None = None, *, each: 
 
     Many moves are listed in groups with a common cause, unless `each` is true.
     """
-    consequences = _consequence_lines(review, width)
+    headline, losses = summarize_plan(review), _describe_consequences(review)
+    top = _list_top_problems(review, (headline, *losses))
+    consequences, problems = wrap_all(losses, width), _top_lines(top, width, paint)
     blocks = [
-        _paint(wrap(summarize_plan(review), width), paint),
+        _paint(wrap(headline, width), paint),
+        problems,
         _comparison_lines(review, width),
         consequences,
         _refusal_lines(review, width, paint),
@@ -92,18 +100,21 @@ def write_plan(review: Review, width: int, paint: Paint | None = None, *, each: 
         _retained_lines(review, width),
         _loss_lines(review, width),
         _delivery_lines(review, width, paint),
-        _finding_lines(review, width, paint),
+        _finding_lines(review, top, width, paint),
         _count_lines(review, width),
     ]
-    if review.moves and sum(len(block) + 1 for block in blocks if block) > SCREEN_LINES:
-        blocks += [consequences, _paint(wrap(f"{format_headline(review)}.", width), paint)]
+    if (review.moves or top) and sum(len(block) + 1 for block in blocks if block) > SCREEN_LINES:
+        blocks += [consequences, problems, _paint(wrap(f"{format_headline(review)}.", width), paint)]
     return join_blocks(*blocks)
 
 
 def write_run(review: Review, width: int, paint: Paint | None = None, *, each: bool = False) -> str:
     """Return the result of a reconcile. Many moves are listed in groups with a common cause, unless `each` is true."""
+    headline = f"{_summarize_run(review)}{_explain_unplaced(review)}"
+    top = _list_top_problems(review, (headline, describe_withheld_cause(review) if review.withheld.moves else ""))
     return join_blocks(
-        _paint(wrap(f"{_summarize_run(review)}{_explain_unplaced(review)}", width), paint),
+        _paint(wrap(headline, width), paint),
+        _top_lines(top, width, paint),
         _refusal_lines(review, width, paint),
         wrap_all((*review.comparison.notes, *review.review_messages), width),
         _setting_lines(review, width, paint),
@@ -113,7 +124,7 @@ def write_run(review: Review, width: int, paint: Paint | None = None, *, each: b
         _rollout_lines(review, width),
         *_withheld_blocks(review, width, paint),
         _record_lines(review.record_changes, width, paint),
-        _finding_lines(review, width, paint),
+        _finding_lines(review, top, width, paint),
         _count_lines(review, width),
     )
 
@@ -175,14 +186,38 @@ def _comparison_lines(review: Review, width: int) -> list[str]:
     return [*lines, f"Plan {review.comparison.digest}"] if review.comparison.digest else lines
 
 
-def _consequence_lines(review: Review, width: int) -> list[str]:
+def _describe_consequences(review: Review) -> list[str]:
     """Return what workloads lose, each with its cause and the line of it."""
     compared = review.comparison
     if not (compared.unplaced or compared.stopped or review.record_changes or any(move.before for move in review.moves)):
         return []
     from gitsched.report.consequences import list_consequence_lines, list_consequences  # a reconcile shows none
 
-    return wrap_all(list_consequence_lines(list_consequences(review)), width)
+    return list_consequence_lines(list_consequences(review))
+
+
+def _list_top_problems(review: Review, others: Sequence[str]) -> list[Finding]:
+    """Return the new errors, and the new warnings about what documents want and nothing has, without those that `others` state."""
+    found = [
+        finding
+        for finding in (review.findings if review.base.findings is None else review.new_findings)
+        if (finding.severity == "error" or (finding.severity == "warning" and finding.code.endswith(MISTAKE_CODES)))
+        and finding.code not in REPORTED_ELSEWHERE
+        and not any(finding.message in text for text in others)
+    ]
+    return sorted(found, key=lambda finding: finding.severity != "error")
+
+
+def _select_top(problems: Sequence[Finding]) -> Sequence[Finding]:
+    return problems if len(problems) <= TOP_PROBLEMS else problems[: count_shown(len(problems), TOP_PROBLEMS)]
+
+
+def _top_lines(problems: Sequence[Finding], width: int, paint: Paint | None) -> list[str]:
+    """Return the first problems, and the number of the others, which are among the findings."""
+    shown = _select_top(problems)
+    more = len(problems) - len(shown)
+    lines = [line for finding in shown for line in wrap_finding(finding, width, paint)]
+    return [*lines, f"and {more:,} more among the findings below"] if more else lines
 
 
 def _refusal_lines(review: Review, width: int, paint: Paint | None) -> list[str]:
@@ -333,19 +368,22 @@ def _loss_lines(review: Review, width: int) -> list[str]:
     return [*wrap(summary, width), *wrap_all(losses[:shown], width, "  "), *count_omitted(len(losses) - shown)]
 
 
-def _finding_lines(review: Review, width: int, paint: Paint | None) -> list[str]:
-    """Return the new findings and the counts of existing and fixed ones; all findings if those of the base are unknown."""
+def _finding_lines(review: Review, top: Sequence[Finding], width: int, paint: Paint | None) -> list[str]:
+    """Return the new findings besides the first of those on `top`, and the fixed ones; all findings if those of the base are unknown."""
+    shown = {id(finding) for finding in _select_top(top)}
+    new = review.findings if review.base.findings is None else review.new_findings
+    findings = [finding for finding in _omit_shown_settings(review, new) if id(finding) not in shown]
     if review.base.findings is None:
-        return _list_findings(_omit_shown_settings(review, review.findings), width, paint)
-    new = review.new_findings
-    lines = _list_findings(_omit_shown_settings(review, new), width, paint)
-    existing = len(review.findings) - len(new)
-    parts = [
-        format_count(existing, "existing finding") if existing else "",
-        f"{review.fixed_count} fixed" if review.fixed_count else "",
+        return _list_findings(findings, width, paint)
+    fixed = [f"Fixed: {finding.message} [{finding.code}]" for finding in _list_fixed(review)]
+    return [
+        *_list_findings(findings, width, paint),
+        *wrap_all(list_limited(fixed, FIXED_SHOWN, "and {} more fixed findings"), width),
     ]
-    counts = ", ".join(filter(None, parts))
-    return [*lines, *wrap(f"{counts}.", width)] if counts else lines
+
+
+def _list_fixed(review: Review) -> list[Finding]:
+    return [finding for finding in review.fixed_findings if finding.code not in REPORTED_ELSEWHERE]
 
 
 def _omit_shown_settings(review: Review, findings: Sequence[Finding]) -> Sequence[Finding]:
@@ -404,10 +442,19 @@ def _count_lines(review: Review, width: int) -> list[str]:
         sentences.append(
             "No Cluster found in the source, so nothing can be scheduled. Add one: `gitsched init` writes clusters and a policy."
         )
-    sentences.append(f"{_capitalize_finding_counts(review.findings)}.")
+    sentences.append(f"{_count_findings(review)}.")
     if review.next_wakeup:
         sentences.append(f"Next change without a commit: {format_time(review.next_wakeup)}.")
     return wrap_all(sentences, width)
+
+
+def _count_findings(review: Review) -> str:
+    """Return the number of findings: of new, existing and fixed ones if those of the base are known."""
+    if review.base.findings is None:
+        return _capitalize_finding_counts(review.findings)
+    new = review.new_findings
+    groups = {"new": new, "existing": list_existing_findings(review, new), "fixed": _list_fixed(review)}
+    return ", ".join(format_finding_counts(found, name) for name, found in groups.items() if found) or "No findings"
 
 
 def _delivery_lines(review: Review, width: int, paint: Paint | None) -> list[str]:

@@ -71,6 +71,14 @@ def test_an_unplaced_workload_fails_a_run_only_on_request(gitsched: Run, fleet: 
     assert gitsched("plan", "--fail-on", "unschedulable").returncode == 1
 
 
+def test_the_last_line_says_which_warnings_fail_a_plan_or_a_run(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
+    gitsched("reconcile")
+    commit(fleet, one=CLUSTER.format(name="one", owner="privte"))
+    for arguments, reason in (("plan HEAD~1 HEAD", "1 new warning"), ("plan", "1 warning"), ("reconcile", "1 warning")):
+        done = gitsched(*arguments.split(), "--fail-on", "warning")
+        assert (done.returncode, done.stdout.splitlines()[-1]) == (1, f"exit 1: {reason}")
+
+
 def test_a_workload_that_becomes_unplaced_fails_its_review_and_a_deleted_one_does_not(
     gitsched: Run, fleet: Path, commit: Callable[..., None]
 ) -> None:

@@ -17,7 +17,7 @@ from gitsched.model.finding import Finding, Location
 from gitsched.model.scheduling import CandidateResult, Outcome, TargetCluster
 from gitsched.report.explanation import serialize_explanation, write_explanation
 from gitsched.report.lines import escape_ci_commands, escape_unprintable, format_clusters, wrap
-from gitsched.report.review import Review
+from gitsched.report.review import ComparisonBase, Review
 from gitsched.report.serialization import serialize_review
 from gitsched.report.text import write_findings, write_plan, write_run
 
@@ -227,3 +227,52 @@ def test_what_nothing_has_is_listed_before_what_it_causes_and_after_errors() -> 
         "2.yaml",
         "0.yaml",
     ]
+
+
+UNMATCHED = Finding(
+    "warning", "selector-unmatched", "PropagationPolicy/shop/web: no cluster has ownership=private", Location("p.yaml", 17, 24)
+)
+
+
+@pytest.mark.parametrize("is_run", [False, True])
+def test_new_errors_and_what_nothing_has_come_directly_below_the_headline(is_run: bool) -> None:
+    other = Finding("warning", "unknown-field", "field x")
+    known = BROKEN._replace(message="as before")
+    base = ComparisonBase() if is_run else ComparisonBase("a" * 40, "main", findings=(known,))
+    review = REVIEW._replace(base=base, findings=[other, UNMATCHED, BROKEN, *([] if is_run else [known])])
+    text = (write_run if is_run else write_plan)(review, 200)
+    blocks = text.split("\n\n")
+    assert blocks[1].splitlines() == [str(BROKEN), str(UNMATCHED)]
+    assert text.count(str(UNMATCHED)) == text.count(str(BROKEN)) == 1
+    assert str(other) in blocks[-2]
+
+
+def test_further_problems_are_counted_below_the_headline_and_listed_with_the_findings() -> None:
+    many = [UNMATCHED._replace(message=f"no cluster has tier={number}") for number in range(6)]
+    blocks = write_plan(REVIEW._replace(findings=many), 200).split("\n\n")
+    assert blocks[1].splitlines() == [*map(str, many[:3]), "and 3 more among the findings below"]
+    assert blocks[-2].splitlines() == [*map(str, many[3:])]
+
+
+def test_what_the_headline_says_is_not_repeated_below_it() -> None:
+    cause = Finding("warning", "unschedulable", "no cluster fits", resource=KEY.resource)
+    missing = UNMATCHED._replace(resource=("PropagationPolicy", "shop", "web"))
+    outcome = OUTCOME._replace(state="pending", targets=())
+    review = REVIEW._replace(outcomes=[outcome], cluster_count=2, states={**STATES, "pending": 1}, findings=[cause, missing])
+    headline, below = write_plan(review, 400).split("\n\n")[:2]
+    assert missing.message in headline
+    assert missing.message not in below
+
+
+def test_a_long_plan_repeats_the_problems_at_its_end() -> None:
+    fields = [Finding("warning", "unknown-field", f"field {number}") for number in range(45)]
+    blocks = write_plan(REVIEW._replace(findings=[UNMATCHED, *fields]), 200).split("\n\n")
+    assert blocks[1] == blocks[-2] == str(UNMATCHED)
+
+
+def test_findings_of_a_comparison_are_counted_once_and_fixed_ones_named() -> None:
+    note = Finding("info", "cluster-room-assumed", "2 Clusters")
+    review = REVIEW._replace(base=ComparisonBase("a" * 40, "main", findings=(BROKEN, note)), findings=[UNMATCHED, note])
+    text = write_plan(review, 200)
+    assert "Fixed: no YAML [yaml-syntax]\n" in text
+    assert text.endswith("\n1 new warning, 1 existing note, 1 fixed error.\nNext change without a commit: 2026-01-12T09:00:00Z.\n")

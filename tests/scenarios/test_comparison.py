@@ -202,7 +202,9 @@ def test_findings_are_new_fixed_or_existing(placed: Fleet) -> None:
     errors = [finding for finding in review.new_findings if finding.severity == "error"]
     assert [finding.location and finding.location.path for finding in errors] == ["clusters/new.yaml"]
     assert review.fixed_count == 1
-    assert "3 existing findings, 1 fixed." in write_plan(review, 200)
+    text = write_plan(review, 200)
+    assert "1 new error, 1 existing error, 2 existing notes, 1 fixed error." in text
+    assert text.count("Fixed: ") == 1
 
 
 def test_a_first_plan_is_compared_with_an_empty_output(pair: Fleet) -> None:

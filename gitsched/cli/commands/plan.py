@@ -10,7 +10,7 @@ import click
 
 from gitsched.apis.registered import Registered
 from gitsched.cli import exit_codes, formats, output, reports, saved_plan, scenario_options
-from gitsched.cli.commands.reconciliation import group_options
+from gitsched.cli.commands.reconciliation import group_options, show_failing
 from gitsched.cli.worktree import NOT_PLANNED, note_uncommitted
 from gitsched.reconcile import RunSettings
 from gitsched.reconcile.review.comparison import compare_plans
@@ -122,6 +122,7 @@ def run(
         said = saved_plan.save_plan(out, compared)
         if form == "text":
             formats.show_text(said)
+    show_failing(form, rendered.review, fail_on)
     lost = base is not None and loses_placements(rendered.review)
     return exit_codes.get_review_code(rendered.review, fail_on, detailed=detailed, lost=lost)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gitsched.apis.registered import Registered
 from gitsched.cli import exit_codes, formats, output, reports
@@ -14,6 +14,9 @@ from gitsched.reconcile.reconciler import reconcile
 from gitsched.reconcile.run import make_review
 from gitsched.reconcile.run_settings import RunChoices, RunSettings
 from gitsched.report.text import write_run
+
+if TYPE_CHECKING:
+    from gitsched.report.review import Review
 
 _SERIALIZE_REVIEW = Registered("gitsched.report.serialization", "serialize_review")
 
@@ -48,6 +51,7 @@ def reconcile_and_show(
     write = partial(write_run, paint=output.choose_paint(shown.color), each=shown.each)
     text = rendered.format_as(shown.form, write, _SERIALIZE_REVIEW)
     output.show_formatted(shown.form, text)
+    show_failing(shown.form, rendered.review, shown.fail_on)
     if shown.wanted:
         writers = {**reports.list_review_writers(rendered), "env": lambda: rendered.render(reports.format_outputs)}
         reports.write_reports(shown.wanted, writers)
@@ -55,3 +59,9 @@ def reconcile_and_show(
     if answers is not None and code == exit_codes.DONE and shown.count_lines() == logged and rendered.review is found:
         answers.keep(run, text)
     return code
+
+
+def show_failing(form: str, review: Review, fail_on: exit_codes.FailOn) -> None:
+    """Write which findings fail a plan or a reconcile because of `--fail-on warning`, as the last line of a text."""
+    if form == "text" and fail_on == "warning":
+        formats.show_text(exit_codes.explain_review_code(review, fail_on))

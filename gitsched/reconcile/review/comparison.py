@@ -46,7 +46,7 @@ _MERGE_CONFLICT = (
     "{head} does not contain {base}, and they cannot be merged automatically: there are conflicts, or too little history was fetched. "
     "{head} is planned as it is, so the newer changes of {base} appear reversed."
 )
-_OUTPUT_LAG = "The output branch is not up to date with {base}: {moves} will move. This comparison does not include them."
+_OUTPUT_LAG = "The output branch is not up to date with {base}: {moves} there. This comparison leaves that out."
 
 _CHECK_RESERVES = Registered("gitsched.reconcile.review.reserve_check", "check_plan")
 _CAUSES_SEARCHED = "the causes of moves were searched: the moves are right"
@@ -224,7 +224,9 @@ def _compare_with_base(
     later = comparer.plan(context, fetched._replace(source_commits=commits, base_tenants=earlier.tenants))
     before, run, repository = earlier.run, later.run, source.repository
     if before.plan.moves:
-        notes.append(_OUTPUT_LAG.format(base=name, moves=format_count(len(before.plan.moves), "more workload")))
+        notes.append(
+            _OUTPUT_LAG.format(base=name, moves=format_count(len(before.plan.moves), "more workload moves", "more workloads move"))
+        )
     search, lines = _Search(), _read_lines(repository, base, planned)
     moves = comparer.list_moves(earlier, later)
     records = compare_recorded(before.plan.recorded, run.plan.recorded)
