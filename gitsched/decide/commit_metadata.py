@@ -262,7 +262,10 @@ def _find_cause(source: Commit, plan: Plan, facts_time: datetime) -> CommitCause
         return "source"
     if plan.time == plan.observations.time:
         return "observation"
-    return "facts" if plan.time <= facts_time else "deadline"
+    if plan.time <= facts_time:
+        return "facts"
+    # A release takes effect at the time of its run, whether people or a deadline started it.
+    return "source" if plan.releases is not None and any(plan.releases) else "deadline"
 
 
 def _summarize_changed_entries(names: Set[str], plan: Plan) -> str:

@@ -29,7 +29,8 @@ class RecentRun(NamedTuple):
 
     `sources` are the commits of the source that it followed, the newest first, a few of them; the number of `more_sources` is left
     out. `reverted_by` is the later commit that reverts it, None without one. `edits` are the commits of people on the output branch since
-    the run before. `is_undone`: nothing of the one commit of the source is left to revert.
+    the run before. `is_undone`: nothing of the one commit of the source is left to revert. `awaits_run`: no run has followed yet
+    what undoes it. `reverts` is the earlier commit that the one commit of the source reverts, None if it reverts none.
     """
 
     commit: str
@@ -43,6 +44,8 @@ class RecentRun(NamedTuple):
     reverted_by: SourceChange | None = None
     edits: tuple[SourceChange, ...] = ()
     is_undone: bool = False
+    awaits_run: bool = False
+    reverts: SourceChange | None = None
 
     @property
     def has_one_source(self) -> bool:

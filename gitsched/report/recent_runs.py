@@ -76,12 +76,16 @@ def _describe_cure(run: RecentRun) -> str:
     back = f"gitsched rebalance --to {abbreviate_oid(run.before)} --write" if "moved" in kinds else ""
     explain = f"gitsched explain {format_words(first)}"
     if run.reverted_by is not None or run.is_undone:
-        left = f"bring back what stays: {back}; " if back else ""
         done = f"reverted by {describe_source(run.reverted_by)}" if run.reverted_by is not None else "nothing is left to revert"
+        if run.awaits_run:
+            return f"{done}: gitsched reconcile carries that out{f', then {back} for what stays where it is' if back else ''}"
+        left = f"bring back what stays: {back}; " if back else ""
         return f"{done}; {left}what keeps them there: {explain}"
     details = f"all moves: gitsched history --from {abbreviate_oid(run.commit)} -m 1"
     if run.cause == "records" and len(run.edits) == 1:
         return f"to undo it: {describe_revert(run.edits[0])} on the output branch, and gitsched reconcile; {details}"
+    if run.reverts is not None:
+        return f"it reverts {describe_source(run.reverts)}; {details}; why: {explain}"
     if not run.sources:
         return f"{details}; why: {explain}"
     revert = describe_revert(run.sources[0]) if run.has_one_source else "git revert the commit that did it"

@@ -297,6 +297,47 @@ def test_the_revert_of_an_empty_commit_is_not_offered(fleet: Fleet) -> None:
     assert lines[start + 2].startswith("  nothing is left to revert; ")
 
 
+REVERTS: dict[str, str] = {"git revert": "This reverts commit {source}.", "the same files again": "By hand."}
+
+
+@pytest.mark.parametrize("name", REVERTS)
+def test_a_revert_is_not_to_be_undone(name: str, fleet: Fleet) -> None:
+    moved = policy("two")
+    merge(fleet, {**WEB, "policy.yaml": policy("one")}, 0)
+    source = merge(fleet, {"policy.yaml": moved}, 1, "Move it")
+    assert f"  to undo it: git revert {source[:10]}, and gitsched reconcile" in "\n".join(read(fleet, 1))
+    fleet.commit({"policy.yaml": policy("one")}, hour=2, message="Back\n\n" + REVERTS[name].format(source=source))
+    (cure,) = (line for line in read(fleet, 2) if "gitsched rebalance --to" in line)
+    assert "gitsched reconcile carries that out, then gitsched rebalance --to " in cure
+    fleet.reconcile(2)
+    assert read(fleet, 2)[:2] == [FINE, ""]
+    assert fleet.where("default/deployment-web") == ["one"]
+    again = merge(fleet, {"policy.yaml": moved}, 3, "Move it again")
+    text = "\n".join(read(fleet, 3))
+    assert f"  to undo it: git revert {again[:10]}, and gitsched reconcile" in text
+    assert text.count("Changed ") == 1
+
+
+def test_what_a_revert_does_not_bring_back_is_named(fleet: Fleet) -> None:
+    both = {"web.yaml": deployment("web"), "api.yaml": deployment("api")}
+    merge(fleet, {**CLUSTERS, **both, "policy.yaml": policy("one")}, 0)
+    source = merge(fleet, {"policy.yaml": policy("two")}, 1, "Move them")
+    merge(fleet, {"api.yaml": deployment("api", 1)}, 2, "Scale it")
+    merge(fleet, {"policy.yaml": policy("one")}, 3, f"Back\n\nThis reverts commit {source}.\n")
+    lines = read(fleet, 3)
+    assert [line for line in lines if "moved" in line] == ["  1 workload moved: Deployment default/api (two 1 -> one 1)"]
+    assert any(line.startswith(f"  it reverts {source[:10]} Move them (") for line in lines)
+    assert "git revert" not in "\n".join(lines)
+
+
+def test_the_cause_of_a_release_by_an_option_is_no_deadline(fleet: Fleet) -> None:
+    merge(fleet, {**CLUSTERS, "db.yaml": DATABASE, "policy.yaml": policy("one", "two", kind="StatefulSet")}, 0)
+    merge(fleet, {"one.yaml": cluster("one", "power:NoExecute")}, 1)
+    fleet.reconcile(2, released_clusters=("one",))
+    again = "the same commit of the source again, as after an allowance, a release or a freeze"
+    assert any(line.endswith(f" ago by {again}:") for line in read(fleet, 2))
+
+
 def test_all_clusters_that_are_not_ready_come_first_without_a_drain_of_each(fleet: Fleet) -> None:
     unready = "status: {conditions: [{type: Ready, status: 'False', reason: Unreachable}]}\n"
     merge(fleet, {**WEB, "db.yaml": DATABASE, "dbs.yaml": policy("oen", kind="StatefulSet", name="dbs")}, 0)

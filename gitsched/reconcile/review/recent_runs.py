@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +13,7 @@ from gitsched.model.errors import GitschedError
 from gitsched.model.history import HistoryFilter, PlacementMove, RolloutHistory, SourceChange
 from gitsched.model.recent_runs import Loss, RecentLoss, RecentRun
 from gitsched.model.scheduling import total_replicas
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.fetch import read_run_record
 from gitsched.reconcile.output.history_records import CommitRecords, HistoryBranch
 from gitsched.reconcile.review.run_sources import MAX_COMMITS, RunSources, find_run_sources, list_commits
@@ -19,7 +21,7 @@ from gitsched.reconcile.source.source_commits import describe_source_commit, fin
 from gitsched.render.format_versions import FORMAT_VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Sequence
     from datetime import datetime
 
     from gitsched.git import Repository
@@ -41,6 +43,17 @@ _COPY: Final = "stateful-copy"
 _REVERTS: Final = "This reverts commit "
 
 
+class _ReadRun(NamedTuple):
+    """A commit of the output branch with its parent, what it moved by key, as paths have it, the number of moves that are not read, and the
+    workloads with data that got a copy."""
+
+    commit: Commit
+    parent: Commit
+    moves: Mapping[Key, PlacementMove]
+    more_moves: int
+    copied: frozenset[tuple[str, str, str]]
+
+
 def list_recent_runs(
     context: RunContext, fetched: Fetched, workloads: Iterable[WorkloadStatus], unclaimed: Iterable[Key]
 ) -> tuple[RecentRun, ...]:
@@ -53,25 +66,95 @@ def list_recent_runs(
     repository, source = fetched.output.repository, context.source.repository
     branch = HistoryBranch(fetched.output.branch, repository, fetched.output_head or "", fetched.prefix)
     records = CommitRecords(branch, HistoryFilter(), lambda _: FORMAT_VERSION)
+    read = _read_runs(records, fetched, context.settings.now - AGE)
+
+    @cache
+    def find_sources(index: int) -> RunSources:
+        run = read[index]
+        return find_run_sources(branch, source, run.commit, run.parent, run.moves.values())
+
     found: list[RecentRun] = []
-    seen: set[Key] = set()
-    oldest, read = context.settings.now - AGE, 0
+    first: dict[Key, int] = {}  # by workload the first run whose move counts: after that of a later run, none does
+    reverted = _find_reverted_runs(source, read, find_sources)
+    try:
+        for index, run in enumerate(read):
+            earlier = reverted.get(index, 0)
+            losses = list[RecentLoss]()
+            for key, one in run.moves.items():
+                if index < first.get(key, 0):
+                    continue
+                is_back = earlier and _is_back(one, read[earlier].moves.get(key))
+                first[key] = earlier + 1 if is_back else len(read)
+                if not is_back and one.move.before and not one.damage:
+                    losses += filter(None, [_find_loss(one, current, stopped, run.copied)])
+            if losses:
+                new = RecentRun(run.commit.oid, run.parent.oid, run.commit.time, "", tuple(losses), run.more_moves)
+                reverts = find_sources(earlier).commits[0] if earlier else None
+                found.append(_add_sources(new, find_sources(index))._replace(reverts=reverts))
+    except GitschedError:
+        pass
+    return tuple(_add_reverts(found, source, fetched.reconciled.source, fetched.source.oid)) if found else ()
+
+
+def _read_runs(records: CommitRecords, fetched: Fetched, oldest: datetime) -> list[_ReadRun]:
+    """Return the latest commits of the output branch with what they moved, the newest first, as far as they can be read."""
+    repository, read, count = fetched.output.repository, list[_ReadRun](), 0
     for commit, parent in pairwise(repository.list_first_parents(fetched.output_head, MAX_RUNS + 1)):
-        if commit.time < oldest or read >= 2 * MAX_RECORDS:
+        if commit.time < oldest or count >= 2 * MAX_RECORDS:
             break
         try:
             moves, more = records.read_moves(commit, parent, MAX_RECORDS)
             copied = _list_copied(repository, commit, fetched.prefix) if moves else frozenset()
-            read += len(moves)
-            new = [one for one in moves if _identify(one.move.key) not in seen and one.move.before and not one.damage]
-            seen |= {_identify(one.move.key) for one in moves}
-            losses = tuple(filter(None, (_find_loss(one, current, stopped, copied) for one in new)))
-            if losses:
-                run = RecentRun(commit.oid, parent.oid, commit.time, "", losses, more)
-                found.append(_add_sources(run, find_run_sources(branch, source, commit, parent, moves)))
         except GitschedError:
             break
-    return tuple(_add_reverts(found, source, fetched.source.oid)) if found else ()
+        count += len(moves)
+        read.append(_ReadRun(commit, parent, {_identify(one.move.key): one for one in moves}, more, copied))
+    return read
+
+
+def _find_reverted_runs(source: Repository, runs: Sequence[_ReadRun], find_sources: Callable[[int], RunSources]) -> dict[int, int]:
+    """Return the indices of runs that carry out the revert of what an older run followed, with the index of that. The revert of a revert
+    does again what the first commit did, so it counts as a change of its own."""
+    found: dict[int, int] = {}
+    for index in reversed(range(len(runs))):
+        for other in range(index + 1, len(runs)):
+            is_back = any(_is_back(one, runs[other].moves.get(key)) for key, one in runs[index].moves.items())
+            if other in found or not is_back:
+                continue
+            try:
+                new, old = find_sources(index).commits, find_sources(other).commits
+            except GitschedError:
+                break
+            if len(new) == len(old) == 1 and _reverts(source, new[0].commit, old[0].commit):
+                found[index] = other
+                break
+    return found
+
+
+def _is_back(move: PlacementMove, earlier: PlacementMove | None) -> bool:
+    """Return whether a workload is where it was before an earlier move, with no fewer replicas."""
+    if earlier is None:
+        return False
+    before, after = earlier.move.before, move.move.after
+    return before.keys() == after.keys() and total_replicas(before.values()) <= total_replicas(after.values())
+
+
+def _reverts(source: Repository, oid: str, earlier: str) -> bool:
+    """Return whether a commit says that it reverts an earlier one, or changes nothing but to bring back all files that this changed."""
+    if not (source.has_commit(oid) and source.has_commit(earlier)):
+        return False
+    commit = source.commit(oid)
+    if earlier in _list_reverted(commit):
+        return True
+    trees = [
+        source.commit(one.parents[0]).tree
+        for one in (commit, source.commit(earlier))
+        if one.parents and source.has_commit(one.parents[0])
+    ]
+    if len(trees) < 2:
+        return False
+    changed = source.changed_paths(trees[0], commit.tree)
+    return set(changed) == set(source.changed_paths(trees[1], source.commit(earlier).tree)) and _is_undone(source, earlier, oid)
 
 
 def _identify(key: Key) -> Key:
@@ -120,18 +203,26 @@ def _add_sources(run: RecentRun, found: RunSources) -> RecentRun:
     return run._replace(cause=found.cause, sources=shown, more_sources=more, edits=found.edits[:NAMED_SOURCES])
 
 
-def _add_reverts(runs: list[RecentRun], source: Repository, head: str) -> Iterator[RecentRun]:
-    """Yield runs with the commit of the source that reverts the one commit that each followed, and whether nothing of it is left."""
+def _add_reverts(runs: list[RecentRun], source: Repository, reconciled: str, head: str) -> Iterator[RecentRun]:
+    """Yield runs with the commit of the source that reverts the one commit that each followed, whether nothing of it is left, and whether
+    the `reconciled` commit came before that."""
     named = [run.sources[0].commit for run in runs if run.sources]
     earliest = named[-1] if named else head
-    reverts = {oid: commit for commit in list_commits(source, earliest, head) for oid in _list_reverted(commit)}
+    reverts: dict[str, Commit] = {}
+    for commit in list_commits(source, earliest, head):
+        if commit.oid not in reverts:  # the revert of a revert brings the first commit back
+            reverts |= dict.fromkeys(_list_reverted(commit), commit)
+    is_behind = reconciled not in ("", head) and source.has_commit(reconciled)
+    waiting = {commit.oid for commit in list_commits(source, reconciled, head)} if is_behind else set[str]()
     for run in runs:
         oid = run.sources[0].commit if run.has_one_source else ""
         revert = reverts.get(oid)
         if revert is not None:
-            yield run._replace(reverted_by=describe_source_commit(revert))
+            yield run._replace(reverted_by=describe_source_commit(revert), awaits_run=revert.oid in waiting)
         else:
-            yield run._replace(is_undone=bool(oid) and _is_undone(source, oid, head))
+            is_undone = bool(oid) and _is_undone(source, oid, head)
+            awaits_run = is_undone and is_behind and not _is_undone(source, oid, reconciled)
+            yield run._replace(is_undone=is_undone, awaits_run=awaits_run)
 
 
 def _is_undone(source: Repository, oid: str, head: str) -> bool:
