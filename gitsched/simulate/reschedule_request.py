@@ -88,16 +88,7 @@ def _is_displaced(now: Outcome, after: Outcome) -> bool:
 
 def _list_waiting(baseline: Baseline, keys: Iterable[Key]) -> tuple[WaitingWorkload, ...]:
     """Return those of these workloads that would run on other clusters when all their evictions are over."""
-    templates, outcomes, engines = baseline.decisions.templates, baseline.decisions.outcomes, list_rescheduling_engines(baseline)
-    evictions: dict[Key, dict[str, datetime]] = {}
-    for key in keys:
-        outcome = outcomes[key]
-        if outcome.wakeup is None or outcome.api not in engines:
-            continue
-        found = engines[outcome.api].list_evictions(templates[key], outcome)
-        ends = {name: end for name, end in found.items() if end is not None}
-        if ends:
-            evictions[key] = ends
+    outcomes, evictions = baseline.decisions.outcomes, find_evictions(baseline, keys)
     if not evictions:
         return ()
     later = baseline._replace(time=max(end for ends in evictions.values() for end in ends.values()))
@@ -108,6 +99,21 @@ def _list_waiting(baseline: Baseline, keys: Iterable[Key]) -> tuple[WaitingWorkl
         for key, ends in evictions.items()
         if key in requested and key in alone and _list_clusters(requested[key]) != _list_clusters(outcomes[key])
     )
+
+
+def find_evictions(baseline: Baseline, keys: Iterable[Key]) -> dict[Key, dict[str, datetime]]:
+    """Return the clusters that still evict these workloads, which cannot go back there before, with the ends."""
+    templates, outcomes, engines = baseline.decisions.templates, baseline.decisions.outcomes, list_rescheduling_engines(baseline)
+    evictions: dict[Key, dict[str, datetime]] = {}
+    for key in keys:
+        outcome = outcomes.get(key)
+        if outcome is None or outcome.wakeup is None or outcome.api not in engines or key not in templates:
+            continue
+        found = engines[outcome.api].list_evictions(templates[key], outcome)
+        ends = {name: end for name, end in found.items() if end is not None}
+        if ends:
+            evictions[key] = ends
+    return evictions
 
 
 def select_unheld(baseline: Baseline, keys: Collection[Key]) -> SelectedWorkloads:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from gitsched.decide.decisions import describe_recorded
 from gitsched.decide.engines import list_engine_records
@@ -11,11 +11,17 @@ from gitsched.model.document import Body, Document, Key, as_object
 from gitsched.model.holds import describe_release
 from gitsched.model.preferred_clusters import MAX_PREFERRED, PREFERRED_CLUSTERS, UNUSED
 from gitsched.model.scheduling import Outcome
-from gitsched.model.time import add_duration
+from gitsched.model.time import add_duration, format_time
 from gitsched.named_tuples import NamedTuple
 from gitsched.simulate.baseline import Baseline, SimulationResult, decide_changed_catalog
 from gitsched.simulate.left_data import LeftData, find_left_data
-from gitsched.simulate.reschedule_request import AFTER_PLAN, Replicas, RescheduledWorkload, list_rescheduling_engines
+from gitsched.simulate.reschedule_request import (
+    AFTER_PLAN,
+    Replicas,
+    RescheduledWorkload,
+    find_evictions,
+    list_rescheduling_engines,
+)
 from gitsched.simulate.scenario import edit_catalog
 
 _ATTEMPTS = 4
@@ -71,11 +77,13 @@ class Restoration(NamedTuple):
 
 
 class _Simulated(NamedTuple):
-    """The result of a simulation: targets by goal, and why an annotation has no effect, by resource."""
+    """The result of a simulation: targets by goal, why an annotation has no effect, by resource, and the clusters that still evict each
+    workload, with the ends."""
 
     result: SimulationResult
     after: Mapping[Key, Replicas]
     reasons: Mapping[tuple[str, str, str], str]
+    evictions: Mapping[Key, Mapping[str, datetime]]
 
 
 def list_preferred_names(wanted: Replicas, gone: Collection[str]) -> tuple[str, ...]:
@@ -151,7 +159,7 @@ def _simulate(later: Baseline, goals: Sequence[Goal], requests: Sequence[Documen
         for finding in findings
         if finding.code == UNUSED and finding.resource is not None
     }
-    return _Simulated(result, after, reasons)
+    return _Simulated(result, after, reasons, find_evictions(later, (goal.key for goal in goals if goal.target_kind == WORKLOAD)))
 
 
 def annotate(document: Document, value: str) -> Document:
@@ -188,11 +196,15 @@ def _explain(goal: Goal, simulated: _Simulated) -> str:
     if not is_elsewhere(goal.wanted, after):
         return ""
     outcome = simulated.result.outcomes.get(goal.key)
+    evictions = simulated.evictions.get(goal.key, {})
+    evicting = {name: evictions[name] for name in sorted(goal.wanted) if name in evictions and name not in after}
     parts = []
     if goal.gone:
         parts.append(f"{', '.join(goal.gone)} {'is' if len(goal.gone) == 1 else 'are'} not in the source any more")
     if outcome is not None and outcome.held is not None:
         parts.append(f"it is held for its data; {describe_release(goal.key, outcome.held)}")
+    elif evicting:
+        parts.append(f"it is evicted from {', '.join(evicting)} until {format_time(max(evicting.values()))}: try again then")
     elif goal.key.resource in simulated.reasons:
         parts.append(simulated.reasons[goal.key.resource])
     elif outcome is not None and outcome.state != "placed":

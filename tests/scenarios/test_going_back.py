@@ -248,6 +248,22 @@ def test_what_cannot_go_back_is_reported_with_the_reason(fleet: Fleet, gitsched:
     assert "annotated apps/api.yaml" not in shown
 
 
+def test_an_eviction_that_has_not_ended_is_the_reason_why_a_workload_stays(fleet: Fleet, gitsched: Run) -> None:
+    files = {"one.yaml": cluster("one"), "two.yaml": cluster("two"), "web.yaml": deployment("web")}
+    fleet.commit({**files, "policy.yaml": policy("one", "two")})
+    fleet.reconcile()
+    before = fleet.git("rev-parse", "placements")
+    fleet.commit({"one.yaml": cluster("one", "power:NoExecute")}, hour=1)
+    fleet.reconcile(1)
+    fleet.commit({"one.yaml": cluster("one")}, hour=1.05)
+    fleet.reconcile(1.05)
+    stays = gitsched("rebalance", "--to", before, hour=1.1).stderr
+    assert (
+        "  Deployment/default/web: two 2, then one 2: it is evicted from one until 2026-03-02T09:10:00Z: try again then\n" in stays
+    )
+    assert "1 workload goes back" in gitsched("rebalance", "--to", before, hour=2).stderr
+
+
 def test_a_workload_with_data_goes_back_only_by_name(fleet: Fleet, gitsched: Run) -> None:
     files: dict[str, str | bytes | None] = {f"clusters/{name}.yaml": cluster(name) for name in ("a", "b")}
     store = deployment("store").replace(
