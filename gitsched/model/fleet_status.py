@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Final, Literal
 
@@ -36,6 +36,18 @@ IMPAIRMENTS: Final = {
     ),
 }
 """Codes of findings that workloads run with less than they need, with what they mean for one and for several."""
+
+
+MISTAKES: Final = {
+    "selector-unmatched": ("policy wants a label or name that no cluster has", "policies want labels or names that no cluster has"),
+    "karmada-cluster-unknown": ("policy names a cluster that does not exist", "policies name clusters that do not exist"),
+    "krake-constraint-impossible": (
+        "workload has a constraint that no cluster can meet",
+        "workloads have constraints that no cluster can meet",
+    ),
+    "ocm-placement-missing": ("object names a Placement that does not exist", "objects name Placements that do not exist"),
+}
+"""Codes of warnings about what documents want and nothing has, with what they mean for one and for several."""
 
 
 class LastReport(NamedTuple):
@@ -148,12 +160,13 @@ class SourceStatus(NamedTuple):
     """The source against what runs have planned. `newer` is the commit of the source that a run has planned and that came after the one
     here, "" where none did; `waiting` is the first one that runs have not followed for long. `missing_facts` are the findings that a
     facts branch of the settings does not exist. `removed_clusters` says of the first clusters that are gone which commit removed
-    their documents."""
+    their documents. `mistakes` are the warnings with one of MISTAKES of documents that leave no workload unplaced."""
 
     newer: str = ""
     waiting: SourceChange | None = None
     missing_facts: tuple[Finding, ...] = ()
     removed_clusters: tuple[str, ...] = ()
+    mistakes: tuple[Finding, ...] = ()
 
 
 class WithheldHistory(NamedTuple):
@@ -240,10 +253,7 @@ class FleetStatus(NamedTuple):
             yield self._describe_short()
         yield from self._list_recent_problems()
         yield from () if self.lost_all else self._list_cluster_problems()
-        impaired = Counter(code for code, _ in {(finding.code, finding.resource) for finding in self.other_impaired})
-        for code, (one, several) in IMPAIRMENTS.items():
-            if impaired[code]:
-                yield format_count(impaired[code], one, several)
+        yield from _count_by_code(self.other_impaired, IMPAIRMENTS)
         if self.shortages:
             yield format_part(len(self.shortages), len(self.clusters), "cluster", "lacks capacity", "lack capacity")
         stopped = sum(one.state == "stopped" for one in self.rollouts)
@@ -285,6 +295,7 @@ class FleetStatus(NamedTuple):
             yield f"commit {waiting.commit[:10]} has not been reconciled for {format_age(waiting.time, self.now)}"
         if self.errors:
             yield format_count(len(self.errors), "error")
+        yield from _count_by_code(self.source.mistakes, MISTAKES)
         if self.source.missing_facts:
             yield "the facts branch is missing"
         if self.edits:
@@ -325,3 +336,11 @@ class FleetStatus(NamedTuple):
         for state, found in groups.items():
             if found:
                 yield format_part(len(found), len(self.clusters), "cluster", f"is {state}", f"are {state}")
+
+
+def _count_by_code(findings: Iterable[Finding], meanings: Mapping[str, tuple[str, str]]) -> Iterator[str]:
+    """Yield for each code the number of objects with such a finding."""
+    numbers = Counter(code for code, _ in {(finding.code, finding.resource) for finding in findings})
+    for code, (one, several) in meanings.items():
+        if numbers[code]:
+            yield format_count(numbers[code], one, several)

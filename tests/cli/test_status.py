@@ -60,7 +60,8 @@ def test_the_first_lines_say_what_is_wrong_and_what_to_do(fleet: Path, commit: C
     gitsched("reconcile", "--now", "2026-03-02T09:02:00Z")
     lines = read(fleet)
     assert lines[0] == (
-        "Needs attention: placements are frozen, 1 error, 1 change is withheld, 1 workload is held, 1 of 2 clusters is drained."
+        "Needs attention: placements are frozen, 1 error, 1 policy wants a label or name that no cluster has, 1 change is withheld, "
+        "1 workload is held, 1 of 2 clusters is drained."
     )
     assert any(line.startswith("bad.yaml") for line in lines)
     assert lines[1].startswith(
@@ -155,6 +156,23 @@ def test_a_number_of_available_replicas_is_explained(number: int, room: str) -> 
     unplaced = WorkloadStatus(Key("apps", "Deployment", "shop", "web"), "", {}, state="unplaced", reason=f"{reason} (8 missing)")
     status = FleetStatus("placements", "", EPOCH, False, (), (), (unplaced,), ())
     assert describe_problems(status, 1000)[1].endswith(f"{reason} There is room for {room}. (8 missing)")
+
+
+def test_a_policy_that_wants_a_label_that_no_cluster_has_needs_attention(fleet: Path, commit: Commit, gitsched: Run) -> None:
+    gitsched("reconcile", "--now", "2026-03-02T09:00:40Z")
+    assert read(fleet)[0].startswith("Nothing is wrong: ")
+    commit(fleet, one=CLUSTER.format(name="one", owner="privte"))
+    gitsched("reconcile", "--now", "2026-03-02T09:02:00Z")
+    lines = read(fleet)
+    assert lines[0] == "Needs attention: 1 policy wants a label or name that no cluster has."
+    assert lines[1].startswith("policy.yaml:")
+    assert "no cluster has ownership=private; the fleet has privte, cloud [selector-unmatched]" in lines[1]
+    assert gitsched("status", "--detailed-exitcode").returncode == 2
+    commit(fleet, one=None, two=None, lost=CLUSTER.format(name="lost", owner="privte"))
+    gitsched("reconcile", "--now", "2026-03-02T09:04:00Z")
+    lines = read(fleet)
+    assert "1 workload is unplaced" in lines[0]
+    assert sum("no cluster has ownership=" in line for line in lines) == 1, "the reason of an unplaced workload is not repeated"
 
 
 def test_rows_that_need_attention_come_first_and_messages_are_wrapped(fleet: Path, commit: Commit, gitsched: Run) -> None:

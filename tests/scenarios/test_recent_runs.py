@@ -36,6 +36,7 @@ def merge(fleet: Fleet, files: Mapping[str, str | None], hour: float, message: s
     return source
 
 
+UNKNOWN = "Needs attention: 1 policy names a cluster that does not exist."
 MERGES: dict[str, tuple[dict[str, str | None], str, str]] = {
     "a policy is gone": (
         {"policy.yaml": None},
@@ -51,12 +52,12 @@ MERGES: dict[str, tuple[dict[str, str | None], str, str]] = {
     "no replicas": ({"web.yaml": deployment("web", 0)}, FINE, "1 workload has fewer replicas: Deployment default/web 2 -> 0"),
     "other clusters": (
         {"policy.yaml": policy("oen", "two")},
-        FINE,
+        UNKNOWN,
         "1 workload moved: Deployment default/web (one 2 -> two 2)",
     ),
     "other clusters and fewer replicas": (
         {"policy.yaml": policy("oen", "two"), "web.yaml": deployment("web", 1)},
-        FINE,
+        UNKNOWN,
         "1 workload has fewer replicas: Deployment default/web 2 -> 1 (one 2 -> two 1)",
     ),
     "a drain": (
@@ -351,7 +352,7 @@ def test_all_clusters_that_are_not_ready_come_first_without_a_drain_of_each(flee
 
 def test_a_commit_that_no_run_follows_is_wrong_after_an_hour(fleet: Fleet) -> None:
     merge(fleet, WEB, 0)
-    first = fleet.commit({"policy.yaml": policy("oen", "two")}, hour=50, message="Move it")
+    first = fleet.commit({"policy.yaml": policy("two")}, hour=50, message="Move it")
     assert read(fleet, 50.5)[0] == FINE, "people reconcile by hand, too"
     fleet.commit({"web.yaml": deployment("web", 3)}, hour=51)
     lines = read(fleet, 53)

@@ -20,6 +20,7 @@ from gitsched.model.document import Key
 from gitsched.model.finding import NO_REPLICAS, UNSCHEDULABLE, Finding
 from gitsched.model.fleet_status import (
     IMPAIRMENTS,
+    MISTAKES,
     ClusterStatus,
     FleetStatus,
     LastReport,
@@ -152,9 +153,21 @@ def make_fleet_status(context: RunContext, fetched: Fetched, fleet: PlannedFleet
         plan.observations.time,
         context.settings.now,
         source=SourceStatus(
-            missing_facts=tuple(each for each in plan.findings if each.code == FACTS_MISSING and commit is not None)
+            missing_facts=tuple(each for each in plan.findings if each.code == FACTS_MISSING and commit is not None),
+            mistakes=tuple(_list_mistakes(plan.findings, workloads)) if commit is not None else (),
         ),
     )
+
+
+def _list_mistakes(findings: Collection[Finding], workloads: Iterable[WorkloadStatus]) -> Iterator[Finding]:
+    """Yield the warnings about what documents want and nothing has, without documents of which one is the reason of an unplaced
+    workload."""
+    mistakes = find_mistakes(findings)
+    chosen = (choose_mistake(mistakes, one.key.title, one.policy) for one in workloads if one.reason and mistakes)
+    reported = {finding.resource for finding in chosen if finding is not None}
+    for finding in findings:
+        if finding.code in MISTAKES and finding.severity == "warning" and finding.resource not in reported:
+            yield finding
 
 
 def _list_impairments(findings: Iterable[Finding], workloads: Iterable[WorkloadStatus]) -> Iterable[Finding]:
