@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from gitsched.model.changes import Move
     from gitsched.model.document import Key
-    from gitsched.model.fleet_status import FleetStatus, HandEdit
+    from gitsched.model.fleet_status import FleetStatus, HandEdit, WorkloadStatus
     from gitsched.report.paint import Paint, Role
 
 _AVAILABLE: Final = re.compile(
@@ -157,7 +157,7 @@ def _list_unplaced(status: FleetStatus) -> list[str]:
     for copy in status.retained:
         copies.setdefault(copy.workload, []).append(copy.cluster)
     lines = [
-        f"Unplaced: {format_key(one.key)}: {_explain_capacity(one.reason)}"
+        f"Unplaced: {format_key(one.key)}: {_explain_reason(one)}"
         + (f"; it still runs in {format_names(copies[one.key])}, until another cluster has it" if one.key in copies else "")
         for one in status.workloads
         if one.is_unplaced
@@ -169,7 +169,7 @@ def _list_short(status: FleetStatus) -> list[str]:
     """Return the first workloads that lack replicas, with the reason and the next command."""
     lines = [
         f"Missing: {format_key(one.key)} has {format_part(total_replicas(one.clusters.values()), one.replicas or 0, 'replica')}: "
-        f"{_explain_capacity(one.reason)}; what each cluster has left: gitsched explain {format_words(one.key)}"
+        f"{_explain_reason(one)}; what each cluster has left: gitsched explain {format_words(one.key)}"
         for one in status.short
     ]
     lines = list_limited(lines, WORKLOADS_SHOWN, "and {} more workloads that lack replicas; gitsched status --workloads lists them")
@@ -190,6 +190,11 @@ def _list_unscheduled(status: FleetStatus) -> list[str]:
     ]
     more = "and {} more workloads that could not be scheduled; gitsched validate lists them"
     return list_limited(lines, WORKLOADS_SHOWN, more)
+
+
+def _explain_reason(one: WorkloadStatus) -> str:
+    """Return why a workload, or some of its replicas, are nowhere, without the name of the workload."""
+    return _explain_capacity(one.reason.removeprefix(f"{one.key}: ").removeprefix(f"{one.key.title}: "))
 
 
 def _explain_capacity(reason: str) -> str:

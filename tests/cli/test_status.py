@@ -150,6 +150,14 @@ def test_withheld_workloads_with_data_are_named_first_with_what_would_happen_to_
     assert [(each["workload"]["name"], each["data"]) for each in found["withheldData"]] == [("db", ["claim template data (1Gi)"])]
 
 
+def test_the_reason_of_an_unplaced_workload_does_not_repeat_its_name() -> None:
+    for key in (Key("apps", "Deployment", "shop", "web"), Key("kubernetes", "Application", "shop", "web")):
+        for name in (str(key), key.title):
+            unplaced = WorkloadStatus(key, "", {}, state="unplaced", reason=f"{name}: no cluster fits")
+            status = FleetStatus("placements", "", EPOCH, False, (), (), (unplaced,), ())
+            assert describe_problems(status, 1000)[1] == f"Unplaced: {key.kind} shop/web: no cluster fits"
+
+
 @pytest.mark.parametrize(("number", "room"), [(6, "6 more replicas"), (1, "1 more replica"), (0, "0 more replicas")])
 def test_a_number_of_available_replicas_is_explained(number: int, room: str) -> None:
     reason = f"failed to assign replicas: failed to scale up: Clusters available replicas {number} are not enough to schedule."
