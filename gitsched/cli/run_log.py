@@ -41,7 +41,7 @@ class RunLog:
 
     def _log_run(self, found: Review) -> None:
         source, after, wakeup = found.source, None if found.race else found.after, found.next_wakeup
-        next_wakeup = format_time(wakeup) if wakeup else None
+        next_wakeup, states = format_time(wakeup) if wakeup else None, found.states_left
         records = len(found.record_changes)
         fields = {"event": "run", "source": source, "commit": after, "moves": len(found.moves), "records": records}
         fields["nextWakeup"] = next_wakeup
@@ -57,7 +57,7 @@ class RunLog:
             "commit %s: %s; %d of %d workloads placed",
             abbreviate_oid(source),
             message,
-            found.states["placed"],
-            len(found.outcomes),
+            states["placed"],
+            sum(states.values()),
             extra={"fields": fields},
         )

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from gitsched.apis.gitsched.tenancy import PLATFORM
 from gitsched.apis.registered import Registered
 from gitsched.decide.engines import collect_cluster_facts
-from gitsched.decide.incremental.plan_state import OVERCOMMITTED, EngineTotals, Overview, PlanTimes, SourceTotals, Totals
+from gitsched.decide.incremental.plan_state import EngineTotals, Overview, PlanTimes, SourceTotals, Totals
 from gitsched.decide.registry import list_absence_codes
 from gitsched.decide.repeated_findings import FOLDED_CODES, fold_findings
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import workload_sort_key
-from gitsched.model.finding import finding_sort_key
+from gitsched.model.finding import OVERCOMMITTED, finding_sort_key
 from gitsched.model.scheduling import strip_outcome
 from gitsched.model.variants import BUNDLE_KIND
 from gitsched.render.readme import MAX_ROWS

@@ -156,6 +156,11 @@ class WithheldChanges(NamedTuple):
     rate: MoveRate = NO_RATE
 
     @property
+    def withheld_by(self) -> str:
+        """What withholds the moves: the freeze or the guard."""
+        return "the freeze" if self.freeze else "the guard"
+
+    @property
     def kept(self) -> tuple[Move, ...]:
         """All moves that are left out: the workloads keep their placement."""
         return (*self.moves, *self.waiting)

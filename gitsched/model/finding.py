@@ -53,6 +53,8 @@ SELECTOR_CODES = ("selector-unmatched", "-cluster-unknown")
 """The ends of the codes of findings about labels and names that a document wants and no cluster has."""
 MISTAKE_CODES = (*SELECTOR_CODES, "-constraint-impossible", "-placement-missing")
 """The ends of the codes of findings about what a document wants of clusters or policies and none has, so that nothing can be placed."""
+OVERCOMMITTED = "cluster-overcommitted"
+"""The code of a warning about a cluster that lacks capacity for what its workloads request."""
 OUTPUT_NOT_FETCHED = "output-not-fetched"
 """The code of the finding that a clone may lack the output branch of its origin."""
 

@@ -19,7 +19,8 @@ class ResourceUse(NamedTuple):
 
 
 class ClusterSite(NamedTuple):
-    """A cluster with its location, "" and () where it is unknown. `unavailable` is the reason why it runs no workloads, or ""."""
+    """A cluster with its location, "" and () where it is unknown. `unavailable` is the reason why it runs no workloads, or "";
+    `is_drained`: it is a taint that people have set."""
 
     name: str
     region: str = ""
@@ -27,3 +28,4 @@ class ClusterSite(NamedTuple):
     zones: tuple[str, ...] = ()
     unavailable: str = ""
     resources: tuple[ResourceUse, ...] = ()
+    is_drained: bool = False

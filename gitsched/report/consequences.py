@@ -4,7 +4,7 @@ with half of their replicas or fewer, and new objects that no cluster gets."""
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gitsched.model.finding import count_shown, format_count, format_names
@@ -67,7 +67,7 @@ class Consequence(NamedTuple):
 def list_consequences(review: Review) -> list[Consequence]:
     """Return the consequences of a change, the gravest first; those with the same cause are one."""
     copied = {copy.workload for copy in review.retained_copies}
-    withheld = {move.key for move in review.withheld.moves}
+    withheld = dict.fromkeys((move.key for move in review.withheld.moves), review.withheld.withheld_by)
     moves: dict[tuple[bool, str], list[Move]] = {}
     for move in (*review.moves, *review.comparison.stopped):
         kind = classify_loss(move, has_copies=move.key in copied)
@@ -125,7 +125,7 @@ def _inflect(text: str, number: int) -> str:
     return text if number == 1 else _WORD.sub(lambda word: _PLURALS.get(word[0], word[0]), text)
 
 
-def _describe(kind: str, moves: Sequence[Move], withheld: Collection[Key]) -> str:
+def _describe(kind: str, moves: Sequence[Move], withheld: Mapping[Key, str]) -> str:
     clusters = {name for move in moves for name in move.before}
     earlier, later = (add_replicas(sum_replicas(move)[side] for move in moves) for side in (0, 1))
     known = bool(earlier) and not isinstance(earlier, Unknown)
@@ -139,8 +139,9 @@ def _describe(kind: str, moves: Sequence[Move], withheld: Collection[Key]) -> st
     else:
         lost = "becomes unplaced and stops" if kind == "stopped" else "becomes unplaced"
         text = f"{'is removed' if moves[0].intended else lost}: it leaves all of its clusters ({size})"
-    stopped = sum(move.key in withheld for move in moves)
-    guard = f"; the guard withholds {'this' if stopped == len(moves) else f'{stopped:,} of these changes'}" if stopped else ""
+    stopped = [withheld[move.key] for move in moves if move.key in withheld]
+    what = "this" if len(stopped) == len(moves) else f"{len(stopped):,} of these changes"
+    guard = f"; {stopped[0]} withholds {what}" if stopped else ""
     return f"{_name(_list_keys(moves))} {_inflect(text, len(moves))}{guard}"
 
 

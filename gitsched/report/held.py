@@ -71,7 +71,7 @@ def add_hold(explanation: Explanation, key: Key, held: HeldPlacement) -> Explana
 
 def add_withheld(explanation: Explanation, move: Move, withheld: WithheldChanges) -> Explanation:
     """Return the explanation of a workload whose change the guard withholds: where it would go, and what allows it."""
-    text = f"The guard withholds that it {describe_target(move)}: to allow it, {withheld.allowance}."
+    text = f"{withheld.withheld_by.capitalize()} withholds that it {describe_target(move)}: to allow it, {withheld.allowance}."
     return _add_wanted(explanation, text, move.after, f"its change is allowed: {withheld.allowance}")
 
 
@@ -117,7 +117,7 @@ def describe_state(
     if held is not None:
         state = f"Held on {format_clusters(held.clusters)}: {held.reason}"
     elif withheld is not None:
-        state = f"{placed}; the guard withholds that it {describe_target(withheld)}"
+        state = f"{placed}; the {'freeze' if freeze else 'guard'} withholds that it {describe_target(withheld)}"
     elif waits:
         state = f"{placed}; it waits to move"
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gitsched.model.finding import format_count, format_names
@@ -16,6 +16,7 @@ from gitsched.report.summary import format_record_change
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from gitsched.model.changes import Move
     from gitsched.report.paint import Paint
 
 MOVES_SHOWN = 20
@@ -172,9 +173,22 @@ def describe_reason(found: PlacementMove, drained: Collection[str] = ()) -> str:
     if found.removed:
         return "no policy selects it any more, or its document is gone"
     earlier = f" (before: {found.reason_before})" if found.reason_before and found.move.before else ""
-    left = sorted(name for name in drained if name in found.move.before and name not in found.move.after)
-    leaves = f"; it leaves {format_names(left)}, which {'is' if len(left) == 1 else 'are'} drained" if left else ""
-    return f"{found.move.reason or 'no cluster fits'}{earlier}{leaves}"
+    leaves = describe_departure(found.move, drained)
+    return f"{found.move.reason or 'no cluster fits'}{earlier}{leaves and f'; {leaves}'}"
+
+
+def describe_departure(move: Move, drained: Collection[str]) -> str:
+    """Return which `drained` clusters a workload leaves: "it leaves fra-1, which is drained"; "" for none."""
+    left = sorted(name for name in drained if name in move.before and name not in move.after)
+    return f"it leaves {format_names(left)}, which {'is' if len(left) == 1 else 'are'} drained" if left else ""
+
+
+def add_departures(moves: Iterable[Move], drained: Collection[str]) -> tuple[Move, ...]:
+    """Return moves of which the reason is that they leave `drained` clusters, before what a run gives as the reason."""
+    found = ((move, describe_departure(move, drained)) for move in moves)
+    return tuple(
+        move._replace(reason=f"{leaves} ({move.reason})" if move.reason else leaves) if leaves else move for move, leaves in found
+    )
 
 
 def serialize_history(

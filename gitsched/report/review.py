@@ -164,17 +164,16 @@ class Review(NamedTuple):
 
     @property
     def states_left(self) -> Mapping[str, int]:
-        """The numbers of workloads by state that a run leaves, which leaves out withheld changes: these workloads are not stale."""
+        """The numbers of workloads by state that a run leaves. A workload whose change is withheld is placed as before, also one that the
+        source has no longer, or that no policy selects any more."""
         states, withheld = dict(self.states), {move.key: move for move in self.withheld.moves}
         for outcome in self.outcomes if withheld else ():
-            move = withheld.get(outcome.key)
-            if move is None:
-                continue
-            changes = bool(move.before) != bool(move.after) and bool(move.after) == bool(outcome.targets)
-            kept = "placed" if move.before else "pending"
-            if (changes or outcome.state == "stale") and outcome.state != kept and states.get(outcome.state):
+            move = withheld.pop(outcome.key, None)
+            kept = "placed" if move is not None and move.before else "pending"
+            if move is not None and outcome.state != kept and states.get(outcome.state):
                 states[outcome.state] -= 1
                 states[kept] = states.get(kept, 0) + 1
+        states["placed"] += sum(bool(move.before) for move in withheld.values())
         return states
 
     @property

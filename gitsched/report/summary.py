@@ -286,8 +286,7 @@ def describe_withheld(
     """Return what the guard withholds, the `cause` if it is a mistake, the limits that are exceeded, and what to do: to correct a mistake,
     or to revert the `commit`, or to allow it. `planned`: a run will withhold it."""
     count = format_count(len(withheld.moves), "change")
-    who = "the freeze" if withheld.freeze else "the guard"
-    lines = [f"Withheld by {who}: a run leaves out {count}." if planned else f"Withheld by {who}: {count}."]
+    lines = [f"Withheld by {withheld.withheld_by}: {f'a run leaves out {count}' if planned else count}."]
     lines += [f"  {cause}"] if cause else []
     if withheld.freeze:
         lines.append(f"  Placements are frozen: {withheld.freeze}")

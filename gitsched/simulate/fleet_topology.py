@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gitsched.apis.policy_api import PolicyEngine
 from gitsched.decide.catalog import Catalog
+from gitsched.decide.cluster_conditions import list_cluster_taints
 from gitsched.decide.engines import collect_unavailable_clusters
 from gitsched.decide.registry import load_cluster_formats
 from gitsched.model.changes import Move
@@ -41,13 +42,16 @@ def read_topology(source: TopologyInput) -> dict[str, ClusterSite]:
     sites = {}
     for name, entries in index_clusters(source.catalog).items():
         locations = [location for _, _, location in entries]
+        taints = [taint for topology, document, _ in entries for taint in list_cluster_taints(topology, document) if taint.evicts]
+        reason = unavailable.get(name, "")
         sites[name] = ClusterSite(
             name,
             next((location.region for location in locations if location.region), ""),
             next((location.provider for location in locations if location.provider), ""),
             next((location.zones for location in locations if location.zones), ()),
-            unavailable.get(name, ""),
+            reason,
             tuple(_list_resources((document for _, document, _ in entries), changes.get(name, {}))),
+            any(str(one.taint) in reason for one in taints),
         )
     return sites
 

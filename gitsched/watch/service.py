@@ -170,14 +170,14 @@ class WatchService:
         if not review.source:
             return None
         self._status_context = _format_context(review.branch)
-        states = review.states
+        states = review.states_left
         head = review.after or review.before or ""
-        parts = [f"{format_part(states['placed'], len(review.outcomes), 'workload')} placed"]
+        parts = [f"{format_part(states['placed'], sum(states.values()), 'workload')} placed"]
         parts += [f"{states[state]} {state}" for state in ("pending", "stale") if states[state]]
         errors = sum(finding.severity == "error" for finding in review.findings)
         parts += [f"{errors} error{'s' if errors > 1 else ''} in the source"] if errors else []
         withheld = len(review.withheld.moves)
-        parts += [f"the guard withholds {withheld} change{'s' if withheld > 1 else ''}"] if withheld else []
+        parts += [f"{review.withheld.withheld_by} withholds {withheld} change{'s' if withheld > 1 else ''}"] if withheld else []
         text = f"nothing was committed: {review.refused}" if review.refused else ", ".join(parts)
         success = self._watch_context.is_success(review)
         link = self._watch_context.link_commit(review, head) if head else ""

@@ -188,7 +188,7 @@ def test_a_workload_whose_policy_was_removed_names_the_commit_and_what_allows_th
         "  the claim of PropagationPolicy/shop/web has ended: that policy was deleted by "
         f"{removal} Change (Ada); to get it back: git revert {removal}\n"
     ) in text
-    trigger = "Not scheduled: no policy selects it. The guard withholds that it becomes unplaced: "
+    trigger = "Not scheduled: no policy selects it. The freeze withholds that it becomes unplaced: "
     assert f"Trigger\n  {trigger}to allow it, add the trailer Gitsched-Allow: " in text
     commit(fleet, policy=POLICY.replace("kind: Deployment, name: web", "kind: Deployment, name: api"))
     text = gitsched("explain", "shop/web", COLUMNS="400").stdout

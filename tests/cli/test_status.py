@@ -261,7 +261,7 @@ def test_workloads_on_a_cluster_without_a_document_are_counted(fleet: Path, comm
     explained = gitsched("explain", "deploy/shop/web").stdout.splitlines()[1]
     assert (
         explained
-        == "  Placed on 1 cluster with 2 replicas; the guard withholds that it goes to two 2. Placements are frozen: network"
+        == "  Placed on 1 cluster with 2 replicas; the freeze withholds that it goes to two 2. Placements are frozen: network"
     )
 
 

@@ -109,6 +109,8 @@ def test_a_sentence_says_that_the_guard_withholds_it() -> None:
     assert "(1 cluster, 3 replicas); the guard withholds this: Deployment" in list_consequences(review)[0].line
     some = review._replace(withheld=WithheldChanges(tuple(moves[:2])))
     assert "; the guard withholds 2 of these changes: " in list_consequences(some)[0].line
+    frozen = review._replace(withheld=review.withheld._replace(freeze="audit week"))
+    assert "; the freeze withholds this: " in list_consequences(frozen)[0].line
 
 
 def test_new_objects_in_no_cluster_are_named_with_the_reason_also_after_many_others() -> None:

@@ -177,7 +177,7 @@ def test_the_topology_shows_what_arrives_and_leaves_and_how_full_clusters_are(ex
     page = show(example)
     tree = page.locator("#topology-tree")
     lost = tree.locator("summary", has_text="fra-prod-1")
-    assert lost.inner_text().split("\n")[:2] == ["fra-prod-1 fra-anot available", "18 → 3 replicas"]
+    assert lost.inner_text().split("\n")[:2] == ["fra-prod-1 fra-adrained", "18 → 3 replicas"]
     target = tree.locator("summary", has_text="nimbus-eu-central-1")
     assert target.locator(".uses").inner_text().split() == ["cpu", "17", "%", "mem", "18", "%", "pods", "14", "%"]
     target.focus()
@@ -629,7 +629,7 @@ def test_the_first_screen_says_what_moves_why_and_what_is_wrong(show: Open) -> N
     page.set_viewport_size({"width": 1280, "height": 800})
     text = page.inner_text("header")
     assert page.get_by_role("list", name="Alerts").inner_text().split("\n") == [
-        "7 new errors",
+        "8 new errors",
         "300 changes withheld",
         "frozen: audit week",
         "9 held",
@@ -637,7 +637,7 @@ def test_the_first_screen_says_what_moves_why_and_what_is_wrong(show: Open) -> N
     ]
     for wanted in (
         "error a.yaml:3:1: number 2",
-        "and 4 more errors",
+        "and 5 more errors",
         "run on with 1,200 of 2,400 replicas",
         "Withheld by the freeze",
     ):
@@ -739,12 +739,12 @@ def test_the_map_has_a_tile_for_each_cluster_with_its_load_before_and_after(exam
     tiles = page.locator("#fleet-map .tile")
     assert tiles.count() == 10
     lost, gaining = (page.locator(f"#fleet-map .tile[aria-label^='{name}:']") for name in ("fra-prod-1", "nimbus-eu-central-1"))
-    assert "not available, −10 workloads" in (lost.get_attribute("aria-label") or "")
+    assert "drained, −10 workloads" in (lost.get_attribute("aria-label") or "")
     assert "18 %, before 14 %, +3 workloads" in (gaining.get_attribute("aria-label") or "")
     assert "gains" in (gaining.get_attribute("class") or "")
     page.get_by_label("before", exact=True).check()
     assert gaining.get_attribute("aria-label") == "nimbus-eu-central-1: 14 %"
-    assert (lost.get_attribute("aria-label") or "").endswith("%, not available after this change")
+    assert (lost.get_attribute("aria-label") or "").endswith("%, drained after this change")
     assert "bad" not in (lost.get_attribute("class") or "")
     tiles.first.focus()
     page.keyboard.press("ArrowRight")
@@ -957,6 +957,141 @@ def test_a_held_workload_is_reported_once_above_the_title(show: Open) -> None:
     page = show(write_page(review._replace(base=ComparisonBase("beef", "main", findings=[])), FleetView({}, {})))
     assert page.get_by_role("list", name="Alerts").inner_text() == "1 held: StatefulSet shop/db"
     assert page.locator(".problems > li").count() == 1
+
+
+def test_a_workload_whose_change_is_withheld_is_placed_everywhere(show: Open) -> None:
+    """Also one that no policy selects any more, and one that is leaving its clusters."""
+    lost, unselected = (Key("apps", "Deployment", "shop", name) for name in ("api", "web"))
+    moves = [Move(key, {"ams": 2, "fra": 1}, {}, "no cluster fits", intended=key == unselected) for key in (lost, unselected)]
+    outcome = Outcome(lost, "karmada", "pending", "", "", (TargetCluster("ams", 2, evicting=True),), 2, (), "no cluster fits", NOW)
+    review = Review(
+        "c0ffee",
+        "placements",
+        before="beef",
+        outcomes=[outcome],
+        moves=moves,
+        states={"placed": 0, "pending": 1, "stale": 0},
+        withheld=WithheldChanges(tuple(moves), (), "1234"),
+    )
+    page = show(write_page(review, FleetView({name: ClusterInfo(name, {}) for name in ("ams", "fra")}, {})))
+    sums = dict(
+        page.locator("dl.sums div").evaluate_all("nodes => nodes.map((node) => [...node.children].map((one) => one.textContent))")
+    )
+    assert [sums[name] for name in ("workloads", "placed", "unplaced", "withheld")] == ["2", "2", "0", "2"]
+    alerts = page.get_by_role("list", name="Alerts").inner_text()
+    assert alerts == "2 changes withheld: Deployment shop/api, Deployment shop/web"
+    assert page.locator("#fleet-count").inner_text() == "2 workloads on 2 clusters"
+    tree = page.locator("#topology-tree")
+    assert tree.locator(".group-name").last.inner_text() == "Unplaced, if allowed"
+    entries = tree.locator("details.provider").last.locator("li").all_inner_texts()
+    assert entries == [f"Deployment shop/{name} withheld nowhere, if allowed; runs in 2 clusters" for name in ("api", "web")]
+    page.get_by_label("State").select_option("placed")
+    assert page.locator("#fleet-window tbody th").count() == 2
+    page.get_by_role("button", name="Deployment shop/web").first.click()
+    dialog = page.get_by_role("dialog").inner_text()
+    assert "Planned clusters, if allowed\n\nnowhere" in dialog
+    assert "now: ams 2 fra 1" in dialog
+
+
+def test_warnings_about_mistakes_stand_before_what_they_cause(show: Open) -> None:
+    effects = [Finding("warning", "unschedulable", f"w{number} could not be scheduled") for number in range(9)]
+    mistakes = [
+        Finding("warning", "karmada-selects-nothing", "the policy selects nothing"),
+        Finding("warning", "selector-unmatched", "no cluster has pool=genral; the fleet has general, gpu"),
+    ]
+    held = {Key("apps", "StatefulSet", "shop", "db"): HeldPlacement({"ams": 1}, {"fra": 1}, "drained", ("claim",), ("ams",))}
+    moves = [Move(Key("apps", "Deployment", "shop", "web"), {"ams": 2}, {}, "no cluster fits")]
+    review = Review(
+        "c0ffee",
+        "placements",
+        before="beef",
+        moves=moves,
+        held=held,
+        findings=[*effects, Finding("warning", "stateful-held", "db is held"), *mistakes],
+        base=ComparisonBase("beef", "main", findings=[]),
+    )
+    page = show(write_page(review, FleetView({}, {})))
+    assert page.locator(".problems > li").evaluate_all("nodes => nodes.map((node) => node.id)") == [
+        "warnings",
+        "consequences",
+        "held",
+    ]
+    shown = page.locator("#warnings p").all_inner_texts()
+    assert shown == [f"warning {text}" for text in (mistakes[1].message, mistakes[0].message, effects[0].message)] + [
+        "and 9 more warnings"
+    ]
+    assert "12 new warnings" in page.get_by_role("list", name="Alerts").inner_text()
+    sums = page.locator("dl.sums").inner_text()
+    assert re.search(r"warnings\s+12\b", sums)
+    assert page.get_by_text("12 warnings", exact=True).count() == 1
+    page = show(write_page(review._replace(findings=effects), FleetView({}, {})))
+    assert page.locator(".problems > li").first.get_attribute("id") == "consequences"
+
+
+def test_clusters_over_capacity_have_an_alert_and_a_red_bar(show: Open) -> None:
+    sites = {
+        "ams": ClusterSite("ams", resources=(ResourceUse("cpu", 100_000, 177_000),)),
+        "dub": ClusterSite("dub", resources=(ResourceUse("cpu", 100_000, 90_000, 20_000),)),
+        "fra": ClusterSite("fra", resources=(ResourceUse("cpu", 100_000, 99_000),)),
+    }
+    findings = [
+        Finding("warning", "cluster-overcommitted", f"{name} lacks capacity", None, ("Cluster", "", name))
+        for name in ("ams", "ham")
+    ]
+    facts = {name: ClusterInfo(name, {}) for name in (*sites, "ham")}
+    page = show(write_page(Review("c0ffee", "placements", before="beef", findings=findings), FleetView(facts, {}, sites)))
+    alerts = page.get_by_role("list", name="Alerts")
+    assert alerts.inner_text().split("\n")[0] == "over capacity: ams 177 %, dub 110 %, ham"
+    assert alerts.locator("li").first.get_attribute("class") == "error"
+    bars = {name: page.locator("#topology-tree summary", has_text=name).locator(".uses .bar > span").first for name in sites}
+    colors = {name: bar.evaluate("node => getComputedStyle(node).backgroundColor") for name, bar in bars.items()}
+    assert {name for name, bar in bars.items() if "over" in (bar.get_attribute("class") or "")} == {"ams", "dub"}
+    assert colors["ams"] == colors["dub"] != colors["fra"]
+
+
+def test_columns_of_the_matrix_have_space_for_large_numbers(show: Open) -> None:
+    keys = [Key("apps", "Deployment", "shop", name) for name in ("api", "web")]
+    replicas = {"ams": 3, "fra": 2_000}
+    outcomes = [
+        Outcome(
+            key,
+            "karmada",
+            "placed",
+            "",
+            "",
+            tuple(TargetCluster(name, number) for name, number in replicas.items()),
+            2,
+            (),
+            "",
+            NOW,
+        )
+        for key in keys
+    ]
+    moves = [Move(keys[0], {"ams": 3, "fra": 20_000}, replicas, "")]
+    review = Review("c0ffee", "placements", outcomes=outcomes, moves=moves)
+    page = show(write_page(review, FleetView({name: ClusterInfo(name, {}) for name in replicas}, {})))
+    cells = page.locator("#fleet-window tbody td")
+    assert cells.all_inner_texts() == ["3", "20000→2000", "3", "2000"]
+    assert cells.evaluate_all("nodes => nodes.map((node) => node.scrollWidth <= node.clientWidth)") == [True] * 4
+
+
+def test_a_drained_cluster_is_no_error(show: Open) -> None:
+    sites = {
+        "ams": ClusterSite("ams", unavailable="it has a taint", is_drained=True),
+        "fra": ClusterSite("fra", unavailable="not ready"),
+    }
+    page = show(write_page(Review("c0ffee", "placements"), FleetView({name: ClusterInfo(name, {}) for name in sites}, {}, sites)))
+    alerts = page.get_by_role("list", name="Alerts").locator("li")
+    assert alerts.evaluate_all("nodes => nodes.map((node) => [node.className, node.innerText])") == [
+        ["error", "fra not available"],
+        ["warning", "ams drained"],
+    ]
+    for name, words, is_bad in (("ams", "drained", False), ("fra", "not available", True)):
+        tile = page.locator(f"#fleet-map .tile[aria-label^='{name}:']")
+        assert words in (tile.get_attribute("aria-label") or "")
+        assert (" bad" in (tile.get_attribute("class") or "")) == is_bad
+        badge = page.locator("details.cluster > summary", has_text=name).locator(".badge")
+        assert [badge.inner_text(), badge.get_attribute("class")] == [words, "old badge" if is_bad else "turn badge"]
 
 
 @pytest.mark.parametrize("severity", ["error", "warning"])

@@ -340,6 +340,20 @@ def test_changes_that_are_withheld_stand_apart_from_those_that_a_run_made(open_s
     assert '"withheld":2' in text
 
 
+def test_a_workload_that_leaves_a_drained_cluster_says_so(open_site: Callable[..., Site]) -> None:
+    site = open_site()
+    site.commit(two=CLUSTER.format(name="two", owner="private"), policy=POLICY)
+    site.run()
+    drained = CLUSTER.format(name="one", owner="private").replace(
+        "spec:\n", "spec:\n  taints: [{key: gitsched.io/drain, effect: NoExecute}]\n", 1
+    )
+    site.commit(one=drained)
+    site.run()
+    text = site.get("/")[1]
+    assert "it leaves one, which is drained (PropagationPolicy/shop/web" in text.partition('<section id="changes"')[2]
+    assert '<li class="warning"><a href="#map">one drained</a></li>' in text
+
+
 def test_a_removed_cluster_on_which_workloads_stay_is_called_removed(open_site: Callable[..., Site]) -> None:
     site = open_site()
     site.commit(two=CLUSTER.format(name="two", owner="cloud"))

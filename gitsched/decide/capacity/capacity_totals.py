@@ -14,9 +14,8 @@ from gitsched.decide.capacity.requested_capacity import (
     list_current,
     sum_by_cluster,
 )
-from gitsched.decide.incremental.plan_state import OVERCOMMITTED
 from gitsched.model.capacity_use import NO_CAPACITY_USE, CapacityUse, PlacedRequests, Requests, add_requests
-from gitsched.model.finding import Finding, locate_document
+from gitsched.model.finding import OVERCOMMITTED, Finding, locate_document
 from gitsched.model.quantity import describe_amount
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from gitsched.model.capacity_use import NO_CAPACITY_USE, CapacityUse
 from gitsched.model.changes import NOTHING_WITHHELD
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from gitsched.model.observation import Observation, ObservationKey
     from gitsched.model.planned_files import ClusterInfo, PlannedFile
     from gitsched.model.template_index import TemplateEntry, TemplateIndex
-
-OVERCOMMITTED: Final = "cluster-overcommitted"
-"""The code of a warning about a cluster that lacks capacity for what its workloads request."""
 
 
 class PlanTimes(NamedTuple):

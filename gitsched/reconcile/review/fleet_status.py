@@ -9,7 +9,6 @@ from datetime import datetime, timedelta
 from gitsched.decide.cluster_conditions import NO_CONDITION, ClusterCondition, read_cluster_conditions
 from gitsched.decide.garbage_collection import gc_paused
 from gitsched.decide.guard.guard_settings import GUARD_CODES, read_guard_record
-from gitsched.decide.incremental.plan_state import OVERCOMMITTED
 from gitsched.decide.plan_result import Plan
 from gitsched.decide.rollouts.cluster_reports import KnownReports
 from gitsched.git import Repository
@@ -17,7 +16,7 @@ from gitsched.model.changes import NO_RATE, RetainedCopy
 from gitsched.model.cluster_facts import FALSE, TRUE
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import Key
-from gitsched.model.finding import NO_REPLICAS, UNSCHEDULABLE, Finding
+from gitsched.model.finding import NO_REPLICAS, OVERCOMMITTED, UNSCHEDULABLE, Finding
 from gitsched.model.fleet_status import (
     IMPAIRMENTS,
     MISTAKES,

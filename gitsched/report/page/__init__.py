@@ -149,7 +149,7 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
         problems=list_problems(review, links, fleet.freezes),
         alerts=list_alerts(
             review,
-            [cluster["name"] for cluster in matrix["clusters"] if "unavailable" in cluster],
+            matrix["clusters"],
             sorted(name for name, report in fleet.reports.items() if report.health == "Degraded"),
             fleet.freezes,
         ),

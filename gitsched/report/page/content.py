@@ -20,7 +20,7 @@ from gitsched.report.lines import escape_unprintable, format_clusters, format_ke
 from gitsched.report.manifests import format_manifest_title
 from gitsched.report.move_groups import MoveGroup, describe_flows, describe_group, group_moves, name_workloads
 from gitsched.report.page.links import PageLinks
-from gitsched.report.page.topology import build_site_fields
+from gitsched.report.page.topology import build_site_fields, mark_withheld
 from gitsched.report.review import Review
 from gitsched.report.simulation import describe_losses, describe_worst_effect
 from gitsched.report.summary import SummaryRow, format_record_change, format_subject, format_targets
@@ -90,7 +90,7 @@ def build_matrix(
     rows += [(key, _build_removed_row(move, columns, texts)) for key, move in sorted(changed.items()) if key not in known]
     return {
         "clusters": [_build_cluster_column(name, facts.get(name), sites.get(name), is_removed=name in gone) for name in names],
-        "workloads": [{**row, "withheld": 1} if key in withheld else row for key, row in rows],
+        "workloads": [mark_withheld(row) if key in withheld else row for key, row in rows],
         "texts": texts.strings,
         "candidates": texts.candidates,
     }
@@ -217,7 +217,7 @@ def list_totals(review: Review, clusters: int) -> list[tuple[str, int]]:
     states = {"unplaced" if state == "pending" else state: number for state, number in review.states_left.items()}
     changes = ("changes", len(review.allowed_moves))
     withheld = [("withheld", len(review.withheld.moves))] if review.withheld.moves else []
-    return [("workloads", len(review.outcomes)), *states.items(), changes, *withheld, ("clusters", clusters), *levels]
+    return [("workloads", sum(states.values())), *states.items(), changes, *withheld, ("clusters", clusters), *levels]
 
 
 class FindingGroup(NamedTuple):

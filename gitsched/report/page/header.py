@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from markupsafe import Markup, escape
 
 from gitsched.model.changes import Move
 from gitsched.model.document import Key
-from gitsched.model.finding import Finding, count_shown, format_count, format_names
+from gitsched.model.finding import (
+    MISTAKE_CODES,
+    OVERCOMMITTED,
+    UNSCHEDULABLE,
+    Finding,
+    Severity,
+    count_shown,
+    format_count,
+    format_names,
+)
 from gitsched.model.fleet_status import Freeze
 from gitsched.model.history import SourceChange
 from gitsched.model.time import format_time
@@ -28,6 +38,9 @@ _NAMES_IN_ALERT = 3
 """An alert names at most so many clusters or workloads, and counts more."""
 _FINDINGS_SHOWN, _CONSEQUENCES_SHOWN = 3, 2
 """The page shows at most so many errors, new warnings and consequences above the changes; the others follow below, or are folded."""
+_SELECTS_NOTHING, _EFFECTS, _OTHER = "-selects-nothing", (UNSCHEDULABLE, "copy-retained"), 2
+"""Findings about policies that select nothing are causes, too, and those with the codes of _EFFECTS are consequences; _OTHER is the rank
+of what is neither."""
 _FROZEN = "placements-frozen"
 """The code of the finding that placements are frozen, also where nothing is withheld."""
 _REPORTED_ELSEWHERE = frozenset(("changes-withheld", "rollout-stopped"))
@@ -61,18 +74,17 @@ class Problem(NamedTuple):
 
 
 def list_alerts(
-    review: Review, unavailable: Sequence[str], degraded: Sequence[str] = (), freezes: Sequence[Freeze] = ()
+    review: Review, clusters: Sequence[Mapping[str, Any]], degraded: Sequence[str] = (), freezes: Sequence[Freeze] = ()
 ) -> list[Alert]:
-    """Return what a reader has to know before anything else, the gravest first. Clusters with these names are `unavailable`, or report
-    that they are `degraded`."""
+    """Return what a reader has to know before anything else, the gravest first. `clusters` are those of the matrix; those with these names
+    report that they are `degraded`."""
     removed = review.comparison.removed_clusters
-    lost = [name for name in unavailable if name not in removed]
-    new, old = map(len, _split_errors(review))
+    lost, drained = _list_unavailable(clusters, removed)
+    (new, old), (new_warnings, warnings) = _count_findings(review, "error"), _count_findings(review, "warning")
     states, stay = review.states_left, {move.key for move in review.withheld.moves if move.before}
     few = 0 < states["pending"] <= _NAMES_IN_ALERT
     unplaced = [outcome.key for outcome in review.outcomes if outcome.state == "pending" and outcome.key not in stay] if few else []
     rollouts = [one for one in review.rollouts if one.state in ("stopped", "progressing")][:_NAMES_IN_ALERT]
-    new_warnings, warnings = map(len, _split_warnings(review))
     as_before = " as before" if review.base.findings is not None else ""
     alerts = [
         ("error", "refused: nothing is written" if review.refused else "", "refused"),
@@ -81,7 +93,9 @@ def list_alerts(
         ("error", _describe_withheld(review.withheld.moves), "withheld"),
         ("error", _describe_clusters(removed, "removed from the fleet"), "map"),
         ("error", _describe_clusters(lost, "not available"), "map"),
+        ("error", _describe_full(review, clusters), "map"),
         ("error", _describe_clusters(degraded, "degraded"), "map"),
+        ("warning", _describe_clusters(drained, "drained"), "map"),
         *(("error" if one.state == "stopped" else "warning", f"rollout {one.name} {one.state}", "rollouts") for one in rollouts),
         ("warning", _describe_frozen(review, freezes), "frozen"),
         ("warning", _state(len(review.held), "held", list(review.held)), "held"),
@@ -113,27 +127,63 @@ def _describe_clusters(names: Sequence[str], what: str) -> str:
     return f"{format_count(len(names), 'cluster') if len(names) > _NAMES_IN_ALERT else format_names(names)} {what}"
 
 
-def _split_errors(review: Review) -> tuple[list[Finding], list[Finding]]:
-    """Return the errors that the change introduces, and those that it does not; all are new where those of the base are not known."""
-    left_out = _REPORTED_ELSEWHERE if review.withheld.moves or review.rollouts else frozenset[str]()
-    new = review.new_findings
+def _list_unavailable(clusters: Sequence[Mapping[str, Any]], removed: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the names of the clusters that are not available without people wanting that, and of those that are drained."""
+    away = [one for one in clusters if "unavailable" in one and one["name"] not in removed]
+    lost, drained = ([one["name"] for one in away if ("drained" in one) == is_drained] for is_drained in (False, True))
+    return lost, drained
+
+
+def _describe_full(review: Review, clusters: Sequence[Mapping[str, Any]]) -> str:
+    """Return the clusters that lack capacity for what their workloads request, with the largest share where it is known."""
+    lacking = {one.resource[2] for one in review.findings if one.code == OVERCOMMITTED and one.resource is not None}
+    shares = {
+        one["name"]: round(max((used + change for _, used, change, _ in one.get("resources", ()) if used is not None), default=0))
+        for one in clusters
+    }
+    full = sorted(
+        (name for name, share in shares.items() if share > 100 or name in lacking), key=lambda name: (-shares[name], name)
+    )
+    names = [f"{name} {shares[name]:,} %" if shares[name] > 100 else name for name in full]
+    return f"over capacity: {format_names(names, _NAMES_IN_ALERT)}" if names else ""
+
+
+def _split_findings(review: Review, severity: Severity) -> tuple[list[Finding], list[Finding]]:
+    """Return the findings that the change introduces, and the others. Where those of the base are not known, all errors are new, and no
+    warning is."""
+    new = review.new_findings if severity == "error" or review.base.findings is not None else []
     first, second = (
-        [finding for finding in found if finding.severity == "error" and finding.code not in left_out]
-        for found in (new, list_existing_findings(review, new))
+        [finding for finding in found if finding.severity == severity] for found in (new, list_existing_findings(review, new))
     )
     return first, second
 
 
+def _omit_reported(review: Review, findings: Iterable[Finding]) -> list[Finding]:
+    """Return the findings without those that have an alert of their own."""
+    reported = {_FROZEN, *(_HELD if review.held else ())}
+    reported |= _REPORTED_ELSEWHERE if review.withheld.moves or review.rollouts else set()
+    return [finding for finding in findings if finding.code not in reported]
+
+
+def _count_findings(review: Review, severity: Severity) -> tuple[int, int]:
+    """Return the numbers of new and of other findings, 0 of those that all have an alert of their own."""
+    new, old = (len(found) if _omit_reported(review, found) else 0 for found in _split_findings(review, severity))
+    return new, old
+
+
 def list_problems(review: Review, links: PageLinks, freezes: Sequence[Freeze] = ()) -> list[Problem]:
-    """Return what stands above the changes: errors, what workloads lose, what is withheld, new warnings, freezes, holds and settings."""
+    """Return what stands above the changes: errors, what workloads lose, what is withheld, new warnings, freezes, holds and settings.
+    Warnings about mistakes stand before the consequences of these."""
     lines = _link_all(list_consequence_lines(list_consequences(review)), links)
     more = lines[_CONSEQUENCES_SHOWN:]
+    warnings, explains = _describe_findings(review, "warning", links), _explains_losses(review)
     problems = [
         Problem("refused", "error", [Markup("Refused: {}").format(escape_unprintable(review.refused))]) if review.refused else None,
-        _describe_findings(_split_errors(review)[0], links),
+        _describe_findings(review, "error", links),
+        warnings if explains else None,
         Problem("consequences", "error", lines[:_CONSEQUENCES_SHOWN], f"{len(more)} more" if more else "", more) if lines else None,
         _fold("withheld", "error", describe_withheld(review.withheld, planned=True), links) if review.withheld.moves else None,
-        _describe_findings(_split_warnings(review)[0], links),
+        None if explains else warnings,
         *(Problem("frozen", "warning", _link_all([line], links)) for line in _list_frozen(review, freezes)),
         _fold("held", "warning", describe_held(review.held, len(review.held)), links) if review.held else None,
         _describe_settings(describe_setting_changes(review, len(review.setting_changes)), links),
@@ -158,23 +208,25 @@ def _describe_frozen(review: Review, freezes: Sequence[Freeze]) -> str:
     return "frozen" if any(finding.code == _FROZEN for finding in review.findings) else ""
 
 
-def _split_warnings(review: Review) -> tuple[list[Finding], list[Finding]]:
-    """Return the warnings that the change introduces, none where those of the base are not known, and the others. Those that have an alert
-    of their own are left out."""
-    reported = {*_REPORTED_ELSEWHERE, _FROZEN, *(_HELD if review.held else ())}
-    new = review.new_findings if review.base.findings is not None else []
-    first, second = (
-        [finding for finding in found if finding.severity == "warning" and finding.code not in reported]
-        for found in (new, list_existing_findings(review, new))
-    )
-    return first, second
+def _rank_cause(finding: Finding) -> int:
+    """Return the rank of a finding: mistakes come before what they cause."""
+    if finding.code.endswith(MISTAKE_CODES):
+        return 0
+    return _OTHER - 1 if finding.code.endswith(_SELECTS_NOTHING) else _OTHER + (finding.code in _EFFECTS)
 
 
-def _describe_findings(findings: Sequence[Finding], links: PageLinks) -> Problem | None:
-    """Return the first findings, which have one severity."""
+def _explains_losses(review: Review) -> bool:
+    """Return whether a new warning is about a mistake."""
+    return any(_rank_cause(finding) < _OTHER for finding in _omit_reported(review, _split_findings(review, "warning")[0]))
+
+
+def _describe_findings(review: Review, severity: Severity, links: PageLinks) -> Problem | None:
+    """Return the first new findings of a severity, and how many others there are."""
+    new = _split_findings(review, severity)[0]
+    findings = sorted(_omit_reported(review, new), key=_rank_cause)
     if not findings:
         return None
-    severity, number = findings[0].severity, count_shown(len(findings), _FINDINGS_SHOWN)
+    number = count_shown(len(findings), _FINDINGS_SHOWN)
     shown = [
         Markup('<span class="{}">{}</span> {}{}{}').format(
             severity,
@@ -185,7 +237,7 @@ def _describe_findings(findings: Sequence[Finding], links: PageLinks) -> Problem
         )
         for finding in findings[:number]
     ]
-    left = len(findings) - number
+    left = len(new) - number
     more = f"and {format_count(left, f'more {severity}')}" if left else ""
     return Problem(f"{severity}s", severity, shown, more=more, section="findings")
 

@@ -27,6 +27,8 @@ def build_site_fields(site: ClusterSite) -> dict[str, Any]:
         fields["zones"] = list(site.zones)
     if site.unavailable:
         fields["unavailable"] = site.unavailable
+    if site.is_drained:
+        fields["drained"] = 1
     if site.resources:
         fields["resources"] = [
             [
@@ -38,6 +40,11 @@ def build_site_fields(site: ClusterSite) -> dict[str, Any]:
             for use in site.resources
         ]
     return fields
+
+
+def mark_withheld(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the row of a workload whose change is withheld: it is placed as before, also where it would be unplaced or removed."""
+    return {name: value for name, value in row.items() if name != "state" or not row.get("before")} | {"withheld": 1}
 
 
 def _compute_percent(amount: int, use: ResourceUse) -> float:

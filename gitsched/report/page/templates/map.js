@@ -28,19 +28,20 @@ const makeMap = ({ box, legend, tools, state, showCluster }) => {
     // Where the state before is not known, a cluster that loses workloads with this change was available.
     const wasDown = cluster.wasDown === undefined ? Boolean(cluster.unavailable) && !cluster.removed && !total.leave.length : Boolean(cluster.wasDown);
     const isDown = isBefore ? wasDown : Boolean(cluster.unavailable);
+    const isDrained = isDown && Boolean(cluster.drained) && !cluster.removed; // people want that: it is no failure
     const words = [
       load === null ? "load not known" : `${Math.round(load)} %`,
       before !== null && !isBefore && Math.round(before) !== Math.round(after) ? `before ${Math.round(before)} %` : "",
-      isBefore && cluster.added ? "not in the fleet" : isDown ? (cluster.removed && !isBefore ? "removed" : "not available") : "",
-      isBefore && !cluster.removed && isDown !== Boolean(cluster.unavailable) ? `${isDown ? "available" : "not available"} after this change` : "",
+      isBefore && cluster.added ? "not in the fleet" : isDown ? (cluster.removed && !isBefore ? "removed" : isDrained ? "drained" : "not available") : "",
+      isBefore && !cluster.removed && isDown !== Boolean(cluster.unavailable) ? `${isDown ? "available" : cluster.drained ? "drained" : "not available"} after this change` : "",
       cluster.earlier || "",
       isBefore ? "" : total.arrive.length ? `+${plural(total.arrive.length, "workload")}` : "",
       isBefore ? "" : total.leave.length ? `−${plural(total.leave.length, "workload")}` : "",
     ].filter(Boolean).join(", ");
-    const isBad = isDown || load !== null && measured && load > 100;
+    const isBad = isDown && !isDrained || load !== null && measured && load > 100;
     const change = isBefore ? "" : total.lost > total.gained || total.leave.length > total.arrive.length ? " loses" : total.gained || total.arrive.length ? " gains" : "";
     const tile = make("button", null, {
-      class: `tile ${stepOf(load)}${load !== null && Math.round(load) === 0 ? " vacant" : ""}${isBad ? " bad" : ""}${change}`, type: "button", tabindex: -1, title: `${cluster.name}: ${words}`, "aria-label": `${cluster.name}: ${words}`,
+      class: `tile ${stepOf(load)}${load !== null && Math.round(load) === 0 ? " vacant" : ""}${isBad ? " bad" : isDrained ? " drained" : ""}${change}`, type: "button", tabindex: -1, title: `${cluster.name}: ${words}`, "aria-label": `${cluster.name}: ${words}`,
     });
     if (shown.columns.length <= NAMED && load !== null) tile.style.setProperty("--level", `${Math.min(load, 100)}%`);
     if (shown.columns.length <= NAMED) tile.append(make("span", cluster.name, { class: "tile-name" }), make("span", `${isBad ? "! " : ""}${load === null ? "?" : `${Math.round(load)} %`}`));
@@ -77,7 +78,7 @@ const makeMap = ({ box, legend, tools, state, showCluster }) => {
       pair.append(make("span", null, { class: `key ${kind}` }), words);
       return pair;
     });
-    const signs = [...(measured ? [["load-none", "not known"]] : []), ["gains", "gains"], ["loses", "loses"], ["bad", measured ? "not available, or more is requested than it has" : "not available"]].map(([kind, words]) => {
+    const signs = [...(measured ? [["load-none", "not known"]] : []), ["gains", "gains"], ["loses", "loses"], ...(columns.some(({ cluster }) => cluster.drained) ? [["drained", "drained"]] : []), ["bad", measured ? "not available, or more is requested than it has" : "not available"]].map(([kind, words]) => {
       const pair = make("span", null, { class: "pair sign" });
       pair.append(make("span", kind === "bad" && columns.length <= LARGE ? "!" : null, { class: `key tile-key ${kind}${kind === "bad" && columns.length > LARGE ? " tile" : ""}` }), words);
       return pair;

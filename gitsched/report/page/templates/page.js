@@ -4,7 +4,8 @@ const drawFleet = (data) => {
   const CELLS = 20_000; // cells drawn at once
   const MOST_CELLS = 250_000; // cells drawn in all: more would make the browser slow
   const ORDERED = 60; // clusters up to which the matrix has them in the order of their names
-  const CELL = 2.6; // width of a column, in rem; that of names depends on the style
+  const CELL = 2.6; // least width of a column, in rem; that of names depends on the style
+  const DIGIT = 0.52; // width of a character in a cell, in rem
   const form = document.getElementById("filters");
   const frame = document.getElementById("fleet-window");
   const count = document.getElementById("fleet-count");
@@ -73,6 +74,13 @@ const drawFleet = (data) => {
     columns = [...columns].sort((left, right) => rank(left) - rank(right));
   };
 
+  // The width of each column in rem, which has room for its longest text.
+  const measureColumns = () => {
+    const most = new Map();
+    for (const row of rows) for (const column of new Set([...row.now.keys(), ...row.then.keys()])) most.set(column, Math.max(most.get(column) || 0, cellOf(row, column)[1].length));
+    return columns.map(({ index }) => Math.max(CELL, DIGIT * ((most.get(index) || 0) + 1)));
+  };
+
   const draw = () => {
     chosen();
     totals = topology.draw({ columns, rows });
@@ -97,12 +105,13 @@ const drawFleet = (data) => {
     const widths = make("colgroup");
     const first = make("col");
     first.style.width = "var(--name)";
-    widths.append(first, ...columns.map(() => {
+    const measured = measureColumns();
+    widths.append(first, ...measured.map((width) => {
       const col = make("col");
-      col.style.width = `${CELL}rem`;
+      col.style.width = `${width}rem`;
       return col;
     }));
-    table.style.width = `calc(var(--name) + ${CELL * columns.length}rem)`;
+    table.style.width = `calc(var(--name) + ${measured.reduce((sum, width) => sum + width, 0)}rem)`;
     const head = make("tr", null, { "aria-rowindex": 1 });
     const corner = make("th", null, { scope: "col" });
     corner.append(make("span", "Workload"));
@@ -170,9 +179,9 @@ const drawFleet = (data) => {
       if (!places.length) line.append("nowhere");
       return line;
     };
-    parts.push(make("h3", row.before ? "Planned clusters" : "Clusters"), where("", row.after));
+    parts.push(make("h3", row.before ? `Planned clusters${row.withheld === 1 ? ", if allowed" : ""}` : "Clusters"), where("", row.after));
     if (row.withheld) parts.push(make("p", row.withheld === 1 ? "Withheld: a run leaves this change out until it is allowed." : "A later change of this workload is withheld: see Withheld changes.", { class: "held" }));
-    if (row.before) parts.push(where("before: ", row.before, { class: "soft" }), ...list(row.causes.map(text)));
+    if (row.before) parts.push(where(row.withheld === 1 ? "now: " : "before: ", row.before, { class: "soft" }), ...list(row.causes.map(text)));
     else if (row.reason !== undefined && text(row.reason)) parts.push(say(text(row.reason)));
     if (row.leaving) parts.push(make("p", `evicting: ${row.leaving.map((index) => data.clusters[index].name).join(", ")}`));
     if (!row.why && row.state !== "gone") {
@@ -284,8 +293,8 @@ const drawFleet = (data) => {
   }
   const states = document.getElementById("filter-state");
   const present = new Set(data.workloads.map((row) => row.state));
-  for (const [state, has] of [["changed", (row) => row.before], ["withheld", (row) => row.withheld]]) if (data.workloads.some(has)) states.append(make("option", { pending: "unplaced", gone: "removed" }[state] || state, { value: state }));
-  for (const state of ["placed", "pending", "stale", "gone"]) if (present.has(state)) states.append(make("option", state, { value: state }));
+  for (const [state, has] of [["changed", (row) => row.before], ["withheld", (row) => row.withheld]]) if (data.workloads.some(has)) states.append(make("option", state, { value: state }));
+  for (const state of ["placed", "pending", "stale", "gone"]) if (present.has(state)) states.append(make("option", { pending: "unplaced", gone: "removed" }[state] || state, { value: state }));
 
   const byName = new Map(data.workloads.map((row) => [title(row), row]));
   for (const name of document.querySelectorAll("[data-workload]")) {

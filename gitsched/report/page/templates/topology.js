@@ -98,6 +98,9 @@ const makeTopology = ({ title, amount, showWorkload, tree, scale, state }) => {
   const places = (cells, without) => [...cells].filter(([index]) => index !== without)
     .map(([index, replicas]) => state.clusters[index].name + (replicas === null ? "" : ` ${replicas}`)).join(", ");
 
+  // A workload whose change is withheld runs where it was.
+  const runsOn = (row) => row.withheld === 1 && row.then.size > 0;
+
   const workloadItem = (row, column, kind) => {
     const item = make("li");
     const button = make("button", title(row), { class: "name", type: "button" });
@@ -109,14 +112,16 @@ const makeTopology = ({ title, amount, showWorkload, tree, scale, state }) => {
     item.append(make("span", size, { class: `place ${{ arrive: "new", leave: "old", change: "turn", keep: "" }[kind]}` }), " ", button);
     if (row.withheld === 1) item.append(" ", make("span", "withheld", { class: "withheld" }));
     const others = kind === "leave" ? places(row.now, column) : kind === "arrive" ? places([...row.then].filter(([index]) => !row.now.has(index) || size(row.now.get(index)) < size(row.then.get(index))), column) : "";
-    if (others || kind === "leave") item.append(make("span", kind === "leave" ? ` now ${others ? `on ${others}` : "nowhere"}` : ` from ${others}`, { class: "soft" }));
+    const target = others ? `on ${others}` : "nowhere";
+    const left = runsOn(row) ? ` ${target}, if allowed; runs in ${plural(row.then.size, "cluster")}` : ` now ${target}`;
+    if (others || kind === "leave") item.append(make("span", kind === "leave" ? left : ` from ${others}`, { class: "soft" }));
     return item;
   };
 
   const clusterContent = (cluster, index, total) => {
     const box = make("div", null, { class: "inside" });
     const facts = [cluster.zones && `zone ${cluster.zones.join(", ")}`, ...(cluster.resources || []).map(([name, , , text]) => `${name}: ${text}`)].filter(Boolean);
-    if (cluster.unavailable) box.append(make("p", `${cluster.removed ? "Removed" : "Not available"}: ${cluster.unavailable}`, { class: "error" }));
+    if (cluster.unavailable) box.append(make("p", `${cluster.removed ? "Removed" : cluster.drained ? "Drained" : "Not available"}: ${cluster.unavailable}`, { class: cluster.drained && !cluster.removed ? "warning" : "error" }));
     if (cluster.applied) box.append(make("p", `This cluster ${cluster.applied}.`));
     if (facts.length) box.append(make("p", facts.join(" · "), { class: "soft" }));
     if (cluster.labels.length) box.append(make("p", cluster.labels.join(" · "), { class: "soft" }));
@@ -149,13 +154,13 @@ const makeTopology = ({ title, amount, showWorkload, tree, scale, state }) => {
     const name = make("span", null, { class: "site" });
     name.append(make("span", cluster.name, { class: "cluster-name" }));
     if (cluster.zones) name.append(make("span", ` ${cluster.zones[0]}${cluster.zones.length > 1 ? ` +${cluster.zones.length - 1}` : ""}`, { class: "soft zone", title: cluster.zones.join(", ") }));
-    if (cluster.unavailable) name.append(make("span", cluster.removed ? "removed" : "not available", { class: "old badge" }));
+    if (cluster.unavailable) name.append(make("span", cluster.removed ? "removed" : cluster.drained ? "drained" : "not available", { class: `${cluster.drained && !cluster.removed ? "turn" : "old"} badge` }));
     if (cluster.earlier) name.append(make("span", cluster.earlier, { class: "turn badge" }));
     summary.append(name, measure("", replicaBar(total, most), replicaText(total)));
     const uses = make("span", null, { class: "uses" });
     for (const [resource, used, change, words] of cluster.resources || []) {
       const planned = Math.max(0, Math.min(100, (used || 0) + change));
-      const width = used === null ? [] : [["use", Math.min(planned, used)], [change < 0 ? "loss" : "gain", Math.abs(planned - Math.min(100, used))]];
+      const width = used !== null && used + change > 100 ? [["over", 100]] : used === null ? [] : [["use", Math.min(planned, used)], [change < 0 ? "loss" : "gain", Math.abs(planned - Math.min(100, used))]];
       const node = used === null ? make("span", words.replace(" allocatable", ""), { class: "soft" }) : measure(SHORT[resource] || resource, bar(width), `${Math.max(0, Math.round((used || 0) + change))} %`);
       node.title = words;
       uses.append(node);
@@ -182,6 +187,7 @@ const makeTopology = ({ title, amount, showWorkload, tree, scale, state }) => {
     const site = make("span", null, { class: "site" });
     const words = [plural(total.clusters, "cluster"), plural(total.zones || 0, "zone")].slice(0, total.zones > 1 ? 2 : 1);
     site.append(make("span", name || PLACES[field], { class: "group-name" }), make("span", ` ${words.join(", ")}`, { class: "soft" }));
+    if (total.drained) site.append(make("span", `${total.drained} drained`, { class: "turn badge" }));
     if (total.down) site.append(make("span", `${total.down} not available`, { class: "old badge" }));
     summary.append(site, make("span", replicaText(total), { class: "amount" }), flowText(total, "changed inside"));
     const item = make("li");
@@ -190,7 +196,9 @@ const makeTopology = ({ title, amount, showWorkload, tree, scale, state }) => {
   };
   const sumOf = (entries, totals) => {
     const sum = add(entries.map(({ index }) => totals.get(index)));
-    sum.down = entries.filter(({ cluster }) => cluster.unavailable && !cluster.removed).length;
+    const away = entries.filter(({ cluster }) => cluster.unavailable && !cluster.removed);
+    sum.drained = away.filter(({ cluster }) => cluster.drained).length;
+    sum.down = away.length - sum.drained;
     sum.zones = new Set(entries.flatMap(({ cluster }) => cluster.zones || [])).size;
     for (const name of ["arrive", "leave", "change"]) sum[name] = [...new Set(sum[name])];
     // What moves inside of the group neither arrives nor leaves.
@@ -224,11 +232,12 @@ const makeTopology = ({ title, amount, showWorkload, tree, scale, state }) => {
       }, open || found.length === 1 && provider.entries.length <= OPEN), "regions");
       return regions;
     }, open || providers.length === 1), "providers");
-    const nowhere = chosen.rows.filter((row) => row.state !== "gone" && !row.now.size);
-    if (nowhere.length) {
+    const unplaced = chosen.rows.filter((row) => row.state !== "gone" && !row.now.size);
+    for (const [name, color, nowhere] of [["Unplaced", "old", unplaced.filter((row) => !runsOn(row))], ["Unplaced, if allowed", "turn", unplaced.filter(runsOn)]]) {
+      if (!nowhere.length) continue;
       const summary = make("summary");
       const site = make("span", null, { class: "site" });
-      site.append(make("span", "Unplaced", { class: "group-name" }), make("span", plural(nowhere.length, "workload"), { class: "old badge" }));
+      site.append(make("span", name, { class: "group-name" }), make("span", plural(nowhere.length, "workload"), { class: `${color} badge` }));
       summary.append(site);
       const item = make("li");
       item.append(details("provider", summary, () => {
