@@ -36,7 +36,7 @@ def _list_impact_changes(
             earlier, later = measure_impact(base, old.get(domain), key), measure_impact(head, new.get(domain), key)
             if (earlier[0] or 0, earlier[1]) != (later[0] or 0, later[1]):
                 expected[Subject(key, str(domain))] = earlier
-                yield ImpactChange(domain, key, earlier[0], later[0], becomes_unplaced=later[1] and not earlier[1])
+                yield ImpactChange(domain, key, earlier[0], later[0], was_unplaced=earlier[1], is_unplaced=later[1])
 
 
 def _index_rows(table: Resilience) -> dict[FailureDomain, Simulation]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from gitsched.model.scheduling import count_copies
+from gitsched.model.scheduling import Unknown, count_copies, total_replicas
 from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -42,10 +42,10 @@ class WorkloadEffect(NamedTuple):
     """The effect of an event on one workload that moves or that has a problem after the event.
 
     `before` and `after` map the remaining clusters to replicas (None without replicas); `before` also has lost clusters.
-    `replicas` is the desired number, None without replicas. `shortfall` of them are unplaced after the event, `shortfall_before`
-    would be without it. `waiting` are placed on a cluster whose capacity other workloads use, in the order of namespaces and
-    names. `reason` says why no better placement was found, "" when there is no problem. `reserved`: the event is a loss that a reserve is
-    for, which the workload has to survive.
+    `replicas` is the desired number, None without replicas. `shortfall` of them are unplaced after the event, `shortfall_before` would be
+    without it. `waiting` are placed on a cluster whose capacity other workloads use, in the order of namespaces and names. `expected`
+    replicas would run in the clusters of `before`, as the event asks for them. `reason` says why no better placement was found, "" when
+    there is no problem. `reserved`: the event is a loss that a reserve is for, which the workload has to survive.
     """
 
     key: Key
@@ -58,6 +58,7 @@ class WorkloadEffect(NamedTuple):
     policy: str = ""
     reason: str = ""
     reserved: bool = False
+    expected: int = 0
 
     @property
     def moves(self) -> bool:
@@ -72,6 +73,17 @@ class WorkloadEffect(NamedTuple):
     def lost_replicas(self) -> int:
         """How many replicas more than without the event do not run."""
         return max(self.shortfall - self.shortfall_before, 0) + self.waiting
+
+    @property
+    def running(self) -> int:
+        """How many replicas run after the event; those that wait for capacity do not."""
+        placed = total_replicas(self.after.values())
+        return placed - self.waiting if self.waiting else placed
+
+    @property
+    def is_reduced(self) -> bool:
+        """Whether the workload runs on with fewer replicas, such as one that loses one of several equal copies."""
+        return bool(self.after) and not isinstance(self.running, Unknown) and self.running < self.expected
 
     @property
     def is_degraded(self) -> bool:
@@ -125,7 +137,8 @@ class Simulation(NamedTuple):
     changes, without those about documents that it removes. `has_more_timers`: the event starts more timers than are simulated.
     `held` are the workloads that are held because of the event. `evicts`: lost clusters keep their documents and
     evict their workloads; to remove the documents alone does not.
-    `moved_besides` and `started_besides` count the workloads, and the replicas, that move without being in `effects`. `reserve` is the loss
+    `moved_besides` and `started_besides` count the workloads, and the replicas, that move without being in `effects`, and
+    `reduced_besides` the workloads of these that run on with fewer replicas. `reserve` is the loss
     that the event is and that some workloads have a reserve for, or "".
     """
 
@@ -146,6 +159,7 @@ class Simulation(NamedTuple):
     started_besides: int = 0
     evicts: bool = False
     reserve: str = ""
+    reduced_besides: int = 0
 
     @property
     def moved(self) -> int:
@@ -166,7 +180,19 @@ class Simulation(NamedTuple):
             held={},
             moved_besides=self.moved_besides + sum(effect.moves for effect in others),
             started_besides=self.started_besides + sum(effect.started_replicas for effect in others),
+            reduced_besides=self.reduced_besides + sum(effect.is_reduced for effect in others),
         )
+
+    @property
+    def reduced(self) -> tuple[WorkloadEffect, ...]:
+        """The workloads of `effects` that run on with fewer replicas, the largest share lost first."""
+        reduced = (effect for effect in self.effects if effect.is_reduced)
+        return tuple(sorted(reduced, key=lambda one: (one.running / one.expected, one.running - one.expected, one.key)))
+
+    @property
+    def reduced_workloads(self) -> int:
+        """How many workloads run on with fewer replicas."""
+        return sum(effect.is_reduced for effect in self.effects) + self.reduced_besides
 
     @property
     def unplaced(self) -> tuple[WorkloadEffect, ...]:
@@ -185,6 +211,11 @@ class Simulation(NamedTuple):
     def missing(self) -> int:
         """Replicas that do not run because of the event: they are unplaced, or in a cluster without capacity."""
         return sum(effect.lost_replicas for effect in self.effects)
+
+    @property
+    def is_degraded(self) -> bool:
+        """Whether replicas are missing, or a workload has no cluster any more."""
+        return any(effect.is_degraded for effect in self.effects)
 
     @property
     def degraded(self) -> tuple[WorkloadEffect, ...]:
@@ -232,7 +263,8 @@ class Resilience(NamedTuple):
     """Losses of one kind: `rows` has a simulation for each, worst first. `unknown_capacity` are clusters of unknown capacity, which is
     assumed to be sufficient.
 
-    Of many losses, such as pairs, `rows` are the worst. `others` counts the rest, of which `degraded_others` leave replicas missing, and
+    Of many losses, such as pairs, `rows` are the worst. `others` counts the rest, of which `degraded_others` leave replicas missing or
+    workloads unplaced, and `reduced_others` only leave workloads with fewer replicas, and
     `affected` are the workloads that miss replicas after some loss, the most affected first. `availability` follows from samples of
     failures, None without rates. `has_reserve`: some workloads have to survive such a loss; `short_of_reserve` counts the losses after
     which one of these misses replicas.
@@ -249,6 +281,7 @@ class Resilience(NamedTuple):
     availability: Availability | None = None
     has_reserve: bool = False
     short_of_reserve: int = 0
+    reduced_others: int = 0
 
     @property
     def losses(self) -> int:
@@ -257,15 +290,21 @@ class Resilience(NamedTuple):
 
     @property
     def degraded_losses(self) -> int:
-        """How many losses leave replicas missing."""
-        return sum(any(effect.is_degraded for effect in row.effects) for row in self.rows) + self.degraded_others
+        """How many losses leave replicas missing or workloads unplaced."""
+        return sum(row.is_degraded for row in self.rows) + self.degraded_others
+
+    @property
+    def reduced_losses(self) -> int:
+        """How many losses only leave workloads with fewer replicas."""
+        return sum(bool(row.reduced_workloads) and not row.is_degraded for row in self.rows) + self.reduced_others
 
 
 class ImpactChange(NamedTuple):
     """The impact of one loss on one workload before and after a change; None when the workload, or the lost domain, does not
     exist.
 
-    `causes` are as those of a Move, and `cause` says where the proved ones are written, "" without any.
+    `was_unplaced` and `is_unplaced`: the loss leaves the workload without a cluster. `causes` are as those of a Move, and `cause` says
+    where the proved ones are written, "" without any.
     """
 
     domain: FailureDomain
@@ -274,7 +313,13 @@ class ImpactChange(NamedTuple):
     after: int | None
     cause: str = ""
     causes: tuple[Cause, ...] = ()
-    becomes_unplaced: bool = False
+    was_unplaced: bool = False
+    is_unplaced: bool = False
+
+    @property
+    def becomes_unplaced(self) -> bool:
+        """Whether the loss leaves the workload without a cluster, and did not before."""
+        return self.is_unplaced and not self.was_unplaced
 
     @property
     def is_worse(self) -> bool:

@@ -11,7 +11,7 @@ from gitsched.model.finding import count_shown, format_count, format_names
 from gitsched.model.scheduling import Unknown, add_replicas, weigh_replicas
 from gitsched.named_tuples import NamedTuple
 from gitsched.report.causes import list_reasons
-from gitsched.report.lines import format_key, sum_replicas
+from gitsched.report.lines import describe_remaining, format_key, sum_replicas
 from gitsched.report.move_groups import NAMES_SHOWN, group_moves
 
 if TYPE_CHECKING:
@@ -131,9 +131,9 @@ def _describe(kind: str, moves: Sequence[Move], withheld: Mapping[Key, str]) -> 
     known = bool(earlier) and not isinstance(earlier, Unknown)
     size = ", ".join([format_count(len(clusters), "cluster"), *([format_count(earlier or 0, "replica")] if known else [])])
     if kind == "reduced":
-        text = f"runs on with {later or 0:,} of {earlier:,} replicas" if known else _describe_left(moves)
+        text = describe_remaining(later or 0, earlier or 0) if known else _describe_left(moves)
     elif kind == "scaledToZero":
-        text = f"stops: it has 0 replicas instead of {earlier:,}"
+        text = describe_remaining(0, earlier or 0)
     elif kind == "unplaced":
         text = f"becomes unplaced ({size}): its copies stay until others replace them"
     else:

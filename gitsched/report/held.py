@@ -20,7 +20,6 @@ HELD_SHOWN = 20
 """The number of held workloads that are printed; JSON contains all."""
 RETAINED_SHOWN = 20
 """The number of workloads that only history keeps in place that are printed."""
-_WITHOUT_DATA = " without its data; save or copy the data, then "
 
 
 def describe_held(held: Mapping[Key, HeldPlacement], shown: int = HELD_SHOWN) -> list[str]:
@@ -45,22 +44,29 @@ def describe_hold_place(key: Key, held: HeldPlacement) -> tuple[str, str]:
     """Return `describe_held_workload` without the name of the workload."""
     causes = (f"adopted, and {held.adopted}" if held.adopted else "", f"data: {', '.join(held.data)}" if held.data else "")
     why = "; ".join(filter(None, causes))
+    place = _describe_wanted(held)
+    without = " without its data" if held.data and place else ""
+    save = "save or copy the data, then " if held.data else ""
     return (
         f"on {format_clusters(held.clusters)}: {held.reason}; {why}",
-        f"  when released: {_describe_wanted(held)}{_WITHOUT_DATA if held.data else '; '}{describe_release(key, held)}",
+        f"  when released: {place or 'it becomes unplaced'}{without}; {save}{describe_release(key, held)}",
     )
 
 
 def _describe_wanted(held: HeldPlacement) -> str:
-    """Return where a held workload goes when it is released. Without a cluster that has a document, only the run that releases it decides
-    that."""
-    return "where that run places it" if held.lost and not held.wanted else format_clusters(held.wanted)
+    """Return where a held workload goes when it is released, "" if no cluster fits. Without a cluster that has a document, only the run
+    that releases it decides that."""
+    if held.wanted:
+        return format_clusters(held.wanted)
+    return "where that run places it" if held.lost else ""
 
 
 def describe_hold(held: HeldPlacement) -> str:
     """Return in one line that a workload stays where its data is, and where it goes when it is released."""
     why = f"where it was adopted ({held.adopted})" if not held.data else f"where its data is ({', '.join(held.data)})"
-    return f"it is held in {format_clusters(held.clusters)}, {why}; when released, it goes to {_describe_wanted(held)}"
+    place = _describe_wanted(held)
+    then = f"goes to {place}" if place else "becomes unplaced: no other cluster fits"
+    return f"it is held in {format_clusters(held.clusters)}, {why}; when released, it {then}"
 
 
 def add_hold(explanation: Explanation, key: Key, held: HeldPlacement) -> Explanation:

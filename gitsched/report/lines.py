@@ -280,6 +280,11 @@ def sum_replicas(move: Move) -> tuple[int | None, int | None]:
     return _sum_replicas(move.before), _sum_replicas(move.after)
 
 
+def describe_remaining(later: int, earlier: int) -> str:
+    """Return what a workload with fewer replicas than before does: "runs on with 4 of 8 replicas"."""
+    return f"runs on with {later:,} of {earlier:,} replicas" if later else f"stops: it has 0 replicas instead of {earlier:,}"
+
+
 def shrinks(move: Move) -> bool:
     """Return whether a workload runs on with fewer replicas than before."""
     return _are_fewer(move, *sum_replicas(move))

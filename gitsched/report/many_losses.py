@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from gitsched.model.finding import format_count, format_names
+from gitsched.model.finding import choose_form, format_count, format_names
 from gitsched.model.losses import MANY_LOSSES, PAIRS
 from gitsched.report.blocks import Block, HeatMap, Paragraph, TableBlock
 from gitsched.report.lines import count_omitted, fits_width, format_columns, format_key, wrap
 
 if TYPE_CHECKING:
     from gitsched.model.document import Key
-    from gitsched.model.simulation import Availability, Resilience, Simulation
+    from gitsched.model.simulation import Availability, Resilience, Simulation, WorkloadEffect
 
 WORST = 10
 WORKLOADS_SHOWN = 20
@@ -21,6 +21,8 @@ _MAP_ROWS, _MAP_COLUMNS = 20, 20
 """Cells of the map of all losses."""
 _HEAT_ROWS, _HEAT_COLUMNS = 40, 30
 _NAMES = 3
+EMPTY_CELL = "-"
+COUNT_HEADERS = ("AFFECTED", "STARTED", "UNPLACED", "FEWER REPLICAS", "MISSING", "NO CAPACITY")
 _AFFECTED_HEADER = ("WORKLOAD", "LOSSES", "MOST MISSING", "UNPLACED")
 _RESERVE_HEADER = ("WORKLOAD WITH A RESERVE", "LOSSES", "MOST MISSING")
 _AVAILABILITY_HEADER = ("WORKLOAD", "AVAILABILITY", "95 % INTERVAL", "LOST REPLICA HOURS A YEAR")
@@ -33,17 +35,37 @@ def is_many(value: Resilience) -> bool:
 
 def describe_many_losses(value: Resilience) -> str:
     """Return the effect of all losses in one sentence."""
-    total, degraded = value.losses, value.degraded_losses
+    total = value.losses
     fleet = f"{format_count(value.clusters, 'cluster')} ({format_count(value.workloads, 'workload')})"
     if value.availability is not None:
         return _describe_availability(value.availability, fleet, total)
     if not total:
         return f"There are too few clusters to lose several of them: {fleet}."
     which = f"Losing any two of {fleet}" if value.domain_kind == PAIRS else f"Losing clusters at random, of {fleet}"
-    counted = f"{which}, {format_count(total, 'loss', 'losses')}"
-    if not degraded:
-        return f"{counted}: no loss leaves replicas missing."
-    return f"{counted}: {degraded:,} {'leaves' if degraded == 1 else 'leave'} replicas missing, {total - degraded:,} do not."
+    return f"{which}, {format_count(total, 'loss', 'losses')}: {count_losses(value)}."
+
+
+def count_losses(value: Resilience) -> str:
+    """Return how many losses leave replicas missing or workloads unplaced, how many others leave workloads with fewer replicas, and how
+    many do neither, as a clause."""
+    degraded, reduced = value.degraded_losses, value.reduced_losses
+    missing = "replicas missing or workloads unplaced" if any(row.unplaced for row in value.rows) else "replicas missing"
+    counts = [(count, what) for count, what in ((degraded, missing), (reduced, "fewer replicas")) if count]
+    if not counts:
+        return "no loss leaves replicas missing"
+    others = value.losses - degraded - reduced
+    numbers = [format_count(counts[0][0], "loss", "losses"), f"{reduced:,}"]
+    parts = [
+        f"{number} {choose_form(count, 'leaves', 'leave')} {what}" for number, (count, what) in zip(numbers, counts, strict=False)
+    ]
+    return f"{', '.join(parts)}, {others:,} {choose_form(others, 'does', 'do')} {'neither' if len(counts) > 1 else 'not'}"
+
+
+def count_effects(row: Simulation) -> list[str]:
+    """Return the cells of COUNT_HEADERS: the numbers of affected workloads, started replicas, workloads that become unplaced, those that
+    run on with fewer replicas, missing replicas, and those of them without capacity."""
+    numbers = (row.moved, row.started_replicas, len(row.unplaced), row.reduced_workloads, row.missing, row.waiting)
+    return [str(number) if number else EMPTY_CELL for number in numbers]
 
 
 def _describe_availability(value: Availability, fleet: str, losses: int) -> str:
@@ -89,21 +111,22 @@ def _write_table(rows: Sequence[Sequence[str]], width: int) -> list[str]:
 
 
 def _list_worst(value: Resilience) -> list[tuple[str, ...]]:
-    worst = [row for row in value.rows if row.degraded][:WORST]
-    head = ("LOST CLUSTERS", "AFFECTED", "STARTED", "UNPLACED", "MISSING", "NO CAPACITY", "MOST AFFECTED")
+    worst = [row for row in value.rows if row.is_degraded or row.reduced_workloads][:WORST]
+    head = ("LOST CLUSTERS", *COUNT_HEADERS, "MOST AFFECTED")
     return [head, *(_format_row(row) for row in worst)]
 
 
 def _format_row(row: Simulation) -> tuple[str, ...]:
-    worst = row.degraded[0]
-    more = f", and {len(row.degraded) - 1} more" if len(row.degraded) > 1 else ""
+    return format_names(row.lost, _NAMES), *count_effects(row), _describe_worst(row.degraded)
+
+
+def _describe_worst(degraded: Sequence[WorkloadEffect]) -> str:
+    if not degraded:
+        return EMPTY_CELL
+    worst = degraded[0]
+    more = f", and {len(degraded) - 1} more" if len(degraded) > 1 else ""
     what = "unplaced" if worst.becomes_unplaced else f"{worst.lost_replicas} missing"
-    numbers = (row.moved, row.started_replicas, len(row.unplaced), row.missing, row.waiting)
-    return (
-        format_names(row.lost, _NAMES),
-        *(str(number) if number else "-" for number in numbers),
-        f"{format_key(worst.key)}: {what}{more}",
-    )
+    return f"{format_key(worst.key)}: {what}{more}"
 
 
 def _list_workloads(value: Resilience) -> list[tuple[str, ...]]:
@@ -132,7 +155,7 @@ def list_many_loss_blocks(value: Resilience) -> list[Block]:
     table = [_RESERVE_HEADER, *reserved[:WORKLOADS_SHOWN]]
     return [
         *(_make_section("What a reserve lacks", table, len(reserved)) if reserved else ()),
-        *(_make_section("The worst losses", worst, value.degraded_losses) if worst[1:] else ()),
+        *(_make_section("The worst losses", worst, value.degraded_losses + value.reduced_losses) if worst[1:] else ()),
         *(_make_section("The most affected workloads", workloads, len(value.affected)) if value.affected else ()),
         *((Paragraph(others),) if others else ()),
     ]
@@ -208,6 +231,7 @@ def serialize_many_losses(value: Resilience) -> dict[str, Any]:
     return {
         "simulated": value.losses,
         "degraded": value.degraded_losses,
+        "reduced": value.reduced_losses,
         "affected": [
             {
                 "workload": row.key._asdict(),

@@ -15,6 +15,7 @@ from gitsched.report.lines import (
     RECORD_TITLES,
     TABLE_CLUSTERS,
     count_omitted,
+    describe_remaining,
     fits_width,
     format_changes,
     format_columns,
@@ -23,27 +24,38 @@ from gitsched.report.lines import (
     wrap,
     wrap_all,
 )
-from gitsched.report.many_losses import describe_many_losses, is_many, write_many_losses
+from gitsched.report.many_losses import (
+    COUNT_HEADERS,
+    EMPTY_CELL,
+    count_effects,
+    count_losses,
+    describe_many_losses,
+    is_many,
+    write_many_losses,
+)
 from gitsched.report.summary import describe_record_changes, make_record_row
 
 EFFECTS_SHOWN = 50
 SHIFTS_SHOWN = 20
 """The number of rows that are printed; the others are counted, and JSON contains all."""
+REDUCED_SHOWN = 20
 NAMES_SHOWN = 5
 WORST_SHOWN = 1
 """The number of workloads that a row of a table of losses names; the others are counted."""
-EMPTY_CELL = "-"
 RECORD_HEADER = ("RECORDED DECISION", "BEFORE", "AFTER")
-EFFECT_HEADER = ("WORKLOAD", "REMOVED FROM", "ADDED TO", "MISSING", "REASON")
+EFFECT_HEADER = ("WORKLOAD", "STOPS IN", "STARTS IN", "MISSING", "REASON")
 
 
 def write_simulation(value: Simulation, width: int) -> str:
     """Return the result of one scenario, wrapped at `width` characters."""
     effects, lost_copies = list_disruptive_effects(value), list_lost_copies(value)
+    reduced = count_shown(len(value.reduced), REDUCED_SHOWN)
     records = count_shown(len(value.record_changes), EFFECTS_SHOWN)
     return join_blocks(
         wrap(describe_simulation(value), width),
         _write_effects(effects, width),
+        [line for effect in value.reduced[:reduced] for line in wrap(f"{describe_reduced(effect)}.", width)],
+        count_omitted(len(value.reduced) - reduced),
         wrap(describe_lost_copies(lost_copies), width) if lost_copies else [],
         wrap_all(describe_held(list_held(value)), width),
         format_changes(
@@ -114,11 +126,22 @@ def describe_simulation(value: Simulation) -> str:
         f"{format_count(value.waiting, 'replica')} {'exceeds' if value.waiting == 1 else 'exceed'} the free capacity"
         if value.waiting
         else "",
-        "no replica is missing" if value.moved and not (value.unplaced or value.shortfall or value.waiting) else "",
+        describe_reduced_workloads(value.reduced_workloads),
+        "no replica is missing" if value.moved and not (value.is_degraded or value.reduced_workloads) else "",
         describe_record_changes(value.record_changes),
     ]
     effect = ", ".join(filter(None, parts)) or f"no change for {format_count(value.workloads, 'workload')}"
     return f"If {value.event}: {effect}."
+
+
+def describe_reduced_workloads(number: int) -> str:
+    """Return how many workloads run on with fewer replicas; "" if none does."""
+    return f"{format_count(number, 'workload')} {choose_form(number, 'runs', 'run')} on with fewer replicas" if number else ""
+
+
+def describe_reduced(effect: WorkloadEffect) -> str:
+    """Return with how many of its replicas a workload runs on, as plan does, without a full stop."""
+    return f"{format_key(effect.key)} {describe_remaining(effect.running, effect.expected)}"
 
 
 def describe_overcommitment(overloaded: OverloadedCluster) -> str:
@@ -161,42 +184,34 @@ def describe_resilience(value: Resilience) -> str:
     """Return the effect of all losses in one sentence."""
     if not value.rows:
         return f"No {value.domain_kind} found in the cluster documents, so there is no loss to simulate."
-    degraded = value.degraded_losses
     losses = f"Losing any one of {format_count(len(value.rows), value.domain_kind)} ({format_count(value.workloads, 'workload')})"
-    if not degraded:
-        return f"{losses}: no loss leaves replicas missing."
-    others = len(value.rows) - degraded
-    return (
-        f"{losses}: {format_count(degraded, 'loss', 'losses')} {'leaves' if degraded == 1 else 'leave'} replicas missing, "
-        f"{others} {'does' if others == 1 else 'do'} not."
-    )
+    return f"{losses}: {count_losses(value)}."
 
 
 def list_loss_headers(by: str) -> tuple[str, ...]:
     """Return the column headers of the table of losses of one kind."""
-    return (f"LOST {by.upper()}", "CLUSTERS", "AFFECTED", "STARTED", "UNPLACED", "MISSING", "NO CAPACITY", "MOST AFFECTED")
+    return (f"LOST {by.upper()}", "CLUSTERS", *COUNT_HEADERS, "MOST AFFECTED")
 
 
 def format_loss_row(row: Simulation) -> tuple[str, ...]:
-    """Return the cells of one loss: its name; the numbers of lost clusters, affected workloads, started replicas, workloads that become
-    unplaced, missing replicas and those of them without capacity; the most affected workload."""
-    numbers = (len(row.lost), row.moved, row.started_replicas, len(row.unplaced), row.missing, row.waiting)
+    """Return the cells of one loss: its name; the number of lost clusters; `count_effects`; the most affected workload."""
     return (
         row.domain.name if row.domain else row.event,
-        *(str(number) if number else EMPTY_CELL for number in numbers),
+        str(len(row.lost)) if row.lost else EMPTY_CELL,
+        *count_effects(row),
         describe_worst_effect(row),
     )
 
 
 def describe_worst_effect(row: Simulation) -> str:
-    """Return the workload that a loss affects most, and the other ones with missing replicas or their number."""
-    degraded = row.degraded
-    if not degraded:
-        return EMPTY_CELL
+    """Return the workload that a loss affects most, and the number of the others that lack replicas or run on with fewer."""
     effects = [
         f"{format_key(effect.key)}: {'unplaced' if effect.becomes_unplaced else f'{effect.lost_replicas} missing'}"
-        for effect in degraded
+        for effect in row.degraded
     ]
+    effects += [describe_reduced(effect) for effect in row.reduced if not effect.is_degraded]
+    if not effects:
+        return EMPTY_CELL
     shown = count_shown(len(effects), WORST_SHOWN)
     return ", ".join(effects[:shown]) + (f", and {len(effects) - shown} more" if len(effects) > shown else "")
 
@@ -266,9 +281,10 @@ def describe_resilience_change(value: ResilienceChange) -> str:
 
 def describe_shift(change: ImpactChange) -> str:
     """Return the effect of one loss on one workload, before and after a change."""
-    effect = _describe_shortfall(change.after, unplaced=change.becomes_unplaced)
+    effect = _describe_shortfall(change.after, unplaced=change.is_unplaced)
     cause = f"; cause: {change.cause}" if change.cause else ""
-    before = "did not exist" if change.before is None else str(change.before)
+    unplaced = change.was_unplaced and not change.before
+    before = "did not exist" if change.before is None else "unplaced" if unplaced else str(change.before)
     return f"After this change, losing {change.domain} {effect.format(format_key(change.key))} (before: {before}){cause}."
 
 
@@ -296,8 +312,8 @@ def _write_effects(effects: Sequence[WorkloadEffect], width: int) -> list[str]:
     lines = []
     for name, removed, added, missing, reason in found.list_rows(EFFECTS_SHOWN, 6):
         parts = [
-            f"removed from {removed}" if removed else "",
-            f"added to {added}" if added else "",
+            f"stops in {removed}" if removed else "",
+            f"starts in {added}" if added else "",
             f"{missing} missing" if missing else "",
         ]
         lines += [*wrap(name, width), *wrap("; ".join(filter(None, parts)), width, "  ")]
@@ -310,16 +326,16 @@ def _write_reason(reason: str, width: int) -> list[str]:
 
 
 def list_lost_copies(value: Simulation) -> list[WorkloadEffect]:
-    """Return the workloads that run on fewer clusters than before without missing replicas."""
-    return [effect for effect in value.effects if effect.only_loses_clusters]
+    """Return the workloads that only lose copies whose replicas are not known, or that have none."""
+    return [effect for effect in value.effects if effect.only_loses_clusters and not effect.is_reduced]
 
 
 def describe_lost_copies(effects: Sequence[WorkloadEffect], names_shown: int = NAMES_SHOWN) -> str:
-    """Return one sentence about workloads that lose one of several copies."""
+    """Return one sentence about workloads that lose some of several copies."""
     names = format_names([format_key(effect.key) for effect in effects], names_shown)
-    if len(effects) == 1:
-        return f"1 workload loses one of several copies: {names}."
-    return f"{len(effects)} workloads lose one of several copies: {names}."
+    number = "one" if all(len(effect.before) - len(effect.after) == 1 for effect in effects) else "some"
+    subject = f"{format_count(len(effects), 'workload')} {choose_form(len(effects), 'loses', 'lose')}"
+    return f"{subject} {number} of several copies: {names}."
 
 
 def _write_loss_rows(rows: Sequence[tuple[str, ...]], width: int) -> list[str]:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from gitsched.model.finding import count_shown
 from gitsched.model.simulation import Resilience, ResilienceChange, Simulation
 from gitsched.report.blocks import Block, Paragraph, TableBlock
-from gitsched.report.effect_rows import EffectRows
-from gitsched.report.lines import count_omitted, format_key
+from gitsched.report.effect_rows import EffectRows, format_effect_row
+from gitsched.report.lines import count_omitted, describe_remaining, format_key
 from gitsched.report.many_losses import describe_many_losses, is_many, list_heat_maps, list_many_loss_blocks, list_overview
 from gitsched.report.simulation import (
     EFFECT_HEADER,
@@ -33,6 +33,7 @@ MAX_ROWS = 200
 """The number of rows of one table; the others are counted, and JSON contains all."""
 MAX_CLUSTERS = 12
 _EFFECT_HEADER = tuple(name.capitalize() for name in EFFECT_HEADER)
+_REDUCED_HEADER = (*_EFFECT_HEADER[:2], "What remains")
 
 
 def list_simulation_blocks(value: Simulation) -> list[Block]:
@@ -44,11 +45,22 @@ def list_simulation_blocks(value: Simulation) -> list[Block]:
             TableBlock(_EFFECT_HEADER, effects.list_rows(MAX_ROWS, MAX_CLUSTERS), effects.find_degraded()),
             effects.count_hidden(MAX_ROWS),
         ),
+        *_list_reduced_blocks(value),
         *([Paragraph(describe_lost_copies(lost_copies, MAX_ROWS))] if lost_copies else ()),
         *_list_record_blocks(value),
         *(Paragraph(describe_overcommitment(cluster)) for cluster in value.overloaded),
         *(Paragraph(note) for note in list_notes(value)),
     ]
+
+
+def _list_reduced_blocks(value: Simulation) -> list[Block]:
+    """Return the workloads that run on with fewer replicas, the largest share lost first."""
+    shown = count_shown(len(value.reduced), MAX_ROWS)
+    rows = [
+        (*format_effect_row(effect, MAX_CLUSTERS)[:2], describe_remaining(effect.running, effect.expected))
+        for effect in value.reduced[:shown]
+    ]
+    return _limit_rows(TableBlock(_REDUCED_HEADER, rows), len(value.reduced) - shown) if rows else []
 
 
 def _list_record_blocks(value: Simulation) -> list[Block]:
@@ -100,11 +112,17 @@ def list_resilience_change_blocks(value: ResilienceChange) -> list[Block]:
     changes = value.impact_changes
     shown = count_shown(len(changes), MAX_ROWS)
     rows: Sequence[Sequence[str]] = [
-        (str(change.domain), format_key(change.key), _format_number(change.before), _format_number(change.after), change.cause)
+        (
+            str(change.domain),
+            format_key(change.key),
+            *map(_format_number, (change.before, change.after)),
+            *("yes" if unplaced else "no" for unplaced in (change.was_unplaced, change.is_unplaced)),
+            change.cause,
+        )
         for change in changes[:shown]
     ]
     highlighted = frozenset(index for index, change in enumerate(changes) if change.is_worse)
-    head = ("If lost", "Workload", "Missing before", "Missing after", "Cause")
+    head = ("If lost", "Workload", "Missing before", "Missing after", "Unplaced before", "Unplaced after", "Cause")
     return [
         Paragraph(describe_resilience_change(value)),
         *(Paragraph(describe_shift(change)) for change in changes[:1]),

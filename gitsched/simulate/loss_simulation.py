@@ -164,6 +164,7 @@ def _join(found: Sequence[Simulation]) -> Simulation:
         unknown_capacity=tuple(sorted({name for simulation in found for name in simulation.unknown_capacity})),
         moved_besides=sum(simulation.moved_besides for simulation in found),
         started_besides=sum(simulation.started_besides for simulation in found),
+        reduced_besides=sum(simulation.reduced_besides for simulation in found),
         evicts=any(simulation.evicts for simulation in found),
     )
 

@@ -47,7 +47,7 @@ class LossTable:
     def __init__(self, request: LossRequest) -> None:
         self._request = request
         self._rows: list[tuple[tuple[object, ...], Simulation]] = []
-        self._count = self._degraded = self._short_of_reserve = 0
+        self._count = self._degraded = self._reduced = self._short_of_reserve = 0
         self._workloads: dict[Key, _Tally] = {}
         self._total = _Tally()
 
@@ -60,6 +60,7 @@ class LossTable:
             self._rows = sorted(self._rows, key=lambda entry: entry[0])[:ROWS_KEPT]
         degraded = [effect for effect in simulation.effects if effect.is_degraded]
         if not degraded:
+            self._reduced += bool(simulation.reduced_workloads)
             return
         self._degraded += 1
         for effect in degraded if self._request.is_short else ():
@@ -80,11 +81,12 @@ class LossTable:
             tuple(rows),
             fleet.unknown_capacity,
             self._count - len(rows),
-            self._degraded - sum(bool(row.degraded) for row in rows),
+            self._degraded - sum(row.is_degraded for row in rows),
             tuple(self._list_affected()),
             self._measure_availability() if self._request.causes else None,
             fleet.has_reserve,
             self._short_of_reserve,
+            self._reduced - sum(bool(row.reduced_workloads) and not row.is_degraded for row in rows),
         )
 
     def _list_affected(self) -> Iterator[AffectedWorkload]:
@@ -115,7 +117,7 @@ class LossTable:
 
 def rank_loss(row: Simulation) -> tuple[object, ...]:
     """Return what orders losses, the worst first."""
-    return -len(row.unplaced), -row.missing, -row.moved, row.domain.name if row.domain else ""
+    return -len(row.unplaced), -row.missing, -row.reduced_workloads, -row.moved, row.domain.name if row.domain else ""
 
 
 def _find_interval(successes: int, samples: int) -> tuple[float, float]:

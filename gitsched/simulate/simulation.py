@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from gitsched.apis.capabilities import InnerPlacementReporting
@@ -13,7 +14,7 @@ from gitsched.decide.recorded_decisions import compare_recorded
 from gitsched.model.changes import RecordChange
 from gitsched.model.document import Document, Key, get_field, workload_sort_key
 from gitsched.model.holds import HeldPlacement
-from gitsched.model.scheduling import Outcome
+from gitsched.model.scheduling import Outcome, total_replicas
 from gitsched.model.simulation import Simulation, WorkloadEffect
 from gitsched.named_tuples import NamedTuple
 from gitsched.report.held import describe_hold
@@ -138,6 +139,7 @@ def _evaluate_inner_placements(baseline: Baseline, after: SimulationResult, lost
             short,
             short_before,
             reason=why or ("the free capacity of the pods is too small for the rest" if short > short_before else ""),
+            expected=_scale_replicas(replicas_before, before[key].desired if key in before else None, load.desired),
         )
 
 
@@ -169,7 +171,14 @@ def _evaluate_workload(
         waiting=waiting,
         policy=now.policy if now else "",
         reason=_describe_cause(after, lost) if lacking else "",
+        expected=_scale_replicas(before.replicas_by_cluster, before.replicas, now.replicas) if before and now else 0,
     )
+
+
+def _scale_replicas(placed: Mapping[str, int | None], wanted_before: int | None, wanted: int | None) -> int:
+    """Return how many replicas would run in some clusters if the event only changed how many the source asks for."""
+    total = total_replicas(placed.values())
+    return total * wanted // wanted_before if wanted_before and wanted is not None and wanted != wanted_before else total
 
 
 def _count_shortfall(outcome: Outcome | None, placements: Mapping[str, int | None]) -> int:
@@ -179,6 +188,20 @@ def _count_shortfall(outcome: Outcome | None, placements: Mapping[str, int | Non
     if outcome.unassigned is None:
         return 0
     return outcome.unassigned + sum(count or 0 for name, count in outcome.replicas_by_cluster.items() if name not in placements)
+
+
+_NO_FIT = re.compile(r"0/(\d+) clusters are available: (.*)\.", re.DOTALL)
+_NO_FIT_COUNT = re.compile(r"(?:^|, )(\d+) cluster\(s\) ")
+
+
+def _count_lost(message: str, lost: Collection[str]) -> str:
+    """Return Karmada's reason with the number of lost clusters: it counts them among all, and says nothing about them."""
+    found = _NO_FIT.fullmatch(message)
+    if found is None:
+        return message
+    number = int(found[1]) - sum(map(int, _NO_FIT_COUNT.findall(found[2])))
+    others = [found[2]] if found[2] != "no cluster exists" else []
+    return f"0/{found[1]} clusters are available: {', '.join([f'{number} lost', *others])}." if 0 < number <= len(lost) else message
 
 
 def _describe_cause(outcome: Outcome | None, lost: Collection[str]) -> str:
@@ -193,7 +216,7 @@ def _describe_cause(outcome: Outcome | None, lost: Collection[str]) -> str:
     for _, body in outcome.records:
         for condition in get_field(body, "status", "conditions") or ():
             if condition.get("type") == "Scheduled" and condition.get("status") == "False":
-                return str(condition.get("message") or condition.get("reason") or "")
+                return _count_lost(str(condition.get("message") or condition.get("reason") or ""), lost)
     bound = sorted(outcome.replicas_by_cluster.keys() & set(lost))
     unevicted = findings.get("cluster-failover-off")
     if unevicted is not None and bound:

@@ -12,14 +12,17 @@ KEY = Key("apps", "StatefulSet", "shop", "db")
 
 
 @pytest.mark.parametrize(
-    ("wanted", "lost", "where"),
+    ("wanted", "lost", "then"),
     [
-        ({"two": 2}, ("one",), "two 2"),
-        ({}, ("one",), "where that run places it"),
-        ({}, (), "nowhere"),
+        ({"two": 2}, ("one",), "goes to two 2"),
+        ({}, ("one",), "goes to where that run places it"),
+        ({}, (), "becomes unplaced: no other cluster fits"),
     ],
 )
-def test_nowhere_is_reported_only_where_no_cluster_fits(wanted: dict[str, int | None], lost: tuple[str, ...], where: str) -> None:
+def test_a_held_workload_becomes_unplaced_only_where_no_cluster_fits(
+    wanted: dict[str, int | None], lost: tuple[str, ...], then: str
+) -> None:
     held = HeldPlacement({"one": 2}, wanted, "one has no Cluster document", ("claim template data (1Gi)",), ("one",), lost)
-    assert describe_hold_place(KEY, held)[1].startswith(f"  when released: {where} without its data; save or copy the data, then ")
-    assert describe_hold(held).endswith(f"when released, it goes to {where}")
+    place = then.removeprefix("goes to ") + " without its data" if then.startswith("goes") else "it becomes unplaced"
+    assert describe_hold_place(KEY, held)[1].startswith(f"  when released: {place}; save or copy the data, then ")
+    assert describe_hold(held).endswith(f"when released, it {then}")

@@ -574,7 +574,7 @@ def test_changed_files_and_retained_workloads_are_shown(show: Open) -> None:
 def test_losses_are_shown_and_harmful_ones_are_highlighted(show: Open) -> None:
     web, job = Key("apps", "Deployment", "shop", "web"), Key("batch", "Job", "shop", "import")
     degraded = (
-        WorkloadEffect(web, {"fra": 4}, {"ams": 1}, 4, shortfall=3, waiting=2),
+        WorkloadEffect(web, {"fra": 4}, {"ams": 3}, 4, shortfall=3, waiting=2, expected=4),
         WorkloadEffect(job, {"fra": 1}, {}, 1, shortfall=1),
     )
     rows = tuple(
@@ -587,6 +587,7 @@ def test_losses_are_shown_and_harmful_ones_are_highlighted(show: Open) -> None:
     assert bad.inner_text().split("\t") == [
         "eu",
         "2",
+        "3",
         "1",
         "1",
         "6",

@@ -16,7 +16,10 @@ RATES = "failures:\n- {each: cluster, perYear: 900, hours: 4}\n- {each: region, 
 
 def test_pairs_list_the_worst_losses_and_the_most_affected_workloads(shop: Fleet, simulate: Simulate) -> None:
     text = simulate("--sweep", "pairs")
-    assert text.startswith("Losing any two of 4 clusters (3 workloads), 6 losses: 1 leaves replicas missing, 5 do not.")
+    assert text.startswith(
+        "Losing any two of 4 clusters (3 workloads), 6 losses: 1 loss leaves replicas missing or workloads unplaced, "
+        "5 leave fewer replicas, 0 do neither."
+    )
     found = simulate("--sweep", "pairs", "-o", "json")
     worst = found["losses"][0]
     assert (worst["lost"], worst["homeless"], found["simulated"], found["degraded"]) == (["w1", "w2"], 1, 6, 1)

@@ -10,7 +10,7 @@ import re
 import pytest
 
 from gitsched.cli import result_writer
-from tests.scenarios.conftest import at_hour
+from tests.scenarios.conftest import at_hour, policy
 from tests.simulate.conftest import SHOP, WEIGHTED, Fleet, Simulate, cluster, deployment, divide, effects
 
 
@@ -32,7 +32,9 @@ def test_a_row_equals_the_simulation_of_its_loss(shop: Fleet, simulate: Simulate
 def test_losses_without_missing_replicas_are_summarized(fleet: Fleet, simulate: Simulate) -> None:
     fleet.commit({name: text for name, text in SHOP.items() if "pay" not in name})
     fleet.reconcile()
-    assert simulate("--sweep", "regions").startswith("Losing any one of 2 regions (2 workloads): no loss leaves replicas missing.")
+    assert simulate("--sweep", "regions").startswith(
+        "Losing any one of 2 regions (2 workloads): 2 losses leave fewer replicas, 0 do not."
+    )
 
 
 def test_clusters_without_zones_are_reported(fleet: Fleet, simulate: Simulate) -> None:
@@ -53,6 +55,34 @@ def test_a_change_that_removes_the_last_alternative_is_reported_with_its_line(sh
     assert expected in result
     found = simulate("--sweep", "regions", "--against", base, "-o", "json", "--fail-on", "short", code=1)
     assert [shift["after"] for shift in found["shifts"]] == [4]
+
+
+@pytest.mark.parametrize("kind", ["regions", "pairs"])
+def test_the_loss_of_half_of_the_replicas_is_in_the_table(fleet: Fleet, simulate: Simulate, kind: str) -> None:
+    fleet.commit({name: text for name, text in SHOP.items() if "pay" not in name and "cart" not in name})
+    fleet.reconcile()
+    text, found = simulate("--sweep", kind), simulate("--sweep", kind, "-o", "json")
+    number = 2 if kind == "regions" else 6
+    assert f"{number} losses leave fewer replicas, 0 do not." in text
+    assert "FEWER REPLICAS" in text
+    assert {row["reduced"] for row in found["losses"]} == {1}
+    if kind == "regions":
+        assert text.count("Deployment default/site runs on with 4 of 8 replicas\n") == 2
+
+
+def test_a_comparison_says_that_a_workload_without_replicas_becomes_unplaced(fleet: Fleet, simulate: Simulate) -> None:
+    config_map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: limits, namespace: default}\n"
+    clusters = {name: text for name, text in SHOP.items() if name.startswith("clusters")}
+    fleet.commit({**clusters, "limits.yaml": config_map, "policy.yaml": policy("w1, e1", kind="ConfigMap")})
+    fleet.reconcile()
+    base = fleet.git("rev-parse", "HEAD")
+    fleet.commit({"policy.yaml": policy("w1, w2", kind="ConfigMap")}, hour=1)
+    arguments = ("--sweep", "regions", "--against", base)
+    table = simulate(*arguments, "-o", "markdown")
+    assert "| If lost | Workload | Missing before | Missing after | Unplaced before | Unplaced after | Cause |" in table
+    assert "| region west | ConfigMap default/limits | 0 | 0 | no | yes |" in table
+    west = simulate(*arguments, "-o", "json")["shifts"][0]
+    assert (west["before"], west["after"], west["homelessBefore"], west["homeless"]) == (0, 0, False, True)
 
 
 def test_a_change_that_adds_an_alternative_is_reported_as_an_improvement(shop: Fleet, simulate: Simulate) -> None:
@@ -93,7 +123,7 @@ def test_names_cannot_become_markup(fleet: Fleet, simulate: Simulate, form: str)
     if form == "markdown":
         assert " @team" not in result
         rows = [line for line in result.splitlines() if line.startswith("| ")]
-        assert {row.count(" | ") for row in rows[:3]} == {7}
+        assert {row.count(" | ") for row in rows[:3]} == {8}
 
 
 def test_the_html_report_has_no_scripts_and_no_external_resources(shop: Fleet, simulate: Simulate) -> None:
@@ -188,7 +218,7 @@ def test_the_html_report_has_the_table(narrowed: str, plan: Simulate) -> None:
 
 def test_without_a_base_the_plan_has_the_table_of_its_result(shop: Fleet, plan: Simulate) -> None:
     result = plan("--resilience", "regions")
-    assert "Losing region west: Deployment default/pay: unplaced." in result
+    assert "Losing region west: Deployment default/pay: unplaced, Deployment default/site runs on with 4 of 8 replicas." in result
     assert plan("--resilience", "zones", "-o", "json")["resilience"]["by"] == "zone"
 
 

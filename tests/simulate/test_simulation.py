@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import re
+
 import pytest
 import yaml
 
@@ -19,17 +22,75 @@ def test_workloads_of_lost_clusters_move_and_unplaced_ones_have_a_reason(shop: F
     assert (found["homeless"], found["short"]) == (1, 3)
 
 
-def test_workloads_that_lose_one_of_several_copies_share_one_line(shop: Fleet, simulate: Simulate) -> None:
-    result = simulate("--lose", "e2")
-    assert "1 workload loses one of several copies: Deployment default/site.\n" in result
-    assert "0 short" not in result
+COPIES = {
+    **{f"clusters/{name}.yaml": cluster(name) for name in ("one", "two", "three")},
+    "apps/half.yaml": deployment("half", 4),
+    "apps/third.yaml": deployment("third", 1),
+    "apps/limits.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: limits, namespace: default}\n",
+    "policies/half.yaml": divide("half", "clusterNames: [one, two]", "{replicaSchedulingType: Duplicated}"),
+    "policies/third.yaml": divide("third", "labelSelector: {}", "{replicaSchedulingType: Duplicated}"),
+    "policies/limits.yaml": policy("one, two, three", name="limits", kind="ConfigMap"),
+}
+REDUCED = "Deployment default/half runs on with 4 of 8 replicas.\nDeployment default/third runs on with 2 of 3 replicas.\n"
 
 
-def test_the_answer_says_that_no_replica_is_missing(shop: Fleet, simulate: Simulate) -> None:
-    assert simulate("--lose", "e2").startswith(
-        "If cluster e2 is lost: 1 of 3 workloads changes clusters or replicas, no replica is missing."
-    )
+@pytest.fixture
+def copies(fleet: Fleet) -> Fleet:
+    """Workloads of which each cluster has an equal copy, reconciled."""
+    fleet.commit(COPIES)
+    fleet.reconcile()
+    return fleet
+
+
+@pytest.mark.parametrize("how", ["--lose", "--drain"])
+def test_each_workload_with_fewer_copies_says_with_how_many_replicas_it_runs_on(
+    copies: Fleet, simulate: Simulate, how: str
+) -> None:
+    text, found, page = (simulate(how, "two", *form) for form in ((), ("-o", "json"), ("-o", "html")))
+    assert "3 of 3 workloads change clusters or replicas, 2 workloads run on with fewer replicas.\n" in text
+    assert REDUCED in text
+    assert "1 workload loses one of several copies: ConfigMap default/limits.\n" in text
+    reduced = {name: effect["reduced"] for name, effect in effects(found).items()}
+    assert reduced == {"half": {"running": 4, "of": 8}, "third": {"running": 2, "of": 3}, "limits": None}
+    assert found["reduced"] == 2
+    row = '<th scope="row">Deployment default/half</th><td data-label="Stops in">two 4</td>'
+    assert f'{row}<td data-label="What remains">runs on with 4 of 8 replicas</td>' in page
+    tables = [base64.b64decode(text).decode() for text in re.findall(r'href="data:text/csv;charset=utf-8;base64,([^"]+)"', page)]
+    assert any("Deployment default/half,two 4,runs on with 4 of 8 replicas," in table for table in tables)
+
+
+def test_a_plan_says_of_a_drain_what_its_simulation_says(copies: Fleet, simulate: Simulate, plan: Simulate) -> None:
+    simulated = simulate("--drain", "two")
+    drained = COPIES["clusters/two.yaml"] + "  taints: [{key: gitsched.io/drain, effect: NoExecute}]\n"
+    copies.commit({"clusters/two.yaml": drained}, hour=1)
+    sentence = REDUCED.partition(".\n")[0]
+    assert sentence in simulated
+    assert sentence in plan()
+
+
+def test_replicas_that_the_source_no_longer_requests_are_not_missed(copies: Fleet, simulate: Simulate) -> None:
+    assert "no replica is missing" in simulate("--scale", "half=0.5")
+    assert "Deployment default/half runs on with 2 of 4 replicas.\n" in simulate("--scale", "half=0.5", "--lose", "two")
+
+
+def test_the_answer_says_that_no_replica_is_missing_only_where_none_is(shop: Fleet, simulate: Simulate) -> None:
+    assert "no replica is missing" not in simulate("--lose", "e2")
     assert "no replica is missing" not in simulate("--lose", "w1", "--lose", "w2")
+    assert simulate("--add-like", "e2=e3").startswith(
+        "If cluster e3 is added, like e2: 1 of 3 workloads changes clusters or replicas, 2 replicas start, no replica is missing."
+    )
+
+
+def test_the_reason_of_an_unplaced_workload_counts_the_lost_clusters(shop: Fleet, simulate: Simulate) -> None:
+    why = effects(simulate("--lose", "w1", "--lose", "w2", "-o", "json"))["pay"]["why"]
+    assert why == ("0/4 clusters are available: 2 lost, 2 cluster(s) did not match the placement cluster affinity constraint.")
+
+
+def test_a_workload_that_stays_bound_to_an_unreachable_cluster_stops_there(shop: Fleet, simulate: Simulate) -> None:
+    text = simulate("--lose", "w1", "--lose", "w2", "--lost", "silent")
+    assert "its workloads stay there" in text
+    assert "REMOVED" not in text
+    assert "STOPS IN" in text
 
 
 def test_html_begins_with_the_answer_and_says_how_much_of_it_is_shown(fleet: Fleet, simulate: Simulate) -> None:
@@ -43,7 +104,10 @@ def test_html_begins_with_the_answer_and_says_how_much_of_it_is_shown(fleet: Fle
     )
     fleet.reconcile()
     page = simulate("--sweep", "pairs", "-o", "html")
-    assert "<h1>Losing any two of 6 clusters (6 workloads), 15 losses: 15 leave replicas missing, 0 do not.</h1>" in page
+    assert (
+        "<h1>Losing any two of 6 clusters (6 workloads), 15 losses: 15 losses leave replicas missing or workloads unplaced, 0 do not.</h1>"
+        in page
+    )
     assert ">The worst losses, 10 of 15</h2>" in page
     assert ">The most affected workloads</h2>" in page
     assert page.index("</table>") < page.index("Save as")

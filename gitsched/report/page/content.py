@@ -290,6 +290,7 @@ def build_loss_table(review: Review) -> dict[str, Any] | None:
             "moved": row.moved,
             "started": row.started_replicas,
             "unplaced": len(row.unplaced),
+            "reduced": row.reduced_workloads,
             "missing": row.missing,
             "waiting": row.waiting,
             "worst": escape_unprintable(describe_worst_effect(row)),
