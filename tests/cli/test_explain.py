@@ -213,7 +213,9 @@ def test_why_not_takes_the_name_of_a_krake_cluster_without_its_namespace(
     assert "runs on team.far" in gitsched("explain", "application/echo", "--why-not", "far").stdout
     assert "a.far: at least it were in the namespace team" in gitsched("explain", "application/echo", "--why-not", "a.far").stdout
     found = gitsched("explain", "application/echo", "--why-not", "so")
-    assert (found.returncode, "there is no cluster 'so'; did you mean a.so or b.so?" in found.stderr) == (1, True), found.stderr
+    assert (found.returncode, "there is no cluster 'so'; did you mean one of a.so, b.so?" in found.stderr) == (1, True), (
+        found.stderr
+    )
 
 
 def test_why_not_says_that_a_workload_stays_where_a_constraint_excludes_it(

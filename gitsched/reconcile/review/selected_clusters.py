@@ -7,11 +7,9 @@ from collections.abc import Iterable, Sequence
 from gitsched.model.document import Key
 from gitsched.model.errors import UnknownCluster
 from gitsched.model.explanation import Explanation
+from gitsched.model.finding import format_names
 from gitsched.model.similar_names import suggest_names
 from gitsched.simulate.failure_domains import ClusterIndex
-
-_MAX_MEANT = 5
-"""Clusters that an error message lists of those that a name may mean."""
 
 
 def complete_clusters(names: Iterable[str], namespace: str, known: ClusterIndex) -> tuple[str, ...]:
@@ -24,7 +22,7 @@ def _complete(name: str, namespace: str, known: ClusterIndex) -> str:
     found = {cluster: key.namespace for cluster in known for key in _list_keys(cluster, known) if key.name == name}
     own = [cluster for cluster, place in found.items() if place == namespace]
     if len(own or found) != 1:
-        meant = f"; did you mean {' or '.join(sorted(found)[:_MAX_MEANT])}?"
+        meant = f"; did you mean one of {format_names(sorted(found))}?"
         raise UnknownCluster(name, meant if found else suggest_names(name, known))
     return next(iter(own or found))
 
