@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from gitsched.apis.capabilities import ChangeProposal
 from gitsched.model.explanation import ProposedChange
-from gitsched.model.finding import Pointer, locate_field
+from gitsched.model.finding import Pointer, join_all, locate_field
 from gitsched.model.known_values import find_near
+from gitsched.model.labels import format_requirement
 
 if TYPE_CHECKING:
     from gitsched.model.document import Body, Document
@@ -30,14 +31,23 @@ def describe_change(text: str, document: Document | None, pointer: Pointer = ())
 
 
 def propose_labels(document: Document, labels: Mapping[str, str], requirements: Iterable[Requirement]) -> ChangeProposal | None:
-    """Propose the labels that a selector requires and a cluster does not have; None if it has them all."""
-    new, changes = dict(labels), []
-    for requirement in (requirement for requirement in requirements if not requirement.matches(labels)):
-        if requirement.operator in ("NotIn", "DoesNotExist"):
-            changes.append(f"not the label {requirement.key}={new.pop(requirement.key)}")
+    """Propose the labels that a selector requires and a cluster does not have; None if it has them all. Where conditions on one
+    label exclude each other, say so."""
+    new, changes, required = dict(labels), [], tuple(requirements)
+    for key in dict.fromkeys(requirement.key for requirement in required if not requirement.matches(labels)):
+        own = [requirement for requirement in required if requirement.key == key]
+        wanted = (value for requirement in own if requirement.operator == "In" for value in requirement.values)
+        for value in (None, *wanted, "true", "other"):
+            if all(requirement.matches({} if value is None else {key: value}) for requirement in own):
+                break
         else:
-            new[requirement.key] = requirement.values[0] if requirement.values else "true"
-            changes.append(f"the label {requirement.key}={new[requirement.key]}")
+            text = join_all(list(map(format_requirement, own)))
+            return ChangeProposal(ProposedChange(f"the conditions {text} did not exclude each other"))
+        if value is None:
+            changes.append(f"not the label {key}={new.pop(key)}")
+        else:
+            new[key] = value
+            changes.append(f"the label {key}={value}")
     return propose_edit(f"it had {' and '.join(changes)}", document, ("metadata", "labels"), new) if changes else None
 
 

@@ -12,10 +12,12 @@ from gitsched.apis.krake.clusters import read_constraints
 from gitsched.apis.krake.constraints import (
     CUSTOM_RESOURCES,
     ConstraintSet,
+    LabelConstraint,
     format_constraint,
     format_constraints,
     parse_label_constraint,
 )
+from gitsched.apis.krake.exclusive_constraints import find_exclusive_constraints
 from gitsched.apis.krake.metrics import MetricRef, MetricValue
 from gitsched.apis.krake.names import CLUSTER, cluster_directory, describe_backend
 from gitsched.apis.krake.scheduler import ApplicationDecision, KrakeScheduler, evaluate_application
@@ -106,9 +108,7 @@ def propose_change(decision: ApplicationDecision, documents: DocumentsByKind, cl
     if index is None:
         return ChangeProposal(describe_change(f"it were in the namespace {app.key.namespace}", document))
     candidate = scored.candidates[index]
-    requirements = app.constraints.affinity.labels.requirements if app.constraints.affinity.labels else ()
-    label_change = _correct_label(app.document, requirements, candidate.labels, [one.labels for one in scored.candidates])
-    label_change = label_change or propose_labels(document, candidate.labels, requirements)
+    label_change = _propose_label_change(decision, document, index)
     if label_change is not None:
         return label_change
     missing = next((name for name in app.constraints.custom_resources if name not in candidate.custom_resources), None)
@@ -126,6 +126,15 @@ def propose_change(decision: ApplicationDecision, documents: DocumentsByKind, cl
     return _propose_score(attempt, scored, index, document)
 
 
+def _propose_label_change(decision: ApplicationDecision, document: Document, index: int) -> ChangeProposal | None:
+    """Correct a label constraint, remove one that excludes another one, or set the labels of a cluster; None if it has them all."""
+    constraints, candidates = decision.app.constraints, decision.context.clusters.candidates
+    requirements = constraints.affinity.labels.requirements if constraints.affinity.labels else ()
+    labels = candidates[index].labels
+    corrected = _correct_label(decision.app.document, requirements, labels, [one.labels for one in candidates])
+    return corrected or _remove_constraint(decision, index) or propose_labels(document, labels, requirements)
+
+
 def _correct_label(
     document: Document, requirements: Iterable[Requirement], labels: Mapping[str, str], fleet: Iterable[Mapping[str, str]]
 ) -> ChangeProposal | None:
@@ -138,6 +147,26 @@ def _correct_label(
     index = next(i for i, one in enumerate(parsed) if (one.key, one.operator in ("==", "in")) == (found[0].key, True))
     text = f"{found[1]} is {found[2]}"
     return propose_edit(f"its label constraint were {text}", document, (*place, index), text)
+
+
+def _remove_constraint(decision: ApplicationDecision, index: int) -> ChangeProposal | None:
+    """Remove a constraint that a cluster does not satisfy, of those on one label or metric that exclude each other; None without any."""
+    document, scored = decision.app.document, decision.context.clusters
+    for exclusive in find_exclusive_constraints(decision.app.constraints, (scored,)):
+        for (member, number), constraint in exclusive.constraints:
+            if isinstance(constraint, str) or not exclusive.key:
+                continue
+            if isinstance(constraint, LabelConstraint):
+                is_satisfied = constraint.match(scored.candidates[index].labels)
+            else:
+                is_satisfied = constraint.match(scored.constraint_values[index])
+            if is_satisfied:
+                continue
+            place = "spec", "constraints", "cluster", member
+            written = get_field(document.body, *place)
+            rest = [text for i, text in enumerate(written) if i != number]
+            return propose_edit(f"its constraint {written[number]} were removed", document, place, rest, (*place, number))
+    return None
 
 
 def _propose_score(attempt: ApplicationAttempt, scored: ScoredCandidates, index: int, document: Document) -> ChangeProposal | None:

@@ -1,19 +1,20 @@
-"""Find constraints that no candidate can satisfy: labels that none has, and metrics whose values are always others."""
+"""Find constraints that no candidate can satisfy, alone or together: labels that none has, metrics whose values are always others, and
+constraints of which each candidate violates one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from gitsched.apis.krake.candidates import ScoredCandidates
 from gitsched.apis.krake.constraints import ConstraintSet, LabelConstraint, MetricConstraint, format_constraint
+from gitsched.apis.krake.exclusive_constraints import ConstraintPlace, ExclusiveConstraints, find_exclusive_constraints
+from gitsched.model.finding import join_all
 from gitsched.model.known_values import describe_unknown_key, describe_unknown_value, find_near, list_values
 
+_MAX_NAMED = 8
+"""Constraints that one message names."""
 _COMPARED = {"raw": "values", "normalised": "normalised values", "weighted": "normalised values times the weight"}
-
-
-ConstraintPlace = tuple[str, int]
-"""The list of a constraint, labels or metrics, and its index there."""
 
 
 def describe_impossible_constraints(
@@ -45,6 +46,20 @@ def describe_impossible_constraints(
             known = next((text for text in found if text is not None), None)
             text = f"no candidate has the metric {constraint.key}" if known is None else known
             yield ("metrics", index), f"the constraint {format_constraint(constraint)} can never be satisfied: {text}"
+    for exclusive in find_exclusive_constraints(constraints, candidate_sets):
+        yield exclusive.constraints[-1][0], _describe_exclusive(exclusive, candidate_sets)
+
+
+def _describe_exclusive(exclusive: ExclusiveConstraints, candidate_sets: Iterable[ScoredCandidates]) -> str:
+    """Return which constraints exclude each other, and why."""
+    names = [f"custom resource {one}" if isinstance(one, str) else format_constraint(one) for _, one in exclusive.constraints]
+    more = [f"{len(names) - _MAX_NAMED} more"] if len(names) > _MAX_NAMED else []
+    text = f"the constraints {join_all([*names[:_MAX_NAMED], *more])} cannot be satisfied together: "
+    if not exclusive.key:
+        return f"{text}each is satisfied by a candidate, and none satisfies all; change or remove one"
+    known = {value for one in candidate_sets for each in one.candidates if (value := each.labels.get(exclusive.key))}
+    has = f"; the fleet has {list_values(known)}" if exclusive.constraints[0][0][0] == "labels" else ""
+    return f"{text}no candidate has such a value of {exclusive.key}{has}; change or remove one"
 
 
 def _describe_labels(constraint: LabelConstraint, candidates: ScoredCandidates) -> str:
