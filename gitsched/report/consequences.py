@@ -139,10 +139,14 @@ def _describe(kind: str, moves: Sequence[Move], withheld: Mapping[Key, str]) -> 
     else:
         lost = "becomes unplaced and stops" if kind == "stopped" else "becomes unplaced"
         text = f"{'is removed' if moves[0].intended else lost}: it leaves all of its clusters ({size})"
+    return f"{_name(_list_keys(moves))} {_inflect(text, len(moves))}{_describe_withholding(moves, withheld)}"
+
+
+def _describe_withholding(moves: Sequence[Move], withheld: Mapping[Key, str]) -> str:
+    """Return what withholds how many of the moves, as the end of a sentence; "" if nothing does."""
     stopped = [withheld[move.key] for move in moves if move.key in withheld]
     what = "this" if len(stopped) == len(moves) else f"{len(stopped):,} of these changes"
-    guard = f"; {stopped[0]} withholds {what}" if stopped else ""
-    return f"{_name(_list_keys(moves))} {_inflect(text, len(moves))}{guard}"
+    return f"; {stopped[0]} withholds {what}" if stopped else ""
 
 
 def _describe_left(moves: Sequence[Move]) -> str:
