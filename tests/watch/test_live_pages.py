@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import socket
 import subprocess
@@ -16,6 +17,7 @@ import yaml
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect, sync_playwright
 
+from gitsched.cli.run_log import RunLog
 from gitsched.model.errors import Permanent, Temporary
 from gitsched.reconcile import Reconciler, RunSettings
 from gitsched.reconcile.output.freeze import set_freeze
@@ -352,6 +354,20 @@ def test_a_workload_that_leaves_a_drained_cluster_says_so(open_site: Callable[..
     text = site.get("/")[1]
     assert "it leaves one, which is drained (PropagationPolicy/shop/web" in text.partition('<section id="changes"')[2]
     assert '<li class="warning"><a href="#map">one drained</a></li>' in text
+
+
+def test_the_log_counts_a_workload_whose_change_is_withheld_as_placed(
+    open_site: Callable[..., Site], caplog: pytest.LogCaptureFixture
+) -> None:
+    site, log = open_site(), RunLog()
+    site.run()
+    set_freeze(site.settings, "audit week")
+    site.commit(policy=POLICY.replace("name: web}", "name: api}"))
+    with caplog.at_level(logging.INFO, logger="gitsched"):
+        site.run()
+        log.write(make_review(site.last))
+    assert caplog.messages[-1].endswith("; 1 of 1 workloads placed")
+    assert "<h1>1 workload placed on 1 cluster</h1>" in site.get("/")[1]
 
 
 def test_a_removed_cluster_on_which_workloads_stay_is_called_removed(open_site: Callable[..., Site]) -> None:
