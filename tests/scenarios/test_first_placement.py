@@ -33,7 +33,7 @@ FIRST: dict[str, tuple[dict[str, str], str, str, str]] = {
         },
         "0 of 2 workloads",
         " Deployment.apps/default/a could not be scheduled: 0/1 clusters are available: ",
-        "Needs attention: 2 workloads are unplaced.",
+        "Needs attention: 1 policy names a cluster that does not exist, 2 workloads are unplaced.",
     ),
     "a part": (
         {"p.yaml": ONLY_A, "q.yaml": NOWHERE},
@@ -119,7 +119,8 @@ def test_a_later_plan_and_run_say_in_the_first_line_why_a_new_workload_is_unplac
     again = summarize_plan(compare_plans(fleet.settings(2)).review)
     assert again.startswith("No changes: ")
     assert f" is unplaced: {why}." in again
-    assert f"{why}; " in write_fleet_status(read_fleet_status(fleet.settings(2))), "`status` gives the same reason"
+    reason = why.removeprefix("Application.kubernetes/tenant-a/b: ")
+    assert f"{reason}; " in write_fleet_status(read_fleet_status(fleet.settings(2))), "`status` gives the same reason"
 
 
 def test_a_workload_without_replicas_is_not_reported_as_unplaced(fleet: Fleet) -> None:
