@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import gitsched
+from gitsched.apis.krake import exclusive_constraints
 from tests.builders.krake import Body, application, cluster, later, measure, metric, weigh
 from tests.simulate.conftest import Explain, Fleet
 from tests.tables import each_row
@@ -50,6 +51,18 @@ def test_constraints_that_exclude_each_other_are_reported(constraints: Body, exp
     names, _, reason = expected.partition("|")
     assert len(found) == bool(expected), texts
     assert all(f": the constraints {names} cannot be satisfied together: {reason}" in text for text in found), found
+
+
+def test_constraints_beyond_a_limit_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    documents = [*FLEET, application(constraints={"labels": ["location is DE", "location is IE"]})]
+
+    def count() -> int:
+        findings = gitsched.schedule(documents, now=later(0)).findings
+        return sum("cannot be satisfied together" in finding.message for finding in findings)
+
+    assert count() == 1
+    monkeypatch.setattr(exclusive_constraints, "_MAX_CONSTRAINTS", 1)
+    assert count() == 0
 
 
 CLUSTER = """\
