@@ -160,13 +160,15 @@ class SourceStatus(NamedTuple):
     """The source against what runs have planned. `newer` is the commit of the source that a run has planned and that came after the one
     here, "" where none did; `waiting` is the first one that runs have not followed for long. `missing_facts` are the findings that a
     facts branch of the settings does not exist. `removed_clusters` says of the first clusters that are gone which commit removed
-    their documents. `mistakes` are the warnings with one of MISTAKES of documents that leave no workload unplaced."""
+    their documents. `mistakes` are the warnings with one of MISTAKES of documents that leave no workload unplaced. `allowed_changes` counts
+    the changes that the next run makes after the last one withheld some."""
 
     newer: str = ""
     waiting: SourceChange | None = None
     missing_facts: tuple[Finding, ...] = ()
     removed_clusters: tuple[str, ...] = ()
     mistakes: tuple[Finding, ...] = ()
+    allowed_changes: int = 0
 
 
 class WithheldHistory(NamedTuple):

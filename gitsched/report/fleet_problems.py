@@ -266,5 +266,10 @@ def describe_freeze(freeze: Freeze, now: datetime | None = None) -> str:
         else f"{format_age(freeze.since, now)} ago"
     )
     by = [freeze.author, since, f"by {freeze.place}"]
-    cure = f"remove {freeze.place}" if freeze.place.startswith("guard") else "gitsched freeze --lift"
-    return f"{freeze.reason} ({', '.join(filter(None, by))}); to lift it: {cure}"
+    if freeze.place.startswith("the file"):
+        cure = "to lift it: gitsched freeze --lift"
+    elif freeze.place.startswith("guard"):
+        cure = f"to lift it: remove {freeze.place}"
+    else:
+        cure = "it ends when what is withheld is allowed or reverted"
+    return f"{freeze.reason} ({', '.join(filter(None, by))}); {cure}"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from gitsched.reconcile.output.freeze import set_freeze
 from gitsched.reconcile.review import recent_runs, run_sources
 from gitsched.reconcile.review.fleet_status import read_fleet_status
 from gitsched.reconcile.run import make_review
@@ -296,6 +297,28 @@ def test_the_revert_of_an_empty_commit_is_not_offered(fleet: Fleet) -> None:
     start = next(number for number, line in enumerate(lines) if line.startswith("Changed ") and "Release it" in line)
     assert lines[start + 1] == "  1 workload moved: StatefulSet default/db (one 2 -> two 2)"
     assert lines[start + 2].startswith("  nothing is left to revert; ")
+
+
+def test_a_freeze_that_a_commit_lifts_is_not_to_be_lifted(fleet: Fleet) -> None:
+    frozen = SETTINGS.replace("karmada: {preemption: true}", "guard: {freeze: audit}")
+    merge(fleet, {**WEB, "gitsched.yaml": frozen}, 0)
+    merge(fleet, {"gitsched.yaml": None, "policy.yaml": policy("two")}, 1)
+    text = "\n".join(read(fleet, 1))
+    assert "it ends when what is withheld is allowed or reverted" in text
+    assert "--lift" not in text
+    assert "to withdraw it: git revert" in text
+    (finding,) = (each.message for each in fleet.preview(1).plan.findings if each.code == "placements-frozen")
+    assert finding.startswith(
+        "gitsched.yaml has no guard.freeze any more (audit), but the changes that came with that stay withheld "
+    )
+
+
+def test_changes_that_wait_after_a_freeze_are_named(fleet: Fleet) -> None:
+    merge(fleet, WEB, 0)
+    set_freeze(fleet.settings(0), "audit")
+    merge(fleet, {"policy.yaml": policy("two")}, 1)
+    set_freeze(fleet.settings(1), "")
+    assert read(fleet, 1)[-1].endswith("; 1 change is not withheld any more: gitsched reconcile carries out what waits.")
 
 
 REVERTS: dict[str, str] = {"git revert": "This reverts commit {source}.", "the same files again": "By hand."}

@@ -133,14 +133,22 @@ class GuardInput(NamedTuple):
             rate,
         )
 
+    def _describe_freeze(self, own: GuardConfig, freeze: str, digest: str) -> str:
+        """Return why placements are frozen, and how to lift that; "" where a commit lifts it, and nothing is withheld."""
+        cures = [f"remove the file {FREEZE} from the output branch, or run gitsched freeze --lift"] if self.frozen else []
+        cures += [f"remove guard.freeze from {FILE}"] if own.freeze else []
+        if cures:
+            return f"Placements are frozen: {freeze}. To lift it, {'; '.join(cures)}"
+        kept = f"the changes that came with that stay withheld until they are allowed with --allow {digest}, or reverted"
+        return f"{FILE} has no guard.freeze any more ({freeze}), but {kept}" if digest else ""
+
     def list_findings(self, own: GuardConfig, digest: str, allowed: Collection[str]) -> list[Finding]:
         """Return the findings about a freeze, a commit that loosens the guard, and allowances of other changes than the withheld ones."""
         findings = []
         freeze = self._replace(unverified=()).choose_settings(own).freeze
-        if freeze:
-            cure = f"remove the file {FREEZE} from the output branch, or run gitsched freeze --lift" if self.frozen else ""
-            cure = "; ".join(filter(None, (cure, f"remove guard.freeze from {FILE}" if freeze != self.frozen else "")))
-            findings.append(Finding("info", "placements-frozen", f"Placements are frozen: {freeze}. To lift it, {cure}"))
+        text = self._describe_freeze(own, freeze, digest) if freeze else ""
+        if text:
+            findings.append(Finding("info", "placements-frozen", text))
         loosened = list(own.list_loosened(self.trusted)) if self.trusted is not None else []
         if loosened:
             message = (

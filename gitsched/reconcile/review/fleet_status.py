@@ -69,7 +69,9 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
             # A run records other withheld changes: a freeze was lifted, or something is allowed now.
             pending = fetched.output_head is None or withheld not in ("", fleet.plan.withheld.digest)
             pending = pending or (differs and write(context, fetched, fleet.planned).changed)
-            return make_fleet_status(context, fetched, fleet, pending=pending)
+            found = make_fleet_status(context, fetched, fleet, pending=pending)
+            allowed = len(fleet.plan.moves) if withheld and not fleet.plan.withheld.moves else 0
+            return found._replace(source=found.source._replace(allowed_changes=allowed))
 
         fleet, status = use_fleet(context, fetched, make_status, written=differs)
         log_ignored_settings(fleet.plan)

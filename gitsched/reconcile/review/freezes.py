@@ -50,7 +50,9 @@ def _list_freezes(context: RunContext, plan: Plan, output: HistoryBranch, source
         freezes = partial(_freezes, context, configured)
         yield _find_author(Freeze(configured, f"guard.freeze in {FILE}"), context.source.repository, source, freezes)
     if plan.freeze and not (frozen or configured):
-        yield Freeze(plan.freeze, "the settings of the last run")
+        lifted = plan.guard.settings.freeze
+        place = f"the earlier guard.freeze, which {FILE} has no more" if lifted else "the settings of the last run"
+        yield Freeze(plan.freeze, place)
 
 
 def _freezes(context: RunContext, reason: str, commit: Commit) -> bool:
