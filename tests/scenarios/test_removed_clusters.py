@@ -102,7 +102,7 @@ def test_workloads_that_lack_replicas_are_displaced_if_a_request_places_these(re
     removed.commit({found.path: found.text}, hour=3)
     removed.reconcile(3)
     lines = write_fleet_status(read_fleet_status(removed.settings(3))).splitlines()
-    assert lines[0].startswith("Nothing is wrong")
+    assert lines[0].startswith("Needs attention: 1 policy names a cluster that does not exist.")
     assert make_reschedule_file(removed.settings(4), WorkloadSelection(displaced=True), None).file is None
 
 
