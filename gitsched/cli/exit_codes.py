@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from gitsched.apis.registered import Registered
 from gitsched.model.errors import Conflict, GitschedError, Temporary
 
 if TYPE_CHECKING:
     from gitsched.model.finding import Finding
     from gitsched.report.review import Review
 
-_FORMAT_COUNTS = Registered("gitsched.report.lines", "format_finding_counts")
 
 FailOn = Literal["error", "warning", "unschedulable", "none"]
 """From what on a result fails: values of --fail-on."""
@@ -77,11 +75,9 @@ def get_review_code(reviewed: Review, fail_on: FailOn, *, detailed: bool = False
     )
 
 
-def explain_review_code(reviewed: Review, fail_on: FailOn) -> str:
-    """Return a line that says which findings fail a plan or a reconcile; "" where none does."""
-    findings = [one for one in _list_failing(reviewed) if _fails(one, fail_on)]
-    new = "new" if reviewed.base.commit else ""
-    return f"exit {FINDINGS}: {_FORMAT_COUNTS(findings, new)}\n" if findings else ""
+def list_failing(reviewed: Review, fail_on: FailOn) -> list[Finding]:
+    """Return the findings that fail a plan or a reconcile."""
+    return [one for one in _list_failing(reviewed) if _fails(one, fail_on)]
 
 
 def _list_failing(reviewed: Review) -> Sequence[Finding]:

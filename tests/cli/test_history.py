@@ -167,7 +167,6 @@ metadata: {name: fleet}
 spec:
   karmada: {failover: cluster}
   source: {facts: {branch: facts, staleAfter: 1h, stale: evict}}
-  guard: {fleet: {clustersUnready: 100}}
 """
 
 

@@ -1236,6 +1236,7 @@ ADVISES = re.compile(
 )
 """Messages that say what to do."""
 OTHER_TEXTS = {
+    "change or remove one": "constraints of Krake that exclude each other: tests/simulate/test_exclusive_constraints.py",
     "use --sweep random": "an argument of `gitsched simulate`: tests/simulate/test_loss_options.py",
     "spec.tosca": "a running Krake creates the cluster",
     "add --group": "an argument of `gitsched apply knative`: tests/apis/knative/test_live_patches.py",

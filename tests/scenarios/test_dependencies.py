@@ -89,9 +89,9 @@ def test_a_failing_cluster_keeps_a_dependency_as_long_as_the_workload(fleet: Fle
     fill(fleet, web=workload("web", "configmap/conf"), conf=config(), policy=choose("web", "first, second"))
     fleet.commit({"clusters/first.yaml": cluster("first", "power:NoExecute")}, hour=1)
     fleet.reconcile(1)
-    assert fleet.where("default/deployment-web") == fleet.where(CONF) == ["first", "second"]
+    assert fleet.delivered("default/deployment-web") == fleet.delivered(CONF) == ["first", "second"]
     fleet.reconcile(1.5)
-    assert fleet.where("default/deployment-web") == fleet.where(CONF) == ["second"]
+    assert fleet.delivered("default/deployment-web") == fleet.delivered(CONF) == ["second"]
 
 
 def test_a_long_running_process_writes_the_same_as_new_ones(fleet: Fleet, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gitsched.report.review import Review
 
 _SERIALIZE_REVIEW = Registered("gitsched.report.serialization", "serialize_review")
+_FORMAT_COUNTS = Registered("gitsched.report.lines", "format_finding_counts")
 
 
 class Presentation(NamedTuple):
@@ -63,5 +64,7 @@ def reconcile_and_show(
 
 def show_failing(form: str, review: Review, fail_on: exit_codes.FailOn) -> None:
     """Write which findings fail a plan or a reconcile because of `--fail-on warning`, as the last line of a text."""
-    if form == "text" and fail_on == "warning":
-        formats.show_text(exit_codes.explain_review_code(review, fail_on))
+    findings = exit_codes.list_failing(review, fail_on) if form == "text" and fail_on == "warning" else []
+    if findings:
+        counts = _FORMAT_COUNTS(findings, "new" if review.base.commit else "")
+        formats.show_text(f"exit {exit_codes.FINDINGS}: {counts}\n")

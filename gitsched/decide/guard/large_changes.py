@@ -56,8 +56,8 @@ class GuardedMoves(NamedTuple):
 
     @property
     def following(self) -> tuple[Move, ...]:
-        """The moves of workloads that leave a cluster because of reported facts, also where they leave others as well."""
-        return tuple(move for move in (*self.counted, *self.failover) if _list_left(move) & self.reported)
+        """The moves of workloads that leave a cluster for others because of reported facts, also where they leave more clusters."""
+        return tuple(move for move in (*self.counted, *self.failover) if move.after and _list_left(move) & self.reported)
 
     @property
     def is_guarded(self) -> bool:
