@@ -131,11 +131,12 @@ class WorkloadStatus(NamedTuple):
 
 
 class Freeze(NamedTuple):
-    """A freeze of placements: why, and where it is written. `author` and `since` are those of the commit that wrote it, "" and None where
-    that is not known."""
+    """A freeze of placements: why, where it is written, and what ends it. `author` and `since` are those of the commit that wrote it, ""
+    and None where that is not known."""
 
     reason: str
     place: str
+    cure: str
     author: str = ""
     since: datetime | None = None
 

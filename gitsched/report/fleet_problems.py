@@ -228,7 +228,7 @@ def _list_unready(status: FleetStatus) -> list[str]:
             "Not ready: all clusters, so that no cluster can take workloads of others, and a drain moves nothing: restore one first; "
             "gitsched collect --dry-run says what it cannot read"
         ]
-    if any(limit.effect == "clustersUnready" for limit in status.withheld.limits):
+    if status.withheld.is_doubted:
         return []  # these facts are withheld: whether they are true comes first
     lines = [
         f"Not ready: {one.name}: {format_count(one.workloads, 'workload')}; gitsched simulate --lose {one.name} shows what would move, "
@@ -266,10 +266,4 @@ def describe_freeze(freeze: Freeze, now: datetime | None = None) -> str:
         else f"{format_age(freeze.since, now)} ago"
     )
     by = [freeze.author, since, f"by {freeze.place}"]
-    if freeze.place.startswith("the file"):
-        cure = "to lift it: gitsched freeze --lift"
-    elif freeze.place.startswith("guard"):
-        cure = f"to lift it: remove {freeze.place}"
-    else:
-        cure = "it ends when what is withheld is allowed or reverted"
-    return f"{freeze.reason} ({', '.join(filter(None, by))}); {cure}"
+    return f"{freeze.reason} ({', '.join(filter(None, by))}); {freeze.cure}"

@@ -45,14 +45,15 @@ def _list_freezes(context: RunContext, plan: Plan, output: HistoryBranch, source
 
         wanted = output.repository.find_entry(output.repository.commit(output.head).tree, path) if output.head else None
         place = f"the file {path} of the branch {output.branch}"
-        yield _find_author(Freeze(frozen, place), output.repository, output.head, has_file)
+        yield _find_author(Freeze(frozen, place, "to lift it: gitsched freeze --lift"), output.repository, output.head, has_file)
     if configured:
-        freezes = partial(_freezes, context, configured)
-        yield _find_author(Freeze(configured, f"guard.freeze in {FILE}"), context.source.repository, source, freezes)
+        freezes, place = partial(_freezes, context, configured), f"guard.freeze in {FILE}"
+        freeze = Freeze(configured, place, f"to lift it: remove {place}")
+        yield _find_author(freeze, context.source.repository, source, freezes)
     if plan.freeze and not (frozen or configured):
         lifted = plan.guard.settings.freeze
         place = f"the earlier guard.freeze, which {FILE} has no more" if lifted else "the settings of the last run"
-        yield Freeze(plan.freeze, place)
+        yield Freeze(plan.freeze, place, "it ends when what is withheld is allowed or reverted")
 
 
 def _freezes(context: RunContext, reason: str, commit: Commit) -> bool:
