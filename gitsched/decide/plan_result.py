@@ -66,6 +66,11 @@ class Plan(NamedTuple):
         return self.totals.overview.unclaimed
 
     @property
+    def may_have_unselected(self) -> bool:
+        """Whether an object with pods may be one that no policy selects, or a part of a kustomization that nothing builds."""
+        return bool(self.unclaimed or self.totals.source.part_kinds)
+
+    @property
     def state_counts(self) -> Mapping[str, int]:
         """The number of workloads by state."""
         return self.totals.overview.state_counts

@@ -97,6 +97,11 @@ class PlannedWorkloads:
         decided, own = self._incremental.decided, {key: one.outcome for key, one in self._own.items()}
         return {**dict.fromkeys(decided.removed), **decided.outcomes, **own}
 
+    @cached_property
+    def _changed_outcomes(self) -> dict[Key, Outcome]:
+        """The outcomes that are not those of the last run, of the workloads that are left."""
+        return {key: outcome for key, outcome in self._current_outcomes.items() if outcome is not None}
+
     def _is_decided_by(self, key: Key, api: str) -> bool:
         """Return whether no other API decides a template that one decides itself."""
         entry = self.index.get(key)
@@ -211,14 +216,14 @@ class PlannedWorkloads:
         others = (
             key for key, entry in self.index.items() if entry.placement is not None and key not in settled and key not in current
         )
-        return KnownPlacements(settled, (*others, *(key for key, outcome in current.items() if outcome is not None)))
+        return KnownPlacements(settled, (*others, *self._changed_outcomes))
 
     def make_fleet_baseline(self) -> Baseline:
         """Return a baseline for simulated events of clusters, for which all workloads count. A simulation raises NeedsNewEngines where
         only a complete plan can tell what an event affects."""
         decisions, current = self._decisions, self._current_outcomes
         is_first = not any(entry.placement.clusters for key, entry in self.index.items() if key not in current and entry.placement)
-        changed = {key: outcome for key, outcome in current.items() if outcome is not None}
+        changed = self._changed_outcomes
         running = list_running(changed, is_first=is_first)
         return Baseline(
             decisions,
@@ -244,8 +249,7 @@ class PlannedWorkloads:
     def list_placed(self) -> PlacedWorkloads:
         """Return the workloads of all clusters. Its keys raise NeedsCompletePlan where clusters have too many."""
         decisions, current = self._decisions, self._current_outcomes
-        changed = {key: outcome for key, outcome in current.items() if outcome is not None}
-        running = RunningReplicas(decisions.outcomes, list_running(changed, is_first=False))
+        running = RunningReplicas(decisions.outcomes, list_running(self._changed_outcomes, is_first=False))
 
         def list_keys(clusters: Collection[str]) -> Collection[Key]:
             placements = ((key, entry.placement) for key, entry in self.index.items() if key not in current)

@@ -351,7 +351,7 @@ def _list_unplaced(
 def _list_unselected(context: RunContext, later: PlannedCommit) -> tuple[UnplacedObject, ...]:
     """Return the objects with pods that no policy selects, of a complete plan."""
     plan = later.run.plan
-    if not plan.complete or not (plan.unclaimed or plan.totals.source.part_kinds):
+    if not (plan.complete and plan.may_have_unselected):
         return ()
     return list_unselected_workloads(later.decisions, RuleLocations(context.source.repository))
 
