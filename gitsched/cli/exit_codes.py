@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from gitsched.model.finding import Finding
     from gitsched.report.review import Review
 
-
 FailOn = Literal["error", "warning", "unschedulable", "none"]
 """From what on a result fails: values of --fail-on."""
 
@@ -67,7 +66,7 @@ def get_review_code(reviewed: Review, fail_on: FailOn, *, detailed: bool = False
     if lost and fail_on != "none":
         return FINDINGS
     return get_run_code(
-        _list_failing(reviewed),
+        _list_own_findings(reviewed),
         fail_on,
         pending=reviewed.states["pending"],
         refused=bool(reviewed.refused or reviewed.withheld.moves),
@@ -77,8 +76,9 @@ def get_review_code(reviewed: Review, fail_on: FailOn, *, detailed: bool = False
 
 def list_failing(reviewed: Review, fail_on: FailOn) -> list[Finding]:
     """Return the findings that fail a plan or a reconcile."""
-    return [one for one in _list_failing(reviewed) if _fails(one, fail_on)]
+    return [one for one in _list_own_findings(reviewed) if _fails(one, fail_on)]
 
 
-def _list_failing(reviewed: Review) -> Sequence[Finding]:
+def _list_own_findings(reviewed: Review) -> Sequence[Finding]:
+    """Return the findings of a plan without those of its base commit."""
     return reviewed.new_findings if reviewed.base.commit else reviewed.findings

@@ -43,11 +43,8 @@ _SELECTS_NOTHING, _EFFECTS, _OTHER = "-selects-nothing", (UNSCHEDULABLE, "copy-r
 of what is neither."""
 _FROZEN = "placements-frozen"
 """The code of the finding that placements are frozen, also where nothing is withheld."""
-_REPORTED_ELSEWHERE = frozenset(("changes-withheld", "rollout-stopped"))
-_HELD = frozenset(("stateful-held", "adopted-held"))
-"""Codes of findings that have an alert of their own."""
-
-
+_REPORTED_ELSEWHERE, _HELD = frozenset(("changes-withheld", "rollout-stopped")), frozenset(("stateful-held", "adopted-held"))
+"""Codes of findings that have an alert of their own: about changes and rollouts, and about held workloads."""
 _TRAILER = re.compile(r"\bGitsched-[A-Z][A-Za-z-]*: [\w./-]*[\w/-]")
 
 
