@@ -49,10 +49,6 @@ NO_REPLICAS = "no-replicas"
 """Code of the finding about a workload with 0 replicas, which goes to no cluster."""
 UNSCHEDULABLE = "unschedulable"
 """Code of the finding that no cluster gets a workload, or some of its replicas."""
-SELECTOR_CODES = ("selector-unmatched", "-cluster-unknown")
-"""The ends of the codes of findings about labels and names that a document wants and no cluster has."""
-MISTAKE_CODES = (*SELECTOR_CODES, "-constraint-impossible", "-placement-missing")
-"""The ends of the codes of findings about what a document wants of clusters or policies and none has, so that nothing can be placed."""
 OVERCOMMITTED = "cluster-overcommitted"
 """The code of a warning about a cluster that lacks capacity for what its workloads request."""
 OUTPUT_NOT_FETCHED = "output-not-fetched"

@@ -13,6 +13,7 @@ from gitsched.model.document import Key
 from gitsched.model.finding import UNSCHEDULABLE, Finding, format_count, format_part
 from gitsched.model.history import RolloutHistory, SourceChange
 from gitsched.model.holds import HeldPlacement
+from gitsched.model.mistakes import MISTAKES
 from gitsched.model.recent_runs import RecentRun
 from gitsched.model.rollouts import RolloutStatus
 from gitsched.model.taints import ClusterTaint
@@ -36,18 +37,6 @@ IMPAIRMENTS: Final = {
     ),
 }
 """Codes of findings that workloads run with less than they need, with what they mean for one and for several."""
-
-
-MISTAKES: Final = {
-    "selector-unmatched": ("policy wants a label or name that no cluster has", "policies want labels or names that no cluster has"),
-    "karmada-cluster-unknown": ("policy names a cluster that does not exist", "policies name clusters that do not exist"),
-    "krake-constraint-impossible": (
-        "workload has a constraint that no cluster can meet",
-        "workloads have constraints that no cluster can meet",
-    ),
-    "ocm-placement-missing": ("object names a Placement that does not exist", "objects name Placements that do not exist"),
-}
-"""Codes of warnings about what documents want and nothing has, with what they mean for one and for several."""
 
 
 class LastReport(NamedTuple):

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
-
-from gitsched.model.finding import MISTAKE_CODES
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from gitsched.model.finding import Finding
+
+MISTAKES: Final = {
+    "selector-unmatched": ("policy wants a label or name that no cluster has", "policies want labels or names that no cluster has"),
+    "karmada-cluster-unknown": ("policy names a cluster that does not exist", "policies name clusters that do not exist"),
+    "krake-constraint-impossible": (
+        "workload has a constraint that no cluster can meet",
+        "workloads have constraints that no cluster can meet",
+    ),
+    "ocm-placement-missing": ("object names a Placement that does not exist", "objects name Placements that do not exist"),
+}
+"""Codes of findings about what documents want of clusters or policies and none has, so that nothing can be placed, with what they mean for
+one and for several."""
 
 
 def find_mistakes(findings: Iterable[Finding]) -> dict[str, Finding]:
     """Return the first finding about what each document wants and does not exist, by the kind, namespace and name of the document."""
     found: dict[str, Finding] = {}
     for finding in findings:
-        if finding.resource is not None and finding.severity != "info" and finding.code.endswith(MISTAKE_CODES):
+        if finding.resource is not None and finding.severity != "info" and finding.code in MISTAKES:
             found.setdefault("/".join(filter(None, finding.resource)), finding)
     return found
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gitsched.model.finding import MISTAKE_CODES, OUTPUT_NOT_FETCHED, UNSCHEDULABLE, format_count, format_part
-from gitsched.model.mistakes import choose_mistake, find_mistakes, format_sentence
+from gitsched.model.finding import OUTPUT_NOT_FETCHED, UNSCHEDULABLE, format_count, format_part
+from gitsched.model.mistakes import MISTAKES, choose_mistake, find_mistakes, format_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -74,7 +74,7 @@ def describe_withheld_cause(review: Review) -> str:
     with the place; "" if that is not known."""
     lost = {move.key.resource for move in review.withheld.moves if move.becomes_unplaced}
     found = find_reason(review, lost) if lost else None
-    return format_sentence(found) if found is not None and found.code.endswith(MISTAKE_CODES) else ""
+    return format_sentence(found) if found is not None and found.code in MISTAKES else ""
 
 
 def find_reason(review: Review, among: Container[tuple[str, str, str]] | None = None) -> Finding | None:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from gitsched.model.finding import MISTAKE_CODES, Finding, count_shown, format_count
+from gitsched.model.finding import Finding, count_shown, format_count
+from gitsched.model.mistakes import MISTAKES
 from gitsched.model.time import format_time
 from gitsched.report.consequences import describe_unplaced_objects
 from gitsched.report.first_placement import (
@@ -201,7 +202,7 @@ def _list_top_problems(review: Review, others: Sequence[str]) -> list[Finding]:
     found = [
         finding
         for finding in (review.findings if review.base.findings is None else review.new_findings)
-        if (finding.severity == "error" or (finding.severity == "warning" and finding.code.endswith(MISTAKE_CODES)))
+        if (finding.severity == "error" or (finding.severity == "warning" and finding.code in MISTAKES))
         and finding.code not in REPORTED_ELSEWHERE
         and not any(finding.message in text for text in others)
     ]
@@ -395,7 +396,7 @@ def _list_findings(findings: Sequence[Finding], width: int, paint: Paint | None)
     infos = [finding for finding in findings if finding.severity == "info"]
     problems = [finding for finding in findings if finding.severity != "info"]
     # What selectors and policies want and nothing has comes before what it causes.
-    problems.sort(key=lambda finding: (finding.severity != "error", not finding.code.endswith(MISTAKE_CODES)))
+    problems.sort(key=lambda finding: (finding.severity != "error", finding.code not in MISTAKES))
     if len(infos) > INFOS_SHOWN:
         infos = infos[: count_shown(len(infos), INFOS_SHOWN)]
     shown = [*(problems if len(problems) <= FINDINGS_SHOWN else _select_shown(problems)), *infos]

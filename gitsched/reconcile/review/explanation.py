@@ -19,7 +19,8 @@ from gitsched.git import Repository
 from gitsched.model.document import Document, Key, workload_sort_key
 from gitsched.model.errors import Permanent, UnknownCluster, UnknownObject
 from gitsched.model.explanation import ClusterExplanation, ExplainedCandidate, ExplainedDelivery, Explanation, ReplicaShare
-from gitsched.model.finding import LAST_VALID_USED, SELECTOR_CODES, Finding, format_names, list_faults
+from gitsched.model.finding import LAST_VALID_USED, Finding, format_names, list_faults
+from gitsched.model.mistakes import MISTAKES
 from gitsched.model.progress import Progress, follow
 from gitsched.model.scheduling import Outcome
 from gitsched.reconcile.fetch import fetch
@@ -345,8 +346,8 @@ def _add_document_findings(found: Explanation, key: Key, baseline: Baseline, fin
             return is_about_file and finding.location is not None and finding.location.path in paths
         if finding.severity == "warning" and finding.code.endswith("-selects-nothing") and not found.policy:
             return found.policy_reason.startswith(f"{'/'.join(filter(None, finding.resource))} selects ")
-        is_selector = finding.code.endswith(SELECTOR_CODES)
-        return (finding.severity == "error" or is_selector) and (
+        is_mistake = finding.code in MISTAKES
+        return (finding.severity == "error" or is_mistake) and (
             finding.resource == key.resource or _is_policy(finding.resource, found)
         )
 

@@ -19,7 +19,6 @@ from gitsched.model.document import Key
 from gitsched.model.finding import NO_REPLICAS, OVERCOMMITTED, UNSCHEDULABLE, Finding
 from gitsched.model.fleet_status import (
     IMPAIRMENTS,
-    MISTAKES,
     ClusterStatus,
     FleetStatus,
     LastReport,
@@ -29,7 +28,7 @@ from gitsched.model.fleet_status import (
     WorkloadStatus,
 )
 from gitsched.model.history import SourceChange
-from gitsched.model.mistakes import choose_mistake, find_mistakes, format_sentence
+from gitsched.model.mistakes import MISTAKES, choose_mistake, find_mistakes, format_sentence
 from gitsched.model.scheduling import Outcome, total_replicas
 from gitsched.model.time import add_duration, format_age
 from gitsched.reconcile.facts.facts_branches import FACTS_MISSING

@@ -11,7 +11,6 @@ from markupsafe import Markup, escape
 from gitsched.model.changes import Move
 from gitsched.model.document import Key
 from gitsched.model.finding import (
-    MISTAKE_CODES,
     OVERCOMMITTED,
     UNSCHEDULABLE,
     Finding,
@@ -22,6 +21,7 @@ from gitsched.model.finding import (
 )
 from gitsched.model.fleet_status import Freeze
 from gitsched.model.history import SourceChange
+from gitsched.model.mistakes import MISTAKES
 from gitsched.model.time import format_time
 from gitsched.named_tuples import NamedTuple
 from gitsched.report.consequences import list_consequence_lines, list_consequences
@@ -207,7 +207,7 @@ def _describe_frozen(review: Review, freezes: Sequence[Freeze]) -> str:
 
 def _rank_cause(finding: Finding) -> int:
     """Return the rank of a finding: mistakes come before what they cause."""
-    if finding.code.endswith(MISTAKE_CODES):
+    if finding.code in MISTAKES:
         return 0
     return _OTHER - 1 if finding.code.endswith(_SELECTS_NOTHING) else _OTHER + (finding.code in _EFFECTS)
 
