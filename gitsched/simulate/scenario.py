@@ -16,12 +16,15 @@ from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.decide.validation import validate_document
 from gitsched.model.document import Body, Document, Key, get_field, is_namespaced, parse_api_group, read_labels
 from gitsched.model.errors import Permanent
-from gitsched.model.finding import join_all
+from gitsched.model.finding import format_count, format_names, join_all
 from gitsched.model.labels import Selector
 from gitsched.model.similar_names import describe_similar, suggest_names
 from gitsched.model.simulation import FAILURE_DOMAIN_KINDS, FailureDomain
 from gitsched.named_tuples import NamedTuple
 from gitsched.simulate.failure_domains import AffectedClusters, ClusterIndex, DomainIndex, index_clusters_and_nodes, list_topologies
+
+_NAMED_SCOPES = 4
+"""The number of scopes of a kind that are all named."""
 
 
 class Scaling(NamedTuple):
@@ -77,8 +80,20 @@ def describe_scenario(scenario: Scenario) -> str:
 
 
 def _describe_scopes(scopes: tuple[FailureDomain, ...], verbs: tuple[str, str]) -> list[str]:
-    names = [str(scope) for scope in scopes]
-    return [f"{join_all(names)} {verbs[len(names) > 1]}"] if names else []
+    """Return what happens to all scopes: each of a few by its name, many of a kind by their number and the first names."""
+    by_kind: dict[str, list[str]] = {}
+    for scope in scopes:
+        by_kind.setdefault(scope.kind, []).append(scope.name)
+    names = [
+        text
+        for kind, group in by_kind.items()
+        for text in (
+            [f"{format_count(len(group), kind)} ({format_names(group)})"]
+            if len(group) > _NAMED_SCOPES
+            else [f"{kind} {name}" for name in group]
+        )
+    ]
+    return [f"{join_all(names)} {verbs[len(scopes) > 1]}"] if names else []
 
 
 class ChangedCatalog(NamedTuple):

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from gitsched.cli import failure_rates, main
+from gitsched.model.simulation import FailureDomain
 from gitsched.reconcile.review import loss_shards
 from gitsched.simulate import loss_list
+from gitsched.simulate.scenario import Scenario, describe_scenario
 from tests.simulate.conftest import Fleet, Simulate
 
 RATES = "failures:\n- {each: cluster, perYear: 900, hours: 4}\n- {each: region, perYear: 99, hours: 8}\n"
@@ -138,3 +140,12 @@ def test_lists_files_and_shards_beyond_a_limit_are_refused(
     simulate("--sweep", "clusters", "--shard", "1/1", "--out", shard)
     monkeypatch.setattr(loss_shards, "MAX_LINE", 100)
     assert "a line has more than 100 bytes" in simulate("merge", shard, code=1)
+
+
+def test_many_scopes_of_a_kind_are_counted() -> None:
+    """A sentence names up to four clusters, and counts more."""
+    clusters = tuple(FailureDomain("cluster", f"c{number}") for number in range(6))
+    assert describe_scenario(Scenario(drain=clusters[:2])) == "cluster c0 and cluster c1 are drained"
+    assert describe_scenario(Scenario(lose=(FailureDomain("zone", "a"), *clusters))) == (
+        "zone a and 6 clusters (c0, c1, c2 and 3 more) are lost"
+    )
