@@ -79,6 +79,15 @@ class LazyCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         import_module("gitsched.cli.help_sections").write_options(self, ctx, formatter)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            form = error.option_name.lstrip("-")
+            if any(form in one.type.choices for one in self.params if isinstance(one.type, click.Choice) and "-o" in one.opts):
+                raise click.NoSuchOption(error.option_name, possibilities=[f"-o {form}"], ctx=ctx) from None
+            raise
+
     def invoke(self, ctx: click.Context) -> Any:
         module = import_module(f"gitsched.cli.commands.{self.module}")
         self.callback = partial(getattr(module, self.function), **self.given)

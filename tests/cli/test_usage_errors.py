@@ -137,3 +137,11 @@ def test_a_shell_can_complete_commands_and_options(gitsched: Run) -> None:
     assert complete("gitsched sim", 1) == ["plain,simulate"]
     assert "plain,--output-branch" in complete("gitsched plan --out", 2)
     assert "_gitsched_completion" in gitsched(_GITSCHED_COMPLETE="bash_source").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"), [("plan --html", "-o html"), ("status --json", "-o json"), ("plan --htm", "--out")]
+)
+def test_the_name_of_a_form_leads_to_the_option_of_forms(gitsched: Run, fleet: Path, arguments: str, meant: str) -> None:
+    done = gitsched(*arguments.split())
+    assert (done.returncode, f"Did you mean '{meant}'?" in done.stderr) == (2, True)
