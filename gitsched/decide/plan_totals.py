@@ -237,9 +237,10 @@ def _add_workloads(
     for key in {**dict.fromkeys(former), **outcomes}:
         before, outcome = former.get(key), outcomes.get(key)
         if before is not None:
-            states[before.state] -= 1
+            states[_choose_state(before)] -= 1
         if outcome is not None:
-            states[outcome.state] = states.get(outcome.state, 0) + 1
+            state = _choose_state(outcome)
+            states[state] = states.get(state, 0) + 1
         _set_or_remove(wakeups, key, outcome.wakeup if outcome is not None else None)
         _set_or_remove(findings, key, outcome.findings if outcome is not None else ())
         _set_or_remove(held, key, outcome.held if outcome is not None else None)
@@ -249,6 +250,11 @@ def _add_workloads(
         findings_by_workload=findings,
         held=held if held == totals.held else dict(sorted(held.items(), key=lambda entry: workload_sort_key(entry[0]))),
     )
+
+
+def _choose_state(outcome: Outcome) -> str:
+    """Return the state that an outcome counts as; almost none is stale."""
+    return outcome.counted_state if outcome.state == "stale" else outcome.state
 
 
 def _choose_first(

@@ -51,6 +51,8 @@ UNSCHEDULABLE = "unschedulable"
 """Code of the finding that no cluster gets a workload, or some of its replicas."""
 OVERCOMMITTED = "cluster-overcommitted"
 """The code of a warning about a cluster that lacks capacity for what its workloads request."""
+FROZEN = "placements-frozen"
+"""The code of the finding that placements are frozen."""
 OUTPUT_NOT_FETCHED = "output-not-fetched"
 """The code of the finding that a clone may lack the output branch of its origin."""
 

@@ -27,8 +27,8 @@ class WorkloadTree(NamedTuple):
     """A workload with its clusters on the output branch, and the affinity group of its policy, "" without groups.
 
     `reason` says why it has these clusters, or none. `copies` stay for an overlap. `references` are the objects that it refers to,
-    `targets` those of a companion, and `companions` those that belong to it. `held` says where it is held, and `withheld` is its move that
-    the guard withholds, which `allowance` allows.
+    `targets` those of a companion, and `companions` those that belong to it. `held` says where it is held, and `withheld` is its move
+    that `withheld_by`, the guard or the freeze, withholds, and which `allowance` allows.
     """
 
     workload: WorkloadStatus
@@ -40,6 +40,7 @@ class WorkloadTree(NamedTuple):
     references: tuple[ExplainedReference, ...] = ()
     held: HeldPlacement | None = None
     withheld: Move | None = None
+    withheld_by: str = ""
     allowance: str = ""
     freezes: tuple[Freeze, ...] = ()
     now: datetime = EPOCH

@@ -352,6 +352,10 @@ class RecordedDecision(NamedTuple):
     api: str = ""
 
 
+WITHHELD_REASON: Final = "its change is withheld"
+"""The reason of an outcome that keeps the previous decision because the guard or a freeze withholds a change."""
+
+
 class Outcome(NamedTuple):
     """The result of a policy engine for one workload. `state` is "placed", "pending" (selected, but unplaced) or "stale" (the
     previous decision is kept because the input is invalid).
@@ -395,6 +399,13 @@ class Outcome(NamedTuple):
     absent: frozenset[str] = frozenset()
     has_preference: bool = False
     waiting: frozenset[str] = frozenset()
+
+    @property
+    def counted_state(self) -> str:
+        """The state that it counts as. What keeps the previous decision because a change is withheld is placed as before, not stale."""
+        if self.reason != WITHHELD_REASON:
+            return self.state
+        return "placed" if self.replicas_by_cluster else "pending"
 
     @property
     def clusters(self) -> frozenset[str]:

@@ -47,7 +47,9 @@ def _list_workload_problems(tree: WorkloadTree) -> list[str]:
         where, release = describe_hold_place(tree.workload.key, tree.held)
         lines += [f"  held: {where}", f"  {release}"]
     if tree.withheld is not None:
-        lines.append(f"  withheld: the guard withholds that it {describe_target(tree.withheld)}; to allow it, {tree.allowance}")
+        lines.append(
+            f"  withheld: {tree.withheld_by} withholds that it {describe_target(tree.withheld)}; to allow it, {tree.allowance}"
+        )
     return lines
 
 

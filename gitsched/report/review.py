@@ -170,8 +170,8 @@ class Review(NamedTuple):
         for outcome in self.outcomes if withheld else ():
             move = withheld.pop(outcome.key, None)
             kept = "placed" if move is not None and move.before else "pending"
-            if move is not None and outcome.state != kept and states.get(outcome.state):
-                states[outcome.state] -= 1
+            if move is not None and outcome.counted_state != kept and states.get(outcome.counted_state):
+                states[outcome.counted_state] -= 1
                 states[kept] = states.get(kept, 0) + 1
         states["placed"] += sum(bool(move.before) for move in withheld.values())
         return states

@@ -257,7 +257,7 @@ def test_workloads_on_a_cluster_without_a_document_are_counted(fleet: Path, comm
         "  frozen: network (Ada, 0s ago, by the file FREEZE of the branch placements); to lift it: gitsched freeze --lift",
     ]
     tree = gitsched("tree", "web").stdout
-    assert "  withheld: the guard withholds that it goes to two 2; to allow it, add the trailer Gitsched-Allow" in tree
+    assert "  withheld: the freeze withholds that it goes to two 2; to allow it, add the trailer Gitsched-Allow" in tree
     explained = gitsched("explain", "deploy/shop/web").stdout.splitlines()[1]
     assert (
         explained

@@ -145,7 +145,7 @@ def test_what_the_guard_keeps_without_a_policy_is_still_there(
         lines = write_fleet_tree(read_fleet_tree(settings, "", None, "two")).splitlines()
         assert lines[-2:] == ["    Deployment web  2 replicas  withheld", "    Service web  withheld"]
         lines = write_fleet_tree(read_fleet_tree(settings, "deployment", "shop", "web")).splitlines()
-        assert lines[2].startswith("  withheld: the guard withholds that it becomes unplaced; to allow it, add the trailer ")
+        assert lines[2].startswith("  withheld: the freeze withholds that it becomes unplaced; to allow it, add the trailer ")
         assert lines[3:6] == ["  policy: none (no longer selected by a policy)", "  clusters:", "    two  2 replicas"]
         gitsched("reconcile", "--now", "2026-03-02T09:03:00Z")
     notes = gitsched("history", "-m", "1").stdout

@@ -10,11 +10,21 @@ import pytest
 
 from gitsched.git.output import OutputRepository
 from gitsched.model.errors import Conflict, Permanent
+from gitsched.model.explanation import Explanation
+from gitsched.model.history import HistoryFilter
 from gitsched.reconcile import reconcile
 from gitsched.reconcile.output import freeze
 from gitsched.reconcile.output.freeze import set_freeze
+from gitsched.reconcile.output.output_history import open_history
+from gitsched.reconcile.review.explanation import explain_resource
 from gitsched.reconcile.review.fleet_status import read_fleet_status
+from gitsched.reconcile.review.fleet_tree import read_fleet_tree
+from gitsched.reconcile.run import make_review
+from gitsched.report.explanation import write_explanation
 from gitsched.report.fleet_status import write_fleet_status
+from gitsched.report.fleet_tree import write_fleet_tree
+from gitsched.report.history import write_entry
+from gitsched.report.text import write_run
 from tests.git.conftest import Server
 
 from .conftest import UNGUARDED, Fleet, cluster, deployment, execute, policy
@@ -171,3 +181,31 @@ def test_the_status_says_that_a_workload_stays_on_a_drained_cluster_because_of_a
     lines = write_fleet_status(read_fleet_status(fleet.settings(3)), 300).splitlines()
     [line] = [line for line in lines if line.startswith("  Deployment default/web")]
     assert line.endswith("; it stays on one, which is drained")
+
+
+@pytest.mark.parametrize("also", [False, True])
+def test_what_a_freeze_withholds_is_placed_as_before_and_the_guard_is_not_named(also: bool, pair: Fleet) -> None:
+    pair.reconcile()
+    set_freeze(pair.settings(1), REASON)
+    pair.commit({**MOVE, **({"apps/new.yaml": deployment("new")} if also else {})}, hour=2)
+    run = pair.reconcile(2)
+    count = "2 workloads: 2 placed." if also else "1 workload: 1 placed."
+    texts = [write_run(make_review(run), 10_000)]
+    assert count in texts[0]
+    assert pair.load("gitsched.json").get("workloads") == {"placed": 1 + also}
+    texts.append(write_run(make_review(pair.reconcile(3)), 10_000))
+    assert count in texts[1]
+    texts.append(write_fleet_tree(read_fleet_tree(pair.settings(3), "", None, "web")))
+    explanation = explain_resource(pair.settings(3), "Deployment", "default", "web")
+    assert isinstance(explanation, Explanation)
+    texts.append(write_explanation(explanation, 10_000))
+    texts += map(write_entry, open_history(pair.settings(3), HistoryFilter()).read_entries(2))
+    assert not any("the guard" in text or "stale" in text for text in texts)
+    assert "the freeze withholds that it " in texts[2]
+    assert "Not applied: its change is withheld." in texts[3]
+    assert "the freeze withholds changes: " in texts[4]
+    set_freeze(pair.settings(4), "")
+    pair.reconcile(4)
+    (entry,) = open_history(pair.settings(4), HistoryFilter()).read_entries(1)
+    assert "the freeze withholds nothing any more" in write_entry(entry)
+    assert pair.load("gitsched.json").get("workloads") == {"placed": 1 + also}

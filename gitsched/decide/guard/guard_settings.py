@@ -15,7 +15,7 @@ from gitsched.apis.gitsched.config import FILE
 from gitsched.apis.gitsched.guard_config import DEFAULT_PERIOD, MAX_PERCENT, GuardConfig, GuardLimit
 from gitsched.model.changes import NO_RATE, MoveRate
 from gitsched.model.document import as_object
-from gitsched.model.finding import Finding, Location
+from gitsched.model.finding import FROZEN, Finding, Location
 from gitsched.model.time import format_duration, format_time, parse_duration, parse_time
 from gitsched.named_tuples import NamedTuple
 from gitsched.render.output_files import FREEZE
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gitsched.model.source_edits import SourceEdits
 
 _UNVERIFIED = "it is not known which documents the last run had"
-GUARD_CODES = ("allowance-unused", "changes-withheld", "guard-loosened", "moves-waiting", "placements-frozen")
+GUARD_CODES = ("allowance-unused", "changes-withheld", "guard-loosened", "moves-waiting", FROZEN)
 """Codes of findings about the guard, which each run finds again."""
 
 
@@ -148,7 +148,7 @@ class GuardInput(NamedTuple):
         freeze = self._replace(unverified=()).choose_settings(own).freeze
         text = self._describe_freeze(own, freeze, digest) if freeze else ""
         if text:
-            findings.append(Finding("info", "placements-frozen", text))
+            findings.append(Finding("info", FROZEN, text))
         loosened = list(own.list_loosened(self.trusted)) if self.trusted is not None else []
         if loosened:
             message = (

@@ -17,7 +17,7 @@ from gitsched.decide.variants.variant_outcomes import read_kept_paths
 from gitsched.model.changes import Move, WithheldChanges
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.finding import Finding, format_count, format_names
-from gitsched.model.scheduling import Outcome, TargetCluster
+from gitsched.model.scheduling import WITHHELD_REASON, Outcome, TargetCluster
 from gitsched.model.time import format_duration, format_time
 from gitsched.model.variants import BUNDLE_KIND
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 MAX_NAMED_WORKLOADS = 5
 """The maximum number of workloads that the message about withheld changes lists."""
-WITHHELD_REASON = "its change is withheld by the guard"
 
 
 def extend_to_followers(

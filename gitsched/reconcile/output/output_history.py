@@ -20,7 +20,7 @@ from gitsched.model.changes import RetainedCopy
 from gitsched.model.commit import Commit
 from gitsched.model.document import Key, as_object
 from gitsched.model.errors import GitschedError, Permanent
-from gitsched.model.finding import format_count, format_names
+from gitsched.model.finding import FROZEN, format_count, format_names
 from gitsched.model.history import HistoryEntry, HistoryFilter, SourceChange, TaintChange
 from gitsched.model.time import format_time, parse_time
 from gitsched.reconcile.fetch import fetch, read_run_record, read_source_config
@@ -237,7 +237,9 @@ class OutputHistory:
         if digest != read_guard_record(guard).digest:
             messages = (one.message.partition(". If ")[0] for one in record.findings if one.code == "changes-withheld")
             what = "; ".join((digest, *messages))
-            yield f"the guard withholds changes: {what}" if digest else "the guard withholds nothing any more"
+            is_frozen = any(one.code == FROZEN for one in (record if digest else earlier or record).findings)
+            by = "the freeze" if is_frozen else "the guard"
+            yield f"{by} withholds changes: {what}" if digest else f"{by} withholds nothing any more"
         yield from self._compare_copies(record.retained, () if earlier is None else earlier.retained, commit)
         known_messages = {finding.message for finding in earlier.findings} if earlier is not None else set()
         yield from (one.message for one in record.findings if one.code == "facts-stale" and one.message not in known_messages)

@@ -80,6 +80,7 @@ def _add_problems(context: RunContext, fetched: Fetched, fleet: PlannedFleet, tr
     return tree._replace(
         held=plan.totals.held.get(key),
         withheld=withheld,
+        withheld_by=plan.withheld.withheld_by,
         allowance=plan.withheld.allowance if withheld is not None else "",
         freezes=tuple(list_freezes(context, fetched, plan)),
         now=context.settings.now,

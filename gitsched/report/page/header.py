@@ -11,6 +11,7 @@ from markupsafe import Markup, escape
 from gitsched.model.changes import Move
 from gitsched.model.document import Key
 from gitsched.model.finding import (
+    FROZEN,
     OVERCOMMITTED,
     UNSCHEDULABLE,
     Finding,
@@ -41,7 +42,6 @@ _FINDINGS_SHOWN, _CONSEQUENCES_SHOWN = 3, 2
 _SELECTS_NOTHING, _EFFECTS, _OTHER = "-selects-nothing", (UNSCHEDULABLE, "copy-retained"), 2
 """Findings about policies that select nothing are causes, too, and those with the codes of _EFFECTS are consequences; _OTHER is the rank
 of what is neither."""
-_FROZEN = "placements-frozen"
 """The code of the finding that placements are frozen, also where nothing is withheld."""
 _REPORTED_ELSEWHERE, _HELD = frozenset(("changes-withheld", "rollout-stopped")), frozenset(("stateful-held", "adopted-held"))
 """Codes of findings that have an alert of their own: about changes and rollouts, and about held workloads."""
@@ -157,7 +157,7 @@ def _split_findings(review: Review, severity: Severity) -> tuple[list[Finding], 
 
 def _omit_reported(review: Review, findings: Iterable[Finding]) -> list[Finding]:
     """Return the findings without those that have an alert of their own."""
-    reported = {_FROZEN, *(_HELD if review.held else ())}
+    reported = {FROZEN, *(_HELD if review.held else ())}
     reported |= _REPORTED_ELSEWHERE if review.withheld.moves or review.rollouts else set()
     return [finding for finding in findings if finding.code not in reported]
 
@@ -191,7 +191,7 @@ def list_problems(review: Review, links: PageLinks, freezes: Sequence[Freeze] = 
 def _list_frozen(review: Review, freezes: Sequence[Freeze]) -> list[str]:
     """Return why placements are frozen, who froze them and since when; without `freezes` only what the findings say."""
     known = [f"Placements are frozen: {describe_freeze(freeze)}" for freeze in freezes]
-    return known or [finding.text for finding in review.findings if finding.code == _FROZEN]
+    return known or [finding.text for finding in review.findings if finding.code == FROZEN]
 
 
 def _describe_frozen(review: Review, freezes: Sequence[Freeze]) -> str:
@@ -202,7 +202,7 @@ def _describe_frozen(review: Review, freezes: Sequence[Freeze]) -> str:
         return f"frozen: {'; '.join(texts)}"
     if review.withheld.freeze:
         return f"frozen: {review.withheld.freeze}"
-    return "frozen" if any(finding.code == _FROZEN for finding in review.findings) else ""
+    return "frozen" if any(finding.code == FROZEN for finding in review.findings) else ""
 
 
 def _rank_cause(finding: Finding) -> int:
