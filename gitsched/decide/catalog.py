@@ -52,19 +52,28 @@ def make_raw_document(body: Body, origin: Origin | None = None, broken: bool = F
     )
 
 
+UNBUILT = ""
+"""The code of a part of a Bundle or of a directory that cannot be built, which has no finding of its own: the directory has one."""
+
+
 class KustomizedDocument(NamedTuple):
     """A document that a kustomization or a delivery tool builds and changes, so that it is no object of its own.
 
     `describe` says what changes it. `chart` is the directory of the Helm chart that has the document as a template, in place of a
-    kustomization, `bundle` the Bundle that has it in its directory. `code` is that of the finding if a policy selects it; other codes than
-    `kustomized` are those of objects that could not be built, and `describe` says why and what to do.
+    kustomization, `bundles` those that have it in their directories. `code` is that of the finding if a policy selects it; other codes than
+    `kustomized` are those of objects that could not be built, and `describe` says why and what to do. An `UNBUILT` one has none.
     """
 
     document: RawDocument
     describe: Callable[[], str]
     chart: str = ""
     code: str = "kustomized"
-    bundle: Key | None = None
+    bundles: tuple[Key, ...] = ()
+
+    @property
+    def is_reported(self) -> bool:
+        """Whether it is a finding that a policy selects the document."""
+        return self.code != UNBUILT
 
 
 class Catalog(NamedTuple):

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 
 _LIST_POSTPONED = Registered("gitsched.decide.capacity.shared_decisions", "list_postponed")
 _SHARE = Registered("gitsched.decide.capacity.shared_decisions", "share_outcomes")
+_LEAVE = Registered("gitsched.decide.variants.unbuilt_parts", "leave_to_bundles")
 _SETTLE = Registered("gitsched.decide.tenants.tenant_decisions", "settle_outcomes")
 
 
@@ -312,7 +313,7 @@ def decide_input(source: DecisionInput, cache: DecisionCache, progress: Progress
 
         outcomes, depend_on_others = count_scaled(outcomes, templates, snapshot)
     unstable = frozenset(key for key in outcomes if key not in cache.decisions)
-    return DecisionSet(
+    decided = DecisionSet(
         catalog,
         engines,
         outcomes,
@@ -331,6 +332,7 @@ def decide_input(source: DecisionInput, cache: DecisionCache, progress: Progress
         depend_on_others=depend_on_others,
         shared=shared,
     )
+    return _LEAVE(decided) if parts and source.variants else decided
 
 
 def _keep_previous(document: Document, why: str, engines: Iterable[PolicyEngine], snapshot: Snapshot) -> Outcome | None:
@@ -395,4 +397,4 @@ def list_quarantined(catalog: Catalog, parts: Iterable[tuple[Document, Kustomize
         elif key not in catalog.duplicate_templates:
             yield key, document, "its document is broken", None
     for document, part in parts:
-        yield document.key, document, describe_part(part), partial(make_part_finding, document, part)
+        yield document.key, document, describe_part(part), partial(make_part_finding, document, part) if part.is_reported else None

@@ -14,6 +14,7 @@ from gitsched.model.explanation import ExplainedCandidate, Explanation, NearSele
 
 if TYPE_CHECKING:
     from gitsched.decide.capacity.capacity_explanation import ExplainedCapacity
+    from gitsched.model.scheduling import Outcome
 
 
 def explain_workload(decisions: DecisionSet, document: Document, capacity: ExplainedCapacity | None = None) -> Explanation | None:
@@ -26,10 +27,33 @@ def explain_workload(decisions: DecisionSet, document: Document, capacity: Expla
     found = _explain_recorded(decisions, document) if found is None else found
     if found is not None and capacity is not None:
         found = capacity.add(found, outcome)
+    if found is not None and outcome is not None and outcome.state == "stale" and _is_kept(decisions, document.key):
+        return _explain_kept(found, outcome)
     variants = decisions.variants.get(document.key)
     if found is None or variants is None:
         return found
     return add_variants(found, document, variants, outcome)
+
+
+def _is_kept(decisions: DecisionSet, key: Key) -> bool:
+    return key in decisions.quarantined and key not in decisions.withheld
+
+
+def _explain_kept(found: Explanation, outcome: Outcome) -> Explanation:
+    """Return the explanation of a workload whose document is not used: nothing is scheduled, and it stays where it was."""
+    return Explanation(
+        found.workload,
+        found.location,
+        found.policy,
+        found.policy_reason,
+        found.rejected_policies,
+        found.claim,
+        trigger=f"Not scheduled: the previous placement is kept, because {outcome.reason}.",
+        result=tuple(ReplicaShare(target.cluster, target.replicas) for target in outcome.targets),
+        findings=outcome.findings,
+        attached_to=found.attached_to,
+        candidate_kind=found.candidate_kind,
+    )
 
 
 def _explain_recorded(decisions: DecisionSet, document: Document) -> Explanation | None:

@@ -34,12 +34,13 @@ def list_moves_between(base: Plan, head: Plan, documents: Collection[Key]) -> tu
     `documents` are the keys of the documents of the later commit.
     """
     moves = []
+    owners = PartOwners(head.decisions, head.totals.config)
     for key, outcome in head.outcomes.items():
         base_outcome = base.outcomes.get(key)
         earlier = base_outcome.replicas_by_cluster if base_outcome is not None else {}
-        if earlier != outcome.replicas_by_cluster:
-            moves.append(Move(key, earlier, outcome.replicas_by_cluster, describe_reason(outcome)))
-    owners = PartOwners(head.decisions, head.totals.config)
+        later = outcome.replicas_by_cluster
+        if earlier != later and earlier != (later := owners.add_brought(key, earlier, later)):
+            moves.append(Move(key, earlier, later, describe_reason(outcome)))
     for key, outcome in base.outcomes.items():
         if key not in head.outcomes and outcome.replicas_by_cluster:
             owner = owners.find(key)

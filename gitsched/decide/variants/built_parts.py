@@ -58,13 +58,33 @@ class PartOwners:
 
     def find(self, key: Key) -> PartOwner | None:
         """Return what builds an object; None if nothing does, or if it is still an object of its own."""
-        if key in self._decisions.templates or key in self._decisions.kustomized:
+        if key in self._decisions.templates or (key in self._decisions.kustomized and key not in self._unbuilt):
             return None
         part = self._parts.get(key)
-        bundles = self._bundles.get(key) or ([part.bundle] if part is not None and part.bundle is not None else [])
+        bundles = self._bundles.get(key) or (list(part.bundles) if part is not None else [])
         if bundles:
             return self._describe_bundles(key, bundles)
         return self._describe_build(part) if part is not None else None
+
+    def list_clusters(self, key: Key) -> frozenset[str]:
+        """Return the clusters to which Bundles bring an object, as a file in their directory or by a delivery tool."""
+        pairs = [(bundle, outcome) for bundle in self._bundles.get(key, ()) for outcome in self._list_outcomes(bundle)]
+        return frozenset().union(*(self._list_replicas(key, bundle, outcome) for bundle, outcome in pairs))
+
+    def add_brought(self, key: Key, before: Mapping[str, int | None], after: dict[str, int | None]) -> dict[str, int | None]:
+        """Return the replicas by cluster `after` a change, of a part that cannot be built with those where Bundles bring it instead."""
+        if key not in self._unbuilt:
+            return after
+        return {**{cluster: before[cluster] for cluster in self.list_clusters(key) if cluster in before}, **after}
+
+    @cached_property
+    def _unbuilt(self) -> frozenset[Key]:
+        source = self._decisions.input
+        return (
+            frozenset(document.key for document, part in source.parts if not part.is_reported)
+            if source is not None
+            else frozenset()
+        )
 
     @cached_property
     def _parts(self) -> dict[Key, KustomizedDocument]:

@@ -25,6 +25,8 @@ def resolve_parts(kustomized: Iterable[KustomizedDocument], catalog: Catalog) ->
 
 def describe_part(part: KustomizedDocument) -> str:
     """Say why a part is not placed as its file has it."""
+    if not part.is_reported:
+        return part.describe()
     if part.chart:
         return f"it is a template of the Helm chart {part.chart}"
     return (

@@ -30,7 +30,7 @@ def adapt_variants(
     """
     own = variants.get(document.key)
     if own is not None and document.key[:2] != BUNDLE_KIND:
-        return _keep_variants(document, outcome, own, {})
+        return _keep_variants(document, outcome, own, {t.cluster: () for t in outcome.previous_targets if t.cluster in own.failed})
     bundles = _list_bundles(document, outcome)
     if not bundles:
         return outcome

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from gitsched.decide.catalog import KustomizedDocument, RawDocument
 from gitsched.model.finding import Finding
 from gitsched.named_tuples import NamedTuple
@@ -16,7 +18,7 @@ class BuiltRoots(NamedTuple):
     earlier commit whose objects are kept. `failed`: there is an error. `unplaced` are objects that a delivery tool builds and that cannot
     be placed, `dependencies` files with objects on which builds depend. `depends_on_policies`: other policies may need other builds.
     `failures` are the builds that fail, None if they may not be known. `charts` are the directories of the charts that are rendered, by
-    Flux as well.
+    Flux as well. `unbuilt` are the roots that cannot be built by the files whose objects they build.
     """
 
     documents: tuple[RawDocument, ...] = ()
@@ -30,6 +32,7 @@ class BuiltRoots(NamedTuple):
     depends_on_policies: bool = False
     failures: FailedBuilds | None = {}
     charts: frozenset[str] = frozenset()
+    unbuilt: Mapping[str, tuple[str, ...]] = {}
 
 
 NO_ROOTS = BuiltRoots()

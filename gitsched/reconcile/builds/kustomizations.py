@@ -32,6 +32,7 @@ from gitsched.reconcile.builds.built_roots import NO_ROOTS, BuiltRoots
 from gitsched.reconcile.builds.kustomized_policies import KustomizedPolicies
 from gitsched.reconcile.builds.missing_files import find_missing_files
 from gitsched.reconcile.builds.plugin_inputs import PluginInputs
+from gitsched.reconcile.builds.unbuilt_parts import list_unbuilt
 from gitsched.reconcile.bundles.bundle_parts import NO_PARTS, BundleParts
 from gitsched.reconcile.cache.caches import SourceFile, TreeCache
 from gitsched.reconcile.source.source_reader import make_origin
@@ -92,14 +93,12 @@ class KustomizedTree(NamedTuple):
         declared = (kind for part in self.documents for kind in read_declared_scopes(part.document))
         kinds = (*declared, *self.bundles.kinds, *tree.config.kinds)
         config = tree.config._replace(kinds=kinds) if len(kinds) > len(tree.config.kinds) else tree.config
-        paths = [path for path, file in cache.files.items() if not file.kustomized]
         built, bundles = self.built, self.bundles
-        documents = (*tree.documents, *built.documents)
         record = built.record._replace(
             builder=built.record.builder or bundles.record.builder, helm=built.record.helm or bundles.record.helm
         )
         tree = tree._replace(
-            documents=documents,
+            documents=(*tree.documents, *built.documents),
             kustomized=self.documents,
             config=config,
             builds=record,
@@ -110,7 +109,7 @@ class KustomizedTree(NamedTuple):
         failed_builds = None if bundles.failed else built.failures
         return cache._replace(
             source_tree=tree,
-            source_paths=paths,
+            source_paths=[path for path, file in cache.files.items() if not file.kustomized],
             built=built.documents,
             valid=cache.valid and not built.failed and not bundles.failed,
             used_versions=None if failed_builds is None else cache.used_versions,
@@ -188,7 +187,8 @@ def separate_parts(
     if parts.kustomizations:
         problems |= dict.fromkeys(finding for finding in parts.list_missing() if finding.location not in located)
     findings = (*(finding for finding in problems if (finding.code, finding.location) not in reported), *builds)
-    return KustomizedTree(remaining, (*documents, *built.unplaced), findings, parts, built, bundles, replaced=tuple(replaced))
+    documents += (*built.unplaced, *list_unbuilt(replaced, built, bundles))
+    return KustomizedTree(remaining, tuple(documents), findings, parts, built, bundles, replaced=tuple(replaced))
 
 
 def _separate_file(
@@ -303,7 +303,7 @@ class KustomizeParts:
         for parsed in file.file.documents:
             document = make_raw_document(parsed.body, make_origin(parsed, path, file.blob))
             if not is_read_by_api(document):
-                yield KustomizedDocument(document, partial(self._describe_reader, path), bundle=bundles.owners.get(path))
+                yield KustomizedDocument(document, partial(self._describe_reader, path), bundles=bundles.owners.get(path, ()))
 
     def _describe_reader(self, path: str) -> str:
         """Say which kustomization reads a file."""

@@ -81,7 +81,17 @@ def build_roots(
         any(finding.severity == "error" for finding in findings),
         frozenset(charts).union(*(root.files.keys() - root.resources for root in kept)),
         failures=built.failures,
+        unbuilt=_list_unbuilt(built.roots),
     )
+
+
+def _list_unbuilt(roots: Mapping[str, BuiltRoot]) -> dict[str, tuple[str, ...]]:
+    """Return the roots that cannot be built by the files whose objects they build."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name, root in roots.items():
+        for path in root.closure.resources if root.failed else ():
+            found[path] = (*found.get(path, ()), name)
+    return found
 
 
 class BuiltRoot(NamedTuple):

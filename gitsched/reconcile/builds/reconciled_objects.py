@@ -61,6 +61,7 @@ class ReconciledPaths(NamedTuple):
             self.depends_on_policies,
             merge_failed(roots.failures, self.failures),
             self.charts,
+            roots.unbuilt,
         )
 
 

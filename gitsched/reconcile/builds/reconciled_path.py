@@ -203,14 +203,16 @@ def is_built_by_another(path: ReconciledPath, builders: Mapping[str, set[tuple[s
 
 
 def apply_recipe(document: RawDocument, path: ReconciledPath) -> RawDocument:
-    """Return a document with the namespace and the name that it would have if the path could be built, as far as they are known."""
+    """Return a document with the namespace and the name that it would have if the path could be built, as far as they are known, and with
+    the file of the tool's document as its origin."""
     settings = dict(entry.split(" ", 1) for entry in path.recipe.changes if " " in entry)
     metadata = dict(as_object(document.body.get("metadata")))
     if "targetNamespace" in settings or path.recipe.default_namespace:
         metadata["namespace"] = settings.get("targetNamespace") or metadata.get("namespace") or path.recipe.default_namespace
     metadata["name"] = f"{settings.get('namePrefix', '')}{document.name}{settings.get('nameSuffix', '')}"
     body: Body = {**document.body, "metadata": metadata}
-    return make_raw_document(body, document.origin)
+    origin = document.origin
+    return make_raw_document(body, origin and origin._replace(tool=path.location.path))
 
 
 def read_artifact_tree(commit: CommitTree, files: Mapping[str, str], reader: FileReader) -> CommitTree:

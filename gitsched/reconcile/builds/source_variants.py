@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gitsched.apis.gitsched.bundle import ClusterMetadata
 from gitsched.apis.gitsched.config import FILE, Config
@@ -40,6 +40,7 @@ def separate_variants(tree: KustomizedTree, config: Config, clusters: Iterable[R
         document = scopes.resolve(raw) if index is not None else None
         if index is not None and document is not None:
             by_key.setdefault(document.key, []).append(VariedDocument(index, raw, document))
+    failing = _find_failing(tree, patterns, scopes) if by_key else {}
     variants: dict[Key, WorkloadVariants] = {}
     removed: set[int] = set()
     for key, found in by_key.items():
@@ -47,7 +48,7 @@ def separate_variants(tree: KustomizedTree, config: Config, clusters: Iterable[R
         if any(entry.document.body != first[entry.index].document.body for entry in found):
             continue  # one entry has several versions of it: they are duplicates
         ordered = [first[index] for index in sorted(first)]
-        variants[key] = _make_variants(ordered, rules, metadata)
+        variants[key] = _make_variants(ordered, rules, metadata, failing.get(key, {}))
         removed.update(id(entry.raw) for entry in found if entry is not ordered[0])
     varied = {id(entry.raw) for found in by_key.values() for entry in found}
     files = {
@@ -57,7 +58,7 @@ def separate_variants(tree: KustomizedTree, config: Config, clusters: Iterable[R
         for path, file in tree.files.items()
     }
     built = tree.built._replace(documents=tuple(raw for raw in tree.built.documents if id(raw) not in removed))
-    used = {*(entry.index for found in by_key.values() for entry in found), *tree.bundles.used_rules}
+    used = {*(entry.index for found in by_key.values() for entry in found), *tree.bundles.used_rules}.union(*failing.values())
     findings = (*tree.findings, *_find_unused(rules, used, metadata))
     return tree._replace(files=files, built=built, findings=findings, variants=variants)
 
@@ -77,6 +78,21 @@ def _find_rule(raw: RawDocument, patterns: Sequence[re.Pattern[str]]) -> int | N
     )
 
 
+def _find_failing(tree: KustomizedTree, patterns: Sequence[re.Pattern[str]], scopes: KindScopes) -> dict[Key, dict[int, str]]:
+    """Return the entries with a directory that cannot be built, by the objects that it may have, with the directory."""
+    found: dict[Key, dict[int, str]] = {}
+    for part in tree.documents:
+        raw = part.document
+        roots = tree.built.unbuilt.get(raw.origin.path, ()) if raw.origin is not None and not part.is_reported else ()
+        entries = {index: root for root in roots for index, pattern in enumerate(patterns) if pattern.fullmatch(root)}
+        index = _find_rule(raw, patterns) if raw.origin is not None and raw.origin.tool else None
+        if index is not None and raw.origin is not None:
+            entries[index] = posixpath.dirname(raw.origin.tool) or "."
+        if entries:
+            found.setdefault(scopes.resolve(raw).key, {}).update(entries)
+    return found
+
+
 def _list_parents(path: str) -> Iterator[str]:
     while path := posixpath.dirname(path):
         yield path
@@ -84,15 +100,23 @@ def _list_parents(path: str) -> Iterator[str]:
 
 
 def _make_variants(
-    ordered: Sequence[VariedDocument], rules: Sequence[SourceVariant], clusters: Iterable[ClusterMetadata]
+    ordered: Sequence[VariedDocument],
+    rules: Sequence[SourceVariant],
+    clusters: Iterable[ClusterMetadata],
+    failing: Mapping[int, str],
 ) -> WorkloadVariants:
+    """Return the variants of an object. `failing` are entries with a directory that may have it and cannot be built."""
+    numbers = {entry.index: number for number, entry in enumerate(ordered)}
     by_cluster: dict[str, int] = {}
+    failed: dict[str, str] = {}
     for cluster in clusters:
-        found = (number for number, entry in enumerate(ordered) if rules[entry.index].clusters.matches(cluster))
-        number = next(found, None)
-        if number is not None:
-            by_cluster[cluster.name] = number
-    return WorkloadVariants(tuple(Variant(_get_directory(entry.document), (entry.document,)) for entry in ordered), by_cluster)
+        index = next((index for index in sorted({**failing, **numbers}) if rules[index].clusters.matches(cluster)), None)
+        if index in numbers:
+            by_cluster[cluster.name] = numbers[index]
+        elif index is not None:
+            failed[cluster.name] = f"{failing[index]} cannot be built"
+    variants = tuple(Variant(_get_directory(entry.document), (entry.document,)) for entry in ordered)
+    return WorkloadVariants(variants, by_cluster, failed)
 
 
 def _get_directory(document: Document) -> str:

@@ -20,7 +20,8 @@ class BundleParts(NamedTuple):
     `resources` are files whose documents are parts of Bundles, `inputs` those without documents of their own, such as the templates of
     charts. `kinds` are the scopes that CustomResourceDefinitions in Bundles declare. `failed`: there is an error. `dependencies` are all
     files that builds read, and those with values of variables. `used_rules` are the indices of entries of `source.variants` that choose
-    documents of delivery tools. `owners` are the Bundles by the files that their variants read, the first one of each file.
+    documents of delivery tools. `owners` are the Bundles by the files that their variants read, and `unbuilt` those that some
+    clusters may not get, because a variant cannot be built or a delivery tool has to build it.
     """
 
     variants: TemplateVariants = {}
@@ -32,7 +33,8 @@ class BundleParts(NamedTuple):
     failed: bool = False
     dependencies: frozenset[str] = frozenset()
     used_rules: frozenset[int] = frozenset()
-    owners: Mapping[str, Key] = {}
+    owners: Mapping[str, tuple[Key, ...]] = {}
+    unbuilt: frozenset[Key] = frozenset()
 
 
 NO_PARTS = BundleParts()

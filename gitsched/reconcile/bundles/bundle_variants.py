@@ -23,10 +23,11 @@ from gitsched.decide.catalog import (
     read_declared_scopes,
 )
 from gitsched.decide.cluster_metadata import read_cluster_metadata
+from gitsched.decide.variants.bundle_delivery import read_delivery
 from gitsched.model.document import Body, Document, Key, get_field
 from gitsched.model.finding import Finding
 from gitsched.model.tool_groups import KUSTOMIZE_GROUP
-from gitsched.model.variants import BUNDLE, BUNDLE_GROUP, HelmOptions, Variant, WorkloadVariants
+from gitsched.model.variants import BUNDLE, BUNDLE_GROUP, MANIFESTS, HelmOptions, Variant, WorkloadVariants
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.builds.build_context import BuildContext
 from gitsched.reconcile.builds.kustomizations import FileReader
@@ -117,6 +118,9 @@ def read_bundles(
         frozenset(tools.inputs).union(*(listed.files for listed in chosen.files.values())),
         frozenset(chooser.used_rules),
         chosen.list_owners(),
+        frozenset(
+            key for key, choice in chosen.choices.items() if variants[key].failed or read_delivery(choice.bundle.body) != MANIFESTS
+        ),
     )
 
 
@@ -256,13 +260,13 @@ class _ChosenVariants(NamedTuple):
         """Return the digests of the directories without charts that have these paths."""
         return frozenset(digest for digest, one in self.requests.items() if one.helm is None and one.path in paths)
 
-    def list_owners(self) -> dict[str, Key]:
-        """Return the first Bundle that reads each file."""
-        owners: dict[str, Key] = {}
+    def list_owners(self) -> dict[str, tuple[Key, ...]]:
+        """Return the Bundles that read each file."""
+        owners: dict[str, tuple[Key, ...]] = {}
         for key, choice in self.choices.items():
-            for digest in choice.requests:
-                for path in (*self.files[digest].resources, *self.files[digest].inputs):
-                    owners.setdefault(path, key)
+            files = [self.files[digest] for digest in choice.requests]
+            for path in frozenset[str]().union(*(one.resources | one.inputs for one in files)):
+                owners[path] = (*owners.get(path, ()), key)
         return owners
 
 

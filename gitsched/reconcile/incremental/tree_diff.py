@@ -296,7 +296,8 @@ def _compare_parts(
     changed = {key for key in changed if any(find(key) is None for find in finders)}
     reported = frozenset(finding for finding in totals.other_findings if finding.code in PART_CODES and finding not in own)
     wanted = new if rules_changed or reported else [key for key in new if key in changed]
-    checked = tuple((_make_document(key, part.document), part) for key in wanted for part in new[key] if finders[1](key) is None)
+    unplaced = ((key, part) for key in wanted for part in new[key] if part.is_reported and finders[1](key) is None)
+    checked = tuple((_make_document(key, part.document), part) for key, part in unplaced)
     present = {key: describe_part(new[key][-1]) for key in sorted(changed & new.keys())}
     return ChangedParts(frozenset(changed), checked, reported | frozenset(own), after.source_tree.other_findings, present)
 
