@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from itertools import compress
 from typing import TYPE_CHECKING, Literal
 
 from gitsched.model.finding import FieldOrigin, Finding, Location, format_count, format_names, format_part
@@ -144,7 +145,8 @@ class WithheldChanges(NamedTuple):
     """Changes that a run leaves out: the moves, the limits that they exceed, and the digest that allows exactly these moves.
 
     `freeze` says why all placements are frozen, or is "". `waiting` are moves that observations alone cause and that a later period makes,
-    which starts at `next_period`. `rate` is what the output branch records about such moves.
+    which starts at `next_period`. `rate` is what the output branch records about such moves. In a comparison, `of_base` are the moves that
+    are left out of the base as well; they are not in `moves`, and the digest allows them, too.
     """
 
     moves: tuple[Move, ...] = ()
@@ -154,6 +156,7 @@ class WithheldChanges(NamedTuple):
     waiting: tuple[Move, ...] = ()
     next_period: datetime | None = None
     rate: MoveRate = NO_RATE
+    of_base: tuple[Move, ...] = ()
 
     @property
     def withheld_by(self) -> str:
@@ -164,6 +167,13 @@ class WithheldChanges(NamedTuple):
     def kept(self) -> tuple[Move, ...]:
         """All moves that are left out: the workloads keep their placement."""
         return (*self.moves, *self.waiting)
+
+    def compare(self, base: WithheldChanges) -> WithheldChanges:
+        """Return the same with the moves apart that are left out of a base as well, and without limits that these exceed alone."""
+        known = {move.key: (move.before, move.after) for move in base.moves}
+        is_known = [known.get(move.key) == (move.before, move.after) for move in self.moves]
+        own, of_base = (tuple(compress(self.moves, found)) for found in ([not one for one in is_known], is_known))
+        return self._replace(moves=own, of_base=of_base, limits=tuple(limit for limit in self.limits if limit not in base.limits))
 
     def allow(self) -> WithheldChanges:
         """Return what is still left out where exactly these moves are allowed."""

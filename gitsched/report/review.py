@@ -166,7 +166,8 @@ class Review(NamedTuple):
     def states_left(self) -> Mapping[str, int]:
         """The numbers of workloads by state that a run leaves. A workload whose change is withheld is placed as before, also one that the
         source has no longer, or that no policy selects any more."""
-        states, withheld = dict(self.states), {move.key: move for move in self.withheld.moves}
+        kept_back = (*self.withheld.moves, *self.withheld.of_base)
+        states, withheld = dict(self.states), {move.key: move for move in kept_back}
         for outcome in self.outcomes if withheld else ():
             move = withheld.pop(outcome.key, None)
             kept = "placed" if move is not None and move.before else "pending"

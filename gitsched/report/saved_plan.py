@@ -142,6 +142,7 @@ def _read_review(plan: Mapping[str, Any], omitted: int) -> Review:
             tuple(_read_list(withheld["limits"], _read_limit)),
             _check(withheld["digest"], str),
             _check(withheld["freeze"], str),
+            of_base=tuple(_read_list(withheld["ofBase"], _read_move)),
         ),
         setting_changes=_read_list(plan["settings"], _read_setting),
     )

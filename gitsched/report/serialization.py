@@ -49,6 +49,7 @@ def serialize_withheld(withheld: WithheldChanges) -> dict[str, Any]:
         "freeze": withheld.freeze,
         "limits": [{**limit._asdict(), "cause": str(limit.cause or "")} for limit in withheld.limits],
         "moves": list(map(_serialize_move, withheld.moves)),
+        "ofBase": list(map(_serialize_move, withheld.of_base)),
         "waiting": list(map(_serialize_move, withheld.waiting)),
         "nextPeriod": format_time(withheld.next_period) if withheld.next_period else None,
     }

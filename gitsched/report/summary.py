@@ -156,8 +156,13 @@ def _classify_summarized(move: Move) -> str:
     if is_removed(move):
         return "removed"
     kind = classify_move(move)
+    if kind not in ("left", "resized") or not shrinks(move):
+        return kind
     later = sum_replicas(move)[1]
-    return "stopped" if kind == "resized" and shrinks(move) and (later is None or not weigh_replicas(later)) else kind
+    if later is None or not weigh_replicas(later):
+        return "stopped" if kind == "resized" else kind
+    is_scaled = any(count_replicas(move.after, name) < count_replicas(move.before, name) for name in move.after)
+    return "resized" if is_scaled else kind
 
 
 def _describe_fewer(kind: str, shrinking: int, number: int) -> str:
@@ -176,7 +181,7 @@ def _describe_withheld(withheld: int, number: int) -> str:
 
 _MOVE_KINDS = (
     ("moved", "moves", "move"),
-    ("left", "only leaves clusters", "only leave clusters"),
+    ("left", "leaves some clusters", "leave some clusters"),
     ("stopped", "scales to 0 replicas", "scale to 0 replicas"),
     ("resized", "scales", "scale"),
     ("first", "is newly placed", "are newly placed"),
@@ -293,7 +298,8 @@ def describe_withheld(
     lines += list_limited([f"  {limit}" for limit in withheld.limits], LIMITS_SHOWN, "  and {} more limits")
     if not (withheld.freeze or withheld.is_doubted):
         lines.append(f"If this is a mistake, correct it, or revert {'the change' if planned else commit}.")
-    return [*lines, f"To allow exactly these, {withheld.allowance}."]
+    others = f" and the {format_count(len(withheld.of_base), 'change')} of the base" if withheld.of_base else ""
+    return [*lines, f"To allow exactly these{others}, {withheld.allowance}."]
 
 
 def describe_record_changes(changes: Sequence[RecordChange]) -> str:

@@ -143,7 +143,7 @@ def make_large_fleet() -> str:
 def test_moves_are_listed_and_a_cell_opens_its_explanation(example: str, show: Open) -> None:
     page = show(example)
     assert page.title().startswith(
-        "7 of 22 workloads move (1 with fewer replicas), 4 only leave clusters (1 with fewer replicas), 0 become unplaced, 1 held: commit "
+        "7 of 22 workloads move (1 with fewer replicas), 4 leave some clusters (1 with fewer replicas), 0 become unplaced, 1 held: commit "
     )
     assert page.get_by_role("row", name="Deployment shop/cart").first.inner_text().split("\n")[0].startswith("Deployment shop/cart")
     cell = page.get_by_role("gridcell", name="nimbus-eu-central-1: +4, new").first

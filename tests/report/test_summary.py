@@ -54,11 +54,11 @@ def test_kinds_of_moves_and_their_descriptions() -> None:
     assert summarize_moves([moved, lost], 9) == "1 of 9 workloads moves, 1 becomes unplaced"
     left, stopped = Move(key, {"a": 4, "b": 4}, {"b": 4}, ""), Move(key, {"a": 4}, {"a": 0}, "")
     assert summarize_moves([moved, left, stopped]) == (
-        "1 workload moves, 1 only leaves clusters (1 with fewer replicas), 1 scales to 0 replicas"
+        "1 workload moves, 1 leaves some clusters (1 with fewer replicas), 1 scales to 0 replicas"
     )
     assert (
         summarize_moves([left], 9, [left])
-        == "1 of 9 workloads only leaves clusters (1 with fewer replicas, withheld), 0 become unplaced"
+        == "1 of 9 workloads leaves some clusters (1 with fewer replicas, withheld), 0 become unplaced"
     )
     by_reference, autoscaled = Move(key, {"a": 4}, {"a": UNKNOWN}, ""), Move(key, {"a": 4}, {"a": AtLeast(0)}, "")
     assert summarize_moves([by_reference]) == "1 workload scales, 0 become unplaced", "nothing says how many replicas it has"

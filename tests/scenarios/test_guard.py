@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from gitsched.cli.exit_codes import get_review_code
 from gitsched.decide.guard.change_owners import OwnedAmount, choose_withheld_owners
 from gitsched.reconcile import RunResult
 from gitsched.reconcile.review.comparison import compare_plans
@@ -140,6 +141,32 @@ def test_changes_within_the_limits_pass(fleet: Fleet, doomed: int, safe: int, re
     fleet.commit({f"doomed/{n}.yaml": None for n in range(removed)}, hour=1)
     run = fleet.reconcile(1)
     assert (withheld(run), run.after, len(on(fleet, "first"))) == ((), fleet.head, doomed - removed)
+
+
+@pytest.mark.parametrize("complete", [False, True])
+def test_a_comparison_names_apart_what_is_withheld_in_its_base(fleet: Fleet, complete: bool) -> None:
+    """Numbers and limits are those of the change, and what the digest allows besides is named."""
+    fill(fleet, doomed=11, safe=9)
+    base = fleet.commit(NOWHERE, hour=1)
+    fleet.reconcile(1)
+    fleet.commit({f"safe/{n}.yaml": None for n in range(4)}, hour=2)
+    review = compare_plans(fleet.settings(2), base, complete=complete).review
+    assert len(review.withheld.moves) == 4
+    assert {move.key.name.partition("-")[0] for move in review.withheld.of_base} == {"doomed"}
+    assert list(map(str, review.withheld.limits)) == [
+        "15 of 20 workloads would be removed from the fleet (limit: 20 %)",
+        "15 of 20 workloads would be removed from namespace default (limit: 50 %)",
+    ], "not the limit of the cluster, which the base exceeds alone"
+    text = " ".join(write_plan(review, 100).split())
+    assert "replicas removed (withheld): 8 " in text
+    assert "unplaced workloads" not in text
+    assert f"withholds 11 changes of {base} as well: Deployment default/doomed-0, " in text
+    assert "To allow exactly these and the 11 changes of the base, add the trailer" in text
+    restored = {f"safe/{n}.yaml": labelled(f"safe-{n}", "safe") for n in range(4)}
+    fleet.commit({**restored, "new.yaml": labelled("new", "safe")}, hour=3)
+    other = compare_plans(fleet.settings(3), base, complete=complete).review
+    assert (other.withheld.moves, len(other.withheld.of_base)) == ((), 11)
+    assert get_review_code(other, "error") == 0
 
 
 def test_exactly_these_changes_are_allowed_by_an_option(fleet: Fleet) -> None:

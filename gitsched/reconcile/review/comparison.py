@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from gitsched.apis.gitsched.reserve_config import requires_reserve
@@ -13,10 +13,10 @@ from gitsched.decide.recorded_decisions import compare_recorded
 from gitsched.diff.causes import find_causes
 from gitsched.diff.plans import FileChange, compute_plan_digest, list_delivered
 from gitsched.git import Repository
-from gitsched.model.changes import Move, RecordChange, RetainedWorkload, UnplacedObject
+from gitsched.model.changes import Move, RecordChange, RetainedCopy, RetainedWorkload, UnplacedObject
 from gitsched.model.commit import Commit
 from gitsched.model.fault import make_fault_finding
-from gitsched.model.finding import Finding, format_count
+from gitsched.model.finding import Finding, format_count, format_names
 from gitsched.model.system_errors import is_bug
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.bundles.source_commits import list_source_commits
@@ -34,6 +34,7 @@ from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_causes
 from gitsched.render.output_files import CLUSTERS, escape_segment
 from gitsched.render.run_metadata import RunMetadata
+from gitsched.report.lines import format_key
 from gitsched.report.review import ComparisonBase, DeliveryChanges, OutputComparison, Review
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ _MERGE_CONFLICT = (
     "{head} is planned as it is, so the newer changes of {base} appear reversed."
 )
 _OUTPUT_LAG = "The output branch is not up to date with {base}: {moves} there. This comparison leaves that out."
+_WITHHELD_IN_BASE = "{guard} withholds {count} of {base} as well: {names}. This comparison leaves that out."
 
 _CHECK_RESERVES = Registered("gitsched.reconcile.review.reserve_check", "check_plan")
 _CAUSES_SEARCHED = "the causes of moves were searched: the moves are right"
@@ -223,10 +225,7 @@ def _compare_with_base(
     commits = list_source_commits(earlier.variants)
     later = comparer.plan(context, fetched._replace(source_commits=commits, base_tenants=earlier.tenants))
     before, run, repository = earlier.run, later.run, source.repository
-    if before.plan.moves:
-        notes.append(
-            _OUTPUT_LAG.format(base=name, moves=format_count(len(before.plan.moves), "more workload moves", "more workloads move"))
-        )
+    notes += _describe_output_lag(before.plan, name)
     search, lines = _Search(), _read_lines(repository, base, planned)
     moves = comparer.list_moves(earlier, later)
     records = compare_recorded(before.plan.recorded, run.plan.recorded)
@@ -249,7 +248,7 @@ def _compare_with_base(
                 base.oid,
                 name,
                 planned is not head,
-                before.plan.state_counts,
+                make_review(before).states_left,
                 before.plan.findings,
                 before.plan.unclaimed,
                 before.plan.totals.held,
@@ -268,6 +267,8 @@ def _compare_with_base(
             retained=retained,
             record_changes=records,
             findings=(*run.plan.findings, *search.faults),
+            withheld=run.plan.withheld.compare(before.plan.withheld),
+            retained_copies=_list_own_copies(before.plan, run.plan, moves),
         ),
         run,
         context,
@@ -277,6 +278,24 @@ def _compare_with_base(
         has_faults=bool(search.faults),
         was_available=_list_earlier_availability(changes, search),
     )
+
+
+def _describe_output_lag(plan: Plan, name: str) -> Iterator[str]:
+    """Yield what a run of the base of a comparison, with this name, would move, and what it would withhold."""
+    withheld = plan.withheld
+    number = len(plan.moves) - len(withheld.moves)
+    if number > 0:
+        yield _OUTPUT_LAG.format(base=name, moves=format_count(number, "more workload moves", "more workloads move"))
+    if withheld.moves:
+        names = format_names([format_key(move.key) for move in withheld.moves])
+        count = format_count(len(withheld.moves), "change")
+        yield _WITHHELD_IN_BASE.format(guard=withheld.withheld_by.capitalize(), count=count, base=name, names=names)
+
+
+def _list_own_copies(earlier: Plan, later: Plan, moves: Iterable[Move]) -> tuple[RetainedCopy, ...]:
+    """Return the copies of a later plan that an earlier one does not retain, and those of workloads that move from one to the other."""
+    known, moving = {(copy.workload, copy.cluster) for copy in earlier.retained}, {move.key for move in moves}
+    return tuple(copy for copy in later.retained if copy.workload in moving or (copy.workload, copy.cluster) not in known)
 
 
 class _Search:
