@@ -14,6 +14,7 @@ from tests.scenarios.coupled_histories import CoupledHistory
 from tests.scenarios.facts_histories import FactsHistory, format_hour
 from tests.scenarios.histories import WORKLOADS, Files, History, settings_of
 from tests.scenarios.plain_histories import PlainHistory
+from tests.scenarios.scarce_histories import ScarceHistory
 from tests.scenarios.source_histories import SourceHistory
 from tests.scenarios.tenant_histories import TenantHistory
 from tests.scenarios.test_application_failover import RULES as FAILOVER
@@ -144,6 +145,12 @@ def start_coupled(dice: Random) -> Part:
         return dict(recorder.files)
 
     return Part(dict(recorder.files), go_on, COUPLED)
+
+
+def start_scarce(dice: Random) -> Part:
+    """Return workloads that want more capacity than there is, which the guard withholds."""
+    history = ScarceHistory(dice)
+    return Part(dict(history.files), lambda _: history.go_on(), {"karmada": {}})
 
 
 def start_teams(dice: Random) -> Part:
@@ -339,7 +346,7 @@ def start_moves(dice: Random) -> Part:
     return Part({}, go_on)
 
 
-FLEETS = (start_karmada, start_coupled, start_teams)
+FLEETS = (start_karmada, start_coupled, start_teams, start_scarce)
 MORE = {start_builds: 0.12, start_rollouts: 0.3, start_moves: 0.5}
 """What may be added to fleets, with its chance."""
 
@@ -347,7 +354,7 @@ MORE = {start_builds: 0.12, start_rollouts: 0.3, start_moves: 0.5}
 def draw_history(seed: int, length: int) -> list[Step]:
     """Return the steps of a history. The files of all parts are in one repository."""
     dice = Random(seed)
-    fleets = dice.choices(FLEETS, weights=(5, 2, 4), k=dice.choice((1, 1, 1, 2)))
+    fleets = dice.choices(FLEETS, weights=(5, 2, 4, 2), k=dice.choice((1, 1, 1, 2)))
     more = [start for start, chance in MORE.items() if dice.random() < chance]
     parts = [start(dice) for start in dict.fromkeys((*fleets, *more))]
     needed: Settings = {}
@@ -360,7 +367,7 @@ def draw_history(seed: int, length: int) -> list[Step]:
         files |= one.files
     files |= settings.files
     files = {path: text for path, text in files.items() if text is not None}
-    known, hour, small = dict(files), 0.0, dice.choice((0.3, 0.6, 0.9))
+    known, hour, small, approves = dict(files), 0.0, dice.choice((0.3, 0.6, 0.9)), dice.choice((0.6, 0.6, 0.1))
     moving = [part.move for part in parts if part.move is not None]
     steps = [
         Step(0, 0, dict(files), {name: texts for move in moving for name, texts in move(0).items()}, "Start", False, dice.random())
@@ -379,7 +386,7 @@ def draw_history(seed: int, length: int) -> list[Step]:
         message = "Change" if dice.random() > 0.05 else "Change\n\nGitsched-Release: default/store"
         now = hour + dice.choice((0, 0, 0, 0.3, 0.7))
         steps.append(
-            Step(hour + dice.choice((0, 0, 0, -1, 3)), now, changes, branches, message, dice.random() < 0.6, dice.random())
+            Step(hour + dice.choice((0, 0, 0, -1, 3)), now, changes, branches, message, dice.random() < approves, dice.random())
         )
         hour = now
     return steps

@@ -44,7 +44,7 @@ def decide_affected(
     again: Collection[Key] = (),
 ) -> IncrementalChanges:
     """Decide the affected workloads. Raise NeedsCompletePlan if one of them concerns others, or if there are more than `limit`. Those to
-    decide `again` are the ones whose changes the guard withholds no longer, or for which a cluster waits."""
+    decide `again` are the ones whose changes the guard withholds no longer or that share capacity, or for which a cluster waits."""
     if again:
         templates = {key: template for key in again if (template := snapshot.templates.get(key)) is not None}
         diff = diff._replace(documents={**templates, **diff.documents})
@@ -94,13 +94,19 @@ def decide_affected(
         raise NeedsCompletePlan(TAKEN_PATH)
     changes = IncrementalChanges(totals, rows, diff, snapshot, continued, documents, {}, outcomes, removed, frozenset(unstable))
     shared: IncrementalChanges | None = changes
-    if totals.capacity.requested or totals.capacity.limited or any(engine.shares_capacity for engine in continued.engines):
+    if share_capacity(totals, continued):
         shared = _SHARE_CHANGES(changes)
     if shared is None:
         raise NeedsCompletePlan("workloads want capacity that others use")
     if _may_be_scaled_by_others(shared):
         raise NeedsCompletePlan("an autoscaler may set the replicas of a workload whose policy API does not know it")
     return shared
+
+
+def share_capacity(totals: Totals, continued: ContinuedEngines) -> bool:
+    """Return whether workloads share capacity, groups of clusters or quotas, or did so in the last plan."""
+    used = totals.capacity
+    return bool(used.requested or used.limited) or any(engine.shares_capacity for engine in continued.engines)
 
 
 def _may_be_scaled_by_others(changes: IncrementalChanges) -> bool:

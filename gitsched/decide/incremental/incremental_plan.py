@@ -13,7 +13,7 @@ from gitsched.apis.registered import Registered
 from gitsched.decide.catalog import is_template
 from gitsched.decide.engines import collect_cluster_facts
 from gitsched.decide.foreign_documents import changes_notes, list_foreign_kinds
-from gitsched.decide.incremental.affected_workloads import TAKEN_PATH, decide_affected, render_affected
+from gitsched.decide.incremental.affected_workloads import TAKEN_PATH, decide_affected, render_affected, share_capacity
 from gitsched.decide.incremental.changed_clusters import update_cluster_rows
 from gitsched.decide.incremental.changed_documents import NO_PARTS
 from gitsched.decide.incremental.changed_namespaces import list_rows_with_objects, update_namespace_manifests
@@ -270,7 +270,8 @@ def _prepare(
     if not continued.is_new and any(_is_about(one, diff.findings) for one in continued.findings):
         raise NeedsCompletePlan(_ABOUT_CHANGES)
     withheld = state.totals.withheld
-    again = [move.key for move in withheld.moves] if state.guard.allows(withheld) else []
+    is_decided = state.guard.allows(withheld) or share_capacity(state.totals, continued)  # what is not placed is divided again
+    again = [move.key for move in withheld.moves] if is_decided else []
     if diff.tenants is not None and snapshot.tenancy is not None:
         from gitsched.decide.incremental.changed_tenants import list_concerned  # few commits change Tenants
 

@@ -1,0 +1,73 @@
+"""Workloads that divide scarce capacity get the same from every run while the guard withholds it, whatever else changes meanwhile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from gitsched.reconcile.output import output_commit
+from tests.search_depth import DEEP
+
+from .conftest import Fleet
+from .scarce_histories import APPS, ScarceHistory
+from .test_incremental_plan import ThreeVariants
+from .test_shared_capacity import AGGREGATED, BY_CAPACITY, cluster, policy
+
+pytestmark = pytest.mark.usefixtures("bugs_are_raised")
+
+
+@pytest.mark.parametrize("way", [AGGREGATED, BY_CAPACITY], ids=["Aggregated", "dynamicWeight"])
+def test_what_is_withheld_is_divided_alike_until_it_is_allowed(fleet: Fleet, tmp_path: Path, way: str) -> None:
+    history = ScarceHistory(Random(0))
+    history.files |= {f"scarce/{name}.yaml": cluster(name, cpu=cpu) for name, cpu in (("ams", 90), ("bru", 110), ("cph", 70))}
+    history.files |= {f"{space}/policy.yaml": policy(way).replace("shop", space) for space in ("shop", "other")}
+    fleet.commit({path: text for path, text in history.files.items() if text})
+    variants = ThreeVariants(fleet, tmp_path)
+    variants.run(0, "first")
+    variants.run(0.5, "second")
+    changes = (
+        history.scale("shop", 60),
+        {"other/0.yaml": str(history.files["other/0.yaml"]).replace("image: ", "image: new/")},
+        {},
+        {"other/1.yaml": str(history.files["other/1.yaml"]).replace("image: ", "image: new/")},
+        {"README.md": "nothing"},
+    )
+    runs = []
+    for step, files in enumerate(changes, 1):
+        if files:
+            fleet.commit(files, hour=step)
+        runs.append(variants.run(step, f"step {step}")[0])
+    digests = [run.plan.withheld.digest for run in runs]
+    waiting = len(runs[0].plan.withheld.moves)
+    assert waiting > APPS / 2
+    assert len(set(digests)) == 1
+    assert not any(run.plan.complete for run in runs)
+    assert [run.after is not None for run in runs] == [True, True, False, True, False]
+    fleet.commit({"README.md": "approved"}, hour=9, message=f"Approve\n\nGitsched-Allow: {digests[0]}")
+    approved = variants.run(9, "approved")[0].plan
+    assert len(approved.moves) == waiting
+    assert not approved.withheld.moves
+
+
+@pytest.mark.search
+@pytest.mark.parametrize("seed", range(300) if DEEP else (7,))
+def test_random_histories_of_scarce_capacity(fleet: Fleet, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output_commit, "MAX_UNSTABLE", 0)  # as in a large source
+    dice, hour, withheld, message = Random(f"runs {seed}"), 0.0, [""], "Change"
+    history = ScarceHistory(Random(seed))
+    fleet.commit({path: text for path, text in history.files.items() if text})
+    variants = ThreeVariants(fleet, tmp_path)
+    variants.run(0, "first")
+    for step in range(12 if DEEP else 8):
+        hour += dice.choice((0.1, 0.6, 2))
+        if dice.random() < 0.15 and withheld[-1]:
+            message = f"Approve\n\nGitsched-Allow: {withheld[-1]}"
+        changes = history.go_on() if dice.random() < 0.9 else {}
+        fleet.commit(changes, hour=hour, message=message)
+        runs = variants.run(hour, f"step {step}")
+        withheld.append(runs[0].plan.withheld.digest)
+        variants.run(hour, f"step {step} again")  # decides again what others have left no capacity for
+        message = "Change"
+    assert any(withheld) or DEEP
