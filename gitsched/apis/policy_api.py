@@ -15,6 +15,7 @@ from gitsched.model.finding import FieldOrigin, Finding, Issue, Pointer
 from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
+    from gitsched.apis.added_taints import AddedTaint
     from gitsched.apis.adoption import HubObjects
     from gitsched.apis.cluster_format import ClusterFormat
     from gitsched.apis.export import Export
@@ -248,6 +249,25 @@ class RecordDescription(NamedTuple):
     describe: Callable[[Key, Body], RecordedDecision | None]
 
 
+class RecordedEviction(NamedTuple):
+    """A workload had to leave a cluster: because of `taints`, none if it is not known which, or because it was `unhealthy` there. Each
+    taint has whether the workload tolerated it for a time."""
+
+    cluster: str
+    taints: Mapping[AddedTaint, bool] = {}
+    unhealthy: bool = False
+
+
+class EvictionRecords(NamedTuple):
+    """What records of an API say about evictions. `find_record` returns the key of the record of a workload. `read` returns the evictions
+    between two of them, given the taints of clusters that evict workloads and the time of the later one; where a cluster has no such taint,
+    only a record that contains `mark` has any."""
+
+    mark: bytes
+    find_record: Callable[[Key], Key]
+    read: Callable[[Body, Body, Mapping[str, Sequence[AddedTaint]], datetime], Iterable[RecordedEviction]]
+
+
 class BundleStarter(NamedTuple):
     """What `gitsched init` writes for a repository in which it finds bundles. `write_clusters` returns documents for clusters, given their
     labels and annotations by name; `policies` places every bundle that has the annotations on all clusters for which it has a variant."""
@@ -313,6 +333,8 @@ class CommandSupport:
     """Return the kinds of the API's hub, which `gitsched adopt` and `gitsched shadow` read."""
     export: Export | None = None
     apply: LiveApply | None = None
+    evictions: EvictionRecords | None = None
+    """The records that say why workloads had to leave clusters."""
     native_explanation: str = ""
     """What `gitsched explain --format NAME` prints for documents of the API (see Explanation.native)."""
     explained_kinds: tuple[str, ...] = ()

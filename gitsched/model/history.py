@@ -11,11 +11,31 @@ from gitsched.model.document import Key
 from gitsched.named_tuples import NamedTuple
 
 
+class Departure(NamedTuple):
+    """Why a workload had to leave a cluster with a commit: a taint that evicts it. `added_by` is the condition or policy that added the
+    taint, which is failover; "" for a taint that people have set to drain the cluster. Without a taint, `added_by` is the reason of the
+    failover, "" if it is not known. `since` is when the taint began, None if it began with the commit. `timed`: the workload tolerated the
+    taint for a time.
+    """
+
+    cluster: str
+    taint: str = ""
+    added_by: str = ""
+    since: datetime | None = None
+    timed: bool = False
+
+    @property
+    def is_drain(self) -> bool:
+        """Whether people drain the cluster."""
+        return bool(self.taint) and not self.added_by
+
+
 class PlacementMove(NamedTuple):
     """A workload that moved with a commit. `move` has its clusters before and after, and the reason of its placement after.
 
     `reason_before` is the reason before, "" if it is the same. `removed`: the workload has no record any more, because no policy selects it
-    or its document is gone. `damage` says what of its records cannot be read, "" if everything can.
+    or its document is gone. `damage` says what of its records cannot be read, "" if everything can. `departures` are the clusters that
+    it had to leave.
 
     The kind of the key is in lower case where no manifest of the commit has it.
     """
@@ -24,13 +44,14 @@ class PlacementMove(NamedTuple):
     reason_before: str = ""
     removed: bool = False
     damage: str = ""
+    departures: tuple[Departure, ...] = ()
 
 
 class TaintChange(NamedTuple):
     """A taint of a cluster that begins or ends with a commit. `evicts`: workloads that do not tolerate it leave the cluster.
 
     `location` is FILE:LINE, before the commit for a removed taint. Where a condition adds the taint, `added_by` says which, and the
-    location is that of the condition, "" if it is not known.
+    location is that of the condition, "" if it is not known; `from_facts`: it is on a facts branch.
     """
 
     cluster: str
@@ -39,6 +60,7 @@ class TaintChange(NamedTuple):
     added: bool
     location: str
     added_by: str = ""
+    from_facts: bool = False
 
 
 class SourceChange(NamedTuple):
@@ -63,6 +85,7 @@ class HistoryEntry(NamedTuple):
     """One commit of the output branch.
 
     `cause` is that of the run (source, facts, deadline, observation or upgrade; or records, edit, rerun), "" for a commit that no run made;
+    `also` is another cause, "" without one.
     `edits` are the commits of people on the output branch since the run before. `summary` is what its message says that it changes.
     `source` is the source commit that it follows, `sources` are those since the commit before, the newest first. `records` are the recorded
     decisions that changed, `files` the changed files of the source, `taints` the taints of clusters that began or ended, and `notes` other
@@ -90,11 +113,17 @@ class HistoryEntry(NamedTuple):
     taints: tuple[TaintChange, ...] = ()
     edits: tuple[SourceChange, ...] = ()
     edited: tuple[Key, ...] = ()
+    also: str = ""
 
     @property
-    def drained(self) -> frozenset[str]:
-        """The clusters whose drain begins with the commit."""
-        return frozenset(change.cluster for change in self.taints if change.evicts and change.added)
+    def failed_by_facts(self) -> frozenset[str]:
+        """The clusters from which facts evict workloads since the commit."""
+        return frozenset(change.cluster for change in self.taints if change.added and change.evicts and change.from_facts)
+
+    @property
+    def departures(self) -> dict[str, Departure]:
+        """The clusters that workloads had to leave, with the first reason."""
+        return {one.cluster: one for found in reversed(self.moves) for one in reversed(found.departures)}
 
 
 class HistoryFilter(NamedTuple):

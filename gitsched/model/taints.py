@@ -104,6 +104,13 @@ def parse_taint(value: Any) -> Taint:
     return Taint(_get_text(entry, "key"), _get_text(entry, "value"), _get_text(entry, "effect"), parse_time(entry.get("timeAdded")))
 
 
+def split_taint(text: str, since: datetime | None = None) -> Taint:
+    """Return the taint with this text."""
+    name, _, effect = text.rpartition(":")
+    key, _, value = name.partition("=")
+    return Taint(key, value, effect, since)
+
+
 def parse_toleration(value: Any) -> Toleration:
     """Parse a corev1.Toleration; missing members are empty."""
     entry = value if isinstance(value, dict) else {}

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gitsched.model.finding import format_count, format_names
-from gitsched.model.history import HistoryEntry, HistoryFilter, PlacementMove, SourceChange, TaintChange
+from gitsched.model.history import Departure, HistoryEntry, HistoryFilter, PlacementMove, SourceChange, TaintChange
 from gitsched.model.time import format_age, format_time
 from gitsched.report.lines import MOVE_SIGNS, abbreviate_oid, classify_move, escape_unprintable, format_clusters, format_key
 from gitsched.report.paint import paint_sign
@@ -68,7 +68,7 @@ def write_entry(
         move = found.move
         mark = "?" if found.damage else MOVE_SIGNS[classify_move(move)]
         lines.append(f"  {mark} {format_key(move.key)}: {describe_clusters(found)}")
-        reason = describe_reason(found, entry.drained)
+        reason = describe_reason(found)
         lines += [f"      {reason}"] if reason else []
     more = len(entry.moves) - moves_shown
     lines += [f"  and {format_count(more, 'more workload')}; -o json lists them"] if more > 0 else []
@@ -117,9 +117,12 @@ def describe_edited_records(entry: HistoryEntry) -> str:
 
 def describe_cause(entry: HistoryEntry) -> str:
     """Return the cause of a commit in words."""
-    cause = describe_edited_cause(entry.cause, entry.edits)
-    drained = sorted(entry.drained)
-    return f"{cause}: a drain of {format_names(drained)}" if drained else cause
+    cause, left = describe_edited_cause(entry.cause, entry.edits), entry.departures
+    cause += f", and {CAUSES[entry.also]}" if entry.also else ""
+    drained, failed = (sorted(name for name, one in left.items() if one.is_drain is wanted) for wanted in (True, False))
+    what = [f"a drain of {format_names(drained)}"] if drained else []
+    what += [f"failover from {format_names(failed)}"] if failed else []
+    return f"{cause}: {', '.join(what)}" if what else cause
 
 
 def describe_edited_cause(cause: str, edits: Sequence[SourceChange]) -> str:
@@ -132,14 +135,14 @@ def describe_edited_cause(cause: str, edits: Sequence[SourceChange]) -> str:
 
 def describe_taint_change(change: TaintChange) -> str:
     """Return what a taint does to a cluster, or that it ends, with what adds it and where."""
-    kind = "drain" if change.evicts else "taint"
+    kind = "taint" if not change.evicts else "failover" if change.added_by else "drain"
     where = f" ({change.location})" if change.location else ""
     if not change.added:
-        ends = "is not drained any more" if change.evicts else "changes"
+        ends = {"taint": "changes", "drain": "is not drained any more", "failover": "evicts nothing any more"}[kind]
         return f"{kind}: {change.cluster} {ends}; removed: the taint {change.taint}{where}"
-    what = f"{change.cluster} is drained by" if change.evicts else f"{change.cluster} gets"
+    what = {"taint": "gets", "drain": "is drained by", "failover": "evicts workloads by"}[kind]
     cause = f": {change.added_by}" if change.added_by else ""
-    return f"{kind}: {what} the taint {change.taint}{cause}{where}"
+    return f"{kind}: {change.cluster} {what} the taint {change.taint}{cause}{where}"
 
 
 def describe_more_files(entry: HistoryEntry, shown: int) -> str:
@@ -166,15 +169,31 @@ def describe_clusters(found: PlacementMove) -> str:
     return f"{format_clusters(found.move.before)} -> {after}" if found.move.before else after
 
 
-def describe_reason(found: PlacementMove, drained: Collection[str] = ()) -> str:
-    """Return why a workload has its placement, the earlier reason where it was another one, and which `drained` clusters it leaves."""
+def describe_reason(found: PlacementMove) -> str:
+    """Return why a workload has its placement, the earlier reason where it was another one, and which clusters it had to leave."""
     if found.damage:
         return found.damage
     if found.removed:
         return "no policy selects it any more, or its document is gone"
     earlier = f" (before: {found.reason_before})" if found.reason_before and found.move.before else ""
-    leaves = describe_departure(found.move, drained)
-    return f"{found.move.reason or 'no cluster fits'}{earlier}{leaves and f'; {leaves}'}"
+    leaves = "".join(f"; {text}" for text in describe_departures(found.departures))
+    return f"{found.move.reason or 'no cluster fits'}{earlier}{leaves}"
+
+
+def describe_departures(departures: Iterable[Departure]) -> list[str]:
+    """Return why a workload had to leave clusters: "it leaves fra-1, which is drained"."""
+    names: dict[Departure, list[str]] = {}
+    for one in departures:
+        names.setdefault(one._replace(cluster="", taint="" if one.added_by else one.taint), []).append(one.cluster)
+    return [f"it leaves {describe_cause_of_departure(one, found)}" for one, found in names.items()]
+
+
+def describe_cause_of_departure(one: Departure, names: Sequence[str]) -> str:
+    """Return clusters, and why workloads had to leave them: "fra-1 by failover: its condition Ready is False"."""
+    clusters, since = format_names(list(dict.fromkeys(names))), f" since {format_time(one.since)}" if one.since is not None else ""
+    if one.is_drain:
+        return f"{clusters}, which {'is' if len(names) == 1 else 'are'} drained{since}"
+    return f"{clusters} by failover: {one.added_by or 'a taint evicts it'}{since}"
 
 
 def describe_departure(move: Move, drained: Collection[str]) -> str:
@@ -223,6 +242,7 @@ def _serialize_entry(entry: HistoryEntry) -> dict[str, Any]:
         "subject": entry.subject,
         "summary": entry.summary,
         "cause": entry.cause or None,
+        "also": entry.also or None,
         "trailers": [{"name": name, "value": value} for name, value in entry.trailers],
         "source": serialize_source(entry.source) if entry.source is not None else None,
         "sources": list(map(serialize_source, entry.sources)),
@@ -241,7 +261,7 @@ def _serialize_entry(entry: HistoryEntry) -> dict[str, Any]:
 
 def _serialize_taint(change: TaintChange) -> dict[str, Any]:
     members = change._asdict()
-    return {**members, "addedBy": members.pop("added_by")}
+    return {**members, "addedBy": members.pop("added_by"), "fromFacts": members.pop("from_facts")}
 
 
 def _serialize_move(found: PlacementMove) -> dict[str, Any]:
@@ -255,4 +275,13 @@ def _serialize_move(found: PlacementMove) -> dict[str, Any]:
         "reason": move.reason,
         "reasonBefore": found.reason_before or move.reason,
         "damage": found.damage,
+        "departures": [
+            {
+                "cluster": one.cluster,
+                "taint": one.taint,
+                "addedBy": one.added_by,
+                "since": format_time(one.since) if one.since else None,
+            }
+            for one in found.departures
+        ],
     }

@@ -170,7 +170,7 @@ spec:
 """
 
 
-def test_a_drain_by_a_condition_in_facts_has_the_taint_and_the_line_of_the_condition(
+def test_failover_by_a_condition_in_facts_has_the_taint_and_the_line_of_the_condition(
     fleet: Path, git: Git, commit: Commit, gitsched: Run
 ) -> None:
     commit(fleet, gitsched=SETTINGS)
@@ -186,12 +186,13 @@ def test_a_drain_by_a_condition_in_facts_has_the_taint_and_the_line_of_the_condi
         assert gitsched("reconcile", "--now", time).returncode == 0
     assert gitsched("reconcile", "--now", "2026-03-02T10:30:00Z").returncode == 0
     lines = read(fleet)[0].splitlines()
-    assert [line for line in lines if "cause:" in line or "drain:" in line] == [
+    assert [line for line in lines if line.startswith(("  cause:", "  failover:"))] == [
         "  cause: a deadline",
         "  cause: facts about clusters",
-        "  drain: one is not drained any more; removed: the taint cluster.karmada.io/not-ready:NoExecute (facts:one.yaml:6)",
-        "  cause: facts about clusters: a drain of one",
-        "  drain: one is drained by the taint cluster.karmada.io/not-ready:NoExecute: its condition Ready is False (facts:one.yaml:6)",
+        "  failover: one evicts nothing any more; removed: the taint cluster.karmada.io/not-ready:NoExecute (facts:one.yaml:6)",
+        "  cause: facts about clusters: failover from one",
+        "  failover: one evicts workloads by the taint cluster.karmada.io/not-ready:NoExecute: its condition Ready is False "
+        "(facts:one.yaml:6)",
         "  cause: facts about clusters",
     ]
     assert next(line for line in lines if "staleAfter" in line).startswith("  the facts about 2 clusters are older than")

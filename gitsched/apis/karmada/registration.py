@@ -27,7 +27,7 @@ from gitsched.apis.karmada.names import (
 )
 from gitsched.apis.karmada.settings import SETTINGS
 from gitsched.apis.karmada.topology import TOPOLOGY
-from gitsched.apis.policy_api import CommandSupport, PolicyAPI, WorkloadSelector
+from gitsched.apis.policy_api import CommandSupport, EvictionRecords, PolicyAPI, WorkloadSelector
 from gitsched.apis.registered import Registered
 from gitsched.model.document import ApiKinds, Body, as_object, list_objects, parse_api_group
 
@@ -96,5 +96,10 @@ API = PolicyAPI(
         load_starter=Registered("gitsched.apis.karmada.starter", "STARTER").load,
         load_hub_objects=Registered("gitsched.apis.karmada.adoption", "HUB_OBJECTS").load,
         explained_kinds=("Cluster", "WorkloadRebalancer"),
+        evictions=EvictionRecords(
+            b"ApplicationFailure",
+            Registered("gitsched.apis.karmada.binding.resource_binding", "binding_key"),
+            Registered("gitsched.apis.karmada.failover.recorded_evictions", "list_recorded_evictions"),
+        ),
     ),
 )

@@ -189,6 +189,18 @@ class CommitRecords:
                     if (name, text) not in sides[1 - index]:
                         yield TaintChange(name, text, added.taint.effect == topology.taints.drain, bool(index), "", added.added_by)
 
+    def has_record(self, commit: Commit, key: Key, mark: bytes = b"") -> bool:
+        """Return whether a commit has a record with a key, which contains `mark`."""
+        entry = self._output.repository.find_entry(commit.tree, f"{self._output.prefix}{status_path(key)}")
+        return entry is not None and self._is_small(entry[0]) and mark in self._output.repository.blob(entry[0])
+
+    def read_record(self, commit: Commit, key: Key) -> Body | None:
+        """Return the record of a commit with a key; None if there is none."""
+        tree, path = self._find_tree(commit.tree, STATUS), status_path(key).removeprefix(f"{STATUS}/")
+        if tree is None or not self._is_readable(tree, path):
+            return None
+        return next((body for _, body in self._read_bodies(tree, [path], self._read_version(commit))), None)
+
     def _is_readable(self, tree: str | None, path: str) -> bool:
         entry = self._output.repository.find_entry(tree, path) if tree is not None else None
         return entry is None or self._is_small(entry[0])

@@ -24,6 +24,7 @@ from gitsched.model.finding import FROZEN, format_count, format_names
 from gitsched.model.history import HistoryEntry, HistoryFilter, SourceChange, TaintChange
 from gitsched.model.time import format_time, parse_time
 from gitsched.reconcile.fetch import fetch, read_run_record, read_source_config
+from gitsched.reconcile.output.departures import add_departures, choose_causes
 from gitsched.reconcile.output.history_names import describe_unknown_names
 from gitsched.reconcile.output.history_records import MAX_RECORD, CommitRecords, HistoryBranch
 from gitsched.reconcile.output.history_taints import ComparedTrees, list_taint_changes, locate_conditions
@@ -204,7 +205,9 @@ class OutputHistory:
         if parent is None:
             return entry
         try:
-            return entry._replace(taints=(*entry.taints, *self._list_added_taints(commit, parent)))
+            taints = (*entry.taints, *self._list_added_taints(commit, parent))
+            moves = add_departures(self._records, commit, parent, entry.moves, taints)
+            return choose_causes(entry._replace(taints=taints, moves=moves))
         except GitschedError as error:
             return entry._replace(notes=(*entry.notes, f"the taints of clusters cannot be read: {error}"))
 
@@ -350,7 +353,11 @@ class OutputHistory:
         found: Mapping[str, str] = {}
         if changes and self._cache is not None:
             found = locate_conditions(self._cache, self._compare_sources(commit, parent), {each.cluster for each in changes})
-        yield from (change._replace(location=found.get(change.cluster, "")) for change in changes)
+        record = self._read_metadata(commit)
+        branches = record.facts if record is not None else {}
+        for change in changes:
+            where = found.get(change.cluster, "")
+            yield change._replace(location=where, from_facts=where.partition(":")[0] in branches)
 
     def _compare_sources(self, commit: Commit, parent: Commit) -> Iterator[ComparedTrees]:
         """Yield what changed between the runs of two commits: facts branches, and the source."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any
@@ -182,7 +182,7 @@ def _build_entry(entry: HistoryEntry, shown: int, links: PageLinks, *, is_open: 
         "more_files": describe_more_files(entry, FILES_SHOWN).strip(),
         "badges": badges,
         "names": escape_unprintable(format_names([format_key(found.move.key) for found in entry.moves], NAMES_SHOWN)),
-        "moves": [_build_move(found, entry.drained) for found in entry.moves[: max(shown, 0)]],
+        "moves": [_build_move(found) for found in entry.moves[: max(shown, 0)]],
         "more": len(entry.moves) - max(shown, 0) + entry.more_moves if len(entry.moves) > shown else entry.more_moves,
         "records": [build_record_change_row(change) for change in entry.records[:MOVES_SHOWN]],
         "notes": [escape_unprintable(note) for note in (*edited, *map(describe_taint_change, entry.taints), *entry.notes)],
@@ -198,11 +198,11 @@ def _describe_source(source: SourceChange, links: PageLinks) -> Markup:
     return links.link_commit(source.commit, oid) + space + links.link_pulls(rest)
 
 
-def _build_move(found: PlacementMove, drained: Collection[str]) -> dict[str, Any]:
+def _build_move(found: PlacementMove) -> dict[str, Any]:
     row = build_move_row(found.move)
     return {
         **row,
         "name": escape_unprintable(row["name"]),
-        "reason": escape_unprintable(describe_reason(found, drained)),
+        "reason": escape_unprintable(describe_reason(found)),
         "removed": found.removed,
     }

@@ -11,7 +11,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from gitsched.apis.added_taints import TAINTS_ADDED, AddedTaint, write_added_taints
+from gitsched.apis.added_taints import TAINTS_ADDED, TAINTS_FIRST_SEEN, AddedTaint, read_first_seen, write_added_taints
 from gitsched.apis.karmada.cluster.taints import (
     NO_TAINT_CHANGES,
     ClusterTaintPolicies,
@@ -24,7 +24,7 @@ from gitsched.apis.karmada.cluster.taints import (
 )
 from gitsched.apis.karmada.names import CLUSTER, CLUSTER_GROUP
 from gitsched.apis.snapshot import RecordsByKind
-from gitsched.model.document import Body, Document, Key, as_string_map, get_field, read_annotations, read_json
+from gitsched.model.document import Body, Document, Key, as_string_map, get_field
 from gitsched.model.finding import Finding, format_names, locate_document
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.quantity import count_quantity, get_unit, parse_quantity
@@ -228,8 +228,6 @@ def _read_api_enablements(enablements: list[Body]) -> frozenset[tuple[str, str]]
 
 OBSERVED_AT = "gitsched.io/observed-at"
 """On a Cluster: when its resources were observed."""
-TAINTS_FIRST_SEEN = "gitsched.io/taints-first-seen"
-"""On the record of a Cluster: when each NoExecute taint without timeAdded was first seen, as JSON."""
 _CLUSTER_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?")
 """Valid names of clusters in Karmada."""
 
@@ -352,12 +350,8 @@ def _report_tainted_clusters(
 
 def _read_first_seen(reading: ClusterReading, previous: Body | None, time: datetime) -> dict[str, datetime]:
     """Return when the undated taints of a Cluster were first seen, by their text."""
-    try:
-        value = read_json(read_annotations(previous or {}).get(TAINTS_FIRST_SEEN, "{}"))
-    except ValueError:
-        value = {}
-    first_seen = value if isinstance(value, dict) else {}
-    return {str(taint): parse_time(first_seen.get(str(taint))) or time for taint in reading.undated}
+    first_seen = read_first_seen(previous or {})
+    return {str(taint): first_seen.get(str(taint), time) for taint in reading.undated}
 
 
 def _write_cluster_record(document: Document, since: Mapping[str, datetime], added_taints: tuple[AddedTaint, ...]) -> Body:

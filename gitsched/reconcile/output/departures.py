@@ -1,0 +1,123 @@
+"""Find why workloads had to leave clusters with a commit of the output branch: a drain, or failover."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from gitsched.apis.added_taints import AddedTaint, read_recorded_taints
+from gitsched.decide.cluster_conditions import index_cluster_kinds
+from gitsched.decide.registry import policy_apis
+from gitsched.model.document import Key
+from gitsched.model.history import Departure
+from gitsched.model.scheduling import total_replicas
+from gitsched.model.taints import split_taint
+
+if TYPE_CHECKING:
+    from gitsched.apis.policy_api import RecordedEviction
+    from gitsched.model.changes import Move
+    from gitsched.model.commit import Commit
+    from gitsched.model.history import HistoryEntry, PlacementMove, TaintChange
+    from gitsched.reconcile.output.history_records import CommitRecords
+
+_UNHEALTHY = "it is unhealthy there"
+Taints = Mapping[str, Sequence[AddedTaint]]
+"""The taints of clusters that evict workloads."""
+
+
+def add_departures(
+    records: CommitRecords, commit: Commit, parent: Commit, moves: Sequence[PlacementMove], begun: Iterable[TaintChange]
+) -> tuple[PlacementMove, ...]:
+    """Return moves with the clusters that workloads had to leave, and why. `begun` are the taints of clusters that begin with the commit.
+
+    An API that records evictions knows which moves these are; for another one, a taint counts with the commit with which it begins.
+    """
+    left = sorted({name for found in moves for name in _list_left(found.move)})
+    now, before = (
+        {name: {str(one.taint): one for one in _list_taints(records, each, name)} for name in left} for each in (commit, parent)
+    )
+    new = {(name, text) for name, found in now.items() for text in found if text not in before[name]}
+    for change in begun:
+        if change.added and change.evicts and change.cluster in now:
+            new.add((change.cluster, change.taint))
+            now[change.cluster].setdefault(change.taint, AddedTaint(split_taint(change.taint), change.added_by))
+    taints = {name: [*found.values()] for name, found in now.items()}
+    return tuple(
+        found._replace(departures=tuple(_list_departures(records, commit, parent, found.move, taints, new))) for found in moves
+    )
+
+
+def choose_causes(entry: HistoryEntry) -> HistoryEntry:
+    """Return an entry with the causes of its moves, at most two. A run records the latest event as its cause, whatever moved."""
+    causes = dict[str, None]()
+    for found in entry.moves:
+        causes |= dict.fromkeys(_choose_cause(entry, one) for one in found.departures)
+        if not _only_leaves(found):
+            is_late = entry.cause in ("facts", "deadline", "observation") and bool(entry.sources)
+            causes |= dict.fromkeys((entry.cause, *(["source"] if is_late else [])))
+    if not causes or entry.more_moves or not entry.cause:
+        return entry
+    first, *others = sorted(causes, key=lambda cause: cause != entry.cause)
+    return entry._replace(cause=first, also=next(iter(others), ""))
+
+
+def _choose_cause(entry: HistoryEntry, one: Departure) -> str:
+    """Return the cause with which a workload had to leave a cluster."""
+    if one.timed:
+        return "deadline"
+    if one.since is not None or not one.taint:
+        return entry.cause
+    return "facts" if not one.is_drain and one.cluster in entry.failed_by_facts else "source"
+
+
+def _only_leaves(found: PlacementMove) -> bool:
+    """Return whether a workload only leaves clusters that it had to leave, with all its replicas."""
+    left, totals = _list_left(found.move), {total_replicas(side.values()) for side in (found.move.before, found.move.after) if side}
+    return bool(left) and {one.cluster for one in found.departures}.issuperset(left) and len(totals) == 1
+
+
+def _list_left(move: Move) -> list[str]:
+    return sorted(move.before.keys() - move.after.keys())
+
+
+def _list_taints(records: CommitRecords, commit: Commit, name: str) -> Iterator[AddedTaint]:
+    """Yield the recorded taints of a cluster that evict workloads."""
+    for (group, kind), topology in index_cluster_kinds().items():
+        body = records.read_record(commit, Key(group, kind, "", name)) if topology.taints is not None else None
+        for each in read_recorded_taints(body) if body is not None else ():
+            if topology.taints is not None and each.taint.effect == topology.taints.drain:
+                yield each
+
+
+def _list_departures(
+    records: CommitRecords, commit: Commit, parent: Commit, move: Move, taints: Taints, new: Collection[tuple[str, str]]
+) -> Iterator[Departure]:
+    left = _list_left(move)
+    evictions = _read_evictions(records, commit, parent, move.key, {name: taints[name] for name in left}) if left else []
+    if evictions is None:
+        for name in left:
+            yield from (Departure(name, str(each.taint), each.added_by) for each in taints[name] if (name, str(each.taint)) in new)
+        return
+    for one in evictions:
+        if one.cluster in left and not one.taints:
+            yield Departure(one.cluster, "", _UNHEALTHY if one.unhealthy else "")
+        elif one.cluster in left:
+            begun = {each: timed for each, timed in one.taints.items() if (one.cluster, str(each.taint)) in new}
+            for each, timed in (begun or one.taints).items():
+                yield Departure(one.cluster, str(each.taint), each.added_by, None if begun else each.taint.since, timed)
+
+
+def _read_evictions(
+    records: CommitRecords, commit: Commit, parent: Commit, workload: Key, taints: Taints
+) -> list[RecordedEviction] | None:
+    """Return why a workload had to leave clusters with a commit, given their taints; None if no API records that."""
+    for api in policy_apis.values():
+        known = api.commands.evictions
+        key = known.find_record(workload) if known is not None else None
+        if known is None or key is None or not records.has_record(parent, key):
+            continue
+        if not (any(taints.values()) or records.has_record(commit, key, known.mark)):
+            return []
+        before, after = (records.read_record(each, key) for each in (parent, commit))
+        return [*known.read(before, after, taints, commit.time)] if before is not None and after is not None else []
+    return None
