@@ -61,12 +61,14 @@ class ReplicaShare(NamedTuple):
 
 
 class AppliedOverride(NamedTuple):
-    """A policy that changes the manifest in some of the workload's clusters; `changes` names its overriders."""
+    """A policy that selects a workload, and the clusters of the workload that it applies to, if any. `changes` names its overriders that
+    change the manifest in some of them, `unchanged` those that change it in none."""
 
     policy: str
     location: str
     clusters: tuple[str, ...]
     changes: tuple[str, ...]
+    unchanged: tuple[str, ...] = ()
 
 
 class ExplainedReference(NamedTuple):

@@ -233,9 +233,12 @@ def list_overrides(value: Explanation) -> list[str]:
 
 
 def describe_override(override: AppliedOverride) -> str:
-    """Return an override policy with the fields that it changes and the clusters that it applies to."""
+    """Return an override policy with the overriders that change a manifest, those that change nothing, and its clusters."""
     location = f" ({override.location})" if override.location else ""
-    return f"{override.policy}{location}: {', '.join(override.changes)} in {', '.join(override.clusters)}"
+    where = f" in {', '.join(override.clusters)}"
+    changes, unchanged = ", ".join(override.changes), ", ".join(override.unchanged)
+    parts = (f"{changes}{where}" if changes else "", f"{unchanged} changes nothing{'' if changes else where}" if unchanged else "")
+    return f"{override.policy}{location}: {'; '.join(filter(None, parts)) or 'matches none of the clusters above'}"
 
 
 def list_related_objects(value: Explanation) -> list[tuple[str, list[str]]]:

@@ -120,6 +120,20 @@ def test_what_override_policies_do_not_change_is_reported(fleet: Fleet, selector
     assert bool(found) == bool(message)
 
 
+@pytest.mark.parametrize(
+    ("selector", "message"),
+    [
+        (SELECTOR, ""),
+        ("{apiVersion: apps/v1, kind: Deployment, labelSelector: {matchLabels: {app: web}}}", ""),
+        (SELECTOR.replace("web", "wbe"), "namespace shop has no Deployment wbe; did you mean web?"),
+    ],
+)
+def test_an_override_that_selects_objects_of_bundles_selects_something(fleet: Fleet, selector: str, message: str) -> None:
+    fleet.commit({**LAYOUT, "override.yaml": OVERRIDE % (selector, IMAGE)})
+    found = [one.message.partition(": ")[2] for one in fleet.preview().plan.findings if one.code == "karmada-selects-nothing"]
+    assert found == ([message] if message else [])
+
+
 def test_propagate_deps_brings_along_what_the_objects_of_a_bundle_refer_to(fleet: Fleet) -> None:
     fleet.commit(LAYOUT)
     assert codes(fleet) == ["reference-not-delivered"]

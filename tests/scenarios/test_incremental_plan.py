@@ -576,3 +576,51 @@ def test_findings_about_selectors_follow_the_edits_of_policies(fleet: Fleet, tmp
     assert found[2] == found[1]
     assert found[3] == [("labels.yaml:9", label), ("other.yaml:8", "Deployment we")]
     assert found[4] == found[3][1:]
+
+
+def test_findings_about_override_policies_follow_edits_of_all_they_read(fleet: Fleet, tmp_path: Path) -> None:
+    """An override policy that names a workload in clusters where it is not is reported, and one that selects nothing."""
+    override = """\
+apiVersion: policy.karmada.io/v1alpha1
+kind: OverridePolicy
+metadata: {name: o, namespace: default}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}]
+  overrideRules:
+  - targetCluster: {labelSelector: {matchLabels: {pool: a}}}
+    overriders: {labelsOverrider: [{operator: add, value: {a: b}}]}
+"""
+    pool_a, pool_b = (
+        cluster(name).replace("metadata:\n", f"metadata:\n  labels: {{pool: {pool}}}\n")
+        for name, pool in (("ash", "a"), ("bru", "b"))
+    )
+    moved = override.replace("pool: a", "pool: b")
+    fleet.commit(
+        {
+            "clusters/ash.yaml": pool_a,
+            "clusters/bru.yaml": pool_b,
+            "web.yaml": deployment("web"),
+            "api.yaml": deployment("api"),
+            "all.yaml": policy("ash"),
+        }
+    )
+    variants = ThreeVariants(fleet, tmp_path)
+    variants.run(0, "first")
+    steps: tuple[tuple[Files, list[str]], ...] = (
+        ({"o.yaml": override}, []),
+        ({"o.yaml": moved}, ["override-unused o.yaml:8"]),
+        ({"o.yaml": f"# A comment\n{moved}"}, ["override-unused o.yaml:9"]),
+        ({"api.yaml": deployment("api", replicas=3)}, ["override-unused o.yaml:9"]),
+        ({"clusters/ash.yaml": pool_a.replace("pool: a", "pool: b")}, []),
+        ({"clusters/ash.yaml": pool_a}, ["override-unused o.yaml:9"]),
+        ({"o.yaml": moved.replace("name: web", "name: wbe")}, ["karmada-selects-nothing o.yaml:5"]),
+        ({"o.yaml": "# A comment\n" + moved.replace("name: web", "name: wbe")}, ["karmada-selects-nothing o.yaml:6"]),
+        ({"o.yaml": moved.replace("name: web", "name: api")}, ["override-unused o.yaml:8"]),
+        ({"o.yaml": None}, []),
+    )
+    for hour, (changes, expected) in enumerate(steps, 1):
+        fleet.commit(changes, hour=hour)
+        run = variants.run(hour, str(list(changes)))[0]
+        about = (one for one in run.plan.findings if one.resource and one.resource[0] == "OverridePolicy")
+        assert [f"{one.code} {one.location.text if one.location else ''}" for one in about] == expected, changes
+        assert not run.plan.complete, changes

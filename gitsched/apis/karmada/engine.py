@@ -75,13 +75,10 @@ class KarmadaEngine(CapacityEngine):
         self._policy_warnings: PolicyWarnings | None = None
         known = before._policy_warnings if before is not None else None
         self._find_policy_warnings: Callable[[], PolicyWarnings] | None = lambda: find_policy_warnings(
-            state.policies,
-            snapshot.documents.get((names.POLICY_GROUP, names.QUOTA), ()),
-            state.settings,
-            state.fleet.names,
+            state,
             kinds,
             snapshot.templates.values if made is None else made.list_templates,
-            known.unmatched if known is not None and made is not None and made.keeps_selections else None,
+            known if made is not None and made.keeps_selections else None,
         )
         if known is not None and made is not None and made.keeps_warnings:
             self._policy_warnings, self._find_policy_warnings = known, None

@@ -8,21 +8,22 @@ from functools import cache, cached_property
 from itertools import islice
 from typing import Any
 
+from gitsched.apis.karmada import names
 from gitsched.apis.karmada.binding.exceeded_capacity import find_full_clusters, read_exceeded_capacity
 from gitsched.apis.karmada.binding.resource_binding import SchedulingPass
 from gitsched.apis.karmada.binding.scheduling_pass import read_suspension
 from gitsched.apis.karmada.components import has_uncounted_components
 from gitsched.apis.karmada.failover.failback import EARLIER_GROUP, SchedulingAttempt, find_earlier_group
 from gitsched.apis.karmada.interpreter import WorkloadComponent
-from gitsched.apis.karmada.policy.equal_policies import PolicySelectors, find_equal_policies
+from gitsched.apis.karmada.overrides.override_policy import OverridePolicy
+from gitsched.apis.karmada.policy.equal_policies import find_equal_policies
 from gitsched.apis.karmada.policy.propagation_policy import (
-    PolicyIndex,
     PropagationPolicy,
     ResourceSelector,
     SelectorIndex,
     parse_resource_selector,
 )
-from gitsched.apis.karmada.settings import FeatureGates, KarmadaConfig
+from gitsched.apis.karmada.settings import FeatureGates
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.registered import Registered
 from gitsched.apis.variant_values import make_lacking_finding
@@ -30,7 +31,7 @@ from gitsched.kinds.replicas import MAX_REPLICAS
 from gitsched.model.document import Document, Key, get_field, list_server_owned, parse_api_group, read_annotations, read_labels
 from gitsched.model.finding import Finding, Pointer, format_names, locate_document, locate_field
 from gitsched.model.known_values import find_near, list_values
-from gitsched.model.variants import WorkloadVariants
+from gitsched.model.variants import TemplateVariants, WorkloadVariants
 from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.fleet import VariantFilter
 from gitsched.schedule.rejections import list_rejections
@@ -38,6 +39,8 @@ from gitsched.schedule.rejections import list_rejections
 _JOB = ("batch", "Job")
 _FIRST_BATCH = 64
 """How many objects all selectors with labels are compared with; later ones are compared with those that have matched nothing."""
+SelectingPolicies = Sequence[tuple[PropagationPolicy | OverridePolicy, Sequence[ResourceSelector]]]
+"""Policies and override policies with their selectors."""
 _COMPARE_UNMATCHED = Registered("gitsched.apis.karmada.policy.unmatched_selectors", "compare_unmatched")
 _DESCRIBE_UNMATCHED = Registered("gitsched.apis.karmada.policy.unmatched_selectors", "describe_unmatched")
 
@@ -56,48 +59,54 @@ class SimilarObjects(NamedTuple):
 
 
 class UnmatchedPolicySelectors(NamedTuple):
-    """The selectors that match nothing, with the scopes of their policies, and what those are similar to by policy and position."""
+    """The selectors that match nothing, with the scopes of their policies, and what those are similar to by policy and position; and the
+    namespaces without objects that policies without selectors are for."""
 
     selectors: frozenset[tuple[str, ResourceSelector]] = frozenset()
     similar: Mapping[tuple[Key, int], SimilarObjects] = {}
+    empty: frozenset[str] = frozenset()
 
 
 class PolicyWarnings(NamedTuple):
-    """The findings about policies and quotas, and the selectors that match nothing, which stay the same while no policy selects otherwise
-    and selectors can match the same objects."""
+    """The findings about policies, override policies and quotas, and the selectors that match nothing: those of policies, then those of
+    override policies. They stay the same while no policy selects otherwise and selectors can match the same objects."""
 
     findings: tuple[Finding, ...] = ()
-    unmatched: UnmatchedPolicySelectors = UnmatchedPolicySelectors()
+    unmatched: tuple[UnmatchedPolicySelectors, UnmatchedPolicySelectors] = (UnmatchedPolicySelectors(), UnmatchedPolicySelectors())
 
 
 def find_policy_warnings(
-    index: PolicyIndex,
-    quotas: Iterable[Document],
-    settings: KarmadaConfig,
-    cluster_names: Collection[str],
-    other_kinds: Iterable[tuple[str, str]],
+    state: KarmadaState,
+    other_kinds: Collection[tuple[str, str]],
     list_templates: Callable[[], Iterable[Document]],
-    unmatched: UnmatchedPolicySelectors | None = None,
+    known: PolicyWarnings | None = None,
 ) -> PolicyWarnings:
-    """Return the findings about policies, and about `quotas`, the FederatedResourceQuotas.
+    """Return the findings about policies, override policies and FederatedResourceQuotas.
 
-    `cluster_names` are those of all Clusters; `other_kinds` are groups and kinds of objects that are not templates or are quarantined.
-    `list_templates` returns the templates, with no more than selectors read. `unmatched` are the selectors that match nothing; None to
-    search for them.
+    `other_kinds` are groups and kinds of objects that are not templates or are quarantined. `list_templates` returns the templates, with
+    no more than selectors read. `known` has the selectors that match nothing; None to search for them.
     """
-    policies = index.policies.values()
+    index, settings = state.policies, state.settings
+    policies, quotas = index.policies.values(), state.snapshot.documents.get((names.POLICY_GROUP, names.QUOTA), ())
     selectors = [(policy, list(map(parse_resource_selector, policy.spec.get("resourceSelectors") or ()))) for policy in policies]
+    overrides = [(policy, policy.selectors) for policy in state.overrides.policies]
     templates = cache(lambda: tuple(list_templates()))
-    if unmatched is None:
+    if known is None:
         resources = SelectableResources({one.key: one.api_version for one in templates()}, other_kinds)
-        unmatched = _find_unmatched(selectors, resources, templates)
+        unmatched = (
+            _find_unmatched(selectors, resources, templates),
+            _find_unmatched_overrides(overrides, resources, templates, other_kinds, state.snapshot.variants),
+        )
+    else:
+        unmatched = known.unmatched
     findings = (
         *find_suspended_policies(policies),
         *find_disabled_preemption(policies, settings.preemption),
         *find_disabled_gates(policies, quotas, settings.gates),
-        *find_unknown_clusters(policies, cluster_names),
+        *find_unknown_clusters(policies, state.fleet.names),
         *find_equal_policies(selectors, index, templates),
-        *(_DESCRIBE_UNMATCHED(selectors, unmatched) if unmatched.selectors else ()),
+        *(_DESCRIBE_UNMATCHED(selectors, unmatched[0]) if unmatched[0].selectors else ()),
+        *(_DESCRIBE_UNMATCHED(overrides, unmatched[1]) if unmatched[1].selectors or unmatched[1].empty else ()),
     )
     return PolicyWarnings(findings, unmatched)
 
@@ -156,7 +165,7 @@ class SelectableResources:
 
 
 def _find_unmatched(
-    policies: PolicySelectors, resources: SelectableResources, list_templates: Callable[[], Iterable[Document]]
+    policies: SelectingPolicies, resources: SelectableResources, list_templates: Callable[[], Iterable[Document]]
 ) -> UnmatchedPolicySelectors:
     """Return the selectors of policies that match nothing. Those with invalid labels have a finding of their own."""
     unmatched = {
@@ -178,6 +187,28 @@ def _find_unmatched(
     )
     similar = _COMPARE_UNMATCHED(policies, unmatched, resources, list_templates) if unmatched else {}
     return UnmatchedPolicySelectors(frozenset(unmatched), similar)
+
+
+def _find_unmatched_overrides(
+    policies: SelectingPolicies,
+    resources: SelectableResources,
+    list_templates: Callable[[], tuple[Document, ...]],
+    other_kinds: Collection[tuple[str, str]],
+    variants: TemplateVariants,
+) -> UnmatchedPolicySelectors:
+    """Return the same for override policies, which also change the objects of variants: those are read if templates do not suffice."""
+    if not policies:
+        return UnmatchedPolicySelectors()
+    found = _find_unmatched(policies, resources, list_templates)
+    spaces = {policy.key.namespace for policy, selectors in policies if policy.key.namespace and not selectors}
+    empty = frozenset(space for space in spaces if not resources.has_objects(space))
+    if not variants or not (found.selectors or empty):
+        return found._replace(empty=empty)
+    parts = [one for varied in variants.values() for variant in varied.variants for one in variant.objects]
+    every = (*list_templates(), *parts)
+    resources = SelectableResources({one.key: one.api_version for one in every}, other_kinds)
+    found = _find_unmatched(policies, resources, lambda: every)
+    return found._replace(empty=frozenset(space for space in empty if not resources.has_objects(space)))
 
 
 def _find_unmatched_labels(

@@ -10,6 +10,8 @@ import yaml
 from gitsched.decide.validation import validate_document
 from gitsched.model.document import get_field
 from gitsched.model.explanation import AppliedOverride
+from gitsched.report.explanation import describe_override
+from tests.tables import each_row
 
 FLEET = """
 kind: Cluster
@@ -283,14 +285,89 @@ def test_explain_lists_the_override_policies_by_cluster(run: Any) -> None:
     )
     assert result.explain("web").overrides == (
         AppliedOverride("ClusterOverridePolicy/wide", "o1.yaml:2", ("a", "b", "c"), ("labelsOverrider",)),
+        AppliedOverride("OverridePolicy/shop/ghost", "o2.yaml:2", (), ()),
         AppliedOverride("OverridePolicy/shop/some", "o0.yaml:2", ("b", "c"), ("labelsOverrider", "plaintext")),
     )
+
+
+@each_row(
+    ("policies", "texts"),
+    [
+        (
+            [override("o", "labelsOverrider: [{operator: replace, value: {team: web}}]")],
+            ["o (o0.yaml:2): labelsOverrider changes nothing in a, b, c"],
+        ),
+        ([override("o", label("nobody"))], ["o (o0.yaml:2): labelsOverrider changes nothing in a, b, c"]),
+        (
+            [
+                override(
+                    "o", f"{label('o')}, annotationsOverrider: [{{operator: remove, value: {{team: web}}}}]", "{clusterNames: [a]}"
+                )
+            ],
+            ["o (o0.yaml:2): labelsOverrider in a; annotationsOverrider changes nothing"],
+        ),
+        # What an earlier policy adds, a later one may replace; what is set to the number of its cluster changes nothing there alone.
+        (
+            [
+                override("a", "labelsOverrider: [{operator: add, value: {team: a}}]"),
+                override("b", "labelsOverrider: [{operator: replace, value: {team: b}}]"),
+            ],
+            ["a (o0.yaml:2): labelsOverrider in a, b, c", "b (o1.yaml:2): labelsOverrider in a, b, c"],
+        ),
+        (
+            [override("o", "plaintext: [{path: /spec/replicas, operator: replace, value: 5}]")],
+            ["o (o0.yaml:2): plaintext changes nothing in a, b, c"],
+        ),
+        ([override("o", BROKEN)], ["o (o0.yaml:2): plaintext in a, b, c"]),  # a finding says that it fails
+        (
+            [override("o", target="{labelSelector: {matchLabels: {cloud: z}}}")],
+            ["o (o0.yaml:2): matches none of the clusters above"],
+        ),
+    ],
+)
+def test_explain_says_which_overriders_change_nothing(run: Any, policies: list[str], texts: list[str]) -> None:
+    found = run(files(*policies)).explain("web").overrides
+    assert [describe_override(one).removeprefix("OverridePolicy/shop/") for one in found] == texts
+
+
+def test_a_number_that_replaces_the_part_of_a_cluster_changes_it(run: Any) -> None:
+    """The Deployment has 5 replicas, of which each cluster gets a part."""
+    found = run(files(override("o", "plaintext: [{path: /spec/replicas, operator: replace, value: 5}]"), propagation=DIVIDED))
+    (applied,) = found.explain("web").overrides
+    assert applied.changes == ("plaintext",)
 
 
 def test_explain_says_when_a_decision_is_not_applied(run: Any) -> None:
     told = run(files(propagation=WAITING), run(files())).explain("web")
     assert told.trigger == "Not applied: its policy waits for OverridePolicy/shop/mirror, OverridePolicy/shop/proxy."
     assert [share.cluster for share in told.result] == ["a", "b", "c"]
+
+
+# Policies that change nothing
+
+
+NOWHERE = "OverridePolicy/shop/o changes nothing: Deployment.apps/shop/web is in a, which its targetCluster does not match"
+
+
+@each_row(
+    ("selector", "target", "message"),
+    [
+        (", name: web", "{labelSelector: {matchLabels: {cloud: y}}}", NOWHERE),
+        (", name: web", "{clusterNames: [b, c]}", NOWHERE),
+        (", name: web", "{clusterNames: [a, b]}", ""),
+        (", name: web", "", ""),
+        # Which workloads are in its clusters may change every day.
+        (", labelSelector: {matchLabels: {app: web}}", "{clusterNames: [b]}", ""),
+        ("", "{clusterNames: [b]}", ""),
+        ("everything", "{clusterNames: [b]}", ""),
+    ],
+)
+def test_a_policy_that_names_a_workload_which_is_elsewhere_is_a_note(run: Any, selector: str, target: str, message: str) -> None:
+    there = EVERYWHERE.replace("{}", "{clusterAffinity: {clusterNames: [a]}}")
+    found = run(files(override("o", target=target, selector=selector), propagation=there)).outcome("web").findings
+    assert [(one.severity, one.message) for one in found if one.code == "override-unused"] == (
+        [("info", message)] if message else []
+    )
 
 
 # What can be said before anything is placed

@@ -143,3 +143,60 @@ def test_a_cluster_policy_names_a_namespace_that_nothing_is_in() -> None:
         "warning: ConfigMap mail in namespace ofice, which this repository does not have; did you mean the namespace office?"
     ]
     assert list_found("{apiVersion: v1, kind: Service, labelSelector: {}}", kind="ClusterPropagationPolicy") == []
+
+
+def list_found_overrides(selector: str, kind: str, namespace: str) -> list[str]:
+    metadata = {"name": "o"} | ({"namespace": namespace} if namespace else {})
+    selectors = [yaml.safe_load(selector)] if selector else []
+    overriders = {"labelsOverrider": [{"operator": "add", "value": {"team": "web"}}]}
+    spec = {"resourceSelectors": selectors, "overrideRules": [{"overriders": overriders}]}
+    policy = {"apiVersion": "policy.karmada.io/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec}
+    findings = gitsched.schedule([policy, *list_objects()]).findings
+    return [f"{f.severity}: {f.message}" for f in findings if f.code == "karmada-selects-nothing"]
+
+
+@each_row(
+    ("selector", "kind", "namespace", "found"),
+    [
+        (
+            "{apiVersion: apps/v1, kind: Deployment, name: web}",
+            "OverridePolicy",
+            "default",
+            "warning: OverridePolicy/default/o selects nothing: namespace default has no Deployment web; did you mean the namespace shop?",
+        ),
+        (
+            "{apiVersion: apps/v1, kind: Deployment, name: wbe}",
+            "OverridePolicy",
+            "shop",
+            "warning: OverridePolicy/shop/o selects nothing: namespace shop has no Deployment wbe; did you mean web?",
+        ),
+        (
+            "{apiVersion: apps/v1, kind: Deployment, namespace: shoop, name: web}",
+            "ClusterOverridePolicy",
+            "",
+            "warning: ClusterOverridePolicy/o selects nothing: this repository has no Deployment web in namespace shoop; did you mean the "
+            "namespace shop?",
+        ),
+        (
+            LABELLED % "{matchLabels: {tier: frnt}}",
+            "OverridePolicy",
+            "shop",
+            "warning: OverridePolicy/shop/o selects nothing: namespace shop has no Deployment with tier=frnt; did you mean tier=front of "
+            "Deployment/shop/api?",
+        ),
+        (
+            "{apiVersion: apps/v1, kind: Deployment, name: zebra}",
+            "OverridePolicy",
+            "shop",
+            "info: OverridePolicy/shop/o selects nothing: namespace shop has no Deployment zebra",
+        ),
+        ("", "OverridePolicy", "default", "warning: OverridePolicy/default/o selects nothing: namespace default has no objects"),
+        ("", "OverridePolicy", "shop", None),
+        ("", "ClusterOverridePolicy", "", None),
+        ("{apiVersion: apps/v1, kind: Deployment}", "ClusterOverridePolicy", "", None),
+    ],
+)
+def test_an_override_policy_that_selects_nothing_says_what_is_meant(
+    selector: str, kind: str, namespace: str, found: str | None
+) -> None:
+    assert list_found_overrides(selector, kind, namespace) == ([found] if found else [])

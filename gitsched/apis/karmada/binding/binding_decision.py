@@ -70,6 +70,8 @@ def decide_binding(
     outcome = passes[-1].outcome
     warnings = tuple(find_binding_warnings(state, template, passes, attached=attachment is not None))
     more = () if dependencies is None else dependencies.list_findings(template)
+    if template.key.name in state.overrides.names:
+        more = (*more, *state.overrides.find_unused(template, outcome.targets))
     if record is not None or warnings or more or trigger:
         outcome = outcome._replace(
             previous_targets=before,

@@ -94,7 +94,9 @@ class _ClusterOverrides:
     def concern(self, key: Key, entry: TemplateEntry) -> bool:
         """Return whether a policy may change the manifest of a workload, or what is reported about it."""
         placement = entry.placement
-        if placement is None or (placement.is_settled and self._clusters.isdisjoint(placement.clusters)):
+        if placement is None:
+            return False
+        if placement.is_settled and self._clusters.isdisjoint(placement.clusters) and key.name not in self._index.names:
             return False
         return self._index.selects(make_selectable(key, entry))
 

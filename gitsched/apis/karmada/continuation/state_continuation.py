@@ -20,6 +20,7 @@ from gitsched.apis.karmada.continuation.policy_changes import (
     find_affected_by_policies,
     make_selectable,
 )
+from gitsched.apis.karmada.overrides.override_policy import OVERRIDE_KINDS
 from gitsched.apis.karmada.queue.coupled_decisions import needs_queue
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.replicas import AUTOSCALER_KINDS
@@ -68,7 +69,8 @@ def continue_state(before: KarmadaState, snapshot: Snapshot, changes: SnapshotCh
     }
     removed = frozenset(key for key, (_, template) in changes.templates.items() if template is None)
     keeps_selections = _keep_selections(after, changes)
-    keeps_warnings = keeps_policies and keeps_selections and before.fleet.names == after.fleet.names
+    has_overrides = any(key[:2] in OVERRIDE_KINDS for key in changes.api_documents)
+    keeps_warnings = keeps_policies and not has_overrides and keeps_selections and before.fleet.names == after.fleet.names
     return ContinuedState(
         after, frozenset(affected - removed), lambda: _list_templates(changes), removed, keeps_warnings, keeps_selections
     )
@@ -87,7 +89,7 @@ def _selects_otherwise(key: Key, pair: DocumentPair) -> bool:
     if before is None or after is None:
         return True
     selectors = [get_field(one.body, "spec", "resourceSelectors") for one in (before, after)]
-    return key[:2] in names.POLICY_KINDS and selectors[0] != selectors[1]
+    return key[:2] in (*names.POLICY_KINDS, *OVERRIDE_KINDS) and selectors[0] != selectors[1]
 
 
 def _can_continue(before: KarmadaState, snapshot: Snapshot, changes: SnapshotChanges) -> bool:

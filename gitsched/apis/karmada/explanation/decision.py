@@ -97,11 +97,11 @@ def explain(
 
 
 def _explain_overrides(state: KarmadaState, template: Document, outcome: Outcome) -> tuple[AppliedOverride, ...]:
-    clusters = sorted(target.cluster for target in outcome.targets)
+    targets = sorted(outcome.targets, key=lambda target: target.cluster)
     variants = state.read_variant_requirements(template)
     if variants is None:
-        return state.overrides.explain(template, clusters)
-    return explain_variants(state.overrides, template, clusters, variants.variants)
+        return state.overrides.explain(template, targets)
+    return explain_variants(state.overrides, template, targets, variants.variants)
 
 
 def _describe_dependents(state: KarmadaState, attachment: Attachment | None) -> tuple[str, ...]:

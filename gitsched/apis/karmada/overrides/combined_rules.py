@@ -22,7 +22,7 @@ from gitsched.model.json_values import is_same_json
 from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from gitsched.model.document import Body, Document
+    from gitsched.model.document import Body, Document, Key
     from gitsched.model.finding import Pointer
     from gitsched.model.scheduling import Affinity
     from gitsched.schedule.fleet import Fleet
@@ -147,6 +147,22 @@ def find_overrider(before: Body, combined: Iterable[CombinedRules], path: Sequen
     if found is None or found[0].policy.origin is None:
         return None
     return FieldOrigin(found[0].policy.origin, found[1])
+
+
+def list_effective(before: Body, combined: Iterable[CombinedRules]) -> set[tuple[Key, str]] | None:
+    """Return the overriders that change an object, each by its policy and name; None if one cannot be applied."""
+    found = set()
+    for rule in (rule for rules in combined for rule in rules.rules):
+        for name, _, entry in list_entries(rule.overriders):
+            patched = PatchedObject(before)
+            try:
+                apply_entry(patched, name, entry)
+            except InapplicablePatch:
+                return None
+            if not is_same_json(before, patched.root):
+                found.add((rule.policy.key, name))
+            before = patched.root
+    return found
 
 
 def assign_rules(rules: Sequence[OverrideRule], fleet: Fleet) -> dict[str, CombinedRules | None]:

@@ -7,7 +7,7 @@ divided before, as in Karmada.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from gitsched.apis.karmada.overrides.combined_rules import (
     apply_rules,
     assign_rules,
     find_overrider,
+    list_effective,
 )
 from gitsched.apis.karmada.overrides.overriders import list_overriders
 from gitsched.apis.karmada.policy.propagation_policy import (
@@ -50,6 +51,8 @@ _MAX_CACHED_ENTRIES = 1_000_000
 """Approximate maximum number of cached entries, one for each cluster and set of policies."""
 
 
+OVERRIDE_UNUSED = "override-unused"
+"""Code of the finding about a policy that applies to no cluster of the workload that it names."""
 OVERRIDE_KINDS = ((POLICY_GROUP, CLUSTER_OVERRIDE), (POLICY_GROUP, OVERRIDE))
 
 
@@ -59,6 +62,14 @@ class OverridePolicy(NamedTuple):
     document: Document
     selectors: tuple[ResourceSelector, ...]
     rules: tuple[OverrideRule, ...]
+
+    @property
+    def key(self) -> Key:
+        return self.document.key
+
+    @property
+    def is_namespaced(self) -> bool:
+        return self.key.kind == OVERRIDE
 
 
 FindDefinition = Callable[[str, str], "Document | None"]
@@ -97,7 +108,7 @@ class OverrideIndex:
     """Every override policy of a commit (`policies`), indexed by its selectors. The rules of policies are combined once for each set of
     policies of one scope that are equally specific, so that workloads which have these in common share them."""
 
-    __slots__ = ("_cache", "_checked", "_fleet", "_index", "_keys", "_selectors", "_strict", "_unselective", "policies")
+    __slots__ = ("_cache", "_checked", "_fleet", "_index", "_keys", "_selectors", "_strict", "_unselective", "names", "policies")
 
     def __init__(
         self,
@@ -115,15 +126,16 @@ class OverrideIndex:
             *map(parse_override_policy, documents),
             *(parse_override_policy(document, True) for document in duplicated),
         ]
-        self.policies = sorted(parsed, key=lambda policy: policy.document.key.name)
-        self._keys = frozenset(policy.document.key for policy in self.policies)
+        self.policies = sorted(parsed, key=lambda policy: policy.key.name)
+        self._keys = frozenset(policy.key for policy in self.policies)
         self._unselective: dict[str, list[int]] = {}
         self._selectors: list[tuple[int, ResourceSelector]] = []
         for number, policy in enumerate(self.policies):
             if policy.rules and not policy.selectors:
-                self._unselective.setdefault(policy.document.key.namespace, []).append(number)
+                self._unselective.setdefault(policy.key.namespace, []).append(number)
             self._selectors += [(number, selector) for selector in policy.selectors if policy.rules]
-        scopes = (self.policies[number].document.key.namespace for number, _ in self._selectors)
+        self.names = frozenset(selector.name for _, selector in self._selectors)  # of the workloads that policies name
+        scopes = (self.policies[number].key.namespace for number, _ in self._selectors)
         self._index = SelectorIndex(zip(scopes, (selector for _, selector in self._selectors), strict=True))
         self._cache: _OverrideCache | None = None
 
@@ -202,23 +214,39 @@ class OverrideIndex:
         labels = read_labels(template.body)
         return any(self._index.match(scope, template, labels) for scope in _list_scopes(template))
 
-    def explain(self, template: Document, clusters: Iterable[str]) -> tuple[AppliedOverride, ...]:
-        """Return the policies that change a workload in these clusters, in the order in which they are applied."""
+    def explain(self, template: Document, targets: Iterable[TargetCluster]) -> tuple[AppliedOverride, ...]:
+        """Return the policies that select a workload with these clusters, in the order in which they are applied."""
         matched = self._match_policies(template)
         planned = self._plan_rules(matched)
-        applied: dict[Key, tuple[dict[str, None], dict[str, None]]] = {}
-        for cluster in clusters:
-            found = [one[cluster] for one in planned if cluster in one]
-            for rule in (rule for rules in found if rules is not None and None not in found for rule in rules.rules):
-                names, changes = applied.setdefault(rule.policy.key, ({}, {}))
-                names[cluster] = None
-                changes.update(dict.fromkeys(list_overriders(rule.overriders)))
-        documents = [self.policies[number].document for numbers in matched for number in numbers]
-        return tuple(
-            AppliedOverride(document.key.title, _format_location(document), *map(tuple, applied[document.key]))
-            for document in documents
-            if document.key in applied
-        )
+        applied: dict[Key, tuple[dict[str, None], dict[str, bool]]] = {}
+        known: dict[tuple[object, ...], set[tuple[Key, str]] | None] = {}
+        for target in targets:
+            found = [one[target.cluster] for one in planned if target.cluster in one]
+            combined = [one for one in found if one is not None] if None not in found else []
+            cache_key = (target.edits, *map(id, combined))
+            if cache_key not in known:
+                known[cache_key] = list_effective(set_counts(template.body, target.edits), combined)
+            effective = known[cache_key]
+            for rule in (rule for rules in combined for rule in rules.rules):
+                clusters, changes = applied.setdefault(rule.policy.key, ({}, {}))
+                clusters[target.cluster] = None
+                for name in list_overriders(rule.overriders):
+                    is_change = effective is None or (rule.policy.key, name) in effective
+                    changes[name] = changes.get(name, False) or is_change
+        documents = (self.policies[number].document for numbers in matched for number in numbers)
+        return tuple(_describe_applied(document, *applied.get(document.key, ({}, {}))) for document in documents)
+
+    def find_unused(self, template: Document, targets: Iterable[TargetCluster]) -> Iterator[Finding]:
+        """Yield a note for each policy that names a workload and applies to none of the clusters that it is in."""
+        clusters = sorted(target.cluster for target in targets if not target.evicting)
+        for numbers in self._match_policies(template) if clusters else ():
+            (rules,) = self._plan_rules([numbers])
+            found = [rules[cluster] for cluster in clusters if cluster in rules]
+            applied = {rule.policy.key for one in dict.fromkeys(found) if one is not None for rule in one.rules}
+            unused = (self.policies[number] for number in numbers if self.policies[number].key not in applied)
+            for policy in unused if None not in found else ():
+                if any(selector.name == template.key.name for selector in policy.selectors):
+                    yield _make_unused_finding(policy, template, clusters)
 
     def _match_policies(self, template: Document) -> list[PolicyNumbers]:
         """Return the policies that select a workload, in the order in which they are applied: one entry for each scope and specificity."""
@@ -316,6 +344,19 @@ def _make_warning(template: Document, doubtful: DoubtfulOverride, clusters: list
     message = f"{policy.title} changes {template.key} in {format_names(clusters)}: {reason}"
     written = locate_field(origin, pointer)
     return Finding("warning", code, message, locate_document(rule.policy), policy.resource, written)
+
+
+def _make_unused_finding(policy: OverridePolicy, template: Document, clusters: Sequence[str]) -> Finding:
+    where = f"{template.key} is in {format_names(clusters)}"
+    message = f"{policy.key.title} changes nothing: {where}, which its targetCluster does not match"
+    field = locate_field(policy.document.origin, policy.rules[0].pointer)
+    return Finding("info", OVERRIDE_UNUSED, message, locate_document(policy.document), policy.key.resource, field)
+
+
+def _describe_applied(document: Document, clusters: Iterable[str], changes: Mapping[str, bool]) -> AppliedOverride:
+    """Return what a policy changes in these clusters; `changes` says for each overrider that it uses there whether it changes anything."""
+    parts = (tuple(name for name, is_change in changes.items() if is_change is wanted) for wanted in (True, False))
+    return AppliedOverride(document.key.title, _format_location(document), tuple(clusters), *parts)
 
 
 def _format_location(document: Document) -> str:

@@ -85,22 +85,25 @@ def _apply_to_objects(
 
 
 def explain_variants(
-    overrides: OverrideIndex, template: Document, clusters: Iterable[str], variants: WorkloadVariants
+    overrides: OverrideIndex, template: Document, targets: Iterable[TargetCluster], variants: WorkloadVariants
 ) -> tuple[AppliedOverride, ...]:
-    """Return the policies that change what these clusters get, one entry for each policy."""
+    """Return the policies that select what these clusters get, one entry for each policy."""
     found: dict[tuple[str, str], AppliedOverride] = {}
-    by_variant: dict[int, list[str]] = {}
-    for cluster in clusters:
-        index = variants.by_cluster.get(cluster)
+    by_variant: dict[int, list[TargetCluster]] = {}
+    for target in targets:
+        index = variants.by_cluster.get(target.cluster)
         if index is not None:
-            by_variant.setdefault(index, []).append(cluster)
-    for index, names in by_variant.items():
+            by_variant.setdefault(index, []).append(target)
+    for index, group in by_variant.items():
         for document in variants.variants[index].objects:
             if template.key[:2] == BUNDLE_KIND or document.key == template.key:
-                for entry in overrides.explain(document, names):
+                own = (one if document.key in (one.workload, template.key) else one._replace(edits=()) for one in group)
+                for entry in overrides.explain(document, own):
                     known = found.setdefault((entry.policy, entry.location), entry)
+                    changes = tuple(dict.fromkeys((*known.changes, *entry.changes)))
                     found[entry.policy, entry.location] = known._replace(
                         clusters=tuple(sorted({*known.clusters, *entry.clusters})),
-                        changes=tuple(dict.fromkeys((*known.changes, *entry.changes))),
+                        changes=changes,
+                        unchanged=tuple(one for one in dict.fromkeys((*known.unchanged, *entry.unchanged)) if one not in changes),
                     )
     return tuple(found.values())

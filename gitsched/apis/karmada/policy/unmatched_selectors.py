@@ -17,9 +17,9 @@ from gitsched.model.known_values import find_near
 from gitsched.model.labels import format_requirement
 
 if TYPE_CHECKING:
-    from gitsched.apis.karmada.policy.equal_policies import PolicySelectors
+    from gitsched.apis.karmada.overrides.override_policy import OverridePolicy
     from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, ResourceSelector
-    from gitsched.apis.karmada.warnings import SelectableResources, UnmatchedPolicySelectors
+    from gitsched.apis.karmada.warnings import SelectableResources, SelectingPolicies, UnmatchedPolicySelectors
     from gitsched.model.labels import Requirement, Selector
 
 _KIND_SIMILARITY, _CUSTOM_KIND_SIMILARITY = 0.85, 0.9
@@ -29,7 +29,7 @@ _MAX_LOOKUPS = 100
 
 
 def compare_unmatched(
-    policies: PolicySelectors,
+    policies: SelectingPolicies,
     unmatched: Collection[tuple[str, ResourceSelector]],
     resources: SelectableResources,
     list_templates: Callable[[], Iterable[Document]],
@@ -41,7 +41,7 @@ def compare_unmatched(
     return {(policy.key, index): comparison.compare(one, matched) for policy, (wrong, matched) in divided for index, one in wrong}
 
 
-def describe_unmatched(policies: PolicySelectors, unmatched: UnmatchedPolicySelectors) -> Iterator[Finding]:
+def describe_unmatched(policies: SelectingPolicies, unmatched: UnmatchedPolicySelectors) -> Iterator[Finding]:
     """Yield a finding for each policy that selects nothing, and one for each selector beside others that probably is a mistake.
 
     A selector of all objects of a kind, which may come later, is no mistake, nor is one that matches something in another version.
@@ -51,10 +51,15 @@ def describe_unmatched(policies: PolicySelectors, unmatched: UnmatchedPolicySele
         compared = [(index, one, unmatched.similar[policy.key, index]) for index, one in wrong]
         if compared:
             yield from _describe_policy(policy, compared, is_used=bool(matched))
+        elif not selectors and policy.key.namespace in unmatched.empty:
+            text = f"nothing: {_describe_scope(policy)} has no objects"
+            yield _make_finding(policy, text, ("metadata", "namespace"), is_near=True)
 
 
 def _divide(
-    policy: PropagationPolicy, selectors: Sequence[ResourceSelector], unmatched: Collection[tuple[str, ResourceSelector]]
+    policy: PropagationPolicy | OverridePolicy,
+    selectors: Sequence[ResourceSelector],
+    unmatched: Collection[tuple[str, ResourceSelector]],
 ) -> tuple[list[tuple[int, ResourceSelector]], list[ResourceSelector]]:
     """Return the selectors that match nothing in any version, with their positions, and those that match something."""
     scope = policy.key.namespace
@@ -65,7 +70,7 @@ def _divide(
 
 
 def _describe_policy(
-    policy: PropagationPolicy, compared: Sequence[tuple[int, ResourceSelector, SimilarObjects]], *, is_used: bool
+    policy: PropagationPolicy | OverridePolicy, compared: Sequence[tuple[int, ResourceSelector, SimilarObjects]], *, is_used: bool
 ) -> Iterator[Finding]:
     """Yield the findings about selectors of a policy that match nothing; it `is_used` if others match something."""
     is_elsewhere = _are_elsewhere(policy, [found for *_, found in compared])
@@ -82,12 +87,12 @@ def _describe_policy(
             yield _make_finding(policy, found.misspelling or text, ("spec", "resourceSelectors", index), is_near=found.is_near)
 
 
-def _are_elsewhere(policy: PropagationPolicy, found: list[SimilarObjects]) -> bool:
+def _are_elsewhere(policy: PropagationPolicy | OverridePolicy, found: list[SimilarObjects]) -> bool:
     """Return whether another namespace than that of the policy, the same for all selectors, has what they match."""
     return policy.is_namespaced and len({one.hint for one in found}) == 1 and found[0].is_elsewhere
 
 
-def _make_finding(policy: PropagationPolicy, text: str, pointer: Pointer | None, *, is_near: bool) -> Finding:
+def _make_finding(policy: PropagationPolicy | OverridePolicy, text: str, pointer: Pointer | None, *, is_near: bool) -> Finding:
     document = policy.document
     field = locate_field(document.origin, pointer) if pointer is not None else None
     severity: Severity = "warning" if is_near else "info"
@@ -99,7 +104,7 @@ class _SelectorComparison:
     """Compares selectors with the objects of the source."""
 
     def __init__(
-        self, policies: PolicySelectors, resources: SelectableResources, list_templates: Callable[[], Iterable[Document]]
+        self, policies: SelectingPolicies, resources: SelectableResources, list_templates: Callable[[], Iterable[Document]]
     ) -> None:
         self._resources, self._list_templates = resources, list_templates
         self._kinds = sorted(resources.versions)
@@ -244,11 +249,11 @@ def _is_unrelated(selector: ResourceSelector, versions: Collection[str]) -> bool
     return "." in group and not misspelled and not find_near(group, (one for one in groups if not is_known_group(one)))
 
 
-def _describe_scope(policy: PropagationPolicy) -> str:
+def _describe_scope(policy: PropagationPolicy | OverridePolicy) -> str:
     return f"namespace {policy.key.namespace}" if policy.is_namespaced else "this repository"
 
 
-def _describe_selected(selector: ResourceSelector, policy: PropagationPolicy) -> str:
+def _describe_selected(selector: ResourceSelector, policy: PropagationPolicy | OverridePolicy) -> str:
     where = f"in namespace {selector.namespace}" if selector.namespace and not policy.is_namespaced else ""
     labels = ", ".join(map(format_requirement, selector.labels.requirements)) if selector.labels is not None else ""
     return " ".join(filter(None, (selector.kind, selector.name, f"with {labels}" if labels else "", where)))
