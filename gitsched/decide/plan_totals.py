@@ -159,9 +159,18 @@ def list_unclaimed(changes: IncrementalChanges) -> dict[Key, tuple[bool, bool]]:
         existed = templates[key][0] is not None if key in templates else key in rows.template_index
         exists = templates[key][1] is not None if key in templates else existed
         before = existed and key not in old and rows.read_workload(key) is None
-        is_decided = key in changes.outcomes or (key not in changes.documents and rows.read_workload(key) is not None)
-        found[key] = before, exists and key not in new and not is_decided
+        found[key] = before, exists and key not in new and not _is_decided(changes, key)
     return found
+
+
+def select_unclaimed(changes: IncrementalChanges, keys: Iterable[Key]) -> frozenset[Key]:
+    """Return those of some templates of the source that no API claims."""
+    claimed = {key for key, _ in changes.continued.records} | changes.continued.referenced
+    return frozenset(key for key in keys if key not in claimed and not _is_decided(changes, key))
+
+
+def _is_decided(changes: IncrementalChanges, key: Key) -> bool:
+    return key in changes.outcomes or (key not in changes.documents and changes.rows.read_workload(key) is not None)
 
 
 def _update_other_findings(

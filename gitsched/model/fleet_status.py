@@ -10,7 +10,7 @@ from typing import Final, Literal
 from gitsched.model.changes import NOTHING_WITHHELD, RetainedCopy, WithheldChanges
 from gitsched.model.cluster_report import Health, UnhealthyWorkload
 from gitsched.model.document import Key
-from gitsched.model.finding import UNSCHEDULABLE, Finding, format_count, format_part
+from gitsched.model.finding import UNSCHEDULABLE, Finding, Location, format_count, format_part
 from gitsched.model.history import RolloutHistory, SourceChange
 from gitsched.model.holds import HeldPlacement
 from gitsched.model.mistakes import MISTAKES
@@ -171,12 +171,20 @@ class WithheldHistory(NamedTuple):
     more_sources: int = 0
 
 
+class UnclaimedObject(NamedTuple):
+    """An object that no policy selects, with the place of its document; `nearest` says which policy nearly selects it, "" if none does."""
+
+    key: Key
+    location: Location | None
+    nearest: str = ""
+
+
 class FleetStatus(NamedTuple):
     """The status of a fleet. `head` is the last commit of the output branch, "" without one; `pending` says that the source has
     changes with which a run would change it.
 
-    `unclaimed` are the objects that no policy selects, and `nearest` says of some of them which policy nearly selects them. `rewrite`
-    says how the next run rewrites the output of an earlier version, "" where it does not. `moves_waiting` counts the workloads that
+    `unclaimed` are the objects that no policy selects. `rewrite` says how the next run rewrites the output of an earlier version, "" where
+    it does not. `moves_waiting` counts the workloads that
     wait to move until `next_moves`, because moves that observations cause are limited by period. `unfetched` says why the clone may
     lack the output branch of its origin, or is "". `held` are the workloads that keep their clusters until they are released,
     `withheld` the changes that the guard withholds. `edits` are commits of people on the output branch since the last run. `errors` are
@@ -195,8 +203,7 @@ class FleetStatus(NamedTuple):
     clusters: tuple[ClusterStatus, ...]
     rollouts: tuple[RolloutStatus, ...]
     workloads: tuple[WorkloadStatus, ...]
-    unclaimed: tuple[Key, ...]
-    nearest: Mapping[Key, str] = {}
+    unclaimed: tuple[UnclaimedObject, ...]
     rewrite: str = ""
     moves_waiting: int = 0
     next_moves: datetime | None = None

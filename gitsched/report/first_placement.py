@@ -63,7 +63,7 @@ def describe_unplaced(review: Review) -> str:
     found = find_reason(review)
     if found is None:
         return ""
-    if sum(move.becomes_unplaced for move in review.moves) + len(review.comparison.unplaced) >= pending:
+    if sum(move.becomes_unplaced for move in review.moves) + sum(one.selected for one in review.comparison.unplaced) >= pending:
         return f" {format_sentence(found)}."
     part = format_part(pending, sum(review.states.values()), "workload", "is unplaced", "are unplaced")
     return f" {part}: {format_sentence(found)}."

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from gitsched.model.finding import count_shown, format_count, format_names
-from gitsched.model.fleet_status import ClusterStatus, FleetStatus, WorkloadStatus
+from gitsched.model.fleet_status import ClusterStatus, FleetStatus, UnclaimedObject, WorkloadStatus
 from gitsched.model.scheduling import total_replicas
 from gitsched.model.time import format_age, format_time
 from gitsched.report.explained_rollouts import describe_history
@@ -57,8 +57,8 @@ def write_fleet_status(
         rows = [_make_workload_row(one) for one in chosen]
         lines = list_limited(_format_table(_WORKLOADS, rows), MAX_ROWS, _MORE) if rows else ["No policy places a workload."]
     elif unclaimed:
-        keys = (key for key in status.unclaimed if namespace in ("", key.namespace))
-        rows = [(escape_unprintable(format_key(key)), escape_unprintable(status.nearest.get(key, ""))) for key in keys]
+        objects = (one for one in status.unclaimed if namespace in ("", one.key.namespace))
+        rows = [_make_unclaimed_row(one) for one in objects]
         lines = list_limited(format_columns(rows), MAX_ROWS, _MORE) if rows else ["Every object is selected by a policy."]
     else:
         lines = [*describe_problems(status, width, paint), ""]
@@ -68,6 +68,11 @@ def write_fleet_status(
         rollouts = ["", *_describe_rollouts(status)] if status.rollouts else []
         lines += (part for line in (*rollouts, "", *counts) for part in (wrap_indented(line, width) if line else [""]))
     return "\n".join(lines) + "\n"
+
+
+def _make_unclaimed_row(one: UnclaimedObject) -> tuple[str, ...]:
+    place = f"{one.location.path}:{one.location.line}" if one.location is not None else ""
+    return tuple(map(escape_unprintable, (format_key(one.key), place, one.nearest)))
 
 
 def _list_clusters(status: FleetStatus, width: int, paint: Paint | None) -> list[str]:
@@ -114,7 +119,7 @@ def _count_workloads(status: FleetStatus) -> str:
 
 def _count_unclaimed(status: FleetStatus, placed: Iterable[WorkloadStatus]) -> str:
     """Return the number of objects that no policy selects, and how many of them still run."""
-    kept = len({one.key for one in placed}.intersection(status.unclaimed))
+    kept = len({one.key for one in placed}.intersection(one.key for one in status.unclaimed))
     still = f", of which {kept:,} {'is' if kept == 1 else 'are'} still placed" if kept else ""
     return f"{format_count(len(status.unclaimed), 'object')} not selected by any policy (--unclaimed){still}"
 
@@ -259,8 +264,12 @@ def serialize_fleet_status(status: FleetStatus) -> dict[str, Any]:
         "nextMoves": _format_optional(status.next_moves),
         "workloads": [serialize_workload_status(one) for one in status.workloads],
         "unclaimed": [
-            {**serialize_key(key), **({"nearest": status.nearest[key]} if key in status.nearest else {})}
-            for key in status.unclaimed
+            {
+                **serialize_key(one.key),
+                "location": one.location.to_json() if one.location is not None else None,
+                **({"nearest": one.nearest} if one.nearest else {}),
+            }
+            for one in status.unclaimed
         ],
     }
 

@@ -73,8 +73,8 @@ class OutputComparison(NamedTuple):
 
     `digest` identifies the changes (see `compute_digest`), "" if not computed. `added_clusters` and `removed_clusters` are differences of
     the fleet, `changed_paths` the source files that differ. `notes` explain how the comparison was made. `unplaced` are the objects that
-    no cluster gets, without those that move and those of which the base says the same; against a base commit, and before a first run those
-    with pods that no policy selects. `reserve` is what
+    no cluster gets, without those that move and those of which the base says the same; against the output branch, only those that no policy
+    selects: new ones, and before a first run those with pods. `reserve` is what
     workloads lack after losses, None without a reserve. `stopped` are objects that lose their last replica while
     the workload of several objects that they are a part of goes on. `edits` are commits of people on the output branch that changed
     records, from which the run decides: what these move is not among the moves.
@@ -190,10 +190,12 @@ class Review(NamedTuple):
 
     @property
     def has_news(self) -> bool:
-        """Whether the output, settings or findings change, what the change does is refused or withheld, or more objects have no policy."""
+        """Whether the output, settings or findings change, what the change does is refused or withheld, or more or other objects have no
+        policy."""
         changes = (self.changed, self.moves, self.record_changes, self.setting_changes, self.refused, self.withheld.moves)
         losses = getattr(self.resilience, "impact_changes", ())
-        return any(changes) or bool(self.new_findings or self.fixed_count or losses or self.more_unclaimed)
+        found = (self.new_findings, self.fixed_count, losses, self.more_unclaimed, self.comparison.unplaced)
+        return any(changes) or any(found)
 
     @property
     def fixed_findings(self) -> list[Finding]:

@@ -168,7 +168,8 @@ def _summarize_changes(review: Review) -> str:
         recorded = f", and make {format_count(len(review.record_changes), 'recorded decision')}" if review.record_changes else ""
         first = describe_unfetched(review) or "First placement"
         return f"{first}: {source} would create {describe_output_branch(review)} and place {placed}{recorded}.{why}"
-    if review.moves or review.record_changes or review.comparison.delivery.images or describe_invalid(review):
+    found = review.comparison
+    if review.moves or review.record_changes or found.delivery.images or found.unplaced or describe_invalid(review):
         return f"{format_headline(review)}: {source} against {describe_output_branch(review)}."
     if review.changed:
         return f"No workload moves{describe_edits(review)}, but files of {describe_output_branch(review)} change with {source}."

@@ -8,7 +8,7 @@ from gitsched.reconcile import validate_source
 from gitsched.reconcile.review.comparison import compare_plans
 from gitsched.reconcile.review.fleet_status import read_fleet_status
 from gitsched.reconcile.run import make_review
-from gitsched.report.fleet_status import write_fleet_status
+from gitsched.report.fleet_status import serialize_fleet_status, write_fleet_status
 from gitsched.report.summary import format_headline
 from gitsched.report.text import summarize_plan, write_findings, write_plan, write_run
 from tests.builders import krake, ocm
@@ -16,6 +16,8 @@ from tests.scenarios.conftest import Fleet, cluster, deployment, policy
 
 FLEET = {"one.yaml": cluster("one"), "a.yaml": deployment("a"), "b.yaml": deployment("b")}
 ONLY_A = policy("one", name="a").replace("Deployment}", "Deployment, name: a}")
+SETTINGS = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m, namespace: shop}\n"
+NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"
 NOWHERE = policy("oen", name="b").replace("Deployment}", "Deployment, name: b}")
 FIRST: dict[str, tuple[dict[str, str], str, str, str]] = {
     "everything": ({"p.yaml": policy("one")}, "2 workloads", "", "Nothing is wrong: "),
@@ -207,3 +209,44 @@ def test_a_first_plan_and_validate_name_the_workloads_that_no_policy_selects_wit
     fleet.reconcile()
     again = validate_source(fleet.settings(1))
     assert (again.unclaimed, again.unselected) == (validated.unclaimed, validated.unselected)
+
+
+def test_later_plans_name_the_new_objects_that_no_policy_selects(fleet: Fleet) -> None:
+    fleet.commit({**FLEET, "p.yaml": policy("one"), "old.yaml": deployment("old", namespace="shop")})
+    fleet.reconcile()
+    lonely = {"new/c.yaml": deployment("c", namespace="shop"), "new/m.yaml": SETTINGS, "new/n.yaml": NAMESPACE}
+    fleet.commit(lonely, hour=1)
+    line = (
+        "Deployment shop/c is selected by no policy, so that it runs in no cluster: PropagationPolicy/default/all selects Deployment in "
+        "namespace default; this one is in shop (new/c.yaml:5)"
+    )
+    for base, complete in ((None, False), (None, True), ("HEAD~1", False), ("HEAD~1", True)):
+        review = compare_plans(fleet.settings(1), base, complete=complete).review
+        assert format_headline(review) == "No workload moves, 2 new objects are selected by no policy"
+        text = write_plan(review, 10_000)
+        assert summarize_plan(review).startswith("No workload moves, 2 new objects are selected by no policy: ")
+        assert line in text.splitlines()
+        assert (
+            "ConfigMap shop/m is selected by no policy, so that it runs in no cluster: added to the source (new/m.yaml:1)" in text
+        )
+        assert "shop/old" not in text
+        assert review.has_news
+    fleet.reconcile(1)
+    assert line in write_plan(compare_plans(fleet.settings(2)).review, 10_000), "no run has committed anything since"
+    fleet.commit({"a.yaml": deployment("a", 3)}, hour=3)
+    fleet.reconcile(3)
+    assert "selected by no policy" not in summarize_plan(compare_plans(fleet.settings(4)).review)
+
+
+@pytest.mark.parametrize("has_state", [True, False])
+def test_status_names_the_file_of_each_object_that_no_policy_selects(fleet: Fleet, *, has_state: bool) -> None:
+    fleet.commit({**FLEET, "p.yaml": ONLY_A, "new/m.yaml": SETTINGS})
+    fleet.reconcile()
+    status = read_fleet_status(fleet.settings(1) if has_state else fleet.settings(1)._replace(cache=fleet.cache / "none"))
+    assert write_fleet_status(status, unclaimed=True).splitlines() == [
+        "Deployment default/b  b.yaml:1      PropagationPolicy/default/a selects Deployment a; this one is b",
+        "ConfigMap shop/m      new/m.yaml:1",
+    ]
+    assert [each["location"] for each in serialize_fleet_status(status)["unclaimed"]] == [
+        {"path": path, "line": 1, "column": 1} for path in ("b.yaml", "new/m.yaml")
+    ]

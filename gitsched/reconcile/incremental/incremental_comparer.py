@@ -21,7 +21,7 @@ from gitsched.decide.incremental.changed_documents import SourceDiff, pair_docum
 from gitsched.decide.incremental.continued_engines import continue_engines
 from gitsched.decide.partial_decisions import PartialDecisions, combine_own
 from gitsched.decide.plan_result import describe_reason, mark_preserved
-from gitsched.decide.plan_totals import list_unclaimed
+from gitsched.decide.plan_totals import list_unclaimed, select_unclaimed
 from gitsched.decide.registry import reserved_groups
 from gitsched.decide.workload_decision import decide_workload
 from gitsched.diff.counterfactual_placements import DecidedCommit
@@ -46,7 +46,7 @@ from gitsched.reconcile.incremental.source_diff import LazyTemplates, find_owner
 from gitsched.reconcile.incremental.state_plan import continue_planned_engines, open_state, plan_from_state
 from gitsched.reconcile.output.output_records import open_records
 from gitsched.reconcile.review.compared_plans import ComparedInputs, PlannedCommit, plan_commit
-from gitsched.reconcile.review.unplaced_objects import list_unplaced, list_unselected, may_be_unselected
+from gitsched.reconcile.review.unplaced_objects import list_added, list_unplaced, list_unselected, may_be_unselected
 from gitsched.reconcile.run import Fetched, RunContext, StateUpdate
 
 if TYPE_CHECKING:
@@ -103,6 +103,11 @@ class IncrementalComparer:
         if found := {key for key in found if may_be_unselected(key, before, found - added)}:
             templates = updates[1].incremental.decided.snapshot.templates
             yield from list_unselected([templates[key] for key in found], added, continue_planned_engines(updates[1]))
+
+    def list_added(self, inputs: ComparedInputs, later: PlannedCommit, /) -> Iterator[UnplacedObject]:
+        added = [key for key, change in inputs.changes.by_key.items() if change.before is None and _has_template(later, key)]
+        unclaimed = select_unclaimed(_get_update(later).incremental.decided, added) if added else frozenset[Key]()
+        return list_added(inputs.changes, unclaimed, continue_planned_engines(_get_update(later)) if unclaimed else ())
 
     def compare(self, context: RunContext, earlier: PlannedCommit, later: PlannedCommit, /) -> ComparedInputs:
         totals, reader = earlier.run.plan.totals, _open_reader(context, later)

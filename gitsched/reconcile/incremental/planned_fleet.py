@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 from gitsched.apis.capabilities import ReferenceReading
 from gitsched.decide.cluster_metadata import list_cluster_metadata
 from gitsched.decide.engines import collect_cluster_facts, collect_unavailable_clusters
-from gitsched.decide.workload_explanation import describe_near_selections, list_near_selections
+from gitsched.decide.workload_explanation import describe_near_selections
 from gitsched.model.document import workload_sort_key
 from gitsched.model.errors import NeedsCompletePlan
+from gitsched.model.finding import locate_document
+from gitsched.model.fleet_status import UnclaimedObject
 from gitsched.model.rollouts import ROLLOUT_KIND
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.facts.observations import observe_all_statuses
@@ -21,10 +23,10 @@ from gitsched.reconcile.incremental.state_plan import continue_planned_engines, 
 from gitsched.reconcile.source_plan import use_plan
 
 if TYPE_CHECKING:
+    from gitsched.apis.policy_api import PolicyEngine
     from gitsched.decide.catalog import Catalog
     from gitsched.decide.plan_result import Plan
-    from gitsched.model.document import Key
-    from gitsched.model.explanation import NearSelection
+    from gitsched.model.document import Document
     from gitsched.model.observation import Observation, ObservationKey
     from gitsched.model.planned_files import ClusterInfo
     from gitsched.reconcile.run import Fetched, Planned, RunContext
@@ -34,16 +36,15 @@ T = TypeVar("T")
 
 
 class PlannedFleet(NamedTuple):
-    """A plan with its clusters by name, why some of them are not ready, the objects that no policy selects, and which policy nearly selects
-    these. `catalog` has the documents of policy APIs, `observations` what the plan observed and the commit statuses of all clusters.
-    `current` are the clusters with a document, also a broken one."""
+    """A plan with its clusters by name, why some of them are not ready, and the objects that no policy selects. `catalog` has the documents
+    of policy APIs, `observations` what the plan observed and the commit statuses of all clusters. `current` are the clusters with a
+    document, also a broken one."""
 
     planned: Planned
     catalog: Catalog
     clusters: Mapping[str, ClusterInfo]
     unready: Mapping[str, str]
-    unclaimed: tuple[Key, ...]
-    nearest: Mapping[Key, NearSelection]
+    unclaimed: tuple[UnclaimedObject, ...]
     observations: Mapping[ObservationKey, Observation]
     current: frozenset[str]
 
@@ -73,18 +74,23 @@ def use_fleet(
 
 def _make_fleet(context: RunContext, fetched: Fetched, planned: Planned) -> PlannedFleet:
     plan, decisions = planned.plan, planned.plan.decisions
-    unclaimed = decisions.list_unclaimed()
-    nearest = list_near_selections(decisions, unclaimed)
+    unclaimed = [decisions.catalog.templates[key] for key in decisions.list_unclaimed()]
     return PlannedFleet(
         planned,
         decisions.catalog,
         plan.cluster_facts,
         collect_unavailable_clusters(decisions.engines),
-        unclaimed,
-        nearest,
+        _describe_unclaimed(unclaimed, decisions.engines),
         _observe_clusters(context, fetched, plan, decisions.catalog),
         frozenset(collect_cluster_facts(decisions.engines)),
     )
+
+
+def _describe_unclaimed(documents: Collection[Document], engines: Iterable[PolicyEngine]) -> tuple[UnclaimedObject, ...]:
+    """Return objects that no policy selects with their places, and with the policies that nearly select them."""
+    nearest = describe_near_selections(engines, documents)
+    texts = {key: near.text for key, near in nearest.items()}
+    return tuple(UnclaimedObject(one.key, locate_document(one), texts.get(one.key, "")) for one in documents)
 
 
 def _observe_clusters(context: RunContext, fetched: Fetched, plan: Plan, catalog: Catalog) -> Mapping[ObservationKey, Observation]:
@@ -117,14 +123,12 @@ def _plan_from_state(context: RunContext, fetched: Fetched) -> PlannedFleet:
     unclaimed = tuple(sorted((key for key in placed if not placed[key] and key not in gone | claimed), key=workload_sort_key))
     if len(unclaimed) != plan.unclaimed or len(clusters) != plan.cluster_count:
         raise NeedsCompletePlan("the rows have not everything")
-    nearest = describe_near_selections(engines, [snapshot.templates[key] for key in unclaimed])
     return PlannedFleet(
         found.planned,
         catalog,
         clusters,
         collect_unavailable_clusters(engines),
-        unclaimed,
-        nearest,
+        _describe_unclaimed([snapshot.templates[key] for key in unclaimed], engines),
         _observe_clusters(context, fetched, plan, catalog),
         frozenset(collect_cluster_facts(engines)),
     )

@@ -19,7 +19,7 @@ from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.facts.cluster_facts import add_all_facts
 from gitsched.reconcile.facts.facts_branches import find_recorded_facts
 from gitsched.reconcile.output.output_commit import write
-from gitsched.reconcile.review.unplaced_objects import list_unplaced, list_unselected, may_be_unselected
+from gitsched.reconcile.review.unplaced_objects import list_added, list_unplaced, list_unselected, may_be_unselected
 from gitsched.reconcile.run import Facts, Fetched, RunContext, RunResult, StateUpdate, make_result
 from gitsched.reconcile.source.loaded_source import read_source_at
 from gitsched.reconcile.source_plan import use_plan
@@ -94,6 +94,10 @@ class CommitComparer(Protocol):
         """Yield the objects that no cluster gets in the later plan, without those that move and those without a cluster in both."""
         ...
 
+    def list_added(self, inputs: ComparedInputs, later: PlannedCommit, /) -> Iterator[UnplacedObject]:
+        """Yield the objects of the later plan that are new in its input and that no policy selects."""
+        ...
+
     def list_clusters(self, context: RunContext, planned: PlannedCommit, /) -> set[str]:
         """Return the names of the clusters with a document."""
         ...
@@ -124,6 +128,9 @@ class CompleteComparer:
             templates[key] for key in later.decisions.list_unclaimed() if key not in known and may_be_unselected(key, before, old)
         ]
         yield from list_unselected(new, {one.key for one in new if one.key not in old}, later.decisions.engines)
+
+    def list_added(self, inputs: ComparedInputs, later: PlannedCommit, /) -> Iterator[UnplacedObject]:
+        return list_added(inputs.changes, frozenset(later.decisions.list_unclaimed()), later.decisions.engines)
 
     def compare(self, _context: RunContext, earlier: PlannedCommit, later: PlannedCommit, /) -> ComparedInputs:
         before, after = earlier.decisions.input, later.decisions.input

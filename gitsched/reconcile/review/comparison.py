@@ -161,7 +161,7 @@ def _compare_with_output(context: RunContext, fetched: Fetched, comparer: Commit
         since, found = earlier, changes
         retained = search.attempt(lambda: comparer.list_retained(context, found, since, fetched.source, later), ())
     nothing: tuple[UnplacedObject, ...] = ()
-    unselected = nothing if record else search.attempt(lambda: _list_unselected(context, later), nothing)
+    unselected = search.attempt(lambda: _list_unselected(context, comparer, changes, later), nothing)
     files = find_manifest_changes(fetched.output.repository, fetched.prefix, fetched.output_tree, run.tree, run.source)
     directories = _list_cluster_directories(fetched)
     clusters = comparer.list_clusters(context, later)
@@ -237,7 +237,7 @@ def _compare_with_base(
         moves, records = search.attempt(lambda: _add_causes(context, moves, records, found, lines), (moves, records))
     nothing: tuple[UnplacedObject, ...] = ()
     no_moves: tuple[Move, ...] = ()
-    unplaced = search.attempt(lambda: _list_unplaced(context, comparer, earlier, later), nothing)
+    unplaced = search.attempt(lambda: _locate(context, comparer.list_unplaced(earlier, later)), nothing)
     files = find_manifest_changes(fetched.output.repository, fetched.prefix, before.tree, run.tree, run.source)
     clusters = [comparer.list_clusters(context, planned) for planned in (earlier, later)]
     return PlanComparison(
@@ -359,17 +359,19 @@ def _list_removed_clusters(planned: PlannedCommit, clusters: set[str], changes: 
     return sorted(retiring | staying)
 
 
-def _list_unplaced(
-    context: RunContext, comparer: CommitComparer, earlier: PlannedCommit, later: PlannedCommit
-) -> tuple[UnplacedObject, ...]:
-    """Return the objects that no cluster gets because of the change, each with the line of the field that is to blame."""
+def _locate(context: RunContext, objects: Iterable[UnplacedObject]) -> tuple[UnplacedObject, ...]:
+    """Return objects that no cluster gets, each with the line of the field that is to blame."""
     locations = RuleLocations(context.source.repository)
-    return tuple(one._replace(cause=locate_causes([one.cause], locations)[0]) for one in comparer.list_unplaced(earlier, later))
+    return tuple(one._replace(cause=locate_causes([one.cause], locations)[0]) for one in objects)
 
 
-def _list_unselected(context: RunContext, later: PlannedCommit) -> tuple[UnplacedObject, ...]:
-    """Return the objects with pods that no policy selects, of a complete plan."""
+def _list_unselected(
+    context: RunContext, comparer: CommitComparer, inputs: ComparedInputs | None, later: PlannedCommit
+) -> tuple[UnplacedObject, ...]:
+    """Return the objects that no policy selects and that are new since the last run; before the first run those with pods."""
     plan = later.run.plan
+    if later.fetched.record is not None:
+        return _locate(context, comparer.list_added(inputs, later)) if inputs is not None else ()
     if not (plan.complete and plan.may_have_unselected):
         return ()
     return list_unselected_workloads(later.decisions, RuleLocations(context.source.repository))

@@ -77,7 +77,7 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
         newer = _find_newer_source(context, fetched)
         waiting = _find_waiting(context, fetched, status.time) if status.pending and not newer else None
         return status._replace(
-            recent=list_recent_runs(context, fetched, status.workloads, status.unclaimed),
+            recent=list_recent_runs(context, fetched, status.workloads, (one.key for one in status.unclaimed)),
             rollout_histories=find_rollout_histories(context, fetched, status.rollouts),
             retained=record.retained if record is not None else (),
             withheld_history=read_withheld_history(context, fetched, status.withheld),
@@ -138,7 +138,6 @@ def make_fleet_status(context: RunContext, fetched: Fetched, fleet: PlannedFleet
         plan.rollouts,
         workloads,
         fleet.unclaimed,
-        {key: near.text for key, near in fleet.nearest.items()},
         describe_rewrite(fetched),
         len(rate.waiting),
         add_duration(rate.start, period) if rate.waiting and rate.start is not None else None,

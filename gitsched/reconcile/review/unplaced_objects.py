@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import NearSelecting
 from gitsched.apis.gitsched.config import Config
@@ -16,6 +17,9 @@ from gitsched.model.document import Document, Key, workload_sort_key
 from gitsched.model.finding import UNSCHEDULABLE, format_names, locate_document, locate_field
 from gitsched.model.scheduling import Outcome
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_causes
+
+if TYPE_CHECKING:
+    from gitsched.diff.document_changes import DocumentChanges
 
 MAX_DESCRIBED = 200
 """The number of objects that are compared with the selectors of policies."""
@@ -91,6 +95,13 @@ def list_unselected(
     found = [one for one in documents if one.key[:2] != _NAMESPACE]
     why = {one.key: "added to the source" if one.key in added else "no longer selected by a policy" for one in found}
     return _list_unselected(found, why, engines)
+
+
+def list_added(changes: DocumentChanges, unclaimed: Container[Key], engines: Iterable[PolicyEngine]) -> Iterator[UnplacedObject]:
+    """Yield the new objects that no policy selects. `unclaimed` are those that no API claims."""
+    changed = ((key, change.after) for key, change in changes.by_key.items() if change.before is None)
+    added = {key: document for key, document in changed if document is not None and key in unclaimed}
+    yield from list_unselected(added.values(), added, engines)
 
 
 def _list_unselected(
