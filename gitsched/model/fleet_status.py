@@ -10,7 +10,7 @@ from typing import Final, Literal
 from gitsched.model.changes import NOTHING_WITHHELD, RetainedCopy, WithheldChanges
 from gitsched.model.cluster_report import Health, UnhealthyWorkload
 from gitsched.model.document import Key
-from gitsched.model.finding import UNSCHEDULABLE, Finding, Location, format_count, format_part
+from gitsched.model.finding import UNSCHEDULABLE, Finding, Location, format_count, format_names, format_part
 from gitsched.model.history import RolloutHistory, SourceChange
 from gitsched.model.holds import HeldPlacement
 from gitsched.model.mistakes import MISTAKES
@@ -255,9 +255,12 @@ class FleetStatus(NamedTuple):
         yield from _count_by_code(self.other_impaired, IMPAIRMENTS)
         if self.shortages:
             yield format_part(len(self.shortages), len(self.clusters), "cluster", "lacks capacity", "lack capacity")
-        stopped = sum(one.state == "stopped" for one in self.rollouts)
-        if stopped:
-            yield f"{format_count(stopped, 'rollout has', 'rollouts have')} stopped"
+        yield from self._list_rollout_problems()
+
+    @property
+    def wrong_rollouts(self) -> tuple[RolloutStatus, ...]:
+        """The rollouts that have stopped, and those that have waited for too long."""
+        return tuple(one for one in self.rollouts if one.state == "stopped" or one.find_overdue(self.now) is not None)
 
     @property
     def short(self) -> tuple[WorkloadStatus, ...]:
@@ -322,6 +325,20 @@ class FleetStatus(NamedTuple):
         copied = sum(loss.kind == "copied" for loss in losses)
         if copied:
             yield format_count(copied, "workload with data has", "workloads with data have") + " a copy with other data"
+
+    def _list_rollout_problems(self) -> Iterator[str]:
+        """Yield how many rollouts have stopped, and how many have waited for too long; of a single one, what for."""
+        stopped = [one for one in self.wrong_rollouts if one.state == "stopped"]
+        overdue = [one for one in self.wrong_rollouts if one not in stopped]
+        for found, one_text, text in (
+            (stopped, "has stopped because", "rollouts have stopped"),
+            (overdue, "has waited {} for", "rollouts have waited for too long"),
+        ):
+            if len(found) > 1:
+                yield f"{len(found):,} {text} ({format_names([one.name for one in found])})"
+            elif found:
+                since = found[0].find_overdue(self.now) or self.now
+                yield f"Rollout {found[0].name} {one_text.format(format_age(since, self.now))} {found[0].waits_for}"
 
     def _list_cluster_problems(self) -> Iterator[str]:
         groups = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, Literal
 
 from gitsched.named_tuples import NamedTuple
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 ROLLOUT_KIND: Final = ("gitsched.io", "Rollout")
 """Group and kind of a Rollout, as `Key` begins with."""
+ACCEPT_ANNOTATION: Final = "gitsched.io/accept-failures"
+"""An annotation of a Rollout: failures that it goes on without, as `CLUSTER@TIME`, separated by commas. The time is that of the change."""
+MAX_WAIT: Final = 60
+"""Minutes that a rollout may wait for something that no time ends, such as a report, before that is wrong."""
 
 
 class ChangedCluster(NamedTuple):
@@ -106,7 +110,8 @@ class RolloutCluster(NamedTuple):
 
 class RolloutStatus(NamedTuple):
     """A rollout in a plan: its clusters in the order of the waves, what it waits for, and the workloads that some cluster does not have yet
-    as they should be. `remedy` says of one that has stopped how to go on, and how to go back."""
+    as they should be. `remedy` says of one that has stopped how to go on, and how to go back. `is_timed`: what it waits for ends at some
+    time by itself, such as a progressDeadline."""
 
     name: str
     type: str
@@ -115,6 +120,13 @@ class RolloutStatus(NamedTuple):
     clusters: tuple[RolloutCluster, ...]
     workloads: tuple[Key, ...] = ()
     remedy: str = ""
+    is_timed: bool = False
+
+    def find_overdue(self, now: datetime) -> datetime | None:
+        """Return since when the rollout waits for something that no time ends, if that is too long."""
+        last = max((one.since for one in self.clusters if one.since is not None), default=None)
+        is_waiting = self.state == "progressing" and not (self.is_timed or any(one.state == "updated" for one in self.clusters))
+        return last if is_waiting and last is not None and now - last >= timedelta(minutes=MAX_WAIT) else None
 
 
 class RolloutResult(NamedTuple):

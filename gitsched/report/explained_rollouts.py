@@ -8,11 +8,11 @@ from gitsched.model.finding import format_names
 from gitsched.model.time import format_age, format_time
 from gitsched.report.history import describe_source
 from gitsched.report.lines import escape_unprintable
-from gitsched.report.rollouts import CLUSTERS_SHOWN, describe_rollout, serialize_rollouts
+from gitsched.report.rollouts import CLUSTERS_SHOWN, describe_remedies, describe_rollout, describe_wait, serialize_rollouts
 from gitsched.report.serialization import serialize_source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
 
     from gitsched.model.explanation import ExplainedRollout
@@ -24,7 +24,7 @@ def describe_explained_rollout(found: ExplainedRollout) -> list[str]:
     """Return for one workload what a rollout waits for, since when, which clusters keep what they have, and what continues it."""
     rollout = found.status
     lines = [*map(str.strip, describe_rollout(rollout)), *describe_history(rollout, found.history, found.now)]
-    return [*lines, f"{_describe_waiting(found)} until the rollout goes on", rollout.remedy]
+    return [*lines, f"{_describe_waiting(found)} until the rollout goes on", rollout.remedy or describe_wait(rollout, found.now)]
 
 
 def _describe_waiting(found: ExplainedRollout) -> str:
@@ -51,6 +51,18 @@ def describe_history(rollout: RolloutStatus, history: RolloutHistory, now: datet
     parts += [f"with {escape_unprintable(describe_source(history.source))}"] if history.source is not None else []
     stopped = f", and stopped {_describe_time(history.stopped, now)}" if history.stopped is not None else ""
     return [f"Rollout {rollout.name} began {' '.join(parts)}{stopped}"] if parts else []
+
+
+def describe_rollouts_with_history(
+    rollouts: Iterable[RolloutStatus], histories: Mapping[str, RolloutHistory], now: datetime
+) -> list[str]:
+    """Return for each rollout its state, when it began and stopped, and how to go on."""
+    lines = []
+    for one in rollouts:
+        lines += describe_rollout(one)
+        lines += describe_history(one, histories[one.name], now) if one.name in histories else []
+        lines += describe_remedies([one], now)
+    return lines
 
 
 def _describe_time(time: datetime, now: datetime) -> str:

@@ -10,6 +10,7 @@ from gitsched.model.finding import UNSCHEDULABLE, format_count, format_names, fo
 from gitsched.model.fleet_status import CLUSTER_GONE, Freeze
 from gitsched.model.scheduling import total_replicas
 from gitsched.model.time import format_age, format_time
+from gitsched.report.explained_rollouts import describe_rollouts_with_history
 from gitsched.report.held import describe_held, describe_target
 from gitsched.report.history import describe_source
 from gitsched.report.lines import (
@@ -41,8 +42,9 @@ HELD_SHOWN = 5
 WITHHELD_SHOWN = 5
 WORKLOADS_SHOWN = 3
 EDITS_SHOWN, FILES_SHOWN = 3, 3
-"""The numbers of errors, of held workloads, of withheld and of other ones, of commits by hand and of files of each that are listed; the
-others are counted."""
+ROLLOUTS_SHOWN = 3
+"""The numbers of errors, of held workloads, of withheld and of other ones, of commits by hand and of files of each, and of rollouts that
+are listed; the others are counted, or listed further down."""
 
 
 def describe_problems(status: FleetStatus, width: int, paint: Paint | None = None) -> list[str]:
@@ -68,6 +70,7 @@ def describe_problems(status: FleetStatus, width: int, paint: Paint | None = Non
     lines += _list_unplaced(status) if status.time is not None else []
     lines += [*_list_short(status), *_list_unscheduled(status)]
     lines += _list_unready(status)
+    lines += describe_rollouts_with_history(status.wrong_rollouts[:ROLLOUTS_SHOWN], status.rollout_histories, status.now)
     lines += describe_held(status.held, HELD_SHOWN)
     lines += list_limited(
         [str(finding) for finding in status.errors], ERRORS_SHOWN, "and {} more errors; gitsched validate lists them"

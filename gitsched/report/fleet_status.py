@@ -10,8 +10,8 @@ from gitsched.model.finding import count_shown, format_count, format_names
 from gitsched.model.fleet_status import ClusterStatus, FleetStatus, UnclaimedObject, WorkloadStatus
 from gitsched.model.scheduling import total_replicas
 from gitsched.model.time import format_age, format_time
-from gitsched.report.explained_rollouts import describe_history
-from gitsched.report.fleet_problems import describe_problems
+from gitsched.report.explained_rollouts import describe_rollouts_with_history
+from gitsched.report.fleet_problems import ROLLOUTS_SHOWN, describe_problems
 from gitsched.report.held import serialize_held
 from gitsched.report.lines import (
     COLUMN_GAP,
@@ -28,7 +28,7 @@ from gitsched.report.lines import (
 )
 from gitsched.report.paint import Paint, Role, paint_column
 from gitsched.report.recent_runs import serialize_recent_runs
-from gitsched.report.rollouts import describe_remedies, describe_rollouts, serialize_rollouts
+from gitsched.report.rollouts import serialize_rollouts
 from gitsched.report.serialization import API_VERSION, serialize_key, serialize_withheld
 
 MAX_ROWS = 1_000
@@ -65,7 +65,8 @@ def write_fleet_status(
         lines += _list_clusters(status, width, paint) if status.clusters else ["There is no cluster."]
         counts = [_count_workloads(status), *_count_waiting(status), *_count_copies(status), *_describe_observations(status)]
         counts += filter(None, (_describe_branch(status), status.rewrite))
-        rollouts = ["", *_describe_rollouts(status)] if status.rollouts else []
+        others = [one for one in status.rollouts if one not in status.wrong_rollouts[:ROLLOUTS_SHOWN]]
+        rollouts = ["", *describe_rollouts_with_history(others, status.rollout_histories, status.now)] if others else []
         lines += (part for line in (*rollouts, "", *counts) for part in (wrap_indented(line, width) if line else [""]))
     return "\n".join(lines) + "\n"
 
@@ -76,17 +77,12 @@ def _make_unclaimed_row(one: UnclaimedObject) -> tuple[str, ...]:
 
 
 def _list_clusters(status: FleetStatus, width: int, paint: Paint | None) -> list[str]:
-    """Return the table of the clusters, those that need attention first; without reports, it has no columns for them. Messages are wrapped
-    below each other."""
+    """Return the table of the clusters, those that need attention first, also for a rollout; without reports, it has no columns for them.
+    Messages are wrapped below each other."""
     reported = any(one.report is not None for one in status.clusters)
-    ordered = sorted(status.clusters, key=lambda one: not (one.needs_attention or one.is_drained))
+    failures = _describe_failures(status)
+    ordered = sorted(status.clusters, key=lambda one: not (one.needs_attention or one.is_drained or one.name in failures))
     shown = ordered[: count_shown(len(ordered), MAX_ROWS)]
-    failures = {
-        each.cluster: (rollout.name, each.detail)
-        for rollout in status.rollouts
-        for each in rollout.clusters
-        if each.state == "failed"
-    }
     rows = [_make_cluster_row(one, status.now, failures.get(one.name), reported=reported) for one in shown]
     head, *lines = _format_table(_CLUSTERS[:-1], [row[:-1] for row in rows])
     offset = max(map(len, (head, *lines))) + len(COLUMN_GAP)
@@ -100,6 +96,18 @@ def _list_clusters(status: FleetStatus, width: int, paint: Paint | None) -> list
         gap = " " * (offset - length) if first else ""
         found += [f"{line}{gap}{first}", *(f"{'':{offset}}{part}" for part in rest)]
     return [*found, *([_MORE.format(f"{len(ordered) - len(shown):,}")] if len(ordered) > len(shown) else [])]
+
+
+def _describe_failures(status: FleetStatus) -> dict[str, str]:
+    """Return by cluster in which Rollout it failed, or is waited for too long, and why."""
+    return {
+        each.cluster: f"{'failed in' if each.state == 'failed' else 'awaited by'} Rollout {rollout.name}: {each.detail}".removesuffix(
+            ": "
+        )
+        for rollout in status.rollouts
+        for each in rollout.clusters
+        if each.state == "failed" or (each.state == "progressing" and rollout in status.wrong_rollouts)
+    }
 
 
 def _count_workloads(status: FleetStatus) -> str:
@@ -135,13 +143,6 @@ def _count_waiting(status: FleetStatus) -> list[str]:
         count = format_count(len(waves), "workload waits", "workloads wait")
         lines.append(escape_unprintable(f"{count} for a wave of a rollout: {format_names(waves)}."))
     return lines
-
-
-def _describe_rollouts(status: FleetStatus) -> list[str]:
-    """Return the state of each rollout, when it began and stopped, and how to go on."""
-    histories, now = status.rollout_histories, status.now
-    begun = [line for one in status.rollouts if one.name in histories for line in describe_history(one, histories[one.name], now)]
-    return [*describe_rollouts(status.rollouts), *begun, *describe_remedies(status.rollouts)]
 
 
 def _count_copies(status: FleetStatus) -> list[str]:
@@ -185,15 +186,15 @@ def _describe_branch(status: FleetStatus) -> str:
     return f"{text}; the source has changes that are not reconciled." if status.pending else f"{text}."
 
 
-def _make_cluster_row(one: ClusterStatus, now: datetime, failure: tuple[str, str] | None, *, reported: bool) -> tuple[str, ...]:
-    """Return the cells of a cluster. `failure` is the Rollout in which it failed, and how."""
+def _make_cluster_row(one: ClusterStatus, now: datetime, failure: str | None, *, reported: bool) -> tuple[str, ...]:
+    """Return the cells of a cluster. `failure` says in which Rollout it failed or is waited for, and why."""
     report, observed = one.report, f"{format_age(one.observed, now)} ago" if one.observed is not None else ""
     taints = [*map(str, one.taints), *(["its facts are stale: check that gitsched collect runs"] if one.is_stale else ())]
     messages = [*(taints if one.is_drained else (one.unready, *taints))]
     is_gone = one.ready == "Gone"
     workloads = str(one.workloads + one.copies if is_gone else one.workloads)
     messages += [format_count(one.copies, "copy stays there", "copies stay there")] if is_gone and one.copies else []
-    messages += [f"failed in Rollout {failure[0]}{f': {failure[1]}' if failure[1] else ''}"] if failure is not None else []
+    messages += [failure] if failure is not None else []
     if report is None:
         cells = ("-",) * 4 if reported else ("",) * 4
         messages += ["no report"] if reported and not is_gone else []

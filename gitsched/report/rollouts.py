@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Any
 
 from gitsched.model.finding import format_names
-from gitsched.model.rollouts import RolloutCluster, RolloutStatus
-from gitsched.model.time import format_time
+from gitsched.model.rollouts import ACCEPT_ANNOTATION, RolloutCluster, RolloutStatus
+from gitsched.model.time import EPOCH, format_time
 from gitsched.report.lines import format_key
 
 CLUSTERS_SHOWN = 5
@@ -41,9 +42,26 @@ def describe_rollout(rollout: RolloutStatus) -> list[str]:
     return lines
 
 
-def describe_remedies(rollouts: Iterable[RolloutStatus]) -> list[str]:
-    """Return a line for each rollout that has stopped: how to go on, and how to go back."""
-    return [f"Rollout {rollout.name}: {rollout.remedy}" for rollout in rollouts if rollout.remedy]
+def describe_remedies(rollouts: Iterable[RolloutStatus], now: datetime = EPOCH) -> list[str]:
+    """Return a line for each rollout that has stopped, or has waited for too long: how to go on, and how to go back."""
+    remedies = ((rollout.name, rollout.remedy or describe_wait(rollout, now)) for rollout in rollouts)
+    return [f"Rollout {name}: {remedy}" for name, remedy in remedies if remedy]
+
+
+def describe_wait(rollout: RolloutStatus, now: datetime) -> str:
+    """Return how to go on with a rollout that has waited for too long, and how to go back; "" for another one."""
+    if rollout.find_overdue(now) is None:
+        return ""
+    pending = [one for one in rollout.clusters if one.state == "progressing" and one.since is not None]
+    accepted = ", ".join(f"{one.cluster}@{format_time(one.since)}" for one in pending if one.since is not None)
+    if not pending:
+        return "to go on, mend what gitsched plan reports about it; to go back, revert the source commit"
+    names = _format_clusters([one.cluster for one in pending])
+    return (
+        f"to go on, find out why {names} {'does' if len(pending) == 1 else 'do'} not report to be healthy (gitsched collect --self, Flux "
+        f'or Argo CD), or accept that with the annotation {ACCEPT_ANNOTATION}: "{accepted}" on the Rollout; to go back, revert the source '
+        "commit"
+    )
 
 
 def _group_clusters(clusters: Iterable[RolloutCluster]) -> dict[tuple[str, str], list[RolloutCluster]]:

@@ -20,12 +20,11 @@ from gitsched.model.document import (
 )
 from gitsched.model.finding import Issue
 from gitsched.model.labels import Selector, parse_selector
+from gitsched.model.rollouts import ACCEPT_ANNOTATION
 from gitsched.model.time import parse_duration, parse_time
 from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.rollout import RolloutGroup, RolloutStrategy, parse_int_or_percent, parse_rollout_strategy
 
-ACCEPT_ANNOTATION: Final = "gitsched.io/accept-failures"
-"""An annotation of a Rollout: failures that it goes on without, as `CLUSTER@TIME`, separated by commas. The time is that of the change."""
 ANY_GROUP: Final = "*"
 """The group of a selector whose group cannot be read."""
 _SECTIONS: Final = {"All": "all", "Progressive": "progressive", "ProgressivePerGroup": "progressivePerGroup"}

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gitsched.apis.gitsched.rollout import ACCEPT_ANNOTATION, RolloutSpec
+from gitsched.apis.gitsched.rollout import RolloutSpec
 from gitsched.decide.relations.schema import ROLLOUT_OVERLAPS
 from gitsched.decide.rollouts.rollout_progress import BLOCKED, RolloutStep
 from gitsched.model.document import Document, Key
 from gitsched.model.finding import Finding, Severity, format_count, format_names, locate_document
-from gitsched.model.rollouts import RolloutCluster
+from gitsched.model.rollouts import ACCEPT_ANNOTATION, RolloutCluster
 from gitsched.model.scheduling import Outcome
 
 if TYPE_CHECKING:

@@ -6,13 +6,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from datetime import datetime, timedelta
 from typing import Final
 
-from gitsched.apis.gitsched.rollout import ACCEPT_ANNOTATION, RolloutSpec
+from gitsched.apis.gitsched.rollout import RolloutSpec
 from gitsched.decide.incremental.plan_state import PlanTimes
 from gitsched.decide.rollouts.cluster_reports import KnownReports
 from gitsched.decide.rollouts.lost_clusters import ELSEWHERE, EVICTED, LostCluster
 from gitsched.decide.rollouts.pending_files import PendingFiles
 from gitsched.model.finding import format_names
 from gitsched.model.rollouts import (
+    ACCEPT_ANNOTATION,
     ChangedCluster,
     ClusterState,
     RolloutCluster,
@@ -300,7 +301,13 @@ def _describe(
     else:
         waits = ""
     remedy = _describe_remedy(failed.values()) if is_stopped else ""
-    return RolloutStatus(given.spec.name, given.strategy.type, state, waits, tuple(clusters), remedy=remedy)
+    is_timed = _has_deadline(verdicts.values()) or bool(postponed and not (pending or blocked))  # an overlap ends
+    return RolloutStatus(given.spec.name, given.strategy.type, state, waits, tuple(clusters), remedy=remedy, is_timed=is_timed)
+
+
+def _has_deadline(verdicts: Iterable[_Verdict]) -> bool:
+    """Return whether some cluster gets a result at some time even without a report."""
+    return any(not (one.state or one.accepted) and one.time is not None for one in verdicts)
 
 
 def _describe_postponement(found: Iterable[PendingFiles]) -> str:
