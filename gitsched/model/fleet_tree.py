@@ -13,14 +13,15 @@ from gitsched.named_tuples import NamedTuple
 
 
 class ClusterTree(NamedTuple):
-    """A cluster with the workloads that it has on the output branch, and the copies that only stay there for an overlap. Ages count from
-    `now`."""
+    """A cluster with the workloads that runs placed there, and the copies that only stay there for an overlap. `edits` say what people
+    changed there by hand on the output branch. Ages count from `now`."""
 
     cluster: ClusterStatus
     workloads: tuple[WorkloadStatus, ...]
     copies: tuple[RetainedCopy, ...]
     freezes: tuple[Freeze, ...] = ()
     now: datetime = EPOCH
+    edits: tuple[str, ...] = ()
 
 
 class WorkloadTree(NamedTuple):
@@ -28,7 +29,8 @@ class WorkloadTree(NamedTuple):
 
     `reason` says why it has these clusters, or none. `copies` stay for an overlap. `references` are the objects that it refers to,
     `targets` those of a companion, and `companions` those that belong to it. `held` says where it is held, and `withheld` is its move
-    that `withheld_by`, the guard or the freeze, withholds, and which `allowance` allows.
+    that `withheld_by`, the guard or the freeze, withholds, and which `allowance` allows. `edits` say what people changed of its manifests
+    by hand on the output branch.
     """
 
     workload: WorkloadStatus
@@ -44,3 +46,4 @@ class WorkloadTree(NamedTuple):
     allowance: str = ""
     freezes: tuple[Freeze, ...] = ()
     now: datetime = EPOCH
+    edits: tuple[str, ...] = ()

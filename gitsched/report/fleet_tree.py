@@ -33,6 +33,7 @@ def write_fleet_tree(tree: ClusterTree | WorkloadTree, paint: Paint | None = Non
     it comes first."""
     title, *lines = _list_cluster_lines(tree) if isinstance(tree, ClusterTree) else _list_workload_lines(tree)
     problems = [f"  frozen: {describe_freeze(freeze, tree.now)}" for freeze in tree.freezes]
+    problems += [f"  {edit}" for edit in tree.edits]
     problems += _list_workload_problems(tree) if isinstance(tree, WorkloadTree) else []
     first, *rest = map(escape_unprintable, (title, *problems, *lines))
     if paint is not None:
@@ -110,7 +111,8 @@ def serialize_fleet_tree(tree: ClusterTree | WorkloadTree) -> dict[str, Any]:
     copies = [_serialize_copy(copy) for copy in tree.copies]
     if isinstance(tree, ClusterTree):
         workloads = [serialize_workload_status(one) for one in tree.workloads]
-        return {**head, "cluster": serialize_cluster_status(tree.cluster), "workloads": workloads, "copies": copies}
+        cluster = serialize_cluster_status(tree.cluster)
+        return {**head, "cluster": cluster, "workloads": workloads, "copies": copies, "edits": list(tree.edits)}
     return {
         **head,
         "workload": {**serialize_workload_status(tree.workload), "affinityGroup": tree.group, "reason": tree.reason},
@@ -119,6 +121,7 @@ def serialize_fleet_tree(tree: ClusterTree | WorkloadTree) -> dict[str, Any]:
         "companions": _serialize_references(tree.companions),
         "targets": _serialize_references(tree.targets),
         "references": _serialize_references(tree.references),
+        "edits": list(tree.edits),
     }
 
 

@@ -93,6 +93,22 @@ def list_hand_edits(fetched: Fetched) -> Iterator[HandEdit]:
             yield HandEdit(commit.oid, commit.subject[:MAX_AUTHOR_LENGTH], author, commit.time, files)
 
 
+def list_changed_entries(
+    fetched: Fetched,
+) -> Iterator[tuple[Commit, list[tuple[str, tuple[str, int] | None, tuple[str, int] | None]]]]:
+    """Yield the commits of people since the last run, the newest first, with the files of the output that they changed and that are still
+    so, each with the entries before and after. Those without their parents have no files."""
+    repository = fetched.output.repository
+    for commit, before, is_complete in islice(_list_edits(fetched), MAX_EDITS):
+        changed = []
+        for name in _select_files(fetched.prefix, repository.changed_paths(before, commit.tree) if is_complete else []):
+            path = f"{fetched.prefix}{name}"
+            entry = repository.find_entry(commit.tree, path)
+            if entry == _find_head_entry(fetched, path):
+                changed.append((name, repository.find_entry(before, path) if before is not None else None, entry))
+        yield commit, changed
+
+
 class EarlierEdits(NamedTuple):
     """The commits of people between two runs that changed files of the output, the newest first, and these files."""
 

@@ -26,6 +26,7 @@ from gitsched.model.scheduling import Outcome
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.incremental.planned_workloads import PlannedWorkloads
 from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_state
+from gitsched.reconcile.output.edited_objects import describe_cluster_edits, describe_object_edits
 from gitsched.reconcile.output.output_edits import find_record_edit
 from gitsched.reconcile.output.patched_manifests import describe_refusal
 from gitsched.reconcile.output.removed_documents import describe_removed_cluster, name_removal
@@ -100,20 +101,34 @@ def _add_sources(
     context: RunContext, fetched: Fetched, found: Explanation | ClusterExplanation
 ) -> Explanation | ClusterExplanation:
     """Return the explanation of a cluster with the lines of its taints, or that of a workload with the commits that removed its policy,
-    edited its record and began its rollouts."""
+    edited its record and began its rollouts; and what people changed there on the output branch."""
     if not isinstance(found, ClusterExplanation):
-        return add_rollout_histories(context, fetched, _add_record_edit(fetched, name_removal(context, fetched, found)))
+        found = _add_edits(context, fetched, _add_record_edit(fetched, name_removal(context, fetched, found)))
+        return add_rollout_histories(context, fetched, found)
     locations, find_blob = (
         RuleLocations(context.source.repository),
         make_blob_finder(context.source.repository, fetched.source.tree),
     )
-    return found._replace(taints=locate_taints(found.taints, locations, find_blob))
+    edits = describe_cluster_edits(fetched, found.name, context.settings.now)
+    return found._replace(taints=locate_taints(found.taints, locations, find_blob), remarks=(*edits, *found.remarks))
+
+
+def _add_edits(context: RunContext, fetched: Fetched, found: Explanation) -> Explanation:
+    """Return the explanation of a workload with what people changed of its manifests on the output branch."""
+    edits = describe_object_edits(fetched, _read_key(found), context.settings.now)
+    texts = (f"{edit[0].upper()}{edit[1:]}." for edit in edits)
+    return found._replace(state=" ".join(filter(None, (found.state, *texts))))
+
+
+def _read_key(found: Explanation) -> Key:
+    kind, *namespace, name = found.workload.split("/")
+    kind, _, group = kind.partition(".")
+    return Key(group, kind, "".join(namespace), name)
 
 
 def _add_record_edit(fetched: Fetched, found: Explanation) -> Explanation:
     """Return the explanation of a workload with the commit of people on the output branch that edited its record."""
-    kind, *namespace, name = found.workload.split("/")
-    edit = find_record_edit(fetched, Key("", kind.partition(".")[0], "".join(namespace), name))
+    edit = find_record_edit(fetched, _read_key(found))
     if edit is None:
         return found
     text = (

@@ -20,6 +20,7 @@ from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.incremental.planned_fleet import PlannedFleet, use_fleet
 from gitsched.reconcile.incremental.planned_workloads import PlannedWorkloads
 from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_state
+from gitsched.reconcile.output.edited_objects import describe_cluster_edits, describe_object_edits
 from gitsched.reconcile.review.fleet_status import list_workload_statuses, make_fleet_status
 from gitsched.reconcile.review.freezes import list_freezes
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
@@ -55,7 +56,8 @@ def _read_tree(
     statuses = {one.key: one for one in list_workload_statuses(fleet.plan)}
     clusters = {*fleet.current, *fleet.clusters, *(name for one in statuses.values() for name in one.clusters)}
     if name in clusters and not namespace and kind.lower() in _CLUSTER_KINDS:
-        return _make_cluster_tree(make_fleet_status(context, fetched, fleet), name, retained)
+        found = _make_cluster_tree(make_fleet_status(context, fetched, fleet), name, retained)
+        return found._replace(edits=describe_cluster_edits(fetched, name, context.settings.now))
     typed = kind, namespace, name
     kind, space, name = complete_name(statuses, kind, namespace, name)
     key, plan = find_key(statuses, kind, space, name) if kind else None, fleet.plan
@@ -84,6 +86,7 @@ def _add_problems(context: RunContext, fetched: Fetched, fleet: PlannedFleet, tr
         allowance=plan.withheld.allowance if withheld is not None else "",
         freezes=tuple(list_freezes(context, fetched, plan)),
         now=context.settings.now,
+        edits=describe_object_edits(fetched, key, context.settings.now),
     )
 
 
