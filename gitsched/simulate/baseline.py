@@ -97,6 +97,15 @@ class RunningReplicas(Mapping[Key, Mapping[str, "int | None"]]):
         return len(self._outcomes)
 
 
+class KeptReplicas(NamedTuple):
+    """What clusters keep of a workload beside what was decided: everything if its change `is_withheld`, else last copies that stay while no
+    other cluster has the workload. `is_gone`: the source does not have it any more, or no policy selects it."""
+
+    replicas: Mapping[str, int | None]
+    is_withheld: bool = False
+    is_gone: bool = False
+
+
 class Baseline(NamedTuple):
     """A plan that is assumed to be carried out: `records` are the records that it writes, `time` is the time of the simulated event.
 
@@ -105,7 +114,8 @@ class Baseline(NamedTuple):
     decision of a workload, None for all clusters. `started` are the replicas that the plan starts, by workload and cluster. `others` is the
     number of workloads besides those of `decisions`: they run as planned, and the simulated event does not concern them. `continued` are
     the engines of the plan, prepared for events; None if each event needs new engines. `adopted` says why objects that gitsched took over
-    keep their placement, by key as text. `find_use` finds what workloads use of clusters when the plan is carried out.
+    keep their placement, by key as text. `find_use` finds what workloads use of clusters when the plan is carried out. `kept` are the
+    workloads of which clusters keep more than was decided.
     """
 
     decisions: DecisionSet
@@ -120,6 +130,12 @@ class Baseline(NamedTuple):
     continued: ContinuedPlan | None = None
     adopted: Mapping[str, str] = {}
     find_use: PlannedUse = PlannedUse(lambda: NO_CAPACITY_USE)
+    kept: Mapping[Key, KeptReplicas] = {}
+
+    @property
+    def gone_count(self) -> int:
+        """The number of workloads that only clusters still have."""
+        return sum(kept.is_gone for kept in self.kept.values())
 
     @property
     def has_inner_placements(self) -> bool:

@@ -64,7 +64,7 @@ class ResilienceSimulator:
         inner = sum(len(engine.inner_placements()) for engine in list_inner_placement_reporters(decisions.engines))
         return FleetSize(
             len(index_clusters(decisions.catalog)),
-            len(decisions.outcomes) + self.baseline.others + inner,
+            len(decisions.outcomes) + self.baseline.others + self.baseline.gone_count + inner,
             tuple(sorted(name for name, capacity in capacities if capacity is None)),
             self._has_reserve,
         )
@@ -126,6 +126,7 @@ class ResilienceSimulator:
         decided = decide_event(baseline, scenario, self.index)
         after, known = decided.after, baseline.decisions.outcomes
         relevant = [baseline.relevant_clusters[key] if key in known else None for key in after.outcomes]
+        relevant += [frozenset(kept.replicas) for kept in baseline.kept.values() if not kept.replicas.keys().isdisjoint(lost)]
         simulation = describe_event(baseline, scenario, decided)
         if after.has_waited or after.own_workloads or simulation.record_changes or None in relevant:
             return None

@@ -14,15 +14,16 @@ from gitsched.decide.recorded_decisions import compare_recorded
 from gitsched.model.changes import RecordChange
 from gitsched.model.document import Document, Key, get_field, workload_sort_key
 from gitsched.model.holds import HeldPlacement
-from gitsched.model.scheduling import Outcome, total_replicas
+from gitsched.model.scheduling import Outcome, add_replicas, total_replicas
 from gitsched.model.simulation import Simulation, WorkloadEffect
 from gitsched.named_tuples import NamedTuple
 from gitsched.report.held import describe_hold
-from gitsched.simulate.baseline import Baseline, ClusterEvent, SimulationResult, decide_changed_catalog
+from gitsched.simulate.baseline import Baseline, ClusterEvent, KeptReplicas, SimulationResult, decide_changed_catalog
 from gitsched.simulate.capacity_check import check_capacity
 from gitsched.simulate.failure_domains import DomainIndex
 from gitsched.simulate.scenario import ChangedCatalog, Scenario, apply_scenario, describe_scenario
 
+_WITHHELD = "its change is withheld, so that nothing is decided about it until that is allowed or corrected"
 ReplicasByWorkload = dict[Key, dict[str, int | None]]
 
 
@@ -60,10 +61,16 @@ def describe_event(baseline: Baseline, scenario: Scenario, decided: DecidedEvent
     for key in baseline.decisions.quarantined & known.keys():  # not scheduled until their documents are fixed
         placements[key] = _drop_lost(known[key].replicas_by_cluster, changed.lost)
     effects = []
-    for key in sorted(placements, key=workload_sort_key):
-        effect = _evaluate_workload(
-            key, known.get(key), after.outcomes.get(key), placements[key], capacity.waiting.get(key, 0), changed.lost
-        )
+    for key in sorted({*placements, *baseline.kept}, key=workload_sort_key):
+        kept = baseline.kept.get(key)
+        if key in placements and (kept is None or not kept.is_withheld):
+            effect = _evaluate_workload(
+                key, known.get(key), after.outcomes.get(key), placements[key], capacity.waiting.get(key, 0), changed.lost
+            )
+        else:
+            effect = _evaluate_undecided(key, known.get(key), changed.lost)
+        if kept is not None:
+            effect = _add_kept(effect, kept, changed.lost)
         if effect.moves or effect.lost_replicas:
             effects.append(effect)
     inner = list(_evaluate_inner_placements(baseline, after, changed.lost))
@@ -81,7 +88,7 @@ def describe_event(baseline: Baseline, scenario: Scenario, decided: DecidedEvent
         drained=changed.drained,
         added=changed.added,
         partly_lost=changed.partly_lost,
-        workloads=len(known) + sum(key not in known for key in after.outcomes) + len(inner) + baseline.others,
+        workloads=len(known) + sum(key not in known for key in after.outcomes) + len(inner) + baseline.others + baseline.gone_count,
         effects=tuple(effects),
         overloaded=capacity.overloaded,
         unknown_capacity=capacity.unknown_capacity,
@@ -172,6 +179,37 @@ def _evaluate_workload(
         policy=now.policy if now else "",
         reason=_describe_cause(after, lost) if lacking else "",
         expected=_scale_replicas(before.replicas_by_cluster, before.replicas, now.replicas) if before and now else 0,
+    )
+
+
+def _evaluate_undecided(key: Key, before: Outcome | None, lost: Collection[str]) -> WorkloadEffect:
+    """Return the effect on a workload that stays in the remaining clusters."""
+    return _evaluate_workload(key, before, None, _drop_lost(before.replicas_by_cluster if before else {}, lost), 0, lost)
+
+
+def _add_kept(effect: WorkloadEffect, kept: KeptReplicas, lost: Collection[str]) -> WorkloadEffect:
+    """Return the effect on a workload of which clusters keep more than was decided. What is withheld stays undecided after the event."""
+    decided = ({}, {}) if kept.is_withheld else (effect.before, effect.after)
+    before, after = {**decided[0], **kept.replicas}, {**_drop_lost(kept.replicas, lost), **decided[1]}
+    placed, left = (total_replicas(counts.values()) for counts in (before, after))
+    if kept.is_withheld:
+        return effect._replace(
+            before=before,
+            after=after,
+            replicas=add_replicas(before.values()),
+            shortfall=placed - left,
+            shortfall_before=0,
+            waiting=0,
+            reason=_WITHHELD if before != after else "",
+            expected=placed,
+        )
+    more = [max(total - total_replicas(counts.values()), 0) for total, counts in zip((placed, left), decided, strict=True)]
+    return effect._replace(
+        before=before,
+        after=after,
+        shortfall=max(effect.shortfall - more[1], 0),
+        shortfall_before=max(effect.shortfall_before - more[0], 0),
+        expected=max(effect.expected, placed),
     )
 
 

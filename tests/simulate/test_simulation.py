@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from pathlib import Path
 
 import pytest
 import yaml
@@ -380,3 +381,48 @@ def test_timers_beyond_the_limit_are_noted(shop: Fleet, simulate: Simulate, monk
     monkeypatch.setattr("gitsched.simulate.baseline._MAX_TIMER_ROUNDS", 1)
     for event in ("--lose=w1", "--sweep=clusters"):
         assert "Not simulated: further timers" in simulate(event, "--lost", "silent")
+
+
+WITHHELD = {
+    **{f"clusters/{name}.yaml": cluster(name) for name in ("one", "two", "three")},
+    **{f"apps/{name}.yaml": deployment(name, 4) for name in ("kept", "gone", "other")},
+    "policies/kept.yaml": divide("kept", "clusterNames: [one, two]", WEIGHTED),
+    "policies/gone.yaml": divide("gone", "clusterNames: [one]", WEIGHTED),
+    "policies/other.yaml": divide("other", "clusterNames: [one, three]", WEIGHTED),
+}
+
+
+@pytest.mark.parametrize("state", [(), ("--state", "off", "--cache-dir", "other")], ids=["from the state", "completely"])
+def test_workloads_with_withheld_changes_lose_what_they_have(
+    fleet: Fleet, simulate: Simulate, state: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """One would go to no cluster and one is removed, but a freeze withholds both, so that they run where they are."""
+    monkeypatch.chdir(tmp_path)
+    fleet.commit(WITHHELD)
+    fleet.reconcile()
+    nowhere = divide("kept", "clusterNames: [nowhere]", WEIGHTED)
+    frozen = OFF.replace("spec: {", "spec: {guard: {freeze: Holidays}, ")
+    fleet.commit({"apps/gone.yaml": None, "policies/kept.yaml": nowhere, "gitsched.yaml": frozen}, hour=1)
+    assert len(fleet.reconcile(1).plan.withheld.moves) == 2
+    found = simulate("--lose", "one", "-o", "json", *state)
+    result = effects(found)
+    assert found["workloads"] == 3
+    assert {name: (effect["short"], replicas_by_cluster(effect["after"])) for name, effect in result.items()} == {
+        "kept": (2, {"two": 2}),
+        "gone": (4, {}),
+        "other": (0, {"three": 4}),
+    }
+    assert result["kept"]["why"].startswith("its change is withheld")
+    for lost in (("one", "two"), ("one", "three"), ("two", "three")):
+        both = simulate("--lose", lost[0], "--lose", lost[1], "-o", "json", *state)
+        pairs = simulate("--sweep", "pairs", "-o", "json", *state)["losses"]
+        [pair] = [row for row in pairs if sorted(row["lost"]) == sorted(lost)]
+        assert [pair[name] for name in ("homeless", "short")] == [both[name] for name in ("homeless", "short")], lost
+
+
+def test_last_copies_of_an_unplaced_workload_are_lost_with_their_cluster(fleet: Fleet, simulate: Simulate) -> None:
+    fleet.commit(WITHHELD)
+    fleet.reconcile()
+    fleet.commit({"policies/kept.yaml": divide("kept", "clusterNames: [nowhere]", WEIGHTED)}, hour=1)
+    assert len(fleet.reconcile(1).plan.retained) == 2
+    assert replicas_by_cluster(effects(simulate("--lose", "one", "-o", "json"))["kept"]["after"]) == {"two": 2}

@@ -13,6 +13,7 @@ from gitsched.git import Repository
 from gitsched.model.errors import NeedsCompletePlan, Permanent
 from gitsched.model.finding import Finding, list_faults
 from gitsched.model.losses import LossRequest
+from gitsched.model.scheduling import Unknown
 from gitsched.model.simulation import ImpactChange, Resilience, ResilienceChange, SimulatedSource, Simulation
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_state
@@ -26,7 +27,7 @@ from gitsched.reconcile.source.source_commits import describe_source_commit
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_causes
 from gitsched.reconcile.source_plan import use_plan
 from gitsched.report.causes import list_cause_texts
-from gitsched.simulate.baseline import Baseline
+from gitsched.simulate.baseline import Baseline, KeptReplicas
 from gitsched.simulate.continued_plan import NeedsNewEngines
 from gitsched.simulate.loss_simulation import simulate_all_losses
 from gitsched.simulate.reserve import ReserveRules, find_reserve_loss, mark_reserved
@@ -35,6 +36,7 @@ from gitsched.simulate.simulation import simulate
 
 if TYPE_CHECKING:
     from gitsched.decide.plan_result import Plan
+    from gitsched.model.document import Key
     from gitsched.reconcile.incremental.planned_workloads import PlannedWorkloads
 
 T = TypeVar("T")
@@ -74,6 +76,7 @@ def _simulate_from_state(
         baseline = workloads.decide_few(workloads.list_concerned(scenario, changed))[1]
     else:
         baseline = workloads.make_fleet_baseline()
+    baseline = _keep_delivered(baseline, plan)
     try:
         return _use_from_state(plan, partial(_simulate, baseline, scenario), use)
     except Permanent:
@@ -89,7 +92,8 @@ def _use_fleet_from_state(
     workloads = _plan_workloads(context, fetched)
     if workloads is None:
         return None
-    return _use_from_state(workloads.plan, partial(answer, workloads.make_fleet_baseline(), fetched), use)
+    baseline = _keep_delivered(workloads.make_fleet_baseline(), workloads.plan)
+    return _use_from_state(workloads.plan, partial(answer, baseline, fetched), use)
 
 
 def _plan_workloads(context: RunContext, fetched: Fetched) -> PlannedWorkloads | None:
@@ -99,6 +103,20 @@ def _plan_workloads(context: RunContext, fetched: Fetched) -> PlannedWorkloads |
     plan = known.planned.plan
     workloads = PlannedWorkloads(context, fetched, plan, known.update)
     return None if list_faults(plan.findings) else workloads
+
+
+def _keep_delivered(baseline: Baseline, plan: Plan) -> Baseline:
+    """Return the baseline with what clusters keep of workloads beside what was decided: those with withheld changes, and last copies."""
+    kept: dict[Key, KeptReplicas] = {}
+    for copy in plan.retained:
+        if copy.start is None and not copy.preserved and copy.workload in plan.outcomes:
+            replicas = kept[copy.workload].replicas if copy.workload in kept else {}
+            kept[copy.workload] = KeptReplicas({**replicas, copy.cluster: copy.replicas})
+    for move in plan.withheld.moves:
+        if move.before:
+            replicas = {name: None if isinstance(count, Unknown) else count for name, count in move.before.items()}
+            kept[move.key] = KeptReplicas(replicas, is_withheld=True, is_gone=move.key not in plan.outcomes)
+    return baseline._replace(kept=kept)
 
 
 def _use_from_state(plan: Plan, answer: Callable[[], T], use: Callable[[T], object]) -> T | None:
@@ -191,7 +209,8 @@ def _run_on_source(
         use(answered, SimulatedSource(describe_source_commit(fetched.source), web=web))
 
     def use_answer(planned: Planned) -> T:
-        answered = answer(make_plan_baseline(settings, planned.plan, planned.config), fetched, context.source.repository)
+        baseline = _keep_delivered(make_plan_baseline(settings, planned.plan, planned.config), planned.plan)
+        answered = answer(baseline, fetched, context.source.repository)
         use_of_source(answered)
         return answered
 
