@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -9,8 +10,7 @@ from typing import TYPE_CHECKING
 from gitsched.model.changes import Move
 from gitsched.model.finding import count_shown, format_count, format_names
 from gitsched.report.lines import format_key
-from gitsched.report.move_groups import MoveGroup, group_moves, list_group_clusters, name_workloads
-from gitsched.report.name_ranges import format_ranges
+from gitsched.report.move_groups import MoveGroup, group_moves, name_workloads
 
 if TYPE_CHECKING:
     from gitsched.model.simulation import WorkloadEffect
@@ -24,10 +24,11 @@ MAX_SINGLE_EFFECTS = 10
 
 
 class EffectRows:
-    """The effects of an event as rows; many workloads with the same reason are one row."""
+    """The effects of an event as rows; more than `single` workloads with the same reason are one row."""
 
-    def __init__(self, effects: Sequence[WorkloadEffect]) -> None:
+    def __init__(self, effects: Sequence[WorkloadEffect], single: int = MAX_SINGLE_EFFECTS) -> None:
         self._effects = {effect.key: effect for effect in effects}
+        self._single = single
 
     @cached_property
     def _groups(self) -> list[MoveGroup]:
@@ -36,7 +37,7 @@ class EffectRows:
         position = {key: number for number, key in enumerate(self._effects)}
         moves = [Move(each.key, each.before, each.after, each.reason) for each in effects]
         return sorted(
-            group_moves(moves, each=len(moves) <= MAX_SINGLE_EFFECTS),
+            group_moves(moves, each=len(moves) <= self._single),
             key=lambda group: min(position[move.key] for move in group.moves),
         )
 
@@ -45,7 +46,7 @@ class EffectRows:
         return [
             format_effect_row(self._effects[group.moves[0].key], clusters)
             if group.is_single
-            else _format_group_row(group, [self._effects[move.key] for move in group.moves])
+            else _format_group_row(group, [self._effects[move.key] for move in group.moves], clusters)
             for group in self._groups[: count_shown(len(self._groups), most)]
         ]
 
@@ -59,16 +60,26 @@ class EffectRows:
         return frozenset(index for index, group in enumerate(self._groups) if any(move.key in degraded for move in group.moves))
 
 
-def _format_group_row(group: MoveGroup, effects: Sequence[WorkloadEffect]) -> EffectRow:
-    removed, added = list_group_clusters(group)
+def _format_group_row(group: MoveGroup, effects: Sequence[WorkloadEffect], shown: int) -> EffectRow:
+    removed, added = Counter[str](), Counter[str]()
+    for effect in effects:
+        for name, change in effect.replica_changes.items():
+            has_replicas = None not in (effect.before.get(name, 0), effect.after.get(name, 0))
+            (added if change > 0 else removed)[name] += abs(change) if has_replicas else 0
     missing = sum(effect.lost_replicas for effect in effects)
     return (
         f"{format_count(len(effects), 'workload')}: {name_workloads(group)}",
-        "" if group.kind == "resized" else format_ranges(removed),
-        format_ranges(added),
+        _format_totals(removed, shown, ""),
+        _format_totals(added, shown, "+"),
         f"{missing:,}" if missing else "",
         group.reason,
     )
+
+
+def _format_totals(replicas: Mapping[str, int], shown: int, sign: str) -> str:
+    """Return clusters with the replicas that all workloads of a group lose or gain there, the largest number first."""
+    names = sorted(replicas, key=lambda name: (-replicas[name], name))
+    return format_names([f"{name} {sign}{replicas[name]:,}" if replicas[name] else name for name in names], shown)
 
 
 def format_effect_row(effect: WorkloadEffect, shown: int) -> EffectRow:

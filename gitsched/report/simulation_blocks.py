@@ -38,7 +38,7 @@ _REDUCED_HEADER = (*_EFFECT_HEADER[:2], "What remains")
 
 def list_simulation_blocks(value: Simulation) -> list[Block]:
     """Return the result of one scenario."""
-    effects, lost_copies = EffectRows(list_disruptive_effects(value)), list_lost_copies(value)
+    effects, lost_copies = EffectRows(list_disruptive_effects(value), MAX_ROWS), list_lost_copies(value)
     return [
         Paragraph(describe_simulation(value)),
         *_limit_rows(

@@ -426,3 +426,21 @@ def test_last_copies_of_an_unplaced_workload_are_lost_with_their_cluster(fleet: 
     fleet.commit({"policies/kept.yaml": divide("kept", "clusterNames: [nowhere]", WEIGHTED)}, hour=1)
     assert len(fleet.reconcile(1).plan.retained) == 2
     assert replicas_by_cluster(effects(simulate("--lose", "one", "-o", "json"))["kept"]["after"]) == {"two": 2}
+
+
+def test_a_group_of_workloads_names_what_each_cluster_loses_and_gains(fleet: Fleet, simulate: Simulate) -> None:
+    """Also where workloads grow in clusters that they have; a page lists each of them."""
+    names = [f"app-{number:02}" for number in range(12)]
+    fleet.commit(
+        {
+            "gitsched.yaml": OFF,
+            **{f"clusters/{name}.yaml": cluster(name) for name in ("one", "two", "three")},
+            **{f"apps/{name}.yaml": deployment(name, 6) for name in names},
+            **{f"policies/{name}.yaml": divide(name, "clusterNames: [one, two, three]", WEIGHTED) for name in names},
+        }
+    )
+    fleet.reconcile()
+    [row] = [line for line in simulate("--lose", "one").splitlines() if line.startswith("12 workloads: ")]
+    assert re.split(" {2,}", row)[1:] == ["one 24", "three +12, two +12"]
+    page = simulate("--lose", "one", "-o", "html")
+    assert all(f'<th scope="row">Deployment default/{name}</th>' in page for name in names)
