@@ -249,4 +249,4 @@ def _count_alike(cause: Cause, count: int) -> Cause:
     if count == 1:
         return cause
     title, _, detail = cause.text.partition(" ")
-    return cause._replace(text=f"{title.removesuffix(':')} and {count - 1} more{':' if title.endswith(':') else ''} {detail}")
+    return cause._replace(text=f"{title.removesuffix(':')} and {count - 1:,} more{':' if title.endswith(':') else ''} {detail}")

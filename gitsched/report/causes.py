@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,6 +18,7 @@ MAX_TOGETHER = 3
 TOGETHER = ", together with "
 UNPROVED_SHOWN = 10
 """The number of changes that are listed of which none is known to cause a move."""
+_TITLE = re.compile(r"(?P<title>[^ /:]+/[^ ]*?)(?: and (?P<more>[0-9,]+) more)?(?P<separator>: | )")
 UNPROVED = "changed with it"
 """What is said about changes of which none is known to cause a move."""
 
@@ -78,12 +80,16 @@ def describe_unproved(moves: Iterable[Move]) -> str:
 
 
 def _split_title(text: str) -> tuple[str, str, str]:
-    """Return the title of the document that a cause is about, the separator, and what happened to it; no title for other causes."""
-    first = text.partition(" ")[0].removesuffix(":")
-    if "/" not in first:
-        return "", "", text
-    separator = ": " if text.startswith(f"{first}: ") else " "
-    return first, separator, text.removeprefix(f"{first}{separator}")
+    """Return the title of the document that a cause is about, the separator, and what happened to it; no title for other causes. How many
+    more documents have the same change is in none of them."""
+    found = _TITLE.match(text)
+    return (found["title"], found["separator"], text[found.end() :]) if found is not None else ("", "", text)
+
+
+def _count_documents(cause: Cause) -> int:
+    """Return how many documents a cause is about."""
+    found = _TITLE.match(cause.text)
+    return 1 + int((found["more"] or "0").replace(",", "")) if found is not None else 1
 
 
 def identify_change(cause: Cause) -> tuple[str, str]:
@@ -100,5 +106,7 @@ def merge_causes(causes: Sequence[Cause]) -> Cause:
     title, separator, detail = _split_title(first.text)
     if not title:
         return first._replace(location=None)
-    names = format_names([_split_title(cause.text)[0] for cause in causes], TITLES_SHOWN)
+    titles = list(dict.fromkeys(_split_title(cause.text)[0] for cause in causes))
+    number = max(len(titles), *map(_count_documents, causes))
+    names = format_names(titles, TITLES_SHOWN) if number == len(titles) else f"{title} and {number - 1:,} more"
     return first._replace(text=f"{names}{separator}{detail}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gitsched.model.changes import Cause, Move
 from gitsched.model.document import Key
 from gitsched.model.finding import Location
-from gitsched.report.causes import describe_unproved, list_reasons
+from gitsched.report.causes import describe_unproved, identify_change, list_reasons, merge_causes
 
 KEY = Key("apps", "Deployment", "shop", "web")
 
@@ -44,3 +44,14 @@ def test_an_unproved_change_is_never_reported_as_a_cause() -> None:
     assert list_reasons(guess) == ["changed with it: Cluster/osl removed, 2 more documents"]
     assert guess.main_reason == ""
     assert describe_unproved([guess, move(tainted("fra"))]) == "1 workload: no cause is proved, only what changed with it"
+
+
+def test_the_same_change_of_many_documents_is_counted_once() -> None:
+    """Each move names the nearest document and counts the others, of which there may be more for one move than for another."""
+    causes = [
+        Cause(f"Cluster/c{number:03} and {more} more: spec.taints added", Location("c.yaml", 1, 1))
+        for number, more in ((12, 68), (24, 83))
+    ]
+    assert len({identify_change(cause) for cause in causes}) == 1
+    assert merge_causes(causes).text == "Cluster/c012 and 83 more: spec.taints added"
+    assert merge_causes([tainted("c1"), tainted("c2")]).text.startswith("Cluster/c1, Cluster/c2: ")
