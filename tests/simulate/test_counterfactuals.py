@@ -219,6 +219,28 @@ def test_several_obstacles_are_reported_together(fleet: Fleet, explain: Explain)
     assert "it would get 1 replica" in result
 
 
+def test_missing_capacity_is_named_once_where_others_take_some(fleet: Fleet, explain: Explain) -> None:
+    """The change is proposed again with what others take there, and has the same text."""
+    pod = "{containers: [{name: c, image: c, resources: {requests: {cpu: '3'}}}]}"
+
+    def write(name: str, replicas: int) -> str:
+        return f"{deployment(name, replicas)}  template: {{metadata: {{labels: {{app: {name}}}}}, spec: {pod}}}\n"
+
+    files = {
+        "w1.yaml": cluster("w1", pods=50, cpu=10) + "    allocated: {cpu: '1'}\n",
+        "cart.yaml": write("cart", 2),
+        "pay.yaml": write("pay", 9),
+        "p1.yaml": divide("cart", "clusterNames: [w1]"),
+        "p2.yaml": divide(
+            "pay", "clusterNames: [w1]\n    spreadConstraints: [{spreadByField: cluster, minGroups: 1, maxGroups: 2}]"
+        ),
+    }
+    fleet.commit({name: files[name] for name in files if "pay" not in name})
+    fleet.reconcile()
+    fleet.commit(files)
+    assert explain("deploy/pay", "--why-not", "w1").count("instead of") == 1
+
+
 def test_counterfactuals_write_nothing(shop: Fleet, explain: Explain) -> None:
     before = shop.git("for-each-ref"), shop.files()
     explain("deploy/pay", "--why-not", "e1")

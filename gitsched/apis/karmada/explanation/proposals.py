@@ -309,7 +309,8 @@ class _ChangeFinder:
         left = [one.capacity if remaining is None else remaining.read_capacity(i) for i, one in enumerate(self.fleet.candidates)]
         own = left[self.fleet.index[self.candidate.name]] or capacity
         now = estimate_replicas(own, self.request.find_resource_request(self.candidate.name))
-        taken = {name: amount - own.free.get(name, amount) for name, amount in capacity.free.items()}
+        allocatable = self.state.inventory.allocatable.get(self.candidate.name, capacity)  # the proposed summary has nothing else
+        taken = {name: amount - own.free.get(name, amount) for name, amount in allocatable.free.items()}
         request = self.request._replace(remaining=None)
 
         def fits(replicas: int) -> bool:
