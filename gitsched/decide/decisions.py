@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from gitsched.model.planned_files import ClusterInfo
     from gitsched.model.scheduling import Outcome, RecordedDecision
 
+_FIND_UNBUILT = Registered("gitsched.decide.variants.unplaced_parts", "find_unbuilt")
 _LIST_POSTPONED = Registered("gitsched.decide.capacity.shared_decisions", "list_postponed")
 _SHARE = Registered("gitsched.decide.capacity.shared_decisions", "share_outcomes")
 _LEAVE = Registered("gitsched.decide.variants.unbuilt_parts", "leave_to_bundles")
@@ -275,6 +276,10 @@ def decide_input(source: DecisionInput, cache: DecisionCache, progress: Progress
             outcomes[key], templates[key] = kept, document
             quarantined.add(key)
     findings += make_duplicate_findings(duplicates) if duplicates else ()
+    if parts:
+        findings += _FIND_UNBUILT(
+            parts, lambda document: document.key in outcomes or any(engine.selects(document) for engine in engines), source.config
+        )
     own: set[Key] = set()
     for document, outcome in list_own_workloads(engines, snapshot):
         other = outcomes.get(document.key)

@@ -67,8 +67,8 @@ class Plan(NamedTuple):
 
     @property
     def may_have_unselected(self) -> bool:
-        """Whether an object with pods may be one that no policy selects, or a part of a kustomization that nothing builds."""
-        return bool(self.unclaimed or self.totals.source.part_kinds)
+        """Whether an object with pods may be one that no policy selects."""
+        return bool(self.unclaimed)
 
     @property
     def state_counts(self) -> Mapping[str, int]:

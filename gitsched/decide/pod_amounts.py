@@ -9,7 +9,7 @@ from gitsched.apis.gitsched.config import Config
 from gitsched.apis.replicas import count_copy_replicas
 from gitsched.kinds.replicas import MAX_REPLICAS, ReplicaCount, read_replicas
 from gitsched.kinds.table import find_kind
-from gitsched.model.document import Body, Key, as_object, get_field, list_objects, parse_api_group
+from gitsched.model.document import Body, Document, Key, as_object, get_field, list_objects, parse_api_group
 from gitsched.model.pod_requests import sum_pod_requests
 from gitsched.model.quantity import NANO, parse_quantity
 from gitsched.named_tuples import NamedTuple
@@ -104,6 +104,14 @@ def measure_pods(key: Key, body: Body, config: Config) -> PodAmounts | None:
     if key.group == _KNATIVE:
         replicas = _read_knative_scale(body)
     return PodAmounts(min(replicas, MAX_REPLICAS), _average(units, counted))
+
+
+def runs_pods(document: Document, config: Config) -> bool:
+    """Return whether an object runs pods, by what it says itself: not what Flux or Argo CD build, or a ConfigMap contains."""
+    if not document.key.group and document.key.kind != "Pod":
+        return False
+    pods = measure_pods(document.key, document.body, config)
+    return pods is not None and pods.replicas > 0
 
 
 def _average(units: list[tuple[int, dict[str, int]]], counted: ReplicaCount | None) -> dict[str, int]:

@@ -8,9 +8,15 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from gitsched.model.finding import Finding
 
+UNBUILT: Final = "kustomize-unbuilt"
+"""The code of the finding that nothing builds a workload that kustomizations change."""
 MISTAKES: Final = {
     "selector-unmatched": ("policy wants a label or name that no cluster has", "policies want labels or names that no cluster has"),
     "karmada-cluster-unknown": ("policy names a cluster that does not exist", "policies name clusters that do not exist"),
+    UNBUILT: (
+        "workload is changed by kustomizations that nothing builds",
+        "workloads are changed by kustomizations that nothing builds",
+    ),
     "krake-constraint-impossible": (
         "workload has a constraint that no cluster can meet",
         "workloads have constraints that no cluster can meet",

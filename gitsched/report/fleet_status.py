@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from gitsched.model.finding import count_shown, format_count, format_names
 from gitsched.model.fleet_status import ClusterStatus, FleetStatus, UnclaimedObject, WorkloadStatus
+from gitsched.model.mistakes import UNBUILT
 from gitsched.model.scheduling import total_replicas
 from gitsched.model.time import format_age, format_time
 from gitsched.report.explained_rollouts import describe_rollouts_with_history
@@ -59,7 +60,8 @@ def write_fleet_status(
     elif unclaimed:
         objects = (one for one in status.unclaimed if namespace in ("", one.key.namespace))
         rows = [_make_unclaimed_row(one) for one in objects]
-        lines = list_limited(format_columns(rows), MAX_ROWS, _MORE) if rows else ["Every object is selected by a policy."]
+        found = [*format_columns(rows), *_list_unbuilt(status, namespace)]
+        lines = list_limited(found, MAX_ROWS, _MORE) if found else ["Every object is selected by a policy."]
     else:
         lines = [*describe_problems(status, width, paint), ""]
         lines += _list_clusters(status, width, paint) if status.clusters else ["There is no cluster."]
@@ -74,6 +76,13 @@ def write_fleet_status(
 def _make_unclaimed_row(one: UnclaimedObject) -> tuple[str, ...]:
     place = f"{one.location.path}:{one.location.line}" if one.location is not None else ""
     return tuple(map(escape_unprintable, (format_key(one.key), place, one.nearest)))
+
+
+def _list_unbuilt(status: FleetStatus, namespace: str) -> Iterator[str]:
+    """Yield the findings about workloads of a namespace, or of all, that nothing builds."""
+    for one in status.source.mistakes:
+        if one.code == UNBUILT and namespace in ("", (one.resource or ("", "", ""))[1]):
+            yield escape_unprintable(str(one))
 
 
 def _list_clusters(status: FleetStatus, width: int, paint: Paint | None) -> list[str]:

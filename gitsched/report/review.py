@@ -72,9 +72,9 @@ class OutputComparison(NamedTuple):
     """How the output of a plan differs from its base, which only a plan computes.
 
     `digest` identifies the changes (see `compute_digest`), "" if not computed. `added_clusters` and `removed_clusters` are differences of
-    the fleet, `changed_paths` the source files that differ. `notes` explain how the comparison was made. `unplaced` are the objects that
-    no cluster gets, without those that move and those of which the base says the same; against the output branch, only those that no policy
-    selects: new ones, and before a first run those with pods. `reserve` is what
+    the fleet, `empty_clusters` those of the added ones that get nothing, `changed_paths` the source files that differ. `notes` explain how
+    the comparison was made. `unplaced` are the objects that no cluster gets, without those that move and those of which the base says the
+    same; against the output branch, only those that no policy selects: new ones, and before a first run those with pods. `reserve` is what
     workloads lack after losses, None without a reserve. `stopped` are objects that lose their last replica while
     the workload of several objects that they are a part of goes on. `edits` are commits of people on the output branch that changed
     records, from which the run decides: what these move is not among the moves.
@@ -90,6 +90,7 @@ class OutputComparison(NamedTuple):
     reserve: ReserveCheck | None = None
     stopped: Sequence[Move] = ()
     edits: Sequence[str] = ()
+    empty_clusters: Sequence[str] = ()
 
 
 class Review(NamedTuple):

@@ -128,6 +128,7 @@ def _read_review(plan: Mapping[str, Any], omitted: int) -> Review:
             digest=_check(plan["digest"], str),
             added_clusters=_read_texts(summary["joined"]),
             removed_clusters=_read_texts(summary["gone"]),
+            empty_clusters=_read_texts(summary.get("empty", [])),
             delivery=DeliveryChanges(manifests, omitted, _check(summary["files"], int), _read_list(plan["images"], _read_image)),
             notes=[*_read_texts(plan["notes"]), *notes],
             edits=_read_texts(plan["output"].get("edits", [])),

@@ -223,6 +223,7 @@ def _serialize_summary(review: Review) -> dict[str, Any]:
         "held": len(review.held),
         "records": len(review.record_changes),
         "joined": list(review.comparison.added_clusters),
+        "empty": list(review.comparison.empty_clusters),
         "gone": list(review.comparison.removed_clusters),
         "files": review.comparison.delivery.files,
         "findings": {"new": len(review.new_findings), "mended": review.fixed_count},

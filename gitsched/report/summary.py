@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gitsched.model.finding import format_count, format_names, join_all
+from gitsched.model.mistakes import UNBUILT
 from gitsched.model.scheduling import AtLeast, Unknown, weigh_replicas
 from gitsched.named_tuples import NamedTuple
 from gitsched.report.first_placement import describe_first_placement, describe_unfetched
@@ -217,7 +218,7 @@ def format_headline(review: Review) -> str:
     number = len(review.held if review.base.held is None and review.moves else review.newly_held)
     held = f"{number:,} held" if number else ""
     images, records = describe_images(review), describe_record_changes(review.record_changes)
-    changes = [held, *_describe_unplaced(review), images, records]
+    changes = [held, *_describe_unplaced(review), _describe_empty(review), images, records]
     others = "" if review.moves or any(changes) else _describe_other_changes(review)
     parts = [describe_invalid(review), summary, *changes, others]
     text = ", ".join(filter(None, parts))
@@ -242,8 +243,23 @@ def _describe_unplaced(review: Review) -> Iterator[str]:
             yield format_count(more, "more workload is unplaced", "more workloads are unplaced")
     for selected, one, many in ((True, "is placed in no cluster", "are placed in no cluster"), (False, *_UNSELECTED)):
         number = sum(found.selected == selected for found in review.comparison.unplaced)
+        number += 0 if selected else len(_list_unbuilt(review.new_findings) - _list_unbuilt(review.base.findings or ()))
         if number:
             yield f"{format_count(number, 'new workload' if selected else 'new object')} {one if number == 1 else many}"
+
+
+def _list_unbuilt(findings: Iterable[Finding]) -> set[object]:
+    return {finding.resource for finding in findings if finding.code == UNBUILT}
+
+
+def _describe_empty(review: Review) -> str:
+    """Return which new clusters get nothing; "" if all get something."""
+    empty = review.comparison.empty_clusters
+    return (
+        f"new {'cluster' if len(empty) == 1 else 'clusters'} {format_names(empty)} get{'s' * (len(empty) == 1)} nothing"
+        if empty
+        else ""
+    )
 
 
 _UNSELECTED = ("is selected by no policy", "are selected by no policy")
@@ -347,7 +363,7 @@ def list_summary_rows(review: Review, counts: MoveCounts | None = None) -> list[
         *_list_move_rows(counts, staying=_count_staying(review)),
         *_list_move_rows(count_moves(review.withheld.moves), " (withheld)"),
         SummaryRow("recorded decisions changed", "", f"{len(review.record_changes):,}" if review.record_changes else ""),
-        SummaryRow("clusters added to the fleet", "", _join_sorted(review.comparison.added_clusters), True),
+        SummaryRow("clusters added to the fleet", "", _list_added(review), True),
         SummaryRow("clusters removed from the fleet", "", _join_sorted(review.comparison.removed_clusters), True),
     ]
     rows = [row for row in rows if row.after]
@@ -362,6 +378,12 @@ def list_summary_rows(review: Review, counts: MoveCounts | None = None) -> list[
         "" if len(review.allowed_moves) == len(review.moves) else ", withheld ones included",
     )
     return [*rows, SummaryRow("changed manifest files", "", f"{files:,}{note}")] if files else rows
+
+
+def _list_added(review: Review) -> str:
+    """Return the clusters that are new, and which of them get nothing."""
+    empty = frozenset(review.comparison.empty_clusters)
+    return _join_sorted([f"{name} (gets nothing)" if name in empty else name for name in review.comparison.added_clusters])
 
 
 def _list_move_rows(counts: MoveCounts, suffix: str = "", staying: int = 0) -> list[SummaryRow]:

@@ -183,9 +183,9 @@ UNSELECTED: dict[str, tuple[dict[str, str], list[str]]] = {
             "prod/kustomization.yaml": "resources: [../base]\nnamePrefix: prod-\n",
         },
         [
-            "Deployment shop/k is selected by no policy, so that it runs in no cluster: kustomize changes it, and nothing builds the "
-            "result: prod/kustomization.yaml (namePrefix prod-); place the overlay with a Bundle (spec.path), or name it in "
-            "source.kustomize.build (base/k.yaml:1)",
+            "base/k.yaml:1:1: warning: Deployment shop/k is selected by no policy, so that it runs in no cluster: kustomize changes it, "
+            "and nothing builds the result: prod/kustomization.yaml (namePrefix prod-); place the overlay with a Bundle (spec.path), or "
+            "name it in source.kustomize.build [kustomize-unbuilt]",
         ],
     ),
     "many": (

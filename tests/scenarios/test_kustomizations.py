@@ -49,10 +49,10 @@ def test_a_kustomization_that_only_lists_resources_changes_nothing(fleet: Fleet)
     assert fleet.load(f"clusters/one/{WEB}.yaml")["spec"]["replicas"] == 5
 
 
-def test_a_part_that_no_policy_selects_is_no_finding(fleet: Fleet) -> None:
+def test_a_part_that_no_policy_selects_is_a_warning(fleet: Fleet) -> None:
     layout = {**LAYOUT, "overlays/prod/kustomization.yaml": OVERLAY, "policies/all.yaml": policy("one", kind="Service")}
     fleet.commit(layout)
-    assert findings(fleet.reconcile()) == []
+    assert [(one.severity, one.code) for one in findings(fleet.reconcile())] == [("warning", "kustomize-unbuilt")]
 
 
 def test_a_workload_that_was_placed_keeps_its_placement_when_an_overlay_begins_to_change_it(fleet: Fleet) -> None:
@@ -127,7 +127,7 @@ def test_a_file_that_a_kustomization_reads_is_no_object_and_no_error(fleet: Flee
 def test_what_kustomize_corrects_is_no_error_in_a_resource(fleet: Fleet, text: str, fields: str) -> None:
     services = {"policies/all.yaml": policy("one", kind="Service")}
     fleet.commit({**LAYOUT, **services, "base/kustomization.yaml": BASE + fields, "base/web.yaml": text})
-    assert findings(fleet.reconcile()) == []
+    assert {one.code for one in findings(fleet.reconcile())} == {"kustomize-unbuilt"}
 
 
 def test_a_syntax_error_in_a_resource_stays_an_error(fleet: Fleet) -> None:

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from gitsched.decide.catalog import Catalog, KustomizedDocument, resolve_key
 from gitsched.model.document import Document, Key
 from gitsched.model.finding import Finding, locate_document
+from gitsched.model.mistakes import UNBUILT
 
-PART_CODES = frozenset(("kustomized", "chart-template", "reconciled-path"))
-"""Codes of the findings that a policy selects such a document."""
+PART_CODES = frozenset(("kustomized", "chart-template", "reconciled-path", UNBUILT))
+"""Codes of the findings about such documents: that a policy selects one, or that nothing builds it."""
 
 
 def resolve_parts(kustomized: Iterable[KustomizedDocument], catalog: Catalog) -> list[tuple[Document, KustomizedDocument]]:

@@ -251,9 +251,12 @@ class KustomizeParts:
 
     def list_missing(self) -> Iterator[Finding]:
         """Yield notes about files that kustomizations name and the commit does not have, but for those that settings ignore."""
+        return find_missing_files(self.kustomizations, self._blobs, self.list_ignored())
+
+    def list_ignored(self) -> set[str]:
+        """Return the directories of the kustomizations that settings ignore."""
         ignore = self.ignore
-        ignored = {place for place, (path, _) in self.kustomizations.items() if ignore is not None and ignore.is_ignored(path)}
-        return find_missing_files(self.kustomizations, self._blobs, ignored)
+        return {place for place, (path, _) in self.kustomizations.items() if ignore is not None and ignore.is_ignored(path)}
 
     def find_wrapper(self, path: str) -> str:
         """Return a description of the plug-in of another program that reads a file; "" if there is none, or if settings say so."""

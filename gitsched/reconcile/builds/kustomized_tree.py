@@ -19,6 +19,7 @@ from gitsched.reconcile.builds.kustomize_roots import build_roots
 from gitsched.reconcile.builds.reconciled_objects import NO_PATHS, NOTHING_RECONCILED
 from gitsched.reconcile.builds.reconciled_paths import build_reconciled_paths
 from gitsched.reconcile.builds.source_variants import separate_variants
+from gitsched.reconcile.builds.unused_overlays import find_unused_overlays
 from gitsched.reconcile.bundles.bundle_parts import NO_PARTS, has_bundles
 from gitsched.reconcile.bundles.bundle_variants import read_bundles
 from gitsched.reconcile.cache.caches import SourceFile
@@ -45,7 +46,7 @@ def read_kustomized_tree(
     last valid ones of broken files.
     """
     patterns = list(config.source.kustomize.build)
-    built, bundles, has_tools, hidden = NO_ROOTS, NO_PARTS, False, dict[str, str]()
+    built, bundles, has_tools, hidden, roots = NO_ROOTS, NO_PARTS, False, dict[str, str](), frozenset[str]()
     regular = [entry for entry in entries if entry.mode & 0o170000 == _REGULAR and not entry.unsafe]
     if builds is not None:
         context = builds()
@@ -53,21 +54,33 @@ def read_kustomized_tree(
         restored = [entry._replace(blob=hidden[entry.path]) if entry.path in hidden else entry for entry in entries]
         commit = open_commit_tree(context, restored, reader)
         patterns += [rule.path for rule in config.source.variants if rule.path not in patterns and commit.list_roots(rule.path)]
+        roots = frozenset(root for pattern in patterns for root in commit.list_roots(pattern))
         reconciled = build_reconciled_paths(commit, files, reader, config, context, documents)
         if patterns:
             built = build_roots(restored, reader, patterns, context, reconciled.directories)
         has_tools = reconciled != NO_PATHS
         if reconciled not in (NO_PATHS, NOTHING_RECONCILED):
-            built = reconciled.add_to(built, frozenset(root for pattern in patterns for root in commit.list_roots(pattern)))
+            built = reconciled.add_to(built, roots)
         charts = _list_release_charts(files.values(), commit.entries)
         if charts:
             built = built._replace(charts=built.charts | charts)
         if has_bundles(documents):
             bundles = read_bundles(documents, commit, reader, config, context, reconciled.bundled)
     tree = separate_parts(regular, files, reader, config, built, bundles, hidden)._replace(has_tools=has_tools)
+    if built.resources or bundles.resources:
+        tree = _add_unused(tree, files, config, roots)
     if builds is None or not config.source.variants:
         return tree
     return separate_variants(tree, config, documents)
+
+
+def _add_unused(tree: KustomizedTree, files: Mapping[str, SourceFile], config: Config, roots: Iterable[str]) -> KustomizedTree:
+    """Return a tree with the warnings about overlays that nothing builds. `roots` are the directories that settings build."""
+    built, bundles, parts = tree.built, tree.bundles, tree.parts
+    used = {*roots, *bundles.dependencies, *built.dependencies, *built.inputs, *parts.list_ignored()}
+    resources = built.resources | bundles.resources
+    unused = find_unused_overlays(parts.kustomizations, files, resources, bundles.owners, used, config)
+    return tree._replace(findings=(*tree.findings, *unused))
 
 
 def _restore_hidden(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from stat import S_ISDIR
 from typing import TYPE_CHECKING
 
 from gitsched.diff.plans import compare_manifests, list_manifest_changes
@@ -14,12 +15,14 @@ from gitsched.model.planned_files import PatchedBlob
 from gitsched.reconcile.output.patched_manifests import describe_refusal
 from gitsched.reconcile.run import Fetched, RunContext
 from gitsched.render.bundle_delivery.source_reference import BUNDLE_SOURCE_PREFIXES
-from gitsched.render.output_files import CLUSTERS
+from gitsched.render.output_files import CLUSTERS, escape_segment
 
 if TYPE_CHECKING:
     from gitsched.decide.plan_result import Plan
     from gitsched.decide.rendered_tree import BlobLookup
     from gitsched.diff.plans import FileChange
+    from gitsched.model.changes import Move
+    from gitsched.reconcile.run import RunResult
     from gitsched.report.review import DeliveryChanges
 
 
@@ -95,3 +98,12 @@ def _make_blob_lookup(repository: Repository, prefix: str, tree: str | None) -> 
         return entry[0] if entry else None
 
     return find_blob
+
+
+def list_empty_clusters(fetched: Fetched, run: RunResult, added: Iterable[str], moves: Iterable[Move]) -> list[str]:
+    """Return those of the added clusters that get nothing: their directories have no object, and no move goes there."""
+    repository, getting = fetched.output.repository, {name for move in moves for name in move.after}
+    found = ((name, f"{fetched.prefix}{CLUSTERS}/{escape_segment(name)}") for name in added if name not in getting)
+    return [
+        name for name, path in found if not any(S_ISDIR(mode) for _, mode in repository.list_directory(run.tree, path).values())
+    ]

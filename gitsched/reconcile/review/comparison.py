@@ -23,7 +23,7 @@ from gitsched.reconcile.bundles.source_commits import list_source_commits
 from gitsched.reconcile.fetch import fetch, find_commit
 from gitsched.reconcile.incremental.incremental_comparer import IncrementalComparer
 from gitsched.reconcile.incremental.state_plan import try_with_state
-from gitsched.reconcile.output.manifest_changes import describe_manifest_changes, find_manifest_changes
+from gitsched.reconcile.output.manifest_changes import describe_manifest_changes, find_manifest_changes, list_empty_clusters
 from gitsched.reconcile.pipeline import rewrite_output
 from gitsched.reconcile.review.changed_lines import ChangedLines, locate_images
 from gitsched.reconcile.review.compared_plans import CommitComparer, ComparedInputs, CompleteComparer, PlannedCommit
@@ -165,6 +165,7 @@ def _compare_with_output(context: RunContext, fetched: Fetched, comparer: Commit
     files = find_manifest_changes(fetched.output.repository, fetched.prefix, fetched.output_tree, run.tree, run.source)
     directories = _list_cluster_directories(fetched)
     clusters = comparer.list_clusters(context, later)
+    added = sorted(name for name in clusters if escape_segment(name) not in directories) if directories else []
     return PlanComparison(
         make_review(run)._replace(
             source_name=context.settings.revision or "",
@@ -177,7 +178,8 @@ def _compare_with_output(context: RunContext, fetched: Fetched, comparer: Commit
             comparison=OutputComparison(
                 digest=compute_plan_digest(moves, files, records),
                 delivery=_describe_delivery(context, fetched, fetched.output_tree, files, run.plan, lines),
-                added_clusters=sorted(name for name in clusters if escape_segment(name) not in directories) if directories else (),
+                added_clusters=added,
+                empty_clusters=list_empty_clusters(fetched, run, added, moves),
                 removed_clusters=_list_removed_clusters(later, clusters, changes),
                 changed_paths=lines.paths,
                 notes=(run.rewrite,) if run.rewrite else (),
@@ -240,6 +242,7 @@ def _compare_with_base(
     unplaced = search.attempt(lambda: _locate(context, comparer.list_unplaced(earlier, later)), nothing)
     files = find_manifest_changes(fetched.output.repository, fetched.prefix, before.tree, run.tree, run.source)
     clusters = [comparer.list_clusters(context, planned) for planned in (earlier, later)]
+    added = sorted(clusters[1] - clusters[0])
     return PlanComparison(
         make_review(run)._replace(
             source_name="" if settings.worktree else revision,
@@ -257,7 +260,8 @@ def _compare_with_base(
             comparison=OutputComparison(
                 digest=compute_plan_digest(moves, files, records),
                 delivery=_describe_delivery(context, fetched, before.tree, files, run.plan, lines),
-                added_clusters=sorted(clusters[1] - clusters[0]),
+                added_clusters=added,
+                empty_clusters=list_empty_clusters(fetched, run, added, moves),
                 removed_clusters=sorted(clusters[0] - clusters[1]),
                 changed_paths=lines.paths,
                 notes=(*filter(None, (run.rewrite,)), *notes),

@@ -6,10 +6,9 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import NearSelecting
-from gitsched.apis.gitsched.config import Config
 from gitsched.apis.policy_api import PolicyEngine
 from gitsched.decide.decisions import DecisionSet
-from gitsched.decide.pod_amounts import measure_pods
+from gitsched.decide.pod_amounts import runs_pods
 from gitsched.decide.unread_annotations import list_selecting_annotations
 from gitsched.decide.workload_explanation import describe_near_selections
 from gitsched.model.changes import Cause, UnplacedObject
@@ -51,40 +50,18 @@ def may_be_unselected(key: Key, before: Mapping[Key, Outcome], known: Container[
 
 def list_unselected_workloads(decisions: DecisionSet, locations: RuleLocations) -> tuple[UnplacedObject, ...]:
     """Return the objects with pods that no policy selects, those first of which a policy selects all but one property, each with the line
-    of that property, and last those that kustomizations change and that nothing builds."""
+    of that property."""
     if decisions.input is None:
         return ()
     templates, config = decisions.catalog.templates, decisions.input.config
     documents = (templates[key] for key in decisions.list_unclaimed())
-    found = [one for one in documents if _runs_pods(one, config)]
+    found = [one for one in documents if runs_pods(one, config)]
     annotations = list_selecting_annotations(decisions.engines)
     unnamed = f"it has no annotation {format_names(annotations)}, which names its policy" if annotations else ""
     others = any(isinstance(engine, NearSelecting) for engine in decisions.engines)
     why = ", and ".join(filter(None, ["no policy has a similar selector" if others or not unnamed else "", unnamed]))
-    unselected = [*_list_unselected(found, dict.fromkeys((one.key for one in found), why), decisions.engines)]
-    unselected += _list_parts(decisions, config)
+    unselected = _list_unselected(found, dict.fromkeys((one.key for one in found), why), decisions.engines)
     return tuple(one._replace(cause=locate_causes([one.cause], locations)[0]) for one in unselected)
-
-
-def _list_parts(decisions: DecisionSet, config: Config) -> Iterator[UnplacedObject]:
-    """Yield the objects with pods that kustomizations change, that nothing builds and that no policy selects."""
-    for document, part in decisions.input.parts if decisions.input is not None else ():
-        if part.code != "kustomized" or part.chart or document.key in decisions.outcomes or not _runs_pods(document, config):
-            continue
-        if not any(engine.selects(document) for engine in decisions.engines):  # else there is a finding
-            text = (
-                f"kustomize changes it, and nothing builds the result: {part.describe()}; place the overlay with a Bundle (spec.path), "
-                "or name it in source.kustomize.build"
-            )
-            yield UnplacedObject(document.key, False, Cause(text, locate_document(document)))
-
-
-def _runs_pods(document: Document, config: Config) -> bool:
-    """Return whether an object runs pods, by what it says itself: not what Flux or Argo CD build, or a ConfigMap contains."""
-    if not document.key.group and document.key.kind != "Pod":
-        return False
-    pods = measure_pods(document.key, document.body, config)
-    return pods is not None and pods.replicas > 0
 
 
 def list_unselected(
