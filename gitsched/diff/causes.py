@@ -22,7 +22,7 @@ from gitsched.diff.document_changes import (
     DocumentChanges,
 )
 from gitsched.diff.policy_names import PolicyNames
-from gitsched.model.changes import Cause, Move, RecordChange
+from gitsched.model.changes import Cause, Move, RecordChange, RetainedWorkload
 from gitsched.model.document import Key
 from gitsched.model.finding import Location, locate_document, locate_field
 from gitsched.model.progress import Progress
@@ -93,6 +93,26 @@ def find_causes(
         ),
         counterfactuals.spent,
     )
+
+
+def name_near_changes(
+    retained: Iterable[RetainedWorkload],
+    changes: DocumentChanges,
+    names: PolicyNames,
+    locate: Callable[[tuple[Cause, ...]], tuple[Cause, ...]],
+) -> tuple[RetainedWorkload, ...]:
+    """Return workloads that stay with the changes of the documents that are closest to them; `names` are those of the later plan."""
+    documents = ChangedDocuments(changes)
+    writer = CauseWriter(changes, lambda _: ())
+    known: dict[tuple[Key, ...], tuple[Cause, ...]] = {}
+    named = []
+    for workload in retained:
+        clusters = (*sorted(workload.current), *sorted(workload.if_rescheduled))
+        near = tuple(documents.list_near(workload.key, names.list_policies(workload.key), clusters))
+        if near not in known:
+            known[near] = locate(writer.write_near(near))
+        named.append(workload._replace(causes=known[near]))
+    return tuple(named)
 
 
 class _SubjectView:
@@ -172,6 +192,11 @@ class CauseWriter:
                 found_causes += self._combine_alike(others, near, rank)
             causes += [cause._replace(together=number if len(changes) > 1 else 0) for cause in found_causes]
         return tuple(causes or [cause._replace(proved=False) for cause in known] or self._list_unproved(near))
+
+    def write_near(self, near: Iterable[Key]) -> tuple[Cause, ...]:
+        """Return the first changes of some documents."""
+        found = (change for key in near for change in self._changes.by_key[key].changes)
+        return tuple(self._write_change(change)._replace(proved=False) for change in islice(found, MAX_UNPROVED))
 
     def _list_unproved(self, near: Collection[Key]) -> Iterator[Cause]:
         """Yield some of the changed documents, the nearest first and those of workloads last, and the number of others."""

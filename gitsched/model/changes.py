@@ -224,13 +224,15 @@ class RetainedWorkload(NamedTuple):
     """A workload that a change affects and that keeps its clusters because of the previous decision.
 
     `current` are its clusters, `if_rescheduled` the clusters that a first decision would give now, with the replicas that a rebalance
-    gives them if it chooses the same clusters. `remedy` says how to move it there.
+    gives them if it chooses the same clusters. `remedy` says how to move it there. `causes` are changes of the documents that are closest
+    to it: its own, its policy and clusters.
     """
 
     key: Key
     current: Mapping[str, int | None]
     if_rescheduled: Mapping[str, int | None]
     remedy: str
+    causes: tuple[Cause, ...] = ()
 
 
 class RetainedCopy(NamedTuple):

@@ -3,6 +3,7 @@ them."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -14,12 +15,12 @@ from gitsched.model.finding import count_shown, format_count, format_part
 from gitsched.model.holds import HeldPlacement, describe_release
 from gitsched.model.scheduling import total_replicas
 from gitsched.model.time import format_time
-from gitsched.report.lines import count_omitted, format_clusters, format_key, serialize_replicas
+from gitsched.report.lines import count_omitted, format_clusters, format_key, list_limited, serialize_replicas
 
 HELD_SHOWN = 20
 """The number of held workloads that are printed; JSON contains all."""
-RETAINED_SHOWN = 20
-"""The number of workloads that only history keeps in place that are printed."""
+RETAINED_SHOWN, CHANGES_SHOWN = 20, 3
+"""The numbers of workloads that only history keeps in place, and of changes beside which they stay, that are printed."""
 
 
 def describe_held(held: Mapping[Key, HeldPlacement], shown: int = HELD_SHOWN) -> list[str]:
@@ -131,6 +132,15 @@ def describe_state(
     return f"{state}. Placements are frozen: {freeze}" if freeze and state else f"{state}." if state else ""
 
 
+def describe_retained_number(retained: Sequence[RetainedWorkload]) -> list[str]:
+    """Return how many workloads stay where they are, and in further lines beside which changes."""
+    number, groups = len(retained), Counter("; ".join(map(str, workload.causes)) for workload in retained)
+    title = "1 affected workload keeps its placement" if number == 1 else f"{number:,} affected workloads keep their placement"
+    entries = [f"{causes}: {format_count(count, 'workload')}" for causes, count in groups.most_common() if causes]
+    shown = list_limited([f"  although {entry}" for entry in entries], CHANGES_SHOWN, "  and {} more groups of changes")
+    return [f"{title} because of scheduling history{':' if entries else ''}", *shown]
+
+
 def describe_retained(retained: Sequence[RetainedWorkload], moved: Collection[Key]) -> list[str]:
     """Return two lines for each workload that only scheduling history keeps where it is: where it stays, and where it would go."""
     lines = []
@@ -138,7 +148,7 @@ def describe_retained(retained: Sequence[RetainedWorkload], moved: Collection[Ke
     for workload in retained[:shown]:
         verb = "moves only to" if workload.key in moved else "stays on"
         lines.append(f"{format_key(workload.key)} {verb} {format_clusters(workload.current)}")
-        lines.append(f"  if rescheduled: {format_clusters(workload.if_rescheduled)}; {workload.remedy}")
+        lines.append(f"  if it were new: {format_clusters(workload.if_rescheduled)}; {workload.remedy}")
     more = len(retained) - shown
     return [*lines, f"and {more:,} more keep their placement; use -o json for all"] if more > 0 else lines
 

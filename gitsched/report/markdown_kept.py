@@ -69,12 +69,14 @@ def write_retained(review: Review, most: int, omitted: list[str]) -> str:
     if more > 0:
         omitted.append(f"{more} that keep their placement")
         lines.append(f"- and {more:,} more")
-    number = len(review.retained)
-    title = "1 affected workload keeps its placement" if number == 1 else f"{number} affected workloads keep their placement"
-    return f"**{title} because of scheduling history:**\n\n" + "\n".join(lines)
+    from gitsched.report.held import describe_retained_number  # few changes affect what stays
+
+    title, *causes = describe_retained_number(review.retained)
+    listed = [f"- {format_text(cause.strip(), _MAX_LINE)}" for cause in causes]
+    return "\n".join([f"**{title.removesuffix(':')}{':' if lines or causes else ''}**\n", *listed, *lines])
 
 
 def _write_retained_workload(retained: RetainedWorkload, verb: str) -> str:
     current, rescheduled = (format_code(format_clusters(each)) for each in (retained.current, retained.if_rescheduled))
     workload, remedy = format_code(format_key(retained.key)), format_text(retained.remedy, _MAX_LINE)
-    return f"- {workload} {verb} {current}; if rescheduled: {rescheduled}; {remedy}"
+    return f"- {workload} {verb} {current}; if it were new: {rescheduled}; {remedy}"

@@ -263,7 +263,8 @@ def _read_targets(value: Any) -> tuple[RecordTarget, ...]:
 
 def _read_retained(entry: dict[str, Any]) -> RetainedWorkload:
     current, rescheduled = (_read_clusters(entry[name]) for name in ("clusters", "anew"))
-    return RetainedWorkload(_read_key(entry["workload"]), current, rescheduled, _check(entry["remedy"], str))
+    causes = _read_causes(entry.get("causes", []))
+    return RetainedWorkload(_read_key(entry["workload"]), current, rescheduled, _check(entry["remedy"], str), causes)
 
 
 def _read_copy(entry: dict[str, Any]) -> RetainedCopy:

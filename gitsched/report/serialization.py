@@ -133,6 +133,7 @@ def serialize_review(review: Review) -> dict[str, Any]:
                 "clusters": serialize_clusters(workload.current),
                 "anew": serialize_clusters(workload.if_rescheduled),
                 "remedy": workload.remedy,
+                "causes": serialize_causes(workload.causes),
             }
             for workload in review.retained
         ],

@@ -87,6 +87,8 @@ def write_plan(review: Review, width: int, paint: Paint | None = None, *, each: 
         _paint(wrap(headline, width), paint),
         problems,
         _comparison_lines(review, width),
+        # Without moves this is what the change does.
+        [] if review.moves else _retained_number_lines(review, width),
         consequences,
         _refusal_lines(review, width, paint),
         _setting_lines(review, width, paint),
@@ -98,6 +100,7 @@ def write_plan(review: Review, width: int, paint: Paint | None = None, *, each: 
         _copy_lines(review, width),
         _rollout_lines(review, width),
         _record_lines(review.record_changes, width, paint),
+        _retained_number_lines(review, width) if review.moves else [],
         _retained_lines(review, width),
         _loss_lines(review, width),
         _delivery_lines(review, width, paint),
@@ -348,6 +351,15 @@ def _held_lines(review: Review, width: int) -> list[str]:
     from gitsched.report.held import describe_held  # few runs hold a workload
 
     return wrap_all(describe_held(review.held), width)
+
+
+def _retained_number_lines(review: Review, width: int) -> list[str]:
+    """Return how many workloads keep their placement because of scheduling history."""
+    if not review.retained:
+        return []
+    from gitsched.report.held import describe_retained_number  # as below
+
+    return wrap_all(describe_retained_number(review.retained), width)
 
 
 def _retained_lines(review: Review, width: int) -> list[str]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 import pytest
 
 from gitsched.model.changes import RetainedWorkload
 from gitsched.reconcile.review.comparison import compare_plans
+from gitsched.report.markdown import write_markdown
+from gitsched.report.saved_plan import parse_saved_plan, serialize_saved_plan
+from gitsched.report.text import write_plan
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
 from tests.scenarios.test_dependencies import config, workload
 
@@ -66,7 +70,9 @@ def fail_over(fleet: Fleet, rules: str, more: Files | None = None) -> None:
 )
 def test_the_proposed_remedy_moves_the_workload(fleet: Fleet, rules: str, more: Files, remedy: str) -> None:
     fail_over(fleet, rules, more)
-    assert list_stays(fleet, 3) == (RetainedWorkload(list_stays(fleet, 3)[0].key, {"second": 2}, {"first": 2}, remedy),)
+    (stay,) = list_stays(fleet, 3)
+    assert stay._replace(causes=()) == RetainedWorkload(stay.key, {"second": 2}, {"first": 2}, remedy)
+    assert [one.text.partition(":")[0] for one in stay.causes] == ["Cluster/first"]
     fleet.reconcile(3)
     fleet.commit({"back.yaml": REBALANCER}, hour=3.1)
     fleet.reconcile(3.1)
@@ -148,3 +154,34 @@ def test_a_workload_without_a_policy_is_removed_for_that_reason_only(fleet: Flee
     fleet.commit({"policy.yaml": None, "2.yaml": None}, hour=1)
     (move,) = compare_plans(fleet.settings(1)).review.moves
     assert (dict(move.after), move.main_reason) == ({}, "PropagationPolicy/default/all removed (was policy.yaml:1)")
+
+
+def test_failback_is_not_proposed_where_it_leads_to_a_later_group(fleet: Fleet) -> None:
+    """A cluster loses the label of the first group. It was used last, so that what runs there stays."""
+    labelled = {
+        f"clusters/{name}.yaml": cluster(name).replace("metadata:\n", f"metadata:\n  labels: {{tier: {tier}}}\n")
+        for name, tier in (("first", "gold"), ("second", "silver"))
+    }
+    rules = (
+        policy("gold", "silver")
+        .replace("Duplicated", "Divided, replicaDivisionPreference: Weighted")
+        .replace("clusterNames: [gold]", "labelSelector: {matchLabels: {tier: gold}}")
+    )
+    rules = rules.replace("clusterNames: [silver]", "labelSelector: {matchLabels: {tier: silver}}")
+    fleet.commit({**labelled, "policy.yaml": rules, **{f"{name}.yaml": deployment(name) for name in ("web", "api")}})
+    fleet.reconcile()
+    fleet.commit({"clusters/first.yaml": labelled["clusters/first.yaml"].replace("gold", "platinum")}, hour=1)
+    review = compare_plans(fleet.settings(1)).review
+    assert [(stay.current, stay.if_rescheduled, stay.remedy) for stay in review.retained] == 2 * [
+        ({"first": 2}, {"second": 2}, BACK)
+    ]
+    text = write_plan(review, 200)
+    number = """\
+2 affected workloads keep their placement because of scheduling history:
+  although Cluster/first: metadata.labels.tier gold -> platinum (clusters/first.yaml:4): 2 workloads
+"""
+    assert 0 < text.index(number) < text.index("Deployment default/api stays on first 2\n  if it were new: second 2; ")
+    assert text.index(number) < 600, "it comes first, because nothing moves"
+    comment = write_markdown(review)
+    assert "**2 affected workloads keep their placement because of scheduling history:**\n\n- although Cluster/first: " in comment
+    assert tuple(parse_saved_plan(json.dumps(serialize_saved_plan(review, {}))).review.retained) == tuple(review.retained)

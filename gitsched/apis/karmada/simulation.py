@@ -15,6 +15,7 @@ from gitsched.apis.karmada.explanation.rebalance_effect import name_ignored_tain
 from gitsched.apis.karmada.failover.graceful_eviction import drop_expired_tasks
 from gitsched.apis.karmada.policy.matching_clusters import list_matching_clusters
 from gitsched.apis.karmada.policy.policy_options import describe_takeover, is_activation_pending
+from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.policy.request_class import build_request_class
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.registered import Registered
@@ -161,11 +162,10 @@ def describe_remedy(state: KarmadaState, template: Document, kept: Outcome, resc
     `kept` is its outcome now, `rescheduled` the outcome of a rebalance, `expected` the outcome without the previous binding.
     """
     clusters, expected_clusters = kept.replicas_by_cluster.keys(), expected.replicas_by_cluster.keys()
-    request = _describe_request(state, template)
-    if rescheduled is not None and rescheduled.replicas_by_cluster.keys() == expected_clusters:
-        return f"{request} brings it there{_describe_failback(state, kept, expected)}"
-    record = state.find_record(template)
+    request, record = _describe_request(state, template), state.find_record(template)
     policy, _ = state.find_policy(template, record)
+    if rescheduled is not None and rescheduled.replicas_by_cluster.keys() == expected_clusters:
+        return f"{request} brings it there{_describe_failback(state, policy, kept, expected)}"
     if policy is not None and is_activation_pending(policy, template, record):
         return "its policy is Lazy: an edit of the workload itself lets the policy act on it"
     evicting = sorted(list_evictions(state, template, kept).keys() & expected_clusters)
@@ -199,8 +199,10 @@ def _describe_request(state: KarmadaState, template: Document) -> str:
 _AFTER_STABILIZATION = "; so does spec.karmada.failback: {AfterStabilization: 10m} in gitsched.yaml"
 
 
-def _describe_failback(state: KarmadaState, kept: Outcome, expected: Outcome) -> str:
-    if kept.group == expected.group:
+def _describe_failback(state: KarmadaState, policy: PropagationPolicy | None, kept: Outcome, expected: Outcome) -> str:
+    """Say when a workload returns to an earlier group by itself; "" for a later group: failback leads to earlier ones alone."""
+    order = [group.name for group in policy.placement.groups] if policy is not None else []
+    if kept.group not in order or expected.group not in order[: order.index(kept.group)]:
         return ""
     if state.settings.failback.mode == "AfterStabilization":
         return "; by itself it returns when the time of karmada.failback is over"

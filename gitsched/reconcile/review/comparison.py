@@ -10,7 +10,7 @@ from gitsched.apis.gitsched.reserve_config import requires_reserve
 from gitsched.apis.registered import Registered
 from gitsched.decide.garbage_collection import gc_paused
 from gitsched.decide.recorded_decisions import compare_recorded
-from gitsched.diff.causes import find_causes
+from gitsched.diff.causes import find_causes, name_near_changes
 from gitsched.diff.plans import FileChange, compute_plan_digest, list_delivered
 from gitsched.git import Repository
 from gitsched.model.changes import Move, RecordChange, RetainedCopy, RetainedWorkload, UnplacedObject
@@ -159,7 +159,7 @@ def _compare_with_output(context: RunContext, fetched: Fetched, comparer: Commit
     retained: tuple[RetainedWorkload, ...] = ()
     if earlier is not None and changes is not None:
         since, found = earlier, changes
-        retained = search.attempt(lambda: comparer.list_retained(context, found, since, fetched.source, later), ())
+        retained = search.attempt(lambda: _list_retained(context, comparer, found, (since, fetched.source), later), ())
     nothing: tuple[UnplacedObject, ...] = ()
     unselected = search.attempt(lambda: _list_unselected(context, comparer, changes, later), nothing)
     files = find_manifest_changes(fetched.output.repository, fetched.prefix, fetched.output_tree, run.tree, run.source)
@@ -235,7 +235,7 @@ def _compare_with_base(
     retained: tuple[RetainedWorkload, ...] = ()
     if changes is not None:
         found = changes
-        retained = search.attempt(lambda: comparer.list_retained(context, found, base, planned, later), ())
+        retained = search.attempt(lambda: _list_retained(context, comparer, found, (base, planned), later), ())
         moves, records = search.attempt(lambda: _add_causes(context, moves, records, found, lines), (moves, records))
     nothing: tuple[UnplacedObject, ...] = ()
     no_moves: tuple[Move, ...] = ()
@@ -294,6 +294,17 @@ def _describe_output_lag(plan: Plan, name: str) -> Iterator[str]:
         names = format_names([format_key(move.key) for move in withheld.moves])
         count = format_count(len(withheld.moves), "change")
         yield _WITHHELD_IN_BASE.format(guard=withheld.withheld_by.capitalize(), count=count, base=name, names=names)
+
+
+def _list_retained(
+    context: RunContext, comparer: CommitComparer, inputs: ComparedInputs, commits: tuple[Commit, Commit], planned: PlannedCommit
+) -> tuple[RetainedWorkload, ...]:
+    """Return the workloads that keep their placement because of scheduling history, with the changes that are closest to them."""
+    found = comparer.list_retained(context, inputs, *commits, planned)
+    if not found:
+        return ()
+    locations = RuleLocations(context.source.repository)
+    return name_near_changes(found, inputs.changes, inputs.policy_names[1], lambda causes: locate_causes(causes, locations))
 
 
 def _list_own_copies(earlier: Plan, later: Plan, moves: Iterable[Move]) -> tuple[RetainedCopy, ...]:
