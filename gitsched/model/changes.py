@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import compress
 from typing import TYPE_CHECKING, Literal
 
-from gitsched.model.finding import FieldOrigin, Finding, Location, format_count, format_names, format_part
+from gitsched.model.finding import FieldOrigin, Finding, Location, choose_form, format_count, format_names, format_part
 from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -95,7 +95,8 @@ class ExceededLimit(NamedTuple):
     """A limit of the guard that changes exceed: `amount` of `size` workloads, replicas or clusters of a scope, more than `percent`.
 
     `name` is the namespace, cluster or workload, "" for the fleet. `owners` are the tenants and namespaces whose changes are withheld; ()
-    for all. The `cause` says why a policy no longer selects what it did.
+    for all. The `cause` says why a policy no longer selects what it did. `staying` are the workloads or replicas that are not in the `size`
+    because they keep their placement whatever their policies say.
     """
 
     scope: GuardScope
@@ -106,6 +107,7 @@ class ExceededLimit(NamedTuple):
     percent: float
     owners: tuple[str, ...] = ()
     cause: Cause | None = None
+    staying: int = 0
 
     def __str__(self) -> str:
         if self.effect == "unselected":
@@ -122,8 +124,13 @@ class ExceededLimit(NamedTuple):
             )
             change = f"{format_part(self.amount, self.size, 'workload')} {what} {where}"
         else:
-            verb, replicas = "lose" if self.effect == "replicasLost" else "get", format_count(self.amount, "replica")
-            change = f"{where} would {verb} {replicas}, it has {self.size}"
+            verb, more = ("lose", "") if self.effect == "replicasLost" else ("get", "more ")
+            change = f"{where} would {verb} {format_count(self.amount, f'{more}replica')}, it has {self.size:,}"
+        if self.staying:
+            unit = "workload" if self.effect in ("removed", "moved") else "replica"
+            change += (
+                f", not counting {format_count(self.staying, unit)} that {choose_form(self.staying, 'stays', 'stay')} as before"
+            )
         passing = f"; only those of {format_names(self.owners)} are withheld" if self.owners else ""
         return f"{change} (limit: {self.percent:g} %){passing}"
 

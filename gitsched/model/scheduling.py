@@ -371,7 +371,7 @@ class Outcome(NamedTuple):
     a stateful workload keeps its clusters although its policy chooses others; None if it does not. `absent` are clusters without a
     document from which it is still being evicted; assignments to such clusters are findings. `has_preference`: it names clusters that it
     prefers, so what is reported about it may depend on any cluster. `waiting` are clusters that it is decided for and that have nothing of
-    it until their turn in a rollout of its API.
+    it until their turn in a rollout of its API. `suspended`: its API does not schedule it at present, so that it keeps its clusters.
     """
 
     key: Key
@@ -399,6 +399,7 @@ class Outcome(NamedTuple):
     absent: frozenset[str] = frozenset()
     has_preference: bool = False
     waiting: frozenset[str] = frozenset()
+    suspended: bool = False
 
     @property
     def counted_state(self) -> str:
@@ -406,6 +407,11 @@ class Outcome(NamedTuple):
         if self.reason != WITHHELD_REASON:
             return self.state
         return "placed" if self.replicas_by_cluster else "pending"
+
+    @property
+    def stays_placed(self) -> bool:
+        """Whether it keeps its placement whatever its policy says, unless it moves all the same."""
+        return self.held is not None or self.suspended or self.state == "stale"
 
     @property
     def clusters(self) -> frozenset[str]:

@@ -16,9 +16,8 @@ class PlacementSummary(NamedTuple):
     """What a plan keeps of the outcome of one workload. Many workloads have equal summaries, which a plan stores once.
 
     `clusters` are all targets, also those where a copy remains until an eviction ends. A workload `is_settled` if it is placed, no finding
-    is about it, it names no preferred clusters, it is not held, no deadline is ahead and it is not being evicted from a cluster without a
-    document. Its replicas are
-    `assigned` if they are divided among its clusters without a remainder.
+    is about it, it names no preferred clusters, it is not held or suspended, no deadline is ahead and it is not being evicted from a
+    cluster without a document. Its replicas are `assigned` if they are divided among its clusters without a remainder.
     """
 
     api: str
@@ -50,7 +49,7 @@ TemplateIndex = Mapping[Key, TemplateEntry]
 def summarize_placement(outcome: Outcome) -> PlacementSummary:
     """Return what a plan keeps of an outcome."""
     settled = outcome.state == "placed" and not (
-        outcome.findings or outcome.has_preference or outcome.held or outcome.wakeup or outcome.absent
+        outcome.findings or outcome.has_preference or outcome.held or outcome.suspended or outcome.wakeup or outcome.absent
     )
     shares = [target.replicas or 0 for target in outcome.targets if not target.evicting]
     return PlacementSummary(

@@ -306,4 +306,5 @@ def _read_limit(entry: dict[str, Any]) -> ExceededLimit:
         float(percent),
         tuple(_read_texts(entry["owners"])),
         Cause(cause) if cause else None,
+        _check(entry.get("staying", 0), int),
     )

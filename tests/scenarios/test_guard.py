@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from gitsched.cli.exit_codes import get_review_code
-from gitsched.decide.guard.change_owners import OwnedAmount, choose_withheld_owners
+from gitsched.decide.guard.change_owners import choose_withheld_owners
+from gitsched.decide.guard.scope_sizes import MeasuredAmount
 from gitsched.reconcile import RunResult
 from gitsched.reconcile.review.comparison import compare_plans
 from gitsched.reconcile.review.fleet_status import read_fleet_status
@@ -104,7 +105,7 @@ def test_removals_over_a_limit_are_withheld_and_everything_else_is_committed(fle
             lambda: {
                 f"doomed/{n}.yaml": labelled(f"doomed-{n}", "doomed").replace("replicas: 2", "replicas: 9") for n in range(12)
             },
-            "the fleet would get 84 replicas, it has 32",
+            "the fleet would get 84 more replicas, it has 32",
             id="replicas are added",
         ),
     ],
@@ -584,7 +585,7 @@ def test_a_removed_workload_counts_for_the_tenant_whose_path_had_it(fleet: Fleet
 )
 def test_what_is_withheld_exceeds_the_limit_without_what_passes(amounts: dict[str, tuple[int, int]], expected: set[str]) -> None:
     """Otherwise the next run would make it. The owners with the largest amounts are withheld first."""
-    owned = {name: OwnedAmount(amount, size, size) for name, (amount, size) in amounts.items()}
+    owned = {name: MeasuredAmount(amount, size, size) for name, (amount, size) in amounts.items()}
     chosen = choose_withheld_owners(owned, 200, 200, 20)
     assert chosen == expected
     assert 100 * sum(owned[name].amount for name in chosen) > 20 * 200

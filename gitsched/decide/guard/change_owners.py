@@ -7,19 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 
 from gitsched.apis.gitsched.guard_config import MIN_PERCENT_SIZE, MIN_SCOPE_SIZE
 from gitsched.apis.gitsched.tenancy import PLATFORM, Tenancy
+from gitsched.decide.guard.scope_sizes import MeasuredAmount
 from gitsched.model.document import Key
-from gitsched.named_tuples import NamedTuple
 
 FindOwner = Callable[[Key], str | None]
 """Returns the owner of an object that the source no longer has; None if it is not known."""
-
-
-class OwnedAmount(NamedTuple):
-    """What the changes of one owner count for against a limit, and what the owner has in the scope of the limit."""
-
-    amount: int
-    size: int
-    workloads: int
 
 
 class ChangeOwners:
@@ -54,7 +46,7 @@ class ChangeOwners:
         return PLATFORM
 
 
-def choose_withheld_owners(amounts: Mapping[str, OwnedAmount], size: int, workloads: int, percent: float) -> frozenset[str]:
+def choose_withheld_owners(amounts: Mapping[str, MeasuredAmount], size: int, workloads: int, percent: float) -> frozenset[str]:
     """Return the owners whose changes are withheld where all changes together exceed a limit, `percent` of `size`.
 
     These are the owners that exceed the limit on their own, in percent of what they have. What passes is within the limit; what is withheld
@@ -75,11 +67,11 @@ def choose_withheld_owners(amounts: Mapping[str, OwnedAmount], size: int, worklo
     return frozenset(chosen) if workloads - passing > MIN_PERCENT_SIZE else everyone
 
 
-def _exceeds(one: OwnedAmount, percent: float, *, exempts_small: bool) -> bool:
+def _exceeds(one: MeasuredAmount, percent: float, *, exempts_small: bool) -> bool:
     if exempts_small and one.workloads <= MIN_PERCENT_SIZE:
         return MIN_SCOPE_SIZE < one.size <= one.amount
     return 100 * one.amount > percent * one.size
 
 
-def _add(amounts: Mapping[str, OwnedAmount], owners: Iterable[str]) -> int:
+def _add(amounts: Mapping[str, MeasuredAmount], owners: Iterable[str]) -> int:
     return sum(amounts[owner].amount for owner in owners)

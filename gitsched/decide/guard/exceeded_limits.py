@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gitsched.apis.gitsched.guard_config import MIN_PERCENT_SIZE, GuardConfig
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.engines import collect_cluster_facts
-from gitsched.decide.guard.large_changes import GuardedMoves, PlacedWorkload, find_withheld_changes, list_guarded_moves
+from gitsched.decide.guard.large_changes import GuardedMoves, find_withheld_changes, list_guarded_moves
 from gitsched.decide.guard.mistaken_selections import add_mistaken_selections, find_mistaken_selections
 from gitsched.decide.guard.observed_moves import (
     ObservedMoves,
@@ -17,6 +17,7 @@ from gitsched.decide.guard.observed_moves import (
     limit_moves,
     list_decisions,
 )
+from gitsched.decide.guard.scope_sizes import PlacedWorkload
 from gitsched.decide.guard.withheld_changes import extend_to_followers
 from gitsched.decide.plan_input import PlanInput
 from gitsched.decide.plan_result import HadWorkloads, list_previous_replicas
@@ -76,8 +77,10 @@ def list_placed(
     another name is no further workload."""
     for outcome in outcomes:
         if outcome.key not in continued and (before := list_previous_replicas(outcome, had_workloads)):
-            yield PlacedWorkload(outcome.key, before)
-    yield from (PlacedWorkload(key, entry.workload.replicas) for key, entry in removed.items())
+            yield PlacedWorkload(outcome.key, before, outcome.stays_placed)
+    for key, (workload, *_) in removed.items():
+        if before := {name: count for name, count in workload.replicas.items() if had_workloads(name)}:
+            yield PlacedWorkload(key, before, workload.preservation is not None)
 
 
 def choose_withheld(guard: GuardInput, own: GuardConfig, find: Callable[[GuardConfig], WithheldChanges]) -> WithheldChanges:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import AvailabilityReporting
 from gitsched.apis.gitsched.guard_config import MIN_PERCENT_SIZE, MIN_SCOPE_SIZE, GuardConfig
 from gitsched.apis.policy_api import PolicyEngine
+from gitsched.decide.guard.scope_sizes import PlacedWorkload, ScopeSizes, count_replicas, list_scopes
 from gitsched.model.changes import NOTHING_WITHHELD, ExceededLimit, GuardEffect, GuardScope, Move, WithheldChanges
 from gitsched.model.document import Key
 from gitsched.named_tuples import NamedTuple
@@ -25,13 +26,6 @@ if TYPE_CHECKING:
 
 _DIGEST_LENGTH = 16
 _SCOPES: tuple[GuardScope, ...] = ("fleet", "namespace", "cluster", "workload")
-
-
-class PlacedWorkload(NamedTuple):
-    """A workload of the previous output: its replicas by cluster, None without replicas."""
-
-    key: Key
-    replicas: Mapping[str, int | None]
 
 
 class _Change(NamedTuple):
@@ -106,7 +100,8 @@ def find_withheld_changes(
     While placements are frozen, all counted moves are withheld. What follows facts that look like those of a collector that has stopped is
     withheld, whatever else moves with it.
     """
-    placed = tuple(placed)
+    moving = {move.key for move in (*guarded.counted, *guarded.failover)}
+    placed = tuple(one._replace(stays=False) if one.stays and one.key in moving else one for one in placed)
     suspected = _suspect_facts(guarded, placed, config)
     withheld = _find_counted(guarded, placed, config, tenancy, find_former)
     if suspected is None:
@@ -122,7 +117,7 @@ def _suspect_facts(guarded: GuardedMoves, placed: tuple[PlacedWorkload, ...], co
     following = guarded.following
     if percent is None or percent >= 100 or not following:
         return None
-    busy = {cluster for workload in placed for cluster in workload.replicas}
+    busy = {cluster for workload in placed if not workload.stays for cluster in workload.replicas}
     left = {cluster for move in following for cluster in _list_left(move) & guarded.reported}
     unready, known = len(guarded.reported), max(guarded.cluster_count, len(busy | guarded.reported))
     if 100 * unready <= percent * known or 100 * len(left) <= percent * len(busy):
@@ -144,7 +139,7 @@ def _find_counted(
     amounts: Counter[tuple[GuardScope, str, GuardEffect]] = Counter()
     for entry in (entry for _, entries in changes for entry in entries):
         amounts[entry[:3]] += entry.amount
-    sizes = _compute_sizes(placed)
+    sizes = ScopeSizes(placed)
     limits = {
         measured: exceeded for measured, amount in amounts.items() if (exceeded := _check_limit(*measured, amount, sizes, config))
     }
@@ -181,35 +176,26 @@ def _find_exceeding_owners(
     shared = {measured: found for measured, found in amounts.items() if len(found) > 1}
     if not shared:
         return limits
-    from gitsched.decide.guard.change_owners import OwnedAmount, choose_withheld_owners  # only where several owners share a scope
+    from gitsched.decide.guard.change_owners import choose_withheld_owners  # only where several owners share a scope
 
     by_owner: dict[str, list[PlacedWorkload]] = {}
     for workload in placed:
         by_owner.setdefault(owners.name_owner(workload.key), []).append(workload)
-    sizes, each = _compute_sizes(placed), {owner: _compute_sizes(found) for owner, found in by_owner.items()}
+    sizes, each = ScopeSizes(placed), {owner: ScopeSizes(found) for owner, found in by_owner.items()}
     found_limits = dict(limits)
     for measured, found in shared.items():
-        (scope, name, effect), limit = measured, limits[measured]
-        unit = "workloads" if effect in ("removed", "moved") else "replicas"
-        owned = {
-            owner: OwnedAmount(amount, each[owner][scope, name, unit], each[owner][scope, name, "workloads"])
-            for owner, amount in found.items()
-        }
-        chosen = choose_withheld_owners(owned, limit.size, sizes[scope, name, "workloads"], limit.percent)
+        limit = limits[measured]
+        owned = {owner: each[owner].measure(*measured, amount) for owner, amount in found.items()}
+        chosen = choose_withheld_owners(owned, limit.size, sizes.measure(*measured, limit.amount).workloads, limit.percent)
         if len(chosen) < len(owned):
             found_limits[measured] = limit._replace(owners=tuple(sorted(chosen)))
     return found_limits
 
 
-def _list_scopes(key: Key) -> tuple[tuple[GuardScope, str], ...]:
-    """Return the scopes of a workload besides its clusters: the fleet, its namespace and itself, with their names."""
-    return ("fleet", ""), ("namespace", key.namespace), ("workload", str(key))
-
-
 def _list_changes(move: Move, *, is_limited: bool = False) -> Iterator[_Change]:
     """Yield what a move counts for. A workload that leaves a cluster counts as removed from it, wherever it goes, unless its move
     `is_limited` by period."""
-    scopes, left = _list_scopes(move.key), sorted(move.before.keys() - move.after.keys())
+    scopes, left = list_scopes(move.key), sorted(move.before.keys() - move.after.keys())
     if not move.after:
         yield from (_Change(scope, name, "removed", 1) for scope, name in scopes[:2])
     elif left and not is_limited:
@@ -217,46 +203,24 @@ def _list_changes(move: Move, *, is_limited: bool = False) -> Iterator[_Change]:
     if not is_limited:
         yield from (_Change("cluster", cluster, "removed", 1) for cluster in left)
     if move.after:
-        before, after = map(_count_replicas, (move.before, move.after))
+        before, after = map(count_replicas, (move.before, move.after))
         effect: GuardEffect = "replicasLost" if after < before else "replicasAdded"
         yield from (_Change(scope, name, effect, abs(after - before)) for scope, name in scopes if after != before)
 
 
-def _count_replicas(replicas: Mapping[str, int | None]) -> int:
-    return sum(count or 0 for count in replicas.values())
-
-
-def _compute_sizes(placed: Iterable[PlacedWorkload]) -> Counter[tuple[GuardScope, str, str]]:
-    """Return the number of workloads and of replicas of each scope."""
-    sizes: Counter[tuple[GuardScope, str, str]] = Counter()
-    for workload in placed:
-        for cluster in workload.replicas:
-            sizes["cluster", cluster, "workloads"] += 1
-        replicas = _count_replicas(workload.replicas)
-        for scope, name in _list_scopes(workload.key):
-            sizes[scope, name, "workloads"] += 1
-            sizes[scope, name, "replicas"] += replicas
-    return sizes
-
-
 def _check_limit(
-    scope: GuardScope,
-    name: str,
-    effect: GuardEffect,
-    amount: int,
-    sizes: Counter[tuple[GuardScope, str, str]],
-    config: GuardConfig,
+    scope: GuardScope, name: str, effect: GuardEffect, amount: int, sizes: ScopeSizes, config: GuardConfig
 ) -> ExceededLimit | None:
     """Return the limit that an amount exceeds; None if it exceeds none."""
     percent = config.limits.get(scope, {}).get(effect)
-    size = sizes[scope, name, "workloads" if effect in ("removed", "moved") else "replicas"]
     if percent is None:
         return None
-    if (size if scope == "workload" else sizes[scope, name, "workloads"]) > MIN_PERCENT_SIZE:
+    _, size, workloads, staying = sizes.measure(scope, name, effect, amount)
+    if (size if scope == "workload" else workloads) > MIN_PERCENT_SIZE:
         exceeded = 100 * amount > percent * size
     else:
         exceeded = effect == "removed" and scope != "cluster" and MIN_SCOPE_SIZE < size <= amount and percent < 100
-    return ExceededLimit(scope, name, effect, amount, size, percent) if exceeded else None
+    return ExceededLimit(scope, name, effect, amount, size, percent, staying=staying) if exceeded else None
 
 
 def compute_digest(moves: Iterable[Move]) -> str:
@@ -268,7 +232,8 @@ def compute_digest(moves: Iterable[Move]) -> str:
 def may_exceed_limit(
     guarded: GuardedMoves, workloads: int, replicas: int, config: GuardConfig, count: Callable[[GuardScope, str], int]
 ) -> bool:
-    """Return whether changes may exceed a limit, given at least the number of workloads and at most that of replicas before the changes.
+    """Return whether changes may exceed a limit, given at least the number of workloads and at most that of replicas before the changes,
+    without workloads that stay as they are.
 
     `count` returns at most the number of workloads of the fleet, a namespace or a cluster that have been placed. For replicas the least
     number counts to which a limit applies, so `find_withheld_changes` has the last word.

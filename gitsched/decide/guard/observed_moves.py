@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from gitsched.apis.capabilities import ObservationFollowing, SharedDecisions
 from gitsched.apis.gitsched.guard_config import MIN_PERCENT_SIZE, GuardConfig
-from gitsched.decide.guard.large_changes import PlacedWorkload, compute_digest
+from gitsched.decide.guard.large_changes import compute_digest
+from gitsched.decide.guard.scope_sizes import PlacedWorkload
 from gitsched.model.changes import Move, MoveRate, WithheldChanges
 from gitsched.model.source_edits import NO_EDITS, SourceEdits
 from gitsched.model.time import EPOCH, add_duration, choose_start
@@ -81,7 +82,7 @@ def find_observed_moves(
 
 def exceeds_half(observed: ObservedMoves, placed: Collection[PlacedWorkload]) -> bool:
     """Return whether observations alone would move more than half of the fleet."""
-    return len(observed) > _LARGE_PART * len(placed)
+    return len(observed) > _LARGE_PART * sum(one.key in observed or not one.stays for one in placed)
 
 
 def limit_moves(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
@@ -69,9 +69,13 @@ def may_exceed_limits(changes: IncrementalChanges, moves: tuple[Move, ...], conf
     from gitsched.decide.guard.large_changes import list_guarded_moves, may_exceed_limit  # most changes move nothing
 
     totals = changes.totals
-    replicas = sum(facts.replicas for facts in totals.overview.first_clusters.values())
+    staying = frozenset(key for key, outcome in changes.outcomes.items() if outcome.stays_placed)
+    counts_replicas = not (
+        staying or totals.held or totals.overview.state_counts.get("stale")
+    )  # it is not known how many replicas stay
+    replicas = sum(facts.replicas for facts in totals.overview.first_clusters.values()) if counts_replicas else 0
     guarded = list_guarded_moves(moves, changes.continued.engines)
-    count_placed = cache(partial(_count_placed, changes.rows.template_index))  # changes of replicas alone do not need it
+    count_placed = cache(partial(_count_placed, changes.rows.template_index, staying))  # changes of replicas alone do not need it
 
     def count(scope: str, name: str) -> int:
         return count_placed()[scope, name]
@@ -79,11 +83,13 @@ def may_exceed_limits(changes: IncrementalChanges, moves: tuple[Move, ...], conf
     return may_exceed_limit(guarded, totals.workload_count, replicas, config, count)
 
 
-def _count_placed(index: TemplateIndex) -> Counter[tuple[str, str]]:
-    """Return the number of workloads that stay where they are, by scope of the guard and its name."""
+def _count_placed(index: TemplateIndex, staying: Collection[Key]) -> Counter[tuple[str, str]]:
+    """Return the number of workloads that were placed, by scope of the guard and its name, without some and those that are not settled."""
     entries = ((key, entry.placement) for key, entry in index.items())
     settled = [
-        (key.namespace, found.clusters) for key, found in entries if found is not None and found.is_settled and found.clusters
+        (key.namespace, found.clusters)
+        for key, found in entries
+        if found is not None and found.is_settled and found.clusters and key not in staying
     ]
     sizes = Counter({("fleet", ""): len(settled)})
     sizes.update(("namespace", namespace) for namespace, _ in settled)

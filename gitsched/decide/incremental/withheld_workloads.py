@@ -171,7 +171,8 @@ def _find_withheld(
 ) -> WithheldChanges:
     """Return which of some moves exceed a limit. Workloads that were not decided again are where their rows say."""
     from gitsched.decide.guard.exceeded_limits import choose_withheld, guard_moves, list_placed
-    from gitsched.decide.guard.large_changes import PlacedWorkload, find_withheld_changes
+    from gitsched.decide.guard.large_changes import find_withheld_changes
+    from gitsched.decide.guard.scope_sizes import PlacedWorkload
 
     guarded = guard_moves(counted, changes.continued.engines, changes.had_workloads)
     if not guarded.is_guarded:
@@ -179,10 +180,10 @@ def _find_withheld(
     continued = frozenset(outcome.key for outcome in successors.values())
     others = (row.outcome for row in changes.rows.list_workloads())
     placed = [
-        PlacedWorkload(outcome.key, replicas)
+        PlacedWorkload(outcome.key, replicas, outcome.stays_placed)
         for outcome in others
         if not (outcome.key in changes.outcomes or outcome.key in changes.removed or outcome.key in continued)
-        and (replicas := outcome.replicas_by_cluster)
+        and (replicas := {name: n for name, n in outcome.replicas_by_cluster.items() if changes.had_workloads(name)})
     ]
     placed += list_placed(changes.outcomes.values(), moves.removed, continued, changes.had_workloads)
     engines, documents, tenancy = changes.continued.engines, changes.documents, changes.snapshot.tenancy

@@ -70,7 +70,7 @@ def run_pass(
     if request.fresh:
         request = keep_available(state, template, policy, current, request)
     attempt = failback.SchedulingAttempt(request, trigger, None)
-    if not (is_fixed or is_scheduling_skipped(policy, current)):
+    if not (is_fixed or is_scheduling_skipped(policy, suspended=current.scheduling_suspended)):
         attempt = _schedule(state, request, trigger, current, time)
     current = _add_failback_tasks(state, policy, attempt, current, time)
     if failover is None and current.eviction_tasks:
@@ -145,10 +145,9 @@ def _schedule(
     return failback.SchedulingAttempt(request, trigger, decision)
 
 
-def is_scheduling_skipped(policy: PropagationPolicy, current: PreviousState) -> bool:
-    """Return whether this scheduler ignores the binding: its scheduling is suspended, or it names another scheduler."""
-    scheduler = policy.spec.get("schedulerName") or names.DEFAULT_SCHEDULER
-    return current.scheduling_suspended or scheduler != names.DEFAULT_SCHEDULER
+def is_scheduling_skipped(policy: PropagationPolicy, *, suspended: bool) -> bool:
+    """Return whether this scheduler ignores a binding: its scheduling is suspended, or its policy names another scheduler."""
+    return suspended or (policy.spec.get("schedulerName") or names.DEFAULT_SCHEDULER) != names.DEFAULT_SCHEDULER
 
 
 def find_failback_timers(
@@ -162,7 +161,7 @@ def find_failback_timers(
 ) -> failback.FailbackTimers:
     """Return the failback timers that the binding has after this pass."""
     settings = state.settings.failback
-    if settings.mode != "AfterStabilization" or is_scheduling_skipped(policy, current):
+    if settings.mode != "AfterStabilization" or is_scheduling_skipped(policy, suspended=current.scheduling_suspended):
         return ()
     if not policy.placement.find_group_index(result.observed_group):
         return ()  # no group is before the first one
@@ -222,6 +221,7 @@ def build_outcome(
         wakeup=_find_wakeup(state, failover, template, policy, result, time),
         findings=findings,
         absent=frozenset(str(task.get("fromCluster")) for task in tasks) - state.fleet.index.keys() if tasks else _NO_CLUSTERS,
+        suspended=is_scheduling_skipped(policy, suspended=get_field(body, "spec", "suspension", "scheduling") is True),
     )
 
 

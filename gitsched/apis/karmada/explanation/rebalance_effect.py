@@ -35,7 +35,7 @@ def explain_unmoved(state: KarmadaState, template: Document) -> str:
     if policy is None:
         return "no policy selects it, so it follows the workloads that depend on it"
     current = state.read_previous(template, record)
-    if is_scheduling_skipped(policy, current):
+    if is_scheduling_skipped(policy, suspended=current.scheduling_suspended):
         suspended = "its scheduling is suspended"
         return suspended if current.scheduling_suspended else f"it is for scheduler {policy.spec.get('schedulerName')}"
     reasons = list(_list_rejections(_make_fresh_request(state, template, policy, current), state.fleet))

@@ -80,7 +80,7 @@ def describe_failback_timers(state: KarmadaState, outcome: Outcome) -> str:
 def _explain_trigger(policy: PropagationPolicy, current: PreviousState, trigger: str | None) -> str:
     if trigger is None:
         return "Not scheduled again: placement and replicas are unchanged, and no rebalance was requested."
-    if is_scheduling_skipped(policy, current):
+    if is_scheduling_skipped(policy, suspended=current.scheduling_suspended):
         name = policy.spec.get("schedulerName")
         return f"Not scheduled: {'scheduling is suspended' if current.scheduling_suspended else f'it is for scheduler {name}'}."
     return f"Scheduled because {'it was never scheduled before' if current.applied_placement is None else trigger}."
