@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from gitsched.model.finding import format_count, format_names
 from gitsched.model.history import Departure, HistoryEntry, HistoryFilter, PlacementMove, SourceChange, TaintChange
 from gitsched.model.time import format_age, format_time
-from gitsched.report.lines import MOVE_SIGNS, abbreviate_oid, classify_move, escape_unprintable, format_clusters, format_key
+from gitsched.report.lines import (
+    MOVE_SIGNS,
+    abbreviate_oid,
+    classify_move,
+    escape_unprintable,
+    format_clusters,
+    format_key,
+    wrap,
+)
 from gitsched.report.paint import paint_sign
 from gitsched.report.serialization import API_VERSION, serialize_clusters, serialize_key, serialize_record_change, serialize_source
 from gitsched.report.summary import format_record_change
@@ -57,10 +67,14 @@ def describe_choice(chosen: HistoryFilter) -> str:
 
 
 def write_entry(
-    entry: HistoryEntry, moves_shown: int = MOVES_SHOWN, now: datetime | None = None, paint: Paint | None = None
+    entry: HistoryEntry,
+    moves_shown: int = MOVES_SHOWN,
+    now: datetime | None = None,
+    paint: Paint | None = None,
+    width: int = sys.maxsize,
 ) -> str:
-    """Return one commit as lines, which end in an empty one, with its age if it is known what time it is. Text of commits and records is
-    escaped."""
+    """Return one commit as lines, which are wrapped at `width` and end in an empty one, with its age if it is known what time it is. Text
+    of commits and records is escaped."""
     age = f" ({format_age(entry.time, now)} ago)" if now is not None else ""
     head = escape_unprintable(f"{format_time(entry.time)}{age}  {abbreviate_oid(entry.commit)}  {entry.summary}")
     lines = [*_list_origin(entry)]
@@ -77,10 +91,19 @@ def write_entry(
     more = len(entry.records) - moves_shown
     lines += [f"  and {format_count(more, 'more recorded decision')}; -o json lists them"] if more > 0 else []
     lines += [f"  {note}" for note in entry.notes]
-    lines = [*map(escape_unprintable, lines)]
+    lines = [*chain.from_iterable(_wrap(line, width) for line in map(escape_unprintable, lines))]
     if paint is not None:
         head, lines = paint(head, "heading"), [_paint_move(line, paint) for line in lines]
     return "\n".join((head, *lines)) + "\n\n"
+
+
+def _wrap(line: str, width: int) -> list[str]:
+    """Return a line as several that fit into the width; the further ones are indented by four more."""
+    if len(line) <= width:
+        return [line]
+    indent = " " * (len(line) - len(line.lstrip(" ")))
+    first, *rest = wrap(line.lstrip(" "), width, indent)
+    return [first, *wrap(" ".join(text.strip() for text in rest), width, f"{indent}    ")]
 
 
 def _paint_move(line: str, paint: Paint) -> str:

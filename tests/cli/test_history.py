@@ -212,3 +212,11 @@ def test_the_path_of_a_record_leads_back_to_its_workload(group: str, kind: str, 
     assert found is not None
     assert (found.kind, found.namespace, found.name) == (kind.lower(), namespace, name)
     assert found.group == group or kind == "Deployment"
+
+
+def test_long_lines_are_wrapped_at_the_width_of_the_terminal(moved: Path, gitsched: Run) -> None:
+    """Continuations are indented further, and no word is lost."""
+    wide, narrow = (gitsched("history", COLUMNS=width).stdout for width in ("500", "40"))
+    assert narrow.split() == wide.split()
+    assert max(map(len, narrow.splitlines()[1:3])) <= 40
+    assert "\n  drain: one is drained by the taint\n      power:NoExecute (one.yaml:9)\n" in narrow

@@ -64,7 +64,7 @@ def _show_text(history: OutputHistory, limit: int, now: datetime, paint: Paint |
         formats.show_text(f"note: {escape_unprintable(note)}\n")
     for entry in history.read_entries(limit):
         shown = True
-        formats.show_text(write_entry(entry, now=now, paint=paint))
+        formats.show_text(write_entry(entry, now=now, paint=paint, width=output.find_width()))
     if not shown:
         unknown = escape_unprintable(history.describe_unknown())
         formats.show_text(f"No commit matches{unknown}{'' if unknown.endswith('?') else '.'}\n")
