@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Container, Iterable, Mapping, 
 from typing import TYPE_CHECKING
 
 from gitsched.decide.catalog import make_duplicate_findings
-from gitsched.model.document import Document, Key
+from gitsched.model.document import Body, Document, Key
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.planned_files import ExistingBlob, PlannedFile
-from gitsched.render.cluster_directory import is_never_pruned, namespace_path, plan_namespace, write_namespace
+from gitsched.render.cluster_directory import is_added_namespace, is_never_pruned, namespace_path, plan_namespace, write_namespace
 from gitsched.render.output_files import cluster_path, escape_segment, relative_path
 
 if TYPE_CHECKING:
@@ -114,6 +114,30 @@ def keep_duplicates(
         if not is_selected and (blob is not None or not is_protected):
             reported.append(copies)
     return kept, make_duplicate_findings(reported)
+
+
+def keep_withheld(
+    decisions: DecisionSet, read_manifest: Callable[[str], Body | None], find_blob: FindBlob
+) -> dict[str, tuple[str, PlannedFile]]:
+    """Return the Namespaces that the source does not have any more, as they were delivered last, by the directory of their objects, where
+    workloads keep their clusters because the guard withholds that they go, or because they have data.
+
+    A Namespace that gitsched added stays as it is without being kept.
+    """
+    lost = {key for key, outcome in decisions.outcomes.items() if outcome.held is not None and outcome.held.lost}
+    kept: dict[str, tuple[str, PlannedFile]] = {}
+    for workload in sorted(decisions.withheld | lost):
+        name, outcome = workload.namespace, decisions.outcomes.get(workload)
+        if not name or outcome is None or escape_segment(name) in kept or Key("", "Namespace", "", name) in decisions.templates:
+            continue
+        path = namespace_path(name)
+        for target in outcome.targets:
+            delivered = cluster_path(target.cluster, path)
+            blob, body = find_blob(delivered), read_manifest(delivered)
+            if blob is not None and body is not None and not is_added_namespace(body):
+                kept[escape_segment(name)] = path, ExistingBlob(blob)
+                break
+    return kept
 
 
 def _list_used_namespaces(

@@ -12,6 +12,7 @@ from gitsched.decide.namespace_manifests import (
     add_needed_namespaces,
     keep_duplicates,
     keep_namespace,
+    keep_withheld,
     list_namespace_manifests,
     select_namespaces,
     withhold_namespaces,
@@ -172,6 +173,8 @@ def render(
     own = list_namespace_manifests(decisions.templates, protected)
     last, duplicates = keep_duplicates(decisions, rendered.values(), manifests, delivered or {}, find_blob, protected)
     own |= last
+    if decisions.withheld or any(outcome.held is not None for outcome in decisions.outcomes.values()):
+        own |= keep_withheld(decisions, read_manifest, find_blob)
     select = select_namespaces(decisions, own)
     add_needed_namespaces(manifests, rendered.values(), select, protected)
     if any(path.startswith(f"{HUB}/") for path in files) or find_blob(HUB_KUSTOMIZATION) is not None:

@@ -63,8 +63,17 @@ def namespace_path(name: str) -> str:
 @lru_cache(maxsize=1 << 14)
 def write_namespace(name: str) -> NewBlob:
     """Return a Namespace that delivery tools do not delete, for a namespace that the source does not declare."""
+    return NewBlob(dump(_make_namespace(name)).encode())
+
+
+def _make_namespace(name: str) -> Body:
     metadata = {"name": name, "annotations": _list_missing_annotations({})}
-    return NewBlob(dump({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}).encode())
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+
+
+def is_added_namespace(body: Body) -> bool:
+    """Return whether a Namespace is one that `write_namespace` writes."""
+    return body == _make_namespace(str(get_field(body, "metadata", "name")))
 
 
 def plan_namespace(document: Document) -> PlannedFile:

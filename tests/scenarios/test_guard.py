@@ -227,6 +227,26 @@ def test_a_freeze_withholds_every_change_of_placed_workloads_but_failover(fleet:
     assert "clusters/second/default/deployment-safe-0.yaml" not in fleet.files()
 
 
+def test_the_namespace_of_withheld_workloads_stays_as_it_is(fleet: Fleet) -> None:
+    """Its labels have a meaning for what stays, such as the security of its pods. It goes with the last workload."""
+    namespace = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: shop\n  labels: {pods: restricted}\n"
+    workloads = {f"apps/{n}.yaml": deployment(f"web-{n}").replace("default", "shop") for n in range(12)}
+    files = {**workloads, "policy.yaml": policy("first").replace("default", "shop"), "namespace.yaml": namespace}
+    fleet.commit({**files, "clusters/first.yaml": cluster("first"), "clusters/second.yaml": cluster("second")})
+    fleet.reconcile()
+    path = next(name for name in fleet.files() if name.startswith("clusters/first/") and "namespace-shop" in name)
+    delivered = fleet.files()[path]
+    assert "pods: restricted" in fleet.read(path)
+    fleet.commit({**dict.fromkeys(workloads), "namespace.yaml": None}, hour=1)
+    run = fleet.reconcile(1)
+    assert (len(run.plan.withheld.moves), fleet.files()[path]) == (12, delivered)
+    fleet.commit({"clusters/second.yaml": cluster("second").replace("name: second", "name: other")}, hour=2)
+    again = fleet.reconcile(2, verify=True)
+    assert (again.changed, fleet.files()[path]) == (True, delivered)
+    fleet.reconcile(3, allowed=(again.plan.withheld.digest,))
+    assert path not in fleet.files()
+
+
 def test_applications_of_krake_keep_their_objects(fleet: Fleet) -> None:
     """An application has other objects than itself: the record lists them, also after its document is deleted."""
     apps = {f"app-{n}.yaml": APPLICATION.replace("echo", f"echo-{n}") % 2 for n in range(5)}

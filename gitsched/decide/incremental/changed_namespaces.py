@@ -6,13 +6,14 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from gitsched.decide.namespace_manifests import list_namespace_manifests
+from gitsched.model.document import Key
 from gitsched.model.errors import NeedsCompletePlan
 from gitsched.render.output_files import escape_segment
 
 if TYPE_CHECKING:
     from gitsched.apis.capabilities import DocumentPair
     from gitsched.decide.incremental.plan_state import ClusterRow, PlanRows, Totals
-    from gitsched.model.document import Key
+    from gitsched.model.changes import Move
     from gitsched.model.planned_files import PlannedFile
 
 NAMESPACE = ("", "Namespace")
@@ -20,12 +21,18 @@ NamespaceManifests = Mapping[str, tuple[str, "PlannedFile"]]
 
 
 def update_namespace_manifests(
-    totals: Totals, changes: Mapping[Key, DocumentPair], changed: Iterable[ClusterRow]
+    totals: Totals,
+    rows: PlanRows,
+    changes: Mapping[Key, DocumentPair],
+    changed: Iterable[ClusterRow],
+    withheld: Iterable[Move],
 ) -> NamespaceManifests:
     """Return the path and manifest of each Namespace of the source by the directory of its objects, after changes of templates.
 
-    Raise NeedsCompletePlan if one of the `changed` clusters has objects in a Namespace that documents define differently.
+    Raise NeedsCompletePlan if one of the `changed` clusters has objects in a Namespace that documents define differently, or if the source
+    does not have the Namespace of a workload with `withheld` changes any more.
     """
+    _check_withheld(totals, rows, changes, withheld)
     unused = totals.source.unused & totals.source.repeated
     duplicates = _list_directories(key for key in unused if key[:2] == NAMESPACE)
     if duplicates and any(path.partition("/")[0] in duplicates for row in changed for path in row.manifest_paths):
@@ -36,6 +43,16 @@ def update_namespace_manifests(
     manifests = {name: known for name, known in totals.namespace_manifests.items() if name not in _list_directories(pairs)}
     present = {key: after for key, (_, after) in pairs.items() if after is not None}
     return manifests | list_namespace_manifests(present, totals.config.output.protected_namespaces)
+
+
+def _check_withheld(totals: Totals, rows: PlanRows, changes: Mapping[Key, DocumentPair], withheld: Iterable[Move]) -> None:
+    """Raise NeedsCompletePlan if a Namespace stays for workloads with withheld changes, or stays no longer."""
+    names = {move.key.namespace for move in (*totals.withheld.moves, *withheld)}
+    for name in names:
+        key = Key(*NAMESPACE, "", name)
+        is_gone = changes[key][1] is None if key in changes else key not in rows.template_index
+        if is_gone and (key in changes or escape_segment(name) in totals.namespace_manifests):
+            raise NeedsCompletePlan("the Namespace of workloads with withheld changes is gone")
 
 
 def concerns_protected(keys: Iterable[Key], totals: Totals) -> bool:

@@ -140,7 +140,7 @@ def make_incremental_plan(
     decided_rows = {key: workload_rows[key] for key in (*changes.outcomes, *changes.removed)}
     cluster_rows = update_cluster_rows(rows, decided_rows, changes.continued.clusters, copies)
     new = update_totals(changes, cluster_rows, None if is_idle else retention.findings, part_findings)._replace(
-        namespace_manifests=update_namespace_manifests(totals, diff.templates, cluster_rows.values()),
+        namespace_manifests=update_namespace_manifests(totals, rows, diff.templates, cluster_rows.values(), changes.withheld.moves),
         relation_findings=relations.findings,
         retiring=retiring,
         retained=retention.copies,
