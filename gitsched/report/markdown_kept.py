@@ -6,6 +6,7 @@ from __future__ import annotations
 from gitsched.model.changes import RetainedWorkload
 from gitsched.model.finding import count_shown, format_count
 from gitsched.model.markdown import format_code, format_text
+from gitsched.report.held import describe_held, describe_held_workload, describe_retained_number
 from gitsched.report.lines import format_clusters, format_key, list_limited
 from gitsched.report.retained_copies import COPIES_SHOWN, describe_retained_copies
 from gitsched.report.review import Review
@@ -19,8 +20,6 @@ def write_held(review: Review, most: int, omitted: list[str]) -> str:
     """Return the workloads with data that keep their clusters until they are released."""
     if not review.held:
         return ""
-    from gitsched.report.held import describe_held, describe_held_workload  # few runs hold a workload
-
     most = count_shown(len(review.held), most) if most else 0
     entries = [describe_held_workload(*entry) for entry in [*review.held.items()][:most]]
     lines = [f"- {format_text(where, _MAX_LINE)}; {format_text(release.strip(), _MAX_LINE)}" for where, release in entries]
@@ -69,8 +68,6 @@ def write_retained(review: Review, most: int, omitted: list[str]) -> str:
     if more > 0:
         omitted.append(f"{more} that keep their placement")
         lines.append(f"- and {more:,} more")
-    from gitsched.report.held import describe_retained_number  # few changes affect what stays
-
     title, *causes = describe_retained_number(review.retained)
     listed = [f"- {format_text(cause.strip(), _MAX_LINE)}" for cause in causes]
     return "\n".join([f"**{title.removesuffix(':')}{':' if lines or causes else ''}**\n", *listed, *lines])
