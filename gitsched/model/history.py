@@ -35,7 +35,7 @@ class PlacementMove(NamedTuple):
 
     `reason_before` is the reason before, "" if it is the same. `removed`: the workload has no record any more, because no policy selects it
     or its document is gone. `damage` says what of its records cannot be read, "" if everything can. `departures` are the clusters that
-    it had to leave.
+    it had to leave. `removal` says why it has no record any more, "" if that is not known.
 
     The kind of the key is in lower case where no manifest of the commit has it.
     """
@@ -45,6 +45,7 @@ class PlacementMove(NamedTuple):
     removed: bool = False
     damage: str = ""
     departures: tuple[Departure, ...] = ()
+    removal: str = ""
 
 
 class TaintChange(NamedTuple):
@@ -72,6 +73,15 @@ class SourceChange(NamedTuple):
     author: str = ""
     time: datetime | None = None
     is_merge: bool = False
+
+
+class CauseFiles(NamedTuple):
+    """The changed files of a commit of the source: those to be `restored` from the commit before it, () if they cannot be taken back alone
+    or are all, and the number of the `others`. `is_known`: it is known which files decide."""
+
+    restored: tuple[str, ...] = ()
+    others: int = 0
+    is_known: bool = False
 
 
 class RolloutHistory(NamedTuple):

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Literal
 
 from gitsched.model.changes import Move
-from gitsched.model.history import SourceChange
+from gitsched.model.history import CauseFiles, SourceChange
 from gitsched.named_tuples import NamedTuple
 
 Loss = Literal["unplaced", "copied", "fewer", "removed", "moved"]
@@ -30,7 +30,8 @@ class RecentRun(NamedTuple):
     `sources` are the commits of the source that it followed, the newest first, a few of them; the number of `more_sources` is left
     out. `reverted_by` is the later commit that reverts it, None without one. `edits` are the commits of people on the output branch since
     the run before. `is_undone`: nothing of the one commit of the source is left to revert. `awaits_run`: no run has followed yet
-    what undoes it. `reverts` is the earlier commit that the one commit of the source reverts, None if it reverts none.
+    what undoes it. `reverts` is the earlier commit that the one commit of the source reverts, None if it reverts none, and `files` are
+    those that the one commit changed.
     """
 
     commit: str
@@ -46,6 +47,7 @@ class RecentRun(NamedTuple):
     is_undone: bool = False
     awaits_run: bool = False
     reverts: SourceChange | None = None
+    files: CauseFiles = CauseFiles()
 
     @property
     def has_one_source(self) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from gitsched.model.changes import Move
 from gitsched.model.finding import count_shown, format_count, format_names
-from gitsched.model.history import SourceChange
+from gitsched.model.history import CauseFiles, SourceChange
 from gitsched.model.recent_runs import LOSSES, Loss, RecentLoss, RecentRun
 from gitsched.model.scheduling import total_replicas
 from gitsched.model.time import format_age, format_time
@@ -88,7 +89,7 @@ def _describe_cure(run: RecentRun) -> str:
         return f"it reverts {describe_source(run.reverts)}; {details}; why: {explain}"
     if not run.sources:
         return f"{details}; why: {explain}"
-    revert = describe_revert(run.sources[0]) if run.has_one_source else "git revert the commit that did it"
+    revert = describe_undo(run.sources[0], run.files) if run.has_one_source else "git revert the commit that did it"
     later = f", then {back} for what stays where it is" if back else ""
     return f"to undo it: {revert}, and gitsched reconcile{later}; {details}"
 
@@ -96,6 +97,17 @@ def _describe_cure(run: RecentRun) -> str:
 def describe_revert(source: SourceChange) -> str:
     """Return the command that reverts a commit of the source."""
     return f"git revert {'-m 1 ' if source.is_merge else ''}{abbreviate_oid(source.commit)}"
+
+
+def describe_undo(source: SourceChange, files: CauseFiles) -> str:
+    """Return the command that takes back what a commit of the source decided: only these files where it changed others, too."""
+    revert, others = describe_revert(source), format_count(files.others, "other file" if files.is_known else "file")
+    if files.restored:
+        paths = " ".join(map(shlex.quote, files.restored))
+        return f"git checkout {abbreviate_oid(source.commit)}^ -- {paths} and git commit ({revert} would take back {others}, too)"
+    if files.others and files.is_known:
+        return f"{revert}, which also takes back {others}"
+    return f"{revert}, which takes back {others}" if files.others > 1 else revert
 
 
 def serialize_recent_runs(runs: Sequence[RecentRun]) -> list[dict[str, Any]]:

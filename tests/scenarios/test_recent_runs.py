@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from gitsched.reconcile.output import deciding_files
 from gitsched.reconcile.output.freeze import set_freeze
 from gitsched.reconcile.review import recent_runs, run_sources
 from gitsched.reconcile.review.fleet_status import read_fleet_status
@@ -94,10 +95,37 @@ def test_a_wrong_merge_that_has_run_is_named_until_it_is_undone(name: str, fleet
     assert f"; bring back what stays: gitsched rebalance --to {back} --write; what keeps them there: " in "\n".join(read(fleet, 3))
 
 
+def test_files_of_a_commit_that_decided_nothing_stay_when_it_is_undone(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    others = {f"{name}.yaml": deployment(name).replace("Deployment", "StatefulSet") for name in ("db", "cache", "queue")}
+    merge(fleet, WEB | others | {"other.yaml": policy("one", name="other", kind="StatefulSet")}, 0)
+    changed = {path: text.replace("metadata:", "metadata:\n  labels: {release: new}") for path, text in others.items()}
+    source = merge(fleet, {"policy.yaml": None, **changed, "README.md": "x"}, 1)[:10]
+    cure = f"git checkout {source}^ -- policy.yaml and git commit (git revert {source} would take back 3 other files, too)"
+    assert f"  to undo it: {cure}, and gitsched reconcile; all moves: " in "\n".join(read(fleet, 2))
+    with monkeypatch.context() as limit:
+        limit.setattr(deciding_files, "MAX_FILES", 2)
+        all_files = f"git revert {source}, which takes back 4 files"
+        assert f"  to undo it: {all_files}, and gitsched reconcile; all moves: " in "\n".join(read(fleet, 2))
+    fleet.git("checkout", "-q", f"{source}^", "--", "policy.yaml")
+    fleet.record(3, "Bring the policy back")
+    fleet.reconcile(3)
+    assert read(fleet, 3)[0] == FINE.replace("1 workload", "4 workloads"), "that is all"
+    assert fleet.read("clusters/one/default/statefulset-db.yaml").count("release: new"), "the others are as they were"
+
+
+def test_a_file_that_changed_again_is_not_restored(fleet: Fleet) -> None:
+    database = deployment("db", 3).replace("Deployment", "StatefulSet")
+    merge(fleet, WEB | {"db.yaml": database}, 0)
+    source = merge(fleet, {"policy.yaml": policy("two"), "db.yaml": database.replace("3", "4")}, 1)[:10]
+    merge(fleet, {"policy.yaml": policy("two", more="# no change\n")}, 2)
+    text = "\n".join(read(fleet, 3))
+    assert f"  to undo it: git revert {source}, which also takes back 1 other file, and gitsched reconcile" in text
+
+
 def test_a_merge_commit_is_reverted_as_one(fleet: Fleet) -> None:
     merge(fleet, WEB, 0)
     fleet.git("checkout", "-q", "-b", "topic")
-    fleet.commit({"notes.txt": "x"}, hour=1)
+    fleet.commit({"notes.md": "x"}, hour=1)
     fleet.commit({"policy.yaml": None}, hour=1)
     fleet.git("checkout", "-q", "main")
     fleet.git("merge", "-q", "--no-commit", "--no-ff", "topic")

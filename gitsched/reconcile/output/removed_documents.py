@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 from gitsched.decide.cluster_conditions import index_cluster_kinds
 from gitsched.model.explanation import CLAIM_OF, POLICY_DELETED
+from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.output.history_taints import ComparedTrees, contains, read_documents
+from gitsched.reconcile.source.reverted_files import find_cause_files
 from gitsched.reconcile.source.source_commits import describe_source_commit
 from gitsched.render.output_files import CLUSTERS, escape_segment
 from gitsched.report.history import describe_source
-from gitsched.report.recent_runs import describe_revert
+from gitsched.report.recent_runs import describe_undo
 
 if TYPE_CHECKING:
     from gitsched.model.document import Document
@@ -26,7 +28,14 @@ MAX_FILES: Final = 1_000
 """Changed files that are searched, of all commits together."""
 
 
-def find_removal(context: RunContext, fetched: Fetched, name: str, is_meant: Callable[[Document], bool]) -> SourceChange | None:
+class Removal(NamedTuple):
+    """The commit of the source that removed a document, and the command that brings this back."""
+
+    source: SourceChange
+    cure: str
+
+
+def find_removal(context: RunContext, fetched: Fetched, name: str, is_meant: Callable[[Document], bool]) -> Removal | None:
     """Return the latest commit of the source that removed such a document with this name from a file; None if none of the recent ones
     did."""
     source, cache = context.source.repository, context.caches.files
@@ -39,13 +48,19 @@ def find_removal(context: RunContext, fetched: Fetched, name: str, is_meant: Cal
         for path in (path for path in paths if contains(trees, parent.tree, path, mark)):
             had, has = (any(map(is_meant, read_documents(cache, trees, tree, path))) for tree in (parent.tree, commit.tree))
             if had and not has:
-                return describe_source_commit(commit)
+                change = describe_source_commit(commit)
+                return Removal(change, describe_undo(change, find_cause_files(source, commit.oid, fetched.source.tree, {path})))
         if not left:
             return None
     return None
 
 
-def find_removed_cluster(context: RunContext, fetched: Fetched, name: str) -> SourceChange | None:
+def find_removed_document(context: RunContext, fetched: Fetched, title: str) -> Removal | None:
+    """Return the commit of the source that removed a document with this kind, namespace and name, if it is known."""
+    return find_removal(context, fetched, title.rpartition("/")[2], lambda one: one.key.title == title)
+
+
+def find_removed_cluster(context: RunContext, fetched: Fetched, name: str) -> Removal | None:
     """Return the commit of the source that removed the document of a cluster, if it is known."""
     kinds = index_cluster_kinds()
 
@@ -68,8 +83,8 @@ def describe_removed_cluster(context: RunContext, fetched: Fetched, name: str) -
     shown = f"`gitsched tree {name}` shows what it still has"
     if removal is None:
         return f"cluster {name} has no document any more; {shown}"
-    cure = f"to get it back: {describe_revert(removal)}"
-    return f"cluster {name} has no document any more: {describe_source(removal)} removed it; {cure}; {shown}"
+    removed = f"{describe_source(removal.source)} removed it; to get it back: {removal.cure}"
+    return f"cluster {name} has no document any more: {removed}; {shown}"
 
 
 def name_removal(context: RunContext, fetched: Fetched, found: Explanation) -> Explanation:
@@ -77,7 +92,7 @@ def name_removal(context: RunContext, fetched: Fetched, found: Explanation) -> E
     if not found.claim.endswith(POLICY_DELETED):
         return found
     title = found.claim.removeprefix(CLAIM_OF).split(" ")[0]
-    removal = find_removal(context, fetched, title.rpartition("/")[2], lambda one: one.key.title == title)
+    removal = find_removed_document(context, fetched, title)
     if removal is None:
         return found
-    return found._replace(claim=f"{found.claim} by {describe_source(removal)}; to get it back: {describe_revert(removal)}")
+    return found._replace(claim=f"{found.claim} by {describe_source(removal.source)}; to get it back: {removal.cure}")

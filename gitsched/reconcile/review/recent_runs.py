@@ -15,8 +15,11 @@ from gitsched.model.recent_runs import Loss, RecentLoss, RecentRun
 from gitsched.model.scheduling import total_replicas
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.fetch import read_run_record
+from gitsched.reconcile.output.deciding_files import DecidingFiles
 from gitsched.reconcile.output.history_records import CommitRecords, HistoryBranch
+from gitsched.reconcile.output.history_taints import ComparedTrees
 from gitsched.reconcile.review.run_sources import MAX_COMMITS, RunSources, find_run_sources, list_commits
+from gitsched.reconcile.source.reverted_files import find_cause_files
 from gitsched.reconcile.source.source_commits import describe_source_commit, find_source_commit
 from gitsched.render.format_versions import FORMAT_VERSION
 
@@ -37,6 +40,8 @@ AGE: Final = timedelta(days=3)
 """How old they may be."""
 MAX_RECORDS: Final = 150
 """Records of one commit that are read; after twice as many, no further commit is. So many manifests of withheld workloads are read, too."""
+FILES_READ: Final = 3
+"""Runs of which the changed files of the source are read."""
 NAMED_SOURCES: Final = 3
 """Source commits of a run that are named."""
 _COPY: Final = "stateful-copy"
@@ -90,7 +95,9 @@ def list_recent_runs(
             if losses:
                 new = RecentRun(run.commit.oid, run.parent.oid, run.commit.time, "", tuple(losses), run.more_moves)
                 reverts = find_sources(earlier).commits[0] if earlier else None
-                found.append(_add_sources(new, find_sources(index))._replace(reverts=reverts))
+                new = _add_sources(new, find_sources(index))._replace(reverts=reverts)
+                moves = [run.moves[_identify(loss.move.key)] for loss in losses]
+                found.append(_add_files(context, fetched, new, moves) if len(found) < FILES_READ else new)
     except GitschedError:
         pass
     return tuple(_add_reverts(found, source, fetched.reconciled.source, fetched.source.oid)) if found else ()
@@ -201,6 +208,21 @@ def _add_sources(run: RecentRun, found: RunSources) -> RecentRun:
     shown = found.commits[:NAMED_SOURCES]
     more = len(found.commits) - len(shown)
     return run._replace(cause=found.cause, sources=shown, more_sources=more, edits=found.edits[:NAMED_SOURCES])
+
+
+def _add_files(context: RunContext, fetched: Fetched, run: RecentRun, moves: Sequence[PlacementMove]) -> RecentRun:
+    """Return a run with the files of the one commit of the source that it followed: those that decide its losses, and others."""
+    source = context.source.repository
+    commit = source.commit(run.sources[0].commit) if run.has_one_source and source.has_commit(run.sources[0].commit) else None
+    if commit is None or not commit.parents or not source.has_commit(commit.parents[0]):
+        return run
+    before = source.commit(commit.parents[0]).tree
+    paths = source.changed_paths(before, commit.tree)
+    if len(paths) == 1:
+        return run
+    deciding = DecidingFiles(context.caches.files, ComparedTrees(source, before, commit.tree, paths))
+    names = {one.path for move in moves for one in deciding.find(move)}
+    return run._replace(files=find_cause_files(source, commit.oid, fetched.source.tree, names))
 
 
 def _add_reverts(runs: list[RecentRun], source: Repository, reconciled: str, head: str) -> Iterator[RecentRun]:

@@ -10,6 +10,7 @@ from gitsched.git.history import list_commits_since
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.fetch import read_run_record
 from gitsched.reconcile.output.output_edits import find_cause, is_written_by_run, list_earlier_edits
+from gitsched.reconcile.source.reverted_files import TEXTS
 from gitsched.reconcile.source.source_commits import describe_source_commit, find_source_commit
 from gitsched.reconcile.source.source_notes import find_reconciled
 
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 MAX_COMMITS: Final = 200
 """Commits of the source that are read for a run, and commits of the output branch that are searched for the start of a rollout."""
-_TEXTS: Final = (".md", ".adoc", ".rst")
-"""How files for readers end, which no plan reads."""
 
 
 class RunSources(NamedTuple):
@@ -106,4 +105,4 @@ def _changes_plan(source: Repository, commit: Commit) -> bool:
     if not commit.parents or not source.has_commit(commit.parents[0]):
         return True
     paths = source.changed_paths(source.commit(commit.parents[0]).tree, commit.tree)
-    return any(not path.lower().endswith(_TEXTS) for path in paths)
+    return any(not path.lower().endswith(TEXTS) for path in paths)
