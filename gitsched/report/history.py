@@ -197,7 +197,7 @@ def describe_reason(found: PlacementMove) -> str:
     if found.damage:
         return found.damage
     if found.removed:
-        return "no policy selects it any more, or its document is gone"
+        return found.removal or "no policy selects it any more, or its document is gone"
     earlier = f" (before: {found.reason_before})" if found.reason_before and found.move.before else ""
     leaves = "".join(f"; {text}" for text in describe_departures(found.departures))
     return f"{found.move.reason or 'no cluster fits'}{earlier}{leaves}"
@@ -295,6 +295,7 @@ def _serialize_move(found: PlacementMove) -> dict[str, Any]:
         "after": serialize_clusters(move.after),
         "kind": classify_move(move),
         "removed": found.removed,
+        "removal": found.removal or None,
         "reason": move.reason,
         "reasonBefore": found.reason_before or move.reason,
         "damage": found.damage,

@@ -20,7 +20,7 @@ from gitsched.reconcile.output.output_history import OutputHistory, open_history
 from gitsched.render.output_files import placement_path
 from gitsched.render.placement_records import read_placement_key
 from gitsched.report.history import write_entry
-from tests.cli.conftest import CLUSTER, TAINT, Run
+from tests.cli.conftest import CLUSTER, POLICY, TAINT, WORKLOAD, Run
 from tests.search_depth import count_examples
 
 Git, Commit = Callable[..., str], Callable[..., None]
@@ -220,3 +220,33 @@ def test_long_lines_are_wrapped_at_the_width_of_the_terminal(moved: Path, gitsch
     assert narrow.split() == wide.split()
     assert max(map(len, narrow.splitlines()[1:3])) <= 40
     assert "\n  drain: one is drained by the taint\n      power:NoExecute (one.yaml:9)\n" in narrow
+
+
+@pytest.mark.parametrize(
+    ("removed", "file", "reason"),
+    [
+        ({"policy": None}, "policy.yaml", "no policy selects it any more: PropagationPolicy/shop/web is gone (policy.yaml)"),
+        ({"web": None}, "web.yaml", "its document is gone: web.yaml had it"),
+        (
+            {"policy": POLICY.replace("kind: Deployment, name: web", "kind: Deployment, name: api")},
+            "policy.yaml",
+            "no policy selects it any more: PropagationPolicy/shop/web has changed (policy.yaml)",
+        ),
+        (
+            {"web": WORKLOAD.replace("namespace: shop", "namespace: other")},
+            "web.yaml",
+            "its document is gone: web.yaml had it",
+        ),
+    ],
+)
+def test_the_file_that_decides_comes_first_and_why_a_workload_is_nowhere_is_known(
+    fleet: Path, commit: Commit, gitsched: Run, removed: dict[str, str | None], file: str, reason: str
+) -> None:
+    others = {f"a{number}": f"# {{}}\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a{number}}}\n" for number in range(8)}
+    commit(fleet, **others, zapi=WORKLOAD.replace("name: web", "name: api"))
+    gitsched("reconcile", "--now", "2026-03-02T09:00:40Z")
+    commit(fleet, **{name: text + "data: {a: b}\n" for name, text in others.items()}, **removed)
+    gitsched("reconcile", "--now", "2026-03-02T09:01:00Z")
+    text, _ = read(fleet, 1)
+    assert f"\n  files: {file}, a0.yaml, a1.yaml, a2.yaml, a3.yaml and 4 more\n" in text
+    assert f"\n  - Deployment shop/web: one 2 -> removed\n      {reason}\n" in text

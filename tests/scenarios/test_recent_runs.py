@@ -6,9 +6,11 @@ from collections.abc import Mapping
 
 import pytest
 
+from gitsched.model.explanation import Explanation
 from gitsched.reconcile.output import deciding_files
 from gitsched.reconcile.output.freeze import set_freeze
 from gitsched.reconcile.review import recent_runs, run_sources
+from gitsched.reconcile.review.explanation import explain_resource
 from gitsched.reconcile.review.fleet_status import read_fleet_status
 from gitsched.reconcile.run import make_review
 from gitsched.report.fleet_status import serialize_fleet_status, write_fleet_status
@@ -106,6 +108,11 @@ def test_files_of_a_commit_that_decided_nothing_stay_when_it_is_undone(fleet: Fl
         limit.setattr(deciding_files, "MAX_FILES", 2)
         all_files = f"git revert {source}, which takes back 4 files"
         assert f"  to undo it: {all_files}, and gitsched reconcile; all moves: " in "\n".join(read(fleet, 2))
+    found = explain_resource(fleet.settings(2), "Deployment", "default", "web")
+    assert isinstance(found, Explanation)
+    author = fleet.git("log", "-1", "--format=%an")
+    last = f"Until 1h ago it was on one 2 by PropagationPolicy/default/all, which {source} Tidy ({author}) removed"
+    assert found.state == f"{last}; to get it back: {cure}."
     fleet.git("checkout", "-q", f"{source}^", "--", "policy.yaml")
     fleet.record(3, "Bring the policy back")
     fleet.reconcile(3)

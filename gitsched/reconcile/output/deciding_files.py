@@ -73,14 +73,15 @@ class DecidingFiles:
         deciding = {one.path for found in moves for one in self.find(found)}
         return sorted(paths, key=lambda path: path not in deciding)
 
-
-def describe_removal(found: PlacementMove, deciding: Iterable[DecidingFile]) -> str:
-    """Return why a workload has no placement any more: its document or its policy is gone, or its policy has changed; "" if it is not
-    known."""
-    one = next(iter(deciding), None)
-    if one is None:
-        return ""
-    if one.title.lower() == found.move.key.title.lower():
-        return f"its document is gone: {one.path} had it" if one.removed else f"no policy selects it any more: {one.path} changed"
-    verb = "is gone" if one.removed else "has changed"
-    return f"no policy selects it any more: {one.title} {verb} ({one.path})"
+    def add_removal(self, found: PlacementMove) -> PlacementMove:
+        """Return a move, if the workload has no placement any more with why: its document or its policy is gone, or its policy changed."""
+        one = next(iter(self.find(found)), None)
+        if not found.removed or one is None:
+            return found
+        if one.title.lower() == found.move.key.title.lower():
+            text = (
+                f"its document is gone: {one.path} had it" if one.removed else f"no policy selects it any more: {one.path} changed"
+            )
+        else:
+            text = f"no policy selects it any more: {one.title} {'is gone' if one.removed else 'has changed'} ({one.path})"
+        return found._replace(removal=text)

@@ -24,6 +24,7 @@ from gitsched.model.finding import FROZEN, format_count, format_names
 from gitsched.model.history import HistoryEntry, HistoryFilter, SourceChange, TaintChange
 from gitsched.model.time import format_time, parse_time
 from gitsched.reconcile.fetch import fetch, read_run_record, read_source_config
+from gitsched.reconcile.output.deciding_files import DecidingFiles
 from gitsched.reconcile.output.departures import add_departures, choose_causes
 from gitsched.reconcile.output.history_names import describe_unknown_names
 from gitsched.reconcile.output.history_records import MAX_RECORD, CommitRecords, HistoryBranch
@@ -341,11 +342,18 @@ class OutputHistory:
             paths = self._source.changed_paths(self._source.commit(before).tree, newest.tree)
         except GitschedError as error:
             return entry._replace(notes=(*entry.notes, f"the source cannot be compared: {error}"))
-        entry = entry._replace(files=tuple(paths[:MAX_FILES]), more_files=max(len(paths) - MAX_FILES, 0))
-        if self._cache is None:
-            return entry
-        trees = ComparedTrees(self._source, self._source.commit(before).tree, newest.tree, paths)
-        return entry._replace(taints=list_taint_changes(self._cache, trees))
+        return self._add_files(entry, ComparedTrees(self._source, self._source.commit(before).tree, newest.tree, paths))
+
+    def _add_files(self, entry: HistoryEntry, trees: ComparedTrees) -> HistoryEntry:
+        """Add the changed files of the source, those first that decide what moved, with taints, and why workloads are gone."""
+        paths = list(trees.paths)
+        if self._cache is not None:
+            entry = entry._replace(taints=list_taint_changes(self._cache, trees))
+            if len(paths) > 1 or any(found.removed for found in entry.moves):
+                deciding = DecidingFiles(self._cache, trees)
+                paths = deciding.sort(paths, entry.moves)
+                entry = entry._replace(moves=tuple(map(deciding.add_removal, entry.moves)))
+        return entry._replace(files=tuple(paths[:MAX_FILES]), more_files=max(len(paths) - MAX_FILES, 0))
 
     def _list_added_taints(self, commit: Commit, parent: Commit) -> Iterator[TaintChange]:
         """Yield the taints that conditions of clusters added, and those that ended with the condition, with its line."""

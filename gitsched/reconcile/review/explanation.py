@@ -32,7 +32,7 @@ from gitsched.reconcile.output.patched_manifests import describe_refusal
 from gitsched.reconcile.output.removed_documents import describe_removed_cluster, name_removal
 from gitsched.reconcile.plan_baseline import make_plan_baseline
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
-from gitsched.reconcile.review.removed_workloads import describe_removed
+from gitsched.reconcile.review.removed_workloads import describe_last_placement, describe_removed
 from gitsched.reconcile.review.resource_names import complete_name, describe_missing, find_key, matches_name
 from gitsched.reconcile.review.selected_clusters import complete_clusters, select_clusters
 from gitsched.reconcile.review.waiting_stages import add_rollout_histories, list_rollouts
@@ -103,7 +103,8 @@ def _add_sources(
     """Return the explanation of a cluster with the lines of its taints, or that of a workload with the commits that removed its policy,
     edited its record and began its rollouts; and what people changed there on the output branch."""
     if not isinstance(found, ClusterExplanation):
-        found = _add_edits(context, fetched, _add_record_edit(fetched, name_removal(context, fetched, found)))
+        found = _add_last_placement(context, fetched, name_removal(context, fetched, found))
+        found = _add_edits(context, fetched, _add_record_edit(fetched, found))
         return add_rollout_histories(context, fetched, found)
     locations, find_blob = (
         RuleLocations(context.source.repository),
@@ -111,6 +112,15 @@ def _add_sources(
     )
     edits = describe_cluster_edits(fetched, found.name, context.settings.now)
     return found._replace(taints=locate_taints(found.taints, locations, find_blob), remarks=(*edits, *found.remarks))
+
+
+def _add_last_placement(context: RunContext, fetched: Fetched, found: Explanation) -> Explanation:
+    """Return the explanation of a workload, if no policy selects it any more with where it was last."""
+    is_known = found.policy or found.result or found.claim or found.attached_to or found.tables or found.delivery.is_part
+    if is_known or found.only_some_clusters or fetched.output_head is None:
+        return found
+    last = describe_last_placement(context, fetched, _read_key(found))
+    return found._replace(state=" ".join(filter(None, (last, found.state))))
 
 
 def _add_edits(context: RunContext, fetched: Fetched, found: Explanation) -> Explanation:

@@ -1,21 +1,30 @@
-"""Find a workload that the source does not have any more in the earlier commits of the output branch."""
+"""Find a workload that the source does not have any more, or that no policy selects any more, in the earlier commits of the output
+branch."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from gitsched.model.time import format_time
+from gitsched.decide.commit_metadata import SOURCE_TRAILER
+from gitsched.model.history import HistoryFilter
+from gitsched.model.time import format_age, format_time
+from gitsched.named_tuples import NamedTuple
+from gitsched.reconcile.output.history_records import CommitRecords, HistoryBranch
+from gitsched.reconcile.output.removed_documents import find_removed_document
 from gitsched.reconcile.review.resource_names import matches_name
-from gitsched.render.output_files import PLACEMENTS
-from gitsched.render.placement_records import read_placement_key
-from gitsched.report.lines import abbreviate_oid, format_words
+from gitsched.reconcile.source.source_commits import find_source_commit
+from gitsched.render.format_versions import FORMAT_VERSION
+from gitsched.render.output_files import PLACEMENTS, placement_path
+from gitsched.render.placement_records import PlacementRecord, read_placement_key
+from gitsched.report.history import describe_source
+from gitsched.report.lines import abbreviate_oid, format_clusters, format_words
 
 if TYPE_CHECKING:
     from gitsched.git import Repository
     from gitsched.model.commit import Commit
     from gitsched.model.document import Key
-    from gitsched.reconcile.run import Fetched
+    from gitsched.reconcile.run import Fetched, RunContext
 
 MAX_COMMITS: Final = 200
 """Commits of the output branch that are searched."""
@@ -38,6 +47,45 @@ def describe_removed(fetched: Fetched, kind: str, namespace: str | None, name: s
                 removed = f"output commit {abbreviate_oid(commit.oid)} removed it ({format_time(commit.time)})"
                 return f"{format_words(key)} is gone: {removed}; `gitsched history {format_words(key)}` shows why"
     return ""
+
+
+class LastPlacement(NamedTuple):
+    """Where a workload was last, why, and the output commit since which it is nowhere."""
+
+    record: PlacementRecord
+    commit: Commit
+
+
+def find_last_placement(fetched: Fetched, key: Key) -> LastPlacement | None:
+    """Return where a workload was that has no placement any more; None if it has one, or had none in the recent commits of the output."""
+    branch = HistoryBranch(fetched.output.branch, fetched.output.repository, fetched.output_head or "", fetched.prefix)
+    records = CommitRecords(branch, HistoryFilter(), lambda _: FORMAT_VERSION)
+    path = placement_path(key).removeprefix(f"{PLACEMENTS}/")
+    for after, before in pairwise(fetched.output.repository.list_first_parents(fetched.output_head, MAX_COMMITS + 1)):
+        if records.read_placement(after, path) is not None:
+            return None
+        record = records.read_placement(before, path)
+        if record is not None:
+            return LastPlacement(record, after) if record.clusters else None
+    return None
+
+
+def describe_last_placement(context: RunContext, fetched: Fetched, key: Key) -> str:
+    """Return where a workload was that no policy selects any more, until when, which commit of the source removed its policy, and how to
+    get it back; "" if it was nowhere."""
+    last = find_last_placement(fetched, key)
+    if last is None:
+        return ""
+    policy = last.record.reason.partition(" ")[0].rstrip(",;:")
+    until = f"Until {format_age(last.commit.time, context.settings.now)} ago it was on {format_clusters(last.record.clusters)}"
+    is_policy = policy.count("/") in (1, 2)
+    removal = find_removed_document(context, fetched, policy) if is_policy else None
+    by = f" by {policy}" if is_policy else ""
+    if removal is not None:
+        return f"{until}{by}, which {describe_source(removal.source)} removed; to get it back: {removal.cure}."
+    oid = dict(last.commit.trailers).get(SOURCE_TRAILER, "")
+    with_source = f" with {describe_source(find_source_commit(context.source.repository, oid))}" if oid else ""
+    return f"{until}{by}; that ended{with_source}: gitsched history {format_words(key)}"
 
 
 def _is_meant(key: Key, kind: str, namespace: str | None, name: str) -> bool:
