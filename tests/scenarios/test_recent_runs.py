@@ -89,7 +89,7 @@ def test_a_wrong_merge_that_has_run_is_named_until_it_is_undone(name: str, fleet
     assert lines[start + 2].startswith(f"  to undo it: git revert {source[:10]}, and gitsched reconcile")
     reverted = merge(fleet, {path: WEB[path] for path in files}, 3, f'Revert "Tidy"\n\nThis reverts commit {source}.\n')
     recent = serialize_fleet_status(read_fleet_status(fleet.settings(3)))["recent"]
-    if name not in ("other clusters", "a drain"):
+    if name not in ("other clusters", "other clusters and fewer replicas", "a drain"):
         assert recent == []
         return
     assert [one["revertedBy"]["commit"] for one in recent] == [reverted], "it stays where it is"
@@ -127,6 +127,19 @@ def test_a_file_that_changed_again_is_not_restored(fleet: Fleet) -> None:
     merge(fleet, {"policy.yaml": policy("two", more="# no change\n")}, 2)
     text = "\n".join(read(fleet, 3))
     assert f"  to undo it: git revert {source}, which also takes back 1 other file, and gitsched reconcile" in text
+
+
+def test_a_workload_that_was_scaled_since_has_lost_its_cluster_all_the_same(fleet: Fleet) -> None:
+    spread = policy(more="    spreadConstraints: [{spreadByField: cluster, minGroups: 1}]\n", scheduling="Divided")
+    merge(fleet, WEB | {"policy.yaml": spread, "web.yaml": deployment("web", 4), "api.yaml": deployment("api", 4)}, 0)
+    merge(fleet, {"one.yaml": cluster("one", "power:NoExecute")}, 1, "Drain")
+    names = "Deployment default/api (left one 2), Deployment default/web (left one 2)"
+    for hour, replicas in ((2, 6), (3, 5), (4, 3), (5, 2)):
+        merge(fleet, {"web.yaml": deployment("web", replicas)}, hour, f"Scale to {replicas}")
+        lines = read(fleet, hour)
+        assert f"  2 workloads moved: {names}" in lines
+        fewer = [line for line in lines if "fewer replicas" in line]
+        assert len(fewer) == (replicas != 6), "it counts once for those that it has lost"
 
 
 def test_a_merge_commit_is_reverted_as_one(fleet: Fleet) -> None:

@@ -63,7 +63,8 @@ def list_recent_runs(
     context: RunContext, fetched: Fetched, workloads: Iterable[WorkloadStatus], unclaimed: Iterable[Key]
 ) -> tuple[RecentRun, ...]:
     """Return the runs that took something from workloads that they still lack, the newest first. Each workload counts for the last run that
-    moved it. What of the branch cannot be read is left out: `gitsched history` says why."""
+    moved it; one that was only scaled since has still lost the clusters that it left before. What of the branch cannot be read is left out:
+    `gitsched history` says why."""
     known = tuple(workloads)
     stopped = frozenset(_identify(one.key) for one in known if one.state == "stopped")
     current = {_identify(one.key): (one.key, one.clusters) for one in known}
@@ -79,28 +80,45 @@ def list_recent_runs(
         return find_run_sources(branch, source, run.commit, run.parent, run.moves.values())
 
     found: list[RecentRun] = []
-    first: dict[Key, int] = {}  # by workload the first run whose move counts: after that of a later run, none does
     reverted = _find_reverted_runs(source, read, find_sources)
     try:
-        for index, run in enumerate(read):
-            earlier = reverted.get(index, 0)
-            losses = list[RecentLoss]()
-            for key, one in run.moves.items():
-                if index < first.get(key, 0):
-                    continue
-                is_back = earlier and _is_back(one, read[earlier].moves.get(key))
-                first[key] = earlier + 1 if is_back else len(read)
-                if not is_back and one.move.before and not one.damage:
-                    losses += filter(None, [_find_loss(one, current, stopped, run.copied)])
-            if losses:
-                new = RecentRun(run.commit.oid, run.parent.oid, run.commit.time, "", tuple(losses), run.more_moves)
-                reverts = find_sources(earlier).commits[0] if earlier else None
-                new = _add_sources(new, find_sources(index))._replace(reverts=reverts)
-                moves = [run.moves[_identify(loss.move.key)] for loss in losses]
-                found.append(_add_files(context, fetched, new, moves) if len(found) < FILES_READ else new)
+        for index, losses in _list_losses(read, reverted, current, stopped):
+            run, earlier = read[index], reverted.get(index, 0)
+            new = RecentRun(run.commit.oid, run.parent.oid, run.commit.time, "", losses, run.more_moves)
+            reverts = find_sources(earlier).commits[0] if earlier else None
+            new = _add_sources(new, find_sources(index))._replace(reverts=reverts)
+            moves = [run.moves[_identify(loss.move.key)] for loss in losses]
+            found.append(_add_files(context, fetched, new, moves) if len(found) < FILES_READ else new)
     except GitschedError:
         pass
     return tuple(_add_reverts(found, source, fetched.reconciled.source, fetched.source.oid)) if found else ()
+
+
+def _list_losses(
+    runs: Sequence[_ReadRun],
+    reverted: Mapping[int, int],
+    current: Mapping[Key, tuple[Key, Mapping[str, int | None]]],
+    stopped: Collection[Key],
+) -> Iterator[tuple[int, tuple[RecentLoss, ...]]]:
+    """Yield the indices of runs that took something from workloads, with what that was. `reverted` has the runs that each run reverts."""
+    first: dict[Key, int] = {}  # by workload the first run whose move counts: after that of a later run, none does
+    scaled: set[Key] = set()  # workloads that only got another number of replicas since
+    for index, run in enumerate(runs):
+        earlier, losses = reverted.get(index, 0), list[RecentLoss]()
+        for key, one in run.moves.items():
+            if index < first.get(key, 0):
+                continue
+            is_back = earlier and _is_back(one, runs[earlier].moves.get(key))
+            stays = bool(one.move.before) and one.move.before.keys() == one.move.after.keys()
+            if is_back or not stays:
+                first[key] = earlier + 1 if is_back else len(runs)
+            if not is_back and one.move.before and not one.damage and not (stays and key in scaled):
+                loss = _find_loss(one, current, stopped, run.copied)
+                if loss is not None:
+                    losses.append(loss._replace(kind="moved") if loss.kind == "fewer" and key in scaled else loss)
+            scaled |= {key} if stays else set()
+        if losses:
+            yield index, tuple(losses)
 
 
 def _read_runs(records: CommitRecords, fetched: Fetched, oldest: datetime) -> list[_ReadRun]:
