@@ -277,14 +277,15 @@ def _group_by_directory(changes: Mapping[str, WritableFile | None]) -> _Director
         parent = path[: path.rfind("/") + 1]
         leaf = path[len(parent) :]
         directory, name = directories.get(parent), names.get(leaf)
-        if directory is None or name is None:
-            *steps, name = check_path(path)  # a path is safe where its directory and its name are those of safe paths
+        if directory is None:
+            *steps, name = check_path(path)
+            directory = root
+            for step in steps:
+                directory = directory.directories.setdefault(step, _Directory())
+            directories[parent], names[leaf] = directory, name
+        elif name is None:  # a path is safe where its directory and its name are
+            (name,) = check_path(leaf)
             names[leaf] = name
-            if directory is None:
-                directory = root
-                for step in steps:
-                    directory = directory.directories.setdefault(step, _Directory())
-                directories[parent] = directory
         directory.files[name] = file
     return root
 
