@@ -54,12 +54,14 @@ def parse_common_file(
     line, counted = 1, 0
     texts, collections = SharedValues({}, {}) if shared is None else shared
     try:
-        for index, (start, end, content) in enumerate(_split_documents(text)):
+        parts = list(_split_documents(text))
+        for index, part in enumerate(parts):
+            start, end, content = part
             whole = start == 0 and end == len(text)
             body = share_values(yaml_rs.loads(text if whole else text[start:end], parse_datetime=False), texts, collections)
             if classify_document(body) is not RESOURCE or validate_object_meta(body) or has_null_annotation(body):
                 return None
-            spans = _find_spans(text, _Document(start, end, content), body, editable)
+            spans = _find_spans(text, part, body, editable, is_only=len(parts) == 1)
             if validate is not None:
                 result = validate(body)
                 if result.issues:
@@ -73,8 +75,6 @@ def parse_common_file(
         if not is_bug(error):
             raise
         return None  # the other parser reports it
-    if len(documents) == 1:
-        documents[0] = documents[0]._replace(spans=documents[0].spans._replace(whole_file=True))
     return ParsedFile("resources", tuple(documents)) if documents else None
 
 
@@ -112,7 +112,12 @@ def share_values(value: Any, texts: dict[str, str], collections: dict[bytes, Any
             return known
     made: Any
     if kind is dict:
-        made = {intern(name): share_values(inner, texts, collections) for name, inner in value.items()}
+        made = {
+            intern(name): texts.setdefault(inner, inner)
+            if inner.__class__ is str and len(inner) <= _MAX_SHARED_LENGTH
+            else share_values(inner, texts, collections)
+            for name, inner in value.items()
+        }
     else:
         made = [share_values(inner, texts, collections) for inner in value]
     if collections is not None and len(content) <= _MAX_SHARED_SIZE:
@@ -188,8 +193,9 @@ def _find_server_owned(text: str, root: _Block, path: FieldPath) -> tuple[int, i
     return block.find_member_lines(text, name)
 
 
-def _find_spans(text: str, document: _Document, body: Body, editable: tuple[str, ...]) -> SourceSpans:
-    """Find what `find_spans` of source_spans does from the lines of a document. Raise _Unclear where these do not show it."""
+def _find_spans(text: str, document: _Document, body: Body, editable: tuple[str, ...], *, is_only: bool) -> SourceSpans:
+    """Find what `find_spans` of source_spans does from the lines of a document, which may be the only one of its file. Raise _Unclear where
+    these do not show it."""
     root = _Block(body, document.content, document.end, "")
     cuts = tuple(sorted(_find_server_owned(text, root, path) for path in list_server_owned(body)))
     found: dict[str, tuple[int, int]] = {}
@@ -211,4 +217,4 @@ def _find_spans(text: str, document: _Document, body: Body, editable: tuple[str,
         if parent and len(present) < len(members):
             points.append(InsertionPoint(parent, block.start, block.indent, ": ", "\n"))
     scalars = tuple((path, *found[path]) for path in editable if path in found)
-    return SourceSpans(False, document.start, document.end, cuts, scalars, tuple(points))
+    return SourceSpans(is_only, document.start, document.end, cuts, scalars, tuple(points))

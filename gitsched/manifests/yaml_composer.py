@@ -103,7 +103,7 @@ def _may_differ(text: str) -> bool:
         or (">" in text and _FOLDED.search(text) is not None)
         or ("\\" in text and CONTROL_ESCAPE.search(text) is not None)
         or ("{" in text and _may_be_other_json(text))
-        or ("annotations" in text and _NULL.search(text) is not None)
+        or ("annotations" in text and ("ull" in text or "NULL" in text or "~" in text) and _NULL.search(text) is not None)
         or "'<<'" in text
         or '"<<"' in text
         or "|+" in text
