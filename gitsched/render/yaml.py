@@ -17,6 +17,7 @@ NodeKind = Literal["mapping", "sequence", "scalar"]
 
 # Words that some parser reads as a boolean, a null or a float, in any case.
 _AMBIGUOUS_SCALARS = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf", "infinity"))
+_MAX_AMBIGUOUS_LENGTH = max(map(len, _AMBIGUOUS_SCALARS))
 # Strings that can be written plain: a safe first character; no ": ", " #", double or trailing blank; ASCII only.
 _PLAIN_SCALAR = re.compile(r"[A-Za-z_/$0-9](?:[A-Za-z0-9_./$@%+=~;,()*&!?<>{}\\-]|:(?=[^ ])| (?=[^ #]))*")
 # A plain scalar that begins with a digit must contain a letter that no number (hexadecimal, octal, exponent) or timestamp contains.
@@ -25,6 +26,7 @@ _NON_NUMERIC = re.compile(r"[g-nq-su-wyG-NQ-SU-WY]")
 _UNSAFE_CHARACTERS = "[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]"
 _quote_json = json.JSONEncoder(ensure_ascii=False).encode
 _MAX_KEY_LENGTH = 1000  # an implicit key ends within 1,024 characters; longer ones take the explicit form
+_MAX_KNOWN_KEYS = 4096
 _MAX_CACHED_LENGTH = 200  # longer strings rarely occur twice and should not occupy memory
 
 
@@ -65,7 +67,7 @@ def quote(text: str) -> str:
 def _quote_uncached(text: str) -> str:
     if (
         _PLAIN_SCALAR.fullmatch(text)
-        and text.lower() not in _AMBIGUOUS_SCALARS
+        and (len(text) > _MAX_AMBIGUOUS_LENGTH or text.lower() not in _AMBIGUOUS_SCALARS)
         and (not "0" <= text[0] <= "9" or _NON_NUMERIC.search(text))
     ):
         return text
@@ -79,6 +81,18 @@ def quote_always(text: str) -> str:
 
 
 _cached_quote = lru_cache(maxsize=1 << 13)(_quote_uncached)  # names of workloads occur a few times, one after another
+_quoted_keys: dict[str, str] = {}
+"""Keys of mappings, which are a few words that occur in each record, with their text."""
+
+
+def _quote_key(key: str) -> str:
+    """Return the text of a key. A short one is remembered."""
+    text = quote(key)
+    if len(text) <= _MAX_CACHED_LENGTH:
+        if len(_quoted_keys) >= _MAX_KNOWN_KEYS:
+            _quoted_keys.clear()
+        _quoted_keys[key] = text
+    return text
 
 
 def is_printable(text: str) -> bool:
@@ -113,10 +127,12 @@ def _write_mapping(members: dict[str, Any], lead: str, pad: str, lines: list[str
     """Append the lines of a non-empty mapping; `lead` starts the first line (it may contain "- "), `pad` starts the others, and `step`
     is added to it for the entries of a list."""
     for key, value in members.items():
-        name = _cached_quote(key) if len(key) <= _MAX_CACHED_LENGTH else _quote_uncached(key)
-        if len(name) > _MAX_KEY_LENGTH:
-            lines.append(f"{lead}? {name}")
-            lead, name = pad, ""
+        name = _quoted_keys.get(key)
+        if name is None:
+            name = _quote_key(key)
+            if len(name) > _MAX_KEY_LENGTH:
+                lines.append(f"{lead}? {name}")
+                lead, name = pad, ""
         kind = type(value)
         if kind is str and "\n" not in value:
             text = _cached_quote(value) if len(value) <= _MAX_CACHED_LENGTH else _quote_uncached(value)

@@ -24,6 +24,7 @@ _log = logging.getLogger("gitsched.reconcile")
 _CREATE_TABLE = "CREATE TABLE IF NOT EXISTS rows (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
 SET_PAGE_SIZE = "PRAGMA page_size = 16384"
 """For a new file of rows of a few kilobytes: smaller pages hold only the start of such a row, and its end takes a page of its own."""
+_write_json = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 _DIGEST_LENGTH = 32
 """Characters of the digest at the start of each row."""
 _KEYS_OF_QUERY = 500
@@ -134,7 +135,7 @@ def remove_temporary_files(path: Path, *, replaced: bool) -> None:
 
 def _encode(key: str, value: Any) -> str:
     """Return a value as JSON after a digest: a flipped bit on the disk must not turn one valid document into another."""
-    text = json.dumps(value, separators=(",", ":"))
+    text = _write_json(value)
     return f"{_compute_digest(key, text)}{text}"
 
 
