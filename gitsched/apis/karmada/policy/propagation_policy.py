@@ -225,8 +225,10 @@ def parse_resource_selector(body: Body) -> ResourceSelector:
 
 _Scope = tuple[str, str, str]
 """The scope of policies, apiVersion and kind."""
-_Place = tuple[str, str, str, str]
-"""Namespace, name, and a label with its value; "" for what a selector does not have."""
+_Place = tuple[str, str]
+"""Namespace and name; "" for what a selector does not have."""
+_Label = tuple[str, str]
+"""A label with its value; "" for a selector without one."""
 _MAX_COMPARED = 8
 """Selectors of a place that are compared one by one."""
 Positions = tuple[int, ...]
@@ -242,8 +244,8 @@ class SelectorIndex:
     __slots__ = ("_groups", "_large")
 
     def __init__(self, selectors: Iterable[tuple[str, ResourceSelector]]) -> None:
-        self._groups: dict[_Scope, dict[_Place, list[SelectorEntry]]] = {}
-        self._large: dict[tuple[_Scope, _Place], SelectorGroup] = {}
+        self._groups: dict[_Scope, dict[_Place, dict[_Label, list[SelectorEntry]]]] = {}
+        self._large: dict[tuple[_Scope, _Place, _Label], SelectorGroup] = {}
         for position, (scope, selector) in enumerate(selectors):
             if selector.invalid:
                 continue
@@ -252,8 +254,9 @@ class SelectorIndex:
             wanted = next((one for one in requirements if one.operator == "In"), None)
             rest = tuple(one for one in requirements if one is not wanted)
             labels = [("", "")] if wanted is None else [(wanted.key, value) for value in wanted.values]
+            of_place = of_kind.setdefault((selector.namespace, selector.name), {})
             for label in labels:
-                of_kind.setdefault((selector.namespace, selector.name, *label), []).append((position, rest))
+                of_place.setdefault(label, []).append((position, rest))
 
     def match(self, scope: str, template: Document, labels: Mapping[str, str]) -> list[Positions]:
         """Return the selectors of policies of a scope that select a template with these labels: each in one entry, none of them empty."""
@@ -264,20 +267,25 @@ class SelectorIndex:
         _, _, namespace, name = template.key
         found = []
         for place in [("", ""), ("", name), (namespace, ""), (namespace, name)] if namespace else [("", ""), ("", name)]:
+            of_place = of_kind.get(place)
+            if of_place is None:
+                continue
             for label in (("", ""), *labels.items()):
-                entries = of_kind.get((*place, *label))
-                if entries is not None and (positions := self._match_group(entries, scoped, (*place, *label), labels)):
+                entries = of_place.get(label)
+                if entries is not None and (positions := self._match_group(entries, (scoped, place, label), labels)):
                     found.append(positions)
         return found
 
-    def _match_group(self, entries: list[SelectorEntry], scoped: _Scope, place: _Place, labels: Mapping[str, str]) -> Positions:
+    def _match_group(
+        self, entries: list[SelectorEntry], group_key: tuple[_Scope, _Place, _Label], labels: Mapping[str, str]
+    ) -> Positions:
         if len(entries) <= _MAX_COMPARED:
-            return tuple([position for position, required in entries if all(one.matches(labels) for one in required)])
-        group = self._large.get((scoped, place))
+            return tuple([at for at, required in entries if not required or all(one.matches(labels) for one in required)])
+        group = self._large.get(group_key)
         if group is None:
             from gitsched.apis.karmada.policy.selector_groups import SelectorGroup  # few sources have so many policies
 
-            group = self._large[scoped, place] = SelectorGroup(entries)
+            group = self._large[group_key] = SelectorGroup(entries)
         return group.match(labels)
 
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from gitsched.apis.karmada.warnings import SelectableResources, SelectingPolicies, UnmatchedPolicySelectors
     from gitsched.model.labels import Requirement, Selector
 
+KnownLabels = Mapping[tuple[str, str, str], Mapping[str, Mapping[str, Key]]]
+"""The first object with each label and value, by version, kind and namespace; "" for all namespaces."""
 _KIND_SIMILARITY, _CUSTOM_KIND_SIMILARITY = 0.85, 0.9
 _MAX_NAMESPACES = 3
 _MAX_LOOKUPS = 100
@@ -63,9 +65,11 @@ def _divide(
 ) -> tuple[list[tuple[int, ResourceSelector]], list[ResourceSelector]]:
     """Return the selectors that match nothing in any version, with their positions, and those that match something."""
     scope = policy.key.namespace
+    wrong = [(index, one) for index, one in enumerate(selectors) if (scope, one) in unmatched]
+    if not wrong:
+        return [], list(selectors)
     matched = [one for one in selectors if (scope, one) not in unmatched]
     versions = {one._replace(api_version="") for one in matched}
-    wrong = ((index, one) for index, one in enumerate(selectors) if (scope, one) in unmatched)
     return [(index, one) for index, one in wrong if one._replace(api_version="") not in versions], matched
 
 
@@ -193,7 +197,8 @@ class _SelectorComparison:
 
     def _suggest_labels(self, selector: ResourceSelector, labels: Selector) -> str:
         """Return the label that objects have in place of one that none has."""
-        known = self._known_labels.get((selector.api_version, selector.kind, selector.namespace), {})
+        labels_of = self._labels_by_namespace if selector.namespace else self._labels_anywhere
+        known = labels_of.get((selector.api_version, selector.kind, selector.namespace), {})
         found = (self._suggest_label(selector.kind, requirement, known) for requirement in labels.requirements if known)
         return next(filter(None, found), "")
 
@@ -206,16 +211,23 @@ class _SelectorComparison:
         return found
 
     @cached_property
-    def _known_labels(self) -> Mapping[tuple[str, str, str], Mapping[str, Mapping[str, Key]]]:
-        """The first object with each label and value, by version, kind and namespace, and by version, kind and "" for all namespaces."""
+    def _labels_anywhere(self) -> KnownLabels:
+        return self._list_labels(lambda _: "")
+
+    @cached_property
+    def _labels_by_namespace(self) -> KnownLabels:
+        return self._list_labels(lambda own: own.namespace)
+
+    def _list_labels(self, find_namespace: Callable[[Key], str]) -> KnownLabels:
         found: dict[tuple[str, str, str], dict[str, dict[str, Key]]] = {}
         for template in chain.from_iterable(self._templates.values()):
-            own, labels = template.key, read_labels(template.body)
-            for namespace in {"", own.namespace}:
-                known = found.setdefault((template.api_version, own.kind, namespace), {})
-                for key, value in labels.items():
-                    values = known.setdefault(key, {})
-                    values[value] = min(values.get(value, own), own)
+            own = template.key
+            known = found.setdefault((template.api_version, own.kind, find_namespace(own)), {})
+            for key, value in read_labels(template.body).items():
+                values = known.setdefault(key, {})
+                first = values.get(value)
+                if first is None or own < first:
+                    values[value] = own
         return found
 
     def _suggest_label(self, kind: str, requirement: Requirement, known: Mapping[str, Mapping[str, Key]]) -> str:
