@@ -108,6 +108,8 @@ def count_copy_replicas(manifests: Iterable[Body], config: Config, scaled: Mappi
     HelmRelease, with 0: the sum is then `AtLeast` this number, or UNKNOWN without any other. `scaled` are the minima of other autoscalers.
     """
     declared, bodies = list_declared_paths(config), list(manifests)
+    if len(bodies) == 1 and not scaled:
+        return _count_object(bodies[0], declared, scaled)
     minima = _list_minima(bodies) if len(bodies) > 1 else {}
     minima |= {key: max(low, minima.get(key, 0)) for key, low in scaled.items()}
     return add_replicas([_count_object(body, declared, minima) for body in bodies])

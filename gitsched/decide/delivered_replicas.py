@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from operator import is_
 from typing import TYPE_CHECKING, Any, Final
 
 from gitsched.apis.replicas import NOTHING_SCALED, count_copy_replicas
@@ -61,19 +62,26 @@ def count_delivered(
         now = {target.cluster: target.replicas for target in targets}
         before = tuple(target._replace(replicas=now.get(target.cluster, target.replicas)) for target in before)
     is_pending = outcome.state == "placed" and bool(targets) and all(target.waits for target in targets)
+    unassigned = _count_unassigned(outcome)
+    records = outcome.records if snapshot.single_cycle else _annotate(outcome.records, targets, outcome.targets)
+    is_same = before is outcome.previous_targets and unassigned == outcome.unassigned and records is outcome.records
+    if is_same and not is_pending and all(map(is_, targets, outcome.targets)):
+        return outcome
     return outcome._replace(
         targets=tuple(targets),
         previous_targets=before,
-        unassigned=_count_unassigned(outcome),
+        unassigned=unassigned,
         state="pending" if is_pending else outcome.state,
-        records=outcome.records if snapshot.single_cycle else _annotate(outcome.records, targets, outcome.targets),
+        records=records,
     )
 
 
 def _count_unassigned(outcome: Outcome) -> int | None:
     """Return the replicas that no cluster gets of a workload whose replicas its API divides; None for others."""
+    if not outcome.replicas:
+        return None
     assigned = [target.replicas for target in outcome.targets if not target.evicting]
-    if not outcome.replicas or all(count in (None, outcome.replicas) for count in assigned):
+    if {None, outcome.replicas}.issuperset(assigned):
         return None
     return max(outcome.replicas - sum(count or 0 for count in assigned), 0)
 

@@ -93,7 +93,9 @@ class CapacityLedger:
         if not left or not size:
             return left
         sets = left // size
-        for resource, amount in _sum_requests(pods).items():
+        needed = sum_pods(pods)
+        del needed[PODS]
+        for resource, amount in needed.items():
             available = free.get(resource, 0)
             if self._scales and resource != "cpu":
                 available, amount = self._scale(index, capacity, resource), _sum_scaled(pods, resource)
@@ -130,24 +132,25 @@ def _sum_scaled(pods: Iterable[EqualPods], resource: str) -> int:
 
 def sum_pods(pods: Iterable[EqualPods]) -> dict[str, int]:
     """Return what pods use together: their number, and what they request."""
-    pods = tuple(pods)
-    return {PODS: sum(max(group.replicas, 0) for group in pods), **_sum_requests(pods)}
+    return sum_counts((request, replicas) for replicas, request, _ in pods)
+
+
+def sum_counts(counts: Iterable[tuple[ResourceRequest | None, int]]) -> dict[str, int]:
+    """Return what pods use together, given requests and how many pods have each of them."""
+    total = {PODS: 0}
+    for request, replicas in counts:
+        if replicas > 0:
+            total[PODS] += replicas
+            for resource, amount in request or ():
+                if resource != PODS:
+                    total[resource] = total.get(resource, 0) + replicas * amount
+    return {resource: amount for resource, amount in total.items() if amount or resource == PODS}
 
 
 def has_nodes_for(capacity: Capacity, pods: Iterable[EqualPods]) -> bool:
     """Return whether all pods fit on the modelled nodes of a candidate, each on the first node with enough of each resource."""
     nodes = _Nodes(capacity.grades, ())
     return all(map(nodes.place, tuple(pods)))
-
-
-def _sum_requests(pods: Iterable[EqualPods]) -> dict[str, int]:
-    """Return what pods request together, without the pods themselves."""
-    total: dict[str, int] = {}
-    for replicas, request, _ in pods:
-        for resource, amount in request or () if replicas > 0 else ():
-            if resource != PODS:
-                total[resource] = total.get(resource, 0) + replicas * amount
-    return {resource: amount for resource, amount in total.items() if amount}
 
 
 class _Nodes:

@@ -29,21 +29,26 @@ _MAX_NEW: Final = 200
 _MAX_ENTRIES: Final = 16
 """How many runs are told apart for one cluster; earlier ones are added up, and count as long as the last of them."""
 
+_NOT_STARTED: Final[tuple[None, PodsByCluster]] = None, {}
+
 
 def measure_capacity(decisions: DecisionSet, now: datetime) -> CapacityUse:
     """Return what workloads use after a complete plan."""
     reader = find_reader(decisions.engines, decisions.variants.__contains__)
     if reader is None or decisions.input is None:
         return NO_CAPACITY_USE
-    placed, started = list[PodsByCluster](), list[PodsByCluster]()
+    placed, started, shared = list[PodsByCluster](), list[PodsByCluster](), decisions.shared
     for key, outcome in decisions.outcomes.items():
         template, replicas, before = decisions.templates.get(key), outcome.replicas_by_cluster, outcome.previous_replicas
         if template is not None:
-            placed.append(reader.measure(outcome, template, replicas))
+            known, pods = shared.started.get(key, _NOT_STARTED) if shared is not None else _NOT_STARTED
+            is_known = known is outcome and not before
+            placed.append(pods if is_known else reader.measure(outcome, template, replicas))
             if replicas != before:
                 started.append(reader.measure_added(outcome, template) if before else placed[-1])
-    requested, added = sum_by_cluster(placed), sum_by_cluster(started)
-    limited = decisions.shared.limited if decisions.shared is not None else frozenset[Key]()
+    requested = sum_by_cluster(placed)
+    added = requested if started == placed else sum_by_cluster(started)
+    limited = shared.limited if shared is not None else frozenset[Key]()
     return CapacityUse(
         {name: add_requests((requested.get(name, {}),)) for name in reader.clusters},
         _continue_placed(reader, decisions.input.earlier.placed, added, now),

@@ -9,7 +9,7 @@ from gitsched.apis.capabilities import CapacitySharing, ClusterCapacity
 from gitsched.model.capacity_use import CapacityUse, PlacedRequests, Requests, add_requests
 from gitsched.model.document import Document
 from gitsched.model.scheduling import EqualPods
-from gitsched.schedule.capacity_ledger import has_nodes_for, sum_pods
+from gitsched.schedule.capacity_ledger import has_nodes_for, sum_counts, sum_pods
 from gitsched.schedule.estimator import PODS, Capacity, ResourceRequest
 from gitsched.schedule.shared_capacity import limit_capacity
 
@@ -46,9 +46,11 @@ class CapacityReader:
         groups = self._read_pods(template)
         if len(groups) != 1:  # a whole set
             return dict.fromkeys(known, groups) if groups else {}
-        one = groups[0]
-        _, request, decimal = one
-        return {name: (one if count is None else EqualPods(int(count), request, decimal),) for name, count in known.items()}
+        own, request, decimal = groups[0]
+        return {
+            name: groups if count is None or count == own else (EqualPods(int(count), request, decimal),)
+            for name, count in known.items()
+        }
 
     def _read_pods(self, template: Document) -> tuple[EqualPods, ...]:
         """Return the pods that a workload without variants has in one cluster."""
@@ -131,7 +133,7 @@ def sum_by_cluster(parts: Iterable[PodsByCluster]) -> dict[str, dict[str, int]]:
             counts = found.setdefault(name, {})
             for replicas, request, _ in pods:
                 counts[request] = counts.get(request, 0) + (replicas if replicas > 0 else 0)
-    return {name: sum_pods(EqualPods(count, one) for one, count in counts.items()) for name, counts in found.items()}
+    return {name: sum_counts(counts.items()) for name, counts in found.items()}
 
 
 def list_current(cluster: ClusterCapacity, placed: Iterable[PlacedRequests]) -> tuple[PlacedRequests, ...]:

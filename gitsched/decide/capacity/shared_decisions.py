@@ -61,13 +61,14 @@ _MAX_ROUNDS = 8
 
 class CapacityDecisions(NamedTuple):
     """The outcomes that differ from those of workloads which are decided alone, None for a workload that no policy selects; the workloads
-    that are `limited` by what others take; the `turns` in which workloads start pods, as values that sort; and whether engines have
-    `counted` outcomes, so that their records may differ."""
+    that are `limited` by what others take; the `turns` in which workloads start pods, as values that sort; whether engines have `counted`
+    outcomes, so that their records may differ; and what workloads `started`, with the outcomes for which that is known."""
 
     outcomes: Mapping[Key, Outcome | None] = {}
     limited: frozenset[Key] = frozenset()
     turns: Mapping[Key, tuple[object, ...]] = {}
     counted: bool = False
+    started: Mapping[Key, tuple[Outcome, PodsByCluster]] = {}
 
 
 NOTHING_SHARED = CapacityDecisions()
@@ -116,7 +117,7 @@ def share_capacity(
     if removed is None:
         removed = [key for key in decided.templates if key not in decided.outcomes and key not in decided.postponed]
     sharing = _Sharing(reader, decided, find_free, removed)
-    made = sharing.decide()
+    made = sharing.decide()._replace(started=sharing.list_started())
     return made._replace(outcomes={**sharing.completed, **made.outcomes}) if sharing.completed else made
 
 
@@ -167,6 +168,10 @@ class _Sharing:
         self._added: dict[Key, PodsByCluster] = {}
         for key, outcome in outcomes.items():
             self._measure(key, outcome)
+
+    def list_started(self) -> Mapping[Key, tuple[Outcome, PodsByCluster]]:
+        """Return the pods that workloads start, with their outcomes."""
+        return {key: (self._outcomes[key], pods) for key, pods in self._added.items()}
 
     def decide(self) -> CapacityDecisions:
         """Return what changes."""
