@@ -66,19 +66,17 @@ class CreatorFeatures(NamedTuple):
     words: frozenset[str] = frozenset()
 
 
-_CREATES_NOTHING = CreatorFeatures()
-
-
 def read_creator_features(key: Key, body: Body) -> CreatorFeatures | None:
     """Return what an object may create; None for nothing."""
     is_custom = _is_custom(key)
     claims: tuple[str, ...] = ()
     if key[:2] == ("apps", "StatefulSet"):
         claims = tuple(f"{name}-{key.name}" for name in find_values(body, "spec.volumeClaimTemplates[].metadata.name"))
-    found = CreatorFeatures(
-        _find_chart_namespace(key, body) if key[:2] in _CHARTS else None, is_custom, claims, frozenset(_list_words(body, is_custom))
-    )
-    return None if found == _CREATES_NOTHING else found
+    chart_namespace = _find_chart_namespace(key, body) if key[:2] in _CHARTS else None
+    words = frozenset(_list_words(body, is_custom))
+    if chart_namespace is None and not (is_custom or claims or words):
+        return None
+    return CreatorFeatures(chart_namespace, is_custom, claims, words)
 
 
 def may_be_mentioned(wanted: Key) -> bool:

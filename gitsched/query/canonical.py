@@ -67,6 +67,9 @@ class Codec:
         return value
 
 
+_PLAIN_CODEC = Codec()
+
+
 def digest(data: bytes) -> bytes:
     """Return a digest that stands for bytes."""
     return blake2b(data, digest_size=DIGEST_SIZE).digest()
@@ -74,7 +77,7 @@ def digest(data: bytes) -> bytes:
 
 def digest_value(value: object) -> bytes:
     """Return a digest of the canonical bytes of a plain value, for `Database.assign`."""
-    return digest(Codec().encode(value))
+    return digest(_PLAIN_CODEC.encode(value))
 
 
 def identify(name: str, key: Key) -> int:

@@ -138,8 +138,8 @@ class FactReader:
 
     def read_template(self, template: Document, outcome: Outcome | None, *, is_refused: bool = False) -> ObjectFacts:
         """Return the facts of an object of the source."""
-        facts = self.read_placed(template, outcome) if outcome is not None else self._read_unplaced(template)
-        facts = facts._replace(source=DOCUMENT, is_refused=is_refused) if facts is not NO_FACTS or is_refused else _IN_SOURCE
+        facts = self.read_placed(template, outcome, DOCUMENT) if outcome is not None else self._read_unplaced(template)
+        facts = facts._replace(is_refused=True) if is_refused else facts
         key, body = template.key, template.body
         features = facts.parts[0][3] if len(facts.parts) == 1 and facts.parts[0][0] is None else None
         if features is not None and features[1] and features[1] not in FOLLOW_VALUES:
@@ -160,8 +160,8 @@ class FactReader:
             facts = facts._replace(makes=_flatten_keys(list_written_objects(key, body)))
         return facts
 
-    def read_placed(self, template: Document, outcome: Outcome) -> ObjectFacts:
-        """Return the facts of an object that is placed, without those of the source."""
+    def read_placed(self, template: Document, outcome: Outcome, source: str = "") -> ObjectFacts:
+        """Return the facts of an object that is placed. Of what the source says there is only how it has the object."""
         clusters = self._share(frozenset([target.cluster for target in outcome.targets]))
         evicting = [target.cluster for target in outcome.targets if target.evicting]
         active = self._share(clusters.difference(evicting)) if evicting else clusters
@@ -169,7 +169,7 @@ class FactReader:
         if outcome.manifests is None and not outcome.bundles and outcome.key not in self._variants:
             found = self._cache.read(template, self._pod_paths)
             references = self._read_changed(template, outcome, clusters, active, found.references) if clusters else ()
-            return ObjectFacts("", placement, ((None, clusters, active, found.features, found.creator, None),), references)
+            return ObjectFacts(source, placement, ((None, clusters, active, found.features, found.creator, None),), references)
         parts: list[tuple[Any, ...]] = []
         several: list[tuple[Any, ...]] = []
         for one in list_manifests(outcome, template, self._variants):
@@ -187,11 +187,13 @@ class FactReader:
                     None if location is None else tuple(location),
                 )
             )
-        return ObjectFacts("", placement, tuple(parts), tuple(several))
+        return ObjectFacts(source, placement, tuple(parts), tuple(several))
 
     def _read_unplaced(self, template: Document) -> ObjectFacts:
         features = self._cache.read(template, self._pod_paths).features
-        return NO_FACTS if features is None else ObjectFacts(parts=((None, _NO_CLUSTERS, _NO_CLUSTERS, features, None, None),))
+        if features is None:
+            return _IN_SOURCE
+        return ObjectFacts(DOCUMENT, parts=((None, _NO_CLUSTERS, _NO_CLUSTERS, features, None, None),))
 
     def _read_changed(
         self, template: Document, outcome: Outcome, clusters: Clusters, active: Clusters, own: References
@@ -242,15 +244,11 @@ def _make_reference(references: References, clusters: Clusters, written_in: Clus
 
 
 def _flatten_features(features: CompanionFeatures) -> tuple[Any, ...]:
-    selection = features.selection
-    return tuple(
-        features._replace(
-            selection=None
-            if selection is None
-            else (selection.kind, tuple(map(tuple, selection.selector.requirements)), selection.namespaces),  # type: ignore[arg-type]
-            names=tuple(map(tuple, features.names)),  # type: ignore[arg-type]
-        )
-    )
+    is_companion, annotation, is_shared, selection, names, *labels = features
+    plain = None
+    if selection is not None:
+        plain = selection.kind, tuple(map(tuple, selection.selector.requirements)), selection.namespaces
+    return (is_companion, annotation, is_shared, plain, tuple(map(tuple, names)), *labels)
 
 
 def write_text(plain: Any) -> str:
