@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+from gitsched.apis.registered import Registered
 from gitsched.decide.catalog import make_raw_document
 from gitsched.decide.incremental.changed_documents import may_contain_bundle
 from gitsched.decide.registry import apis_by_group, list_ignored_codes, policy_apis
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from gitsched.model.document import Body
     from gitsched.model.finding import ValidationResult
 
+_SPLIT_UNREAD_CONFIGS = Registered("gitsched.decide.validation", "split_unread_configs")
 _ROOT_NAMES = (*KUSTOMIZATION_NAMES, CHART_FILE)
 _log = logging.getLogger("gitsched.reconcile")
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -238,9 +240,8 @@ def _read_source_file(path: str, blob: str, reader: SourceReader) -> SourceFile:
         make_raw_document(parsed.body, make_origin(parsed, path, blob)) for parsed in file.documents if not parsed.broken
     )
     problems = (make_problem_finding(problem, path) for problem in file.issues)
-    from gitsched.decide.validation import split_unread_configs  # a run without a changed file reads none
-
-    used, ignored = split_unread_configs(path, documents)
+    has_settings = any(document.group == BUNDLE_KIND[0] for document in documents)
+    used, ignored = _SPLIT_UNREAD_CONFIGS(path, documents) if has_settings else (documents, ())
     broken = file.unreadable or any(parsed.broken for parsed in file.documents)
     return SourceFile(blob, file, used, (*problems, *ignored), broken)
 
