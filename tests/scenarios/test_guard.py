@@ -348,6 +348,25 @@ def test_failover_is_withheld_if_facts_alone_make_most_clusters_unready(fleet: F
     assert not any(f"c{n}" in fleet.where(f"default/deployment-w{n}") for n in range(4))
 
 
+def test_few_that_follow_suspected_facts_are_withheld_with_what_no_cluster_can_take(fleet: Fleet) -> None:
+    """Most workloads tolerate that their cluster is not ready, one has no other cluster, and one goes to another one."""
+    place_one_on_each(fleet, 6)
+    tolerant = (
+        select("w0", "c0", "").rstrip().replace("  placement:\n", "  placement:\n    clusterTolerations: [{operator: Exists}]\n")
+    )
+    bound = {f"policy-{n}.yaml": tolerant.replace("w0", f"w{n}").replace("[c0]", f"[c{n}]") for n in range(3)}
+    fleet.commit({**bound, "policy-3.yaml": select("w3", "c3")}, hour=1)
+    fleet.reconcile(1)
+    fleet.commit(report("False", range(5)), hour=2)
+    for hour in (2, 4):
+        run = fleet.reconcile(hour)
+        assert withheld(run) == (
+            "5 of 6 clusters are not ready by reported facts alone, as if these were no longer collected (limit: 50 %)",
+        )
+        assert [move.key.name for move in run.plan.withheld.moves] == ["w3", "w4"]
+        assert all(fleet.where(f"default/deployment-w{n}") == [f"c{n}"] for n in range(6))
+
+
 WIDE = (
     "guard: {fleet: {removed: 100, moved: 100, replicasLost: 100, replicasAdded: 100000}, namespace: {removed: 100}, "
     "cluster: {removed: 100}}, karmada: {failover: cluster}"

@@ -50,8 +50,8 @@ class GuardedMoves(NamedTuple):
 
     @property
     def following(self) -> tuple[Move, ...]:
-        """The moves of workloads that leave a cluster for others because of reported facts, also where they leave more clusters."""
-        return tuple(move for move in (*self.counted, *self.failover) if move.after and _list_left(move) & self.reported)
+        """The moves of workloads that leave a cluster because of reported facts, also where they leave others as well."""
+        return tuple(move for move in (*self.counted, *self.failover) if _list_left(move) & self.reported)
 
     @property
     def is_guarded(self) -> bool:
@@ -102,27 +102,29 @@ def find_withheld_changes(
     """
     moving = {move.key for move in (*guarded.counted, *guarded.failover)}
     placed = tuple(one._replace(stays=False) if one.stays and one.key in moving else one for one in placed)
-    suspected = _suspect_facts(guarded, placed, config)
+    suspected, following = _suspect_facts(guarded, placed, config)
     withheld = _find_counted(guarded, placed, config, tenancy, find_former)
     if suspected is None:
         return withheld
-    moves = tuple(sorted({move.key: move for move in (*withheld.moves, *guarded.following)}.values(), key=lambda move: move.key))
+    moves = tuple(sorted({move.key: move for move in (*withheld.moves, *following)}.values(), key=lambda move: move.key))
     return WithheldChanges(moves, (suspected, *withheld.limits), compute_digest(moves), config.freeze if withheld.moves else "")
 
 
-def _suspect_facts(guarded: GuardedMoves, placed: tuple[PlacedWorkload, ...], config: GuardConfig) -> ExceededLimit | None:
-    """Return the exceeded limit if facts alone make too many clusters unready: of all clusters, and of those that had workloads and lose
-    some now."""
-    percent = config.limits.get("fleet", {}).get("clustersUnready")
-    following = guarded.following
-    if percent is None or percent >= 100 or not following:
-        return None
+def _suspect_facts(
+    guarded: GuardedMoves, placed: tuple[PlacedWorkload, ...], config: GuardConfig
+) -> tuple[ExceededLimit | None, tuple[Move, ...]]:
+    """Return the exceeded limit if facts alone make too many clusters unready, of all clusters and of those with workloads that may move,
+    and the moves that follow. In a fleet of few clusters, workloads that no other cluster can take leave all the same."""
+    percent, following = config.limits.get("fleet", {}).get("clustersUnready"), guarded.following
     busy = {cluster for workload in placed if not workload.stays for cluster in workload.replicas}
-    left = {cluster for move in following for cluster in _list_left(move) & guarded.reported}
-    unready, known = len(guarded.reported), max(guarded.cluster_count, len(busy | guarded.reported))
-    if 100 * unready <= percent * known or 100 * len(left) <= percent * len(busy):
-        return None
-    return ExceededLimit("fleet", "", "clustersUnready", unready, known, percent)
+    unready, known = guarded.reported, max(guarded.cluster_count, len(busy | guarded.reported))
+    if known <= MIN_SCOPE_SIZE:
+        following = tuple(move for move in following if move.after)
+    if percent is None or percent >= 100 or not following:
+        return None, ()
+    if 100 * len(unready) <= percent * known or 100 * len(unready & busy) <= percent * len(busy):
+        return None, ()
+    return ExceededLimit("fleet", "", "clustersUnready", len(unready), known, percent), following
 
 
 def _find_counted(
