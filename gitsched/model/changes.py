@@ -151,7 +151,8 @@ NO_RATE = MoveRate()
 class WithheldChanges(NamedTuple):
     """Changes that a run leaves out: the moves, the limits that they exceed, and the digest that allows exactly these moves.
 
-    `freeze` says why all placements are frozen, or is "". `waiting` are moves that observations alone cause and that a later period makes,
+    `freeze` says why all placements are frozen, or is "", and `lift` how to end that. `unavailable` are the clusters that workloads have to
+    leave, with the reason. `waiting` are moves that observations alone cause and that a later period makes,
     which starts at `next_period`. `rate` is what the output branch records about such moves. In a comparison, `of_base` are the moves that
     are left out of the base as well; they are not in `moves`, and the digest allows them, too.
     """
@@ -164,6 +165,8 @@ class WithheldChanges(NamedTuple):
     next_period: datetime | None = None
     rate: MoveRate = NO_RATE
     of_base: tuple[Move, ...] = ()
+    lift: str = ""
+    unavailable: Mapping[str, str] = {}
 
     @property
     def withheld_by(self) -> str:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal
 from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
+    from gitsched.model.document import Key
+    from gitsched.model.fleet_status import Freeze
     from gitsched.model.simulation import Simulation
     from gitsched.model.taints import ClusterTaint
 
@@ -36,7 +38,8 @@ class EditedFile(NamedTuple):
 class Maintenance(NamedTuple):
     """`edits` are by cluster. `workloads` are the numbers of those that the clusters have. A drain moves all but the number of `staying`,
     when what is held is released. `simulation` says what a drain leads to, None
-    for other actions and where nothing is edited. `left` are taints that an uncordon does not remove, by cluster."""
+    for other actions and where nothing is edited. `left` are taints that an uncordon does not remove, by cluster. `freezes` are those in
+    force, and `frozen` the workloads of which they withhold that they leave, with the clusters on which these stay."""
 
     action: Action
     clusters: tuple[str, ...]
@@ -46,6 +49,8 @@ class Maintenance(NamedTuple):
     simulation: Simulation | None = None
     left: Mapping[str, tuple[ClusterTaint, ...]] = {}
     staying: int = 0
+    freezes: tuple[Freeze, ...] = ()
+    frozen: Mapping[Key, tuple[str, ...]] = {}
 
     @property
     def problems(self) -> tuple[ClusterEdit, ...]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gitsched.apis.topology import DRAIN_TAINT, MaintenanceTaints, Topology
 from gitsched.decide.cluster_conditions import list_cluster_taints
+from gitsched.decide.engines import collect_unavailable_clusters
 from gitsched.decide.garbage_collection import gc_paused
+from gitsched.decide.guard.large_changes import is_failover
 from gitsched.edits.manifest_edits import edit_document, read_manifest
 from gitsched.edits.text_positions import NotEditable
-from gitsched.model.document import Body, Document, as_object, list_objects, read_labels
+from gitsched.model.changes import Move
+from gitsched.model.document import Body, Document, Key, as_object, list_objects, read_labels
 from gitsched.model.errors import Permanent
 from gitsched.model.maintenance import Action, ClusterEdit, EditedFile, Maintenance
 from gitsched.model.similar_names import suggest_names
@@ -23,6 +26,7 @@ from gitsched.reconcile.incremental.planned_workloads import PlannedWorkloads
 from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_state
 from gitsched.reconcile.output.removed_documents import describe_removed_cluster
 from gitsched.reconcile.plan_baseline import make_plan_baseline
+from gitsched.reconcile.review.freezes import list_freezes
 from gitsched.reconcile.run import Fetched, Planned, RunContext, open_context
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_taints, make_blob_finder
 from gitsched.reconcile.source.source_reader import SourceReader
@@ -35,6 +39,7 @@ from gitsched.simulate.scenario import Scenario
 from gitsched.simulate.simulation import simulate
 
 if TYPE_CHECKING:
+    from gitsched.decide.plan_result import Plan
     from gitsched.model.labels import Selector
     from gitsched.model.simulation import Simulation
     from gitsched.reconcile.run_settings import RunSettings
@@ -57,7 +62,7 @@ def plan_maintenance(settings: RunSettings, action: Action, names: Sequence[str]
 
     def answer(planned: Planned) -> Maintenance:
         baseline = make_plan_baseline(settings, planned.plan, planned.config)
-        return _plan(context, fetched, baseline, action, names, labels)
+        return _plan(context, fetched, planned.plan, baseline, action, names, labels)
 
     with gc_paused():
         fetched = fetch(context)
@@ -77,13 +82,19 @@ def _plan_from_state(
     known = plan_from_state(context, fetched)
     workloads = PlannedWorkloads(context, fetched, known.planned.plan, known.update)
     try:
-        return _plan(context, fetched, workloads.make_fleet_baseline(), action, names, labels)
+        return _plan(context, fetched, known.planned.plan, workloads.make_fleet_baseline(), action, names, labels)
     except NeedsNewEngines:
         return None
 
 
 def _plan(
-    context: RunContext, fetched: Fetched, baseline: Baseline, action: Action, names: Sequence[str], labels: Selector | None
+    context: RunContext,
+    fetched: Fetched,
+    plan: Plan,
+    baseline: Baseline,
+    action: Action,
+    names: Sequence[str],
+    labels: Selector | None,
 ) -> Maintenance:
     clusters = index_clusters(baseline.decisions.catalog)
     unknown = next((name for name in names if name not in clusters), None)
@@ -96,10 +107,12 @@ def _plan(
     drained = tuple(FailureDomain("cluster", name) for name in chosen if action == "drain")
     is_edited = any(edit.taints for edit in edits)
     counts = dict.fromkeys(chosen, 0)
+    waiting = {move.key: move.before for move in plan.withheld.moves}
     for outcome in baseline.decisions.outcomes.values():
-        for name in outcome.replicas_by_cluster.keys() & counts.keys():
+        for name in waiting.get(outcome.key, outcome.replicas_by_cluster).keys() & counts.keys():
             counts[name] += 1
     simulation = simulate(baseline, Scenario(drain=drained)) if drained and is_edited else None
+    frozen = dict(_list_frozen(plan, baseline, simulation, counts.keys())) if drained and plan.freeze else {}
     return Maintenance(
         action,
         tuple(chosen),
@@ -108,13 +121,32 @@ def _plan(
         counts,
         simulation,
         dict(_list_left(context, fetched, chosen, clusters)) if action == "uncordon" else {},
-        _count_staying(counts, simulation) if simulation is not None else 0,
+        _count_staying(counts, simulation, frozen) if simulation is not None else 0,
+        tuple(list_freezes(context, fetched, plan)) if drained else (),
+        frozen,
     )
 
 
-def _count_staying(counts: Mapping[str, int], simulation: Simulation) -> int:
+def _list_frozen(
+    plan: Plan, baseline: Baseline, simulation: Simulation | None, drained: Set[str]
+) -> Iterator[tuple[Key, tuple[str, ...]]]:
+    """Yield the workloads that a freeze keeps on drained clusters, with these: more of them changes than that they leave such clusters, as
+    where another change waits, or no other cluster fits."""
+    unavailable = collect_unavailable_clusters(baseline.decisions.engines).keys() | drained
+    moves = {move.key: move for move in plan.withheld.moves}
+    for effect in simulation.effects if simulation is not None else ():
+        before = moves[effect.key].before if effect.key in moves else effect.before
+        moves[effect.key] = Move(effect.key, before, effect.after, "")
+    for key, move in sorted(moves.items()):
+        left = move.before.keys() & drained - move.after.keys()
+        if left and not is_failover(move, unavailable):
+            yield key, tuple(sorted(left))
+
+
+def _count_staying(counts: Mapping[str, int], simulation: Simulation, frozen: Mapping[Key, Collection[str]]) -> int:
     """Return how many of the workloads of drained clusters stay there although they are not held."""
-    leaving = sum(len((effect.before.keys() - effect.after.keys()) & counts.keys()) for effect in simulation.effects)
+    moving = (effect for effect in simulation.effects if effect.key not in frozen)
+    leaving = sum(len((effect.before.keys() - effect.after.keys()) & counts.keys()) for effect in moving)
     held = sum(len(each.clusters.keys() & counts.keys()) for each in simulation.held.values())
     return max(sum(counts.values()) - leaving - held, 0)
 

@@ -121,7 +121,7 @@ def _list_withheld(status: FleetStatus) -> list[str]:
     """Return what is withheld, with the first workloads, those with data before others, and the commits that ask for it."""
     is_named = any(limit.cause is not None for limit in status.withheld.limits)
     causes = (one.reason for one in status.workloads if one.state == "withheld" and not is_named)
-    first, *lines = describe_withheld(status.withheld, cause=next(filter(None, causes), ""), commit="the commit")
+    first, *lines = describe_withheld(status.withheld, cause=next(filter(None, causes), ""), commit="the commit", is_status=True)
     since, sources, data, more = status.withheld_history
     if since is not None:
         first = f"{first.removesuffix('.')}, since {format_time(since)} ({format_age(since, status.now)} ago)."

@@ -7,9 +7,10 @@ from typing import Any
 
 from gitsched.model.finding import choose_form, format_count, format_names
 from gitsched.model.maintenance import Action, ClusterEdit, Maintenance
+from gitsched.report.fleet_problems import describe_freeze
 from gitsched.report.held import serialize_held
 from gitsched.report.lines import format_key, wrap, wrap_all
-from gitsched.report.serialization import API_VERSION
+from gitsched.report.serialization import API_VERSION, serialize_key
 from gitsched.report.serialized_simulation import serialize_simulation
 from gitsched.report.simulation import write_simulation
 
@@ -26,6 +27,8 @@ def write_maintenance(value: Maintenance, width: int, *, written: bool) -> str:
     parts = ["\n".join(lines)]
     if value.simulation is not None:
         parts.append(write_simulation(value.simulation, width).rstrip("\n"))
+    if value.freezes:
+        parts.append("\n".join(wrap_all(_describe_freezes(value), width)))
     steps = [f"{number}. {step}" for number, step in enumerate(list_steps(value, written=written), 1)]
     if steps:
         parts.append("\n".join(["Next:", *(line for step in steps for line in wrap(step, width, "  "))]))
@@ -42,6 +45,20 @@ def _describe_edit(edit: ClusterEdit, action: Action, written: bool) -> str:
     verb = ("removed", "would be removed") if action == "uncordon" else ("added", "would be added")
     taints = f"the taint {', '.join(edit.taints)}" if len(edit.taints) == 1 else f"the taints {', '.join(edit.taints)}"
     return f"{where}: {edit.cluster}: {taints} {'is ' if written and len(edit.taints) == 1 else ''}{verb[not written]}"
+
+
+def _describe_freezes(value: Maintenance) -> Iterator[str]:
+    """Yield why placements are frozen and what ends that, and what this withholds of a drain."""
+    yield from (f"Frozen: {describe_freeze(freeze)}" for freeze in value.freezes)
+    places: dict[tuple[str, ...], list[str]] = {}
+    for key, clusters in value.frozen.items():
+        places.setdefault(clusters, []).append(format_key(key))
+    for clusters, names in places.items():
+        stay = choose_form(len(names), "stays", "stay")
+        yield (
+            f"{format_names(names, MAX_SHORT)} {stay} on {format_names(clusters)} until then: a freeze lets workloads leave drained "
+            "clusters for others, and withholds what is more than that"
+        )
 
 
 def list_steps(value: Maintenance, *, written: bool) -> Iterator[str]:
@@ -63,6 +80,9 @@ def list_steps(value: Maintenance, *, written: bool) -> Iterator[str]:
     if simulation is not None and simulation.held:
         held = format_names([format_key(key) for key in simulation.held], MAX_SHORT)
         yield f"Save or copy the data of {held}, and release {'it' if len(simulation.held) == 1 else 'them'} as above; until then it stays"
+    if value.frozen:
+        stay = choose_form(len(value.frozen), "workload stays", "workloads stay")
+        yield f"Lift the freeze as above, or accept that {len(value.frozen):,} {stay}"
     paths = " ".join(file.path for file in value.files)
     yield f'git commit -m "{value.action.capitalize()} {names}" -- {paths}'
     yield "gitsched plan shows the moves of the commit, and how to allow them if the guard withholds them; then push, or gitsched reconcile"
@@ -91,5 +111,7 @@ def serialize_maintenance(value: Maintenance, *, written: bool) -> dict[str, Any
         "left": {name: list(map(str, taints)) for name, taints in value.left.items()},
         "simulation": serialize_simulation(value.simulation) if value.simulation is not None else None,
         "held": serialize_held(value.simulation.held) if value.simulation is not None else [],
+        "freezes": [each.reason for each in value.freezes],
+        "frozen": [{**serialize_key(key), "clusters": list(clusters)} for key, clusters in value.frozen.items()],
         "next": list(list_steps(value, written=written)),
     }

@@ -144,6 +144,8 @@ def _read_review(plan: Mapping[str, Any], omitted: int) -> Review:
             _check(withheld["digest"], str),
             _check(withheld["freeze"], str),
             of_base=tuple(_read_list(withheld["ofBase"], _read_move)),
+            lift=_check(withheld.get("lift", ""), str),
+            unavailable={str(name): str(why) for name, why in _check(withheld.get("unavailable", {}), dict).items()},
         ),
         setting_changes=_read_list(plan["settings"], _read_setting),
     )

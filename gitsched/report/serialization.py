@@ -47,12 +47,20 @@ def serialize_withheld(withheld: WithheldChanges) -> dict[str, Any]:
     return {
         "digest": withheld.digest,
         "freeze": withheld.freeze,
+        "lift": withheld.lift,
+        "unavailable": {name: withheld.unavailable[name] for name in sorted(_list_left(withheld))},
         "limits": [{**limit._asdict(), "cause": str(limit.cause or "")} for limit in withheld.limits],
         "moves": list(map(_serialize_move, withheld.moves)),
         "ofBase": list(map(_serialize_move, withheld.of_base)),
         "waiting": list(map(_serialize_move, withheld.waiting)),
         "nextPeriod": format_time(withheld.next_period) if withheld.next_period else None,
     }
+
+
+def _list_left(withheld: WithheldChanges) -> frozenset[str]:
+    """Return the clusters that workloads of withheld moves have to leave."""
+    left = frozenset[str]().union(*(move.before.keys() - move.after.keys() for move in withheld.moves))
+    return left & withheld.unavailable.keys()
 
 
 def serialize_source(source: SourceChange) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gitsched.model.finding import format_count, format_names, join_all
+from gitsched.model.finding import choose_form, format_count, format_names, join_all
 from gitsched.model.mistakes import UNBUILT
 from gitsched.model.scheduling import AtLeast, Unknown, weigh_replicas
 from gitsched.named_tuples import NamedTuple
@@ -302,20 +302,41 @@ def describe_images(review: Review) -> str:
 
 
 def describe_withheld(
-    withheld: WithheldChanges, *, planned: bool = False, cause: str = "", commit: str = "the commit that gitsched status names"
+    withheld: WithheldChanges,
+    *,
+    planned: bool = False,
+    cause: str = "",
+    commit: str = "the commit that gitsched status names",
+    is_status: bool = False,
 ) -> list[str]:
     """Return what the guard withholds, the `cause` if it is a mistake, the limits that are exceeded, and what to do: to correct a mistake,
-    or to revert the `commit`, or to allow it. `planned`: a run will withhold it."""
+    or to revert the `commit`, or to allow it. `planned`: a run will withhold it. The status says elsewhere what lifts a freeze, and which
+    workloads stay in clusters that they have to leave."""
     count = format_count(len(withheld.moves), "change")
     lines = [f"Withheld by {withheld.withheld_by}: {f'a run leaves out {count}' if planned else count}."]
     lines += [f"  {cause}"] if cause else []
     if withheld.freeze:
-        lines.append(f"  Placements are frozen: {withheld.freeze}")
+        lift = f". To lift it, {withheld.lift}" if withheld.lift and not is_status else ""
+        lines.append(f"  Placements are frozen: {withheld.freeze}{lift}")
+    lines += [] if is_status else list_limited(_describe_stays(withheld), LIMITS_SHOWN, "  and {} more")
     lines += list_limited([f"  {limit}" for limit in withheld.limits], LIMITS_SHOWN, "  and {} more limits")
     if not (withheld.freeze or withheld.is_doubted):
         lines.append(f"If this is a mistake, correct it, or revert {'the change' if planned else commit}.")
     others = f" and the {format_count(len(withheld.of_base), 'change')} of the base" if withheld.of_base else ""
     return [*lines, f"To allow exactly these{others}, {withheld.allowance}."]
+
+
+def _describe_stays(withheld: WithheldChanges) -> list[str]:
+    """Return which workloads stay in clusters that they have to leave, because more of them changes than this."""
+    staying: dict[str, list[str]] = {}
+    for move in withheld.moves:
+        for name in sorted((move.before.keys() - move.after.keys()) & withheld.unavailable.keys()):
+            reason = withheld.unavailable[name].removeprefix("it ")
+            staying.setdefault(f"{name}, which {reason}", []).append(format_key(move.key))
+    return [
+        f"  {format_names(keys, LIMITS_SHOWN)} {choose_form(len(keys), 'stays', 'stay')} on {place}"
+        for place, keys in staying.items()
+    ]
 
 
 def describe_record_changes(changes: Sequence[RecordChange]) -> str:

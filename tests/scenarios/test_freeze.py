@@ -8,14 +8,17 @@ from typing import Any
 
 import pytest
 
+from gitsched.cli.formats import format_json
 from gitsched.git.output import OutputRepository
 from gitsched.model.errors import Conflict, Permanent
 from gitsched.model.explanation import Explanation
 from gitsched.model.history import HistoryFilter
 from gitsched.reconcile import reconcile
+from gitsched.reconcile.maintenance import plan_maintenance, write_edits
 from gitsched.reconcile.output import freeze
 from gitsched.reconcile.output.freeze import set_freeze
 from gitsched.reconcile.output.output_history import open_history
+from gitsched.reconcile.review.comparison import compare_plans
 from gitsched.reconcile.review.explanation import explain_resource
 from gitsched.reconcile.review.fleet_status import read_fleet_status
 from gitsched.reconcile.review.fleet_tree import read_fleet_tree
@@ -24,7 +27,9 @@ from gitsched.report.explanation import write_explanation
 from gitsched.report.fleet_status import write_fleet_status
 from gitsched.report.fleet_tree import write_fleet_tree
 from gitsched.report.history import write_entry
-from gitsched.report.text import write_run
+from gitsched.report.maintenance import serialize_maintenance, write_maintenance
+from gitsched.report.saved_plan import parse_saved_plan, serialize_saved_plan
+from gitsched.report.text import write_plan, write_run
 from tests.git.conftest import Server
 
 from .conftest import UNGUARDED, Fleet, cluster, deployment, execute, policy
@@ -209,3 +214,58 @@ def test_what_a_freeze_withholds_is_placed_as_before_and_the_guard_is_not_named(
     (entry,) = open_history(pair.settings(4), HistoryFilter()).read_entries(1)
     assert "the freeze withholds nothing any more" in write_entry(entry)
     assert pair.load("gitsched.json").get("workloads") == {"placed": 1 + also}
+
+
+def for_one(name: str, *clusters: str) -> str:
+    """Return a policy for one Deployment, which runs on all of these clusters."""
+    return (
+        policy(",".join(clusters), name=name)
+        .replace("Deployment}", f"Deployment, name: {name}}}")
+        .replace(",", ", ", len(clusters) - 1)
+    )
+
+
+@pytest.mark.parametrize("has_state", [True, False])
+def test_a_drain_says_what_a_freeze_keeps_on_the_cluster_and_so_do_plans_runs_and_the_status(
+    fleet: Fleet, *, has_state: bool
+) -> None:
+    names = ("free", "pinned", "scaled", "waiting")
+    files = {f"{name}.yaml": deployment(name) for name in names} | {f"{name}.yaml": cluster(name) for name in ("one", "two", "six")}
+    policies = {name: for_one(name, "one", "two") for name in names} | {"pinned": for_one("pinned", "one")}
+    fleet.commit({**files, **{f"policy-{name}.yaml": text for name, text in policies.items()}, "gitsched.yaml": UNGUARDED})
+    fleet.reconcile()
+    set_freeze(fleet.settings(1), REASON)
+    fleet.commit({"policy-waiting.yaml": for_one("waiting", "one", "six"), "scaled.yaml": deployment("scaled", 3)}, hour=2)
+    fleet.reconcile(2)
+    settings = fleet.settings(3) if has_state else fleet.settings(3)._replace(cache=fleet.cache / "none")
+    found = plan_maintenance(settings, "drain", ["one"], None)
+    text = write_maintenance(found, 10_000, written=True)
+    kept = "Deployment default/pinned, Deployment default/waiting stay on one until then: a freeze lets workloads leave drained clusters"
+    assert kept in text
+    assert f"Frozen: {REASON} (" in text
+    assert "; to lift it: gitsched freeze --lift\n" in text
+    assert ". Lift the freeze as above, or accept that 2 workloads stay\n" in text
+    assert "one has 4 workloads now; wait until only 2 are left, which it does not move" in text
+    assert [each["name"] for each in serialize_maintenance(found, written=True)["frozen"]] == ["pinned", "waiting"]
+    write_edits(fleet.path, found.files)
+    fleet.commit(hour=4)
+    lines = [
+        f"  Placements are frozen: {REASON}. To lift it, remove the file FREEZE from the output branch, or run gitsched freeze --lift",
+        "  Deployment default/pinned, Deployment default/waiting stay on one, which has the taint gitsched.io/drain:NoExecute",
+    ]
+    compared = compare_plans(fleet.settings(5))
+    saved = parse_saved_plan(format_json(serialize_saved_plan(compared.review, compared.delivered))).review
+    for review in (compared.review, compare_plans(fleet.settings(5), complete=True).review, saved):
+        assert [line for line in lines if line not in write_plan(review, 10_000).splitlines()] == []
+    run = write_run(make_review(fleet.reconcile(5)), 10_000)
+    assert [line for line in lines if line not in run.splitlines()] == []
+    assert [name for name in names if "one" in fleet.where(f"default/deployment-{name}")] == ["pinned", "waiting"]
+    status = write_fleet_status(read_fleet_status(fleet.settings(6)), 10_000)
+    assert status.count("; it stays on one, which is drained") == 2
+    assert "to lift it: gitsched freeze --lift" in status
+    assert [*plan_maintenance(fleet.settings(6), "drain", ["one"], None).frozen] == [*found.frozen], (
+        "the cluster is drained already"
+    )
+    set_freeze(fleet.settings(6), "")
+    fleet.reconcile(7)
+    assert plan_maintenance(fleet.settings(8), "drain", ["one"], None).frozen == {}

@@ -87,7 +87,8 @@ def choose_withheld(guard: GuardInput, own: GuardConfig, find: Callable[[GuardCo
     """Return the changes of a commit with its `own` settings that are withheld, which `find` finds by the settings that count."""
     withheld = find(guard.choose_settings(own))
     later = guard.choose_later_settings(own, withheld) if withheld.moves else None
-    return withheld if later is None else find(later)
+    withheld = withheld if later is None else find(later)
+    return withheld._replace(lift="; ".join(guard.list_cures(own))) if withheld.freeze else withheld
 
 
 def _extend_withheld(

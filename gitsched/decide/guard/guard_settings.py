@@ -8,7 +8,7 @@ if it comes after the changes that are withheld. The same holds for a commit tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gitsched.apis.gitsched.config import FILE
@@ -133,10 +133,16 @@ class GuardInput(NamedTuple):
             rate,
         )
 
+    def list_cures(self, own: GuardConfig) -> Iterator[str]:
+        """Yield what lifts a freeze; nothing where a commit with these `own` settings lifts it."""
+        if self.frozen:
+            yield f"remove the file {FREEZE} from the output branch, or run gitsched freeze --lift"
+        if own.freeze:
+            yield f"remove guard.freeze from {FILE}"
+
     def _describe_freeze(self, own: GuardConfig, freeze: str, digest: str) -> str:
         """Return why placements are frozen, and how to lift that; "" where a commit lifts it, and nothing is withheld."""
-        cures = [f"remove the file {FREEZE} from the output branch, or run gitsched freeze --lift"] if self.frozen else []
-        cures += [f"remove guard.freeze from {FILE}"] if own.freeze else []
+        cures = list(self.list_cures(own))
         if cures:
             return f"Placements are frozen: {freeze}. To lift it, {'; '.join(cures)}"
         kept = f"the changes that came with that stay withheld until they are allowed with --allow {digest}, or reverted"

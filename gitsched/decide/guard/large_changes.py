@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -40,13 +40,14 @@ class _Change(NamedTuple):
 class GuardedMoves(NamedTuple):
     """The moves of placed workloads, by key: those that the guard counts, and failover. `reported` are the clusters that are unavailable
     only by reported facts, `cluster_count` is the number of all clusters. Of the `limited` workloads, whose moves are limited by period,
-    only added and lost replicas count."""
+    only added and lost replicas count. `unavailable` are the clusters that workloads have to leave, with the reason."""
 
     counted: tuple[Move, ...]
     failover: tuple[Move, ...] = ()
     reported: frozenset[str] = frozenset()
     cluster_count: int = 0
     limited: frozenset[Key] = frozenset()
+    unavailable: Mapping[str, str] = {}
 
     @property
     def following(self) -> tuple[Move, ...]:
@@ -65,15 +66,15 @@ def list_guarded_moves(moves: Iterable[Move], engines: Iterable[PolicyEngine], c
     if not placed:
         return GuardedMoves(())
     reporting = [engine for engine in engines if isinstance(engine, AvailabilityReporting)]
-    unavailable = frozenset(name for engine in reporting for name in engine.unavailable_clusters())
+    unavailable = {name: reason for engine in reporting for name, reason in engine.unavailable_clusters().items()}
     counted: list[Move] = []
     failover: list[Move] = []
     for move in placed:
-        (failover if _is_failover(move, unavailable) else counted).append(move)
+        (failover if is_failover(move, unavailable.keys()) else counted).append(move)
     reported = (
         frozenset(name for engine in reporting for name in engine.clusters_reported_unready()) if unavailable else frozenset()
     )
-    return GuardedMoves(tuple(counted), tuple(failover), reported, cluster_count)
+    return GuardedMoves(tuple(counted), tuple(failover), reported, cluster_count, unavailable=unavailable)
 
 
 def _list_left(move: Move) -> frozenset[str]:
@@ -81,7 +82,7 @@ def _list_left(move: Move) -> frozenset[str]:
     return frozenset(move.before.keys() - move.after.keys())
 
 
-def _is_failover(move: Move, unavailable: frozenset[str]) -> bool:
+def is_failover(move: Move, unavailable: Set[str]) -> bool:
     """Return whether a workload leaves only unavailable clusters, and has a cluster afterwards."""
     left = _list_left(move)
     return bool(move.after) and bool(left) and left <= unavailable
@@ -105,9 +106,10 @@ def find_withheld_changes(
     suspected, following = _suspect_facts(guarded, placed, config)
     withheld = _find_counted(guarded, placed, config, tenancy, find_former)
     if suspected is None:
-        return withheld
+        return withheld._replace(unavailable=guarded.unavailable) if withheld.moves else withheld
     moves = tuple(sorted({move.key: move for move in (*withheld.moves, *following)}.values(), key=lambda move: move.key))
-    return WithheldChanges(moves, (suspected, *withheld.limits), compute_digest(moves), config.freeze if withheld.moves else "")
+    freeze, limits = config.freeze if withheld.moves else "", (suspected, *withheld.limits)
+    return WithheldChanges(moves, limits, compute_digest(moves), freeze, unavailable=guarded.unavailable)
 
 
 def _suspect_facts(
