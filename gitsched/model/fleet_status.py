@@ -280,9 +280,9 @@ class FleetStatus(NamedTuple):
 
     @property
     def gone(self) -> tuple[ClusterStatus, ...]:
-        """The clusters without a document that still have workloads, or all of them where no other one is left."""
-        has_none = all(one.ready == "Gone" for one in self.clusters)
-        return tuple(one for one in self.clusters if one.is_left_behind or has_none)
+        """The clusters without a document, if one of them still has workloads, or no other cluster is left."""
+        found = tuple(one for one in self.clusters if one.ready == "Gone")
+        return found if len(found) == len(self.clusters) or any(one.is_left_behind for one in found) else ()
 
     @property
     def lost_all(self) -> bool:

@@ -10,9 +10,11 @@ if TYPE_CHECKING:
 
 UNBUILT: Final = "kustomize-unbuilt"
 """The code of the finding that nothing builds a workload that kustomizations change."""
+CLUSTER_UNKNOWN: Final = "karmada-cluster-unknown"
+"""The code of the finding that a policy names a cluster that has no document."""
 MISTAKES: Final = {
     "selector-unmatched": ("policy wants a label or name that no cluster has", "policies want labels or names that no cluster has"),
-    "karmada-cluster-unknown": ("policy names a cluster that does not exist", "policies name clusters that do not exist"),
+    CLUSTER_UNKNOWN: ("policy names a cluster that does not exist", "policies name clusters that do not exist"),
     UNBUILT: (
         "workload is changed by kustomizations that nothing builds",
         "workloads are changed by kustomizations that nothing builds",

@@ -8,9 +8,11 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from gitsched import __version__
+from gitsched.apis.registered import Registered
 from gitsched.git import FactsBranch, OutputRepository, Repository, SourceRepository, open_source
 from gitsched.model.cluster_facts import NO_FACTS, AppliedFacts
 from gitsched.model.errors import Conflict
+from gitsched.model.mistakes import CLUSTER_UNKNOWN
 from gitsched.model.observation import Observations
 from gitsched.model.time import EPOCH
 from gitsched.named_tuples import NamedTuple
@@ -36,6 +38,9 @@ if TYPE_CHECKING:
     from gitsched.reconcile.cache.reading_rules import ReadingRules
     from gitsched.reconcile.run_settings import RunSettings
     from gitsched.reconcile.source.file_version import FileVersion
+
+
+_NAME_FORMER_CLUSTERS = Registered("gitsched.reconcile.output.removed_documents", "name_former_clusters")
 
 
 class TrustedConfig(NamedTuple):
@@ -346,6 +351,8 @@ def make_result(fetched: Fetched, planned: Planned, written: Written, published:
     repository = output.repository
     if written.findings:
         plan = plan._replace(findings=(*written.findings, *plan.findings))
+    if any(finding.code == CLUSTER_UNKNOWN for finding in plan.findings):
+        plan = plan._replace(findings=_NAME_FORMER_CLUSTERS(fetched, plan.findings))
     return RunResult(
         source=fetched.source.oid,
         before=fetched.output_head,

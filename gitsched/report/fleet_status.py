@@ -90,7 +90,8 @@ def _list_clusters(status: FleetStatus, width: int, paint: Paint | None) -> list
     Messages are wrapped below each other."""
     reported = any(one.report is not None for one in status.clusters)
     failures = _describe_failures(status)
-    ordered = sorted(status.clusters, key=lambda one: not (one.needs_attention or one.is_drained or one.name in failures))
+    urgent = {one.name for one in status.clusters if one.needs_attention or one.is_drained or one in status.gone}
+    ordered = sorted(status.clusters, key=lambda one: not (one.name in urgent or one.name in failures))
     shown = ordered[: count_shown(len(ordered), MAX_ROWS)]
     rows = [_make_cluster_row(one, status.now, failures.get(one.name), reported=reported) for one in shown]
     head, *lines = _format_table(_CLUSTERS[:-1], [row[:-1] for row in rows])

@@ -54,7 +54,9 @@ def test_a_loss_says_that_it_assumes_an_eviction(fleet: Fleet) -> None:
 
 def test_replicas_of_a_removed_cluster_are_missing_and_stay_until_they_are_placed(removed: Fleet) -> None:
     lines = write_fleet_status(read_fleet_status(removed.settings(2))).splitlines()
-    assert lines[0] == "Needs attention: Deployment default/web lacks 2 of 4 replicas, 1 of 2 clusters is gone."
+    assert lines.pop(1).startswith("policy.yaml:")
+    unknown = "1 policy names a cluster that does not exist"
+    assert lines[0] == f"Needs attention: {unknown}, Deployment default/web lacks 2 of 4 replicas, 1 of 2 clusters is gone."
     commit = removed.git("rev-parse", "main").strip()[:10]
     gone = f"Cluster two has no document any more: {commit} Change (Ada Author) removed it; to get it back: git revert {commit}; "
     assert lines[1] == f"{gone}`gitsched tree two` shows what it still has"
@@ -134,3 +136,27 @@ def test_what_is_withheld_says_since_when(fleet: Fleet) -> None:
     lines = write_fleet_status(read_fleet_status(fleet.settings(3))).splitlines()
     assert "Withheld by the guard: 12 changes, since 2026-03-02T09:00:00Z (2h ago)." in lines
     assert any(line.startswith("  Deployment default/w0 leaves two 2, so that 2 of 4 replicas remain") for line in lines)
+
+
+def test_all_clusters_that_a_commit_removed_are_named_at_once_and_no_similar_one(fleet: Fleet) -> None:
+    clusters = {f"{name}.yaml": cluster(name) for name in ("euw", "use", "use-2", "usw")}
+    policies = {name: policy(name, name=name).replace("Deployment", f"Deployment, name: {name}") for name in ("use", "use-2")}
+    fleet.commit(clusters | {f"p-{name}.yaml": text for name, text in policies.items()} | {"empty.yaml": cluster("empty")})
+    fleet.commit({"use-app.yaml": deployment("use"), "use-2-app.yaml": deployment("use-2"), "gitsched.yaml": UNGUARDED})
+    fleet.reconcile(0)
+    gone = {"use.yaml": None, "use-2.yaml": None, "empty.yaml": None}
+    commit = fleet.commit(gone | {"README.md": "x"}, hour=1)[:10]
+    planned = [finding.message for finding in fleet.preview(1).plan.findings if finding.code == "karmada-cluster-unknown"]
+    had = "use, which had one: gitsched explain cluster/use says which commit removed it"
+    assert [message.partition(": ")[2] for message in planned] == [had.replace("use,", "use-2,").replace("/use ", "/use-2 "), had]
+    fleet.reconcile(1)
+    lines = write_fleet_status(read_fleet_status(fleet.settings(2))).splitlines()
+    assert "2 policies name clusters that do not exist" in lines[0] or "2 workloads are unplaced" in lines[0]
+    assert "3 of 5 clusters are gone" in lines[0]
+    removed = f"{commit} Change (Ada Author) removed them; to get them back: git revert {commit}; "
+    text = f"Clusters empty, use, use-2 have no document any more: {removed}`gitsched tree NAME` shows what each still has"
+    assert text in lines
+    table = next(index for index, line in enumerate(lines) if line.startswith("CLUSTER"))
+    assert [line.split()[0] for line in lines[table + 1 : table + 4]] == ["empty", "use", "use-2"], "they come first"
+    with pytest.raises(Permanent, match=f"cluster use has no document any more: {commit} "):
+        explain_resource(fleet.settings(2), "cluster", None, "use", ())

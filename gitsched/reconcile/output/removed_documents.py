@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from gitsched.decide.cluster_conditions import index_cluster_kinds
 from gitsched.model.explanation import CLAIM_OF, POLICY_DELETED
+from gitsched.model.finding import format_names
+from gitsched.model.mistakes import CLUSTER_UNKNOWN
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.output.history_taints import ComparedTrees, contains, read_documents
 from gitsched.reconcile.source.reverted_files import find_cause_files
@@ -19,19 +22,26 @@ from gitsched.report.recent_runs import describe_undo
 if TYPE_CHECKING:
     from gitsched.model.document import Document
     from gitsched.model.explanation import Explanation
+    from gitsched.model.finding import Finding
     from gitsched.model.history import SourceChange
     from gitsched.reconcile.run import Fetched, RunContext
 
+_UNKNOWN_NAMES: Final = re.compile(r"(?<=without a Cluster document: )([^;]+?)( and \d+ more)?; (?:did you mean|the fleet has) .*")
 MAX_COMMITS: Final = 200
 """Commits of the source that are searched."""
 MAX_FILES: Final = 1_000
 """Changed files that are searched, of all commits together."""
 
 
+CLUSTERS_SEARCHED: Final = 20
+"""Removed clusters of which the commit is searched that removed their document."""
+
+
 class Removal(NamedTuple):
-    """The commit of the source that removed a document, and the command that brings this back."""
+    """The commit of the source that removed a document from a file, and the command that brings this back."""
 
     source: SourceChange
+    path: str
     cure: str
 
 
@@ -49,7 +59,9 @@ def find_removal(context: RunContext, fetched: Fetched, name: str, is_meant: Cal
             had, has = (any(map(is_meant, read_documents(cache, trees, tree, path))) for tree in (parent.tree, commit.tree))
             if had and not has:
                 change = describe_source_commit(commit)
-                return Removal(change, describe_undo(change, find_cause_files(source, commit.oid, fetched.source.tree, {path})))
+                return Removal(
+                    change, path, describe_undo(change, find_cause_files(source, commit.oid, fetched.source.tree, {path}))
+                )
         if not left:
             return None
     return None
@@ -73,18 +85,50 @@ def find_removed_cluster(context: RunContext, fetched: Fetched, name: str) -> Re
 
 def describe_removed_cluster(context: RunContext, fetched: Fetched, name: str) -> str:
     """Return that a cluster has lost its document, in which commit, and how to get it back; "" if the output has no such cluster."""
-    if fetched.output_head is None:
-        return ""
-    repository = fetched.output.repository
-    directories = repository.list_directory(repository.commit(fetched.output_head).tree, f"{fetched.prefix}{CLUSTERS}")
-    if escape_segment(name) not in directories:
-        return ""
-    removal = find_removed_cluster(context, fetched, name)
-    shown = f"`gitsched tree {name}` shows what it still has"
-    if removal is None:
-        return f"cluster {name} has no document any more; {shown}"
-    removed = f"{describe_source(removal.source)} removed it; to get it back: {removal.cure}"
-    return f"cluster {name} has no document any more: {removed}; {shown}"
+    return next(describe_removed_clusters(context, fetched, [name]), "")
+
+
+def describe_removed_clusters(context: RunContext, fetched: Fetched, names: Iterable[str]) -> Iterator[str]:
+    """Yield for each commit of the source which clusters it removed that the output still has, and how to get them back."""
+    directories = list_cluster_directories(fetched)
+    found: dict[SourceChange | None, list[tuple[str, str]]] = {}
+    cures: dict[SourceChange | None, str] = {}
+    for name in [name for name in names if escape_segment(name) in directories][:CLUSTERS_SEARCHED]:
+        removal = find_removed_cluster(context, fetched, name)
+        change, path, cure = removal if removal is not None else (None, "", "")
+        found.setdefault(change, []).append((name, path))
+        cures[change] = cure
+    for change, removed in found.items():
+        is_one, clusters = len(removed) == 1, [name for name, _ in removed]
+        what = f"cluster {clusters[0]} has" if is_one else f"clusters {format_names(clusters)} have"
+        shown = f"`gitsched tree {clusters[0] if is_one else 'NAME'}` shows what {'it' if is_one else 'each'} still has"
+        if change is None:
+            yield f"{what} no document any more; {shown}"
+            continue
+        files = find_cause_files(context.source.repository, change.commit, fetched.source.tree, {path for _, path in removed})
+        them, cure = ("it", cures[change]) if is_one else ("them", describe_undo(change, files))
+        yield f"{what} no document any more: {describe_source(change)} removed {them}; to get {them} back: {cure}; {shown}"
+
+
+def list_cluster_directories(fetched: Fetched) -> Collection[str]:
+    """Return the names of the directories of clusters that the output has."""
+    repository, head = fetched.output.repository, fetched.output_head
+    return repository.list_directory(repository.commit(head).tree, f"{fetched.prefix}{CLUSTERS}").keys() if head is not None else ()
+
+
+def name_former_clusters(fetched: Fetched, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return findings that propose no similar name for a cluster that had a document before: the output still has it."""
+    directories = list_cluster_directories(fetched)
+
+    def explain(match: re.Match[str]) -> str:
+        names = match[1].split(", ")
+        if not all(escape_segment(name) in directories for name in names):
+            return match[0]
+        return f"{match[1]}{match[2] or ''}, which had one: gitsched explain cluster/{names[0]} says which commit removed it"
+
+    return tuple(
+        one._replace(message=_UNKNOWN_NAMES.sub(explain, one.message)) if one.code == CLUSTER_UNKNOWN else one for one in findings
+    )
 
 
 def name_removal(context: RunContext, fetched: Fetched, found: Explanation) -> Explanation:

@@ -24,6 +24,7 @@ from gitsched.reconcile.fetch import fetch, find_commit
 from gitsched.reconcile.incremental.incremental_comparer import IncrementalComparer
 from gitsched.reconcile.incremental.state_plan import try_with_state
 from gitsched.reconcile.output.manifest_changes import describe_manifest_changes, find_manifest_changes, list_empty_clusters
+from gitsched.reconcile.output.removed_documents import name_former_clusters
 from gitsched.reconcile.pipeline import rewrite_output
 from gitsched.reconcile.review.changed_lines import ChangedLines, locate_images
 from gitsched.reconcile.review.compared_plans import CommitComparer, ComparedInputs, CompleteComparer, PlannedCommit
@@ -171,7 +172,7 @@ def _compare_with_output(context: RunContext, fetched: Fetched, comparer: Commit
             source_name=context.settings.revision or "",
             base=ComparisonBase(
                 states=_read_state_counts(record) if record else None,
-                findings=record.findings if record else None,
+                findings=name_former_clusters(fetched, record.findings) if record else None,
                 unclaimed=record.unclaimed if record else None,
             ),
             moves=moves,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 
 from gitsched.decide.cluster_conditions import NO_CONDITION, ClusterCondition, read_cluster_conditions
@@ -37,7 +37,7 @@ from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.incremental.planned_fleet import PlannedFleet, use_fleet
 from gitsched.reconcile.output.output_commit import write
 from gitsched.reconcile.output.output_edits import list_hand_edits
-from gitsched.reconcile.output.removed_documents import describe_removed_cluster
+from gitsched.reconcile.output.removed_documents import describe_removed_clusters, name_former_clusters
 from gitsched.reconcile.review.freezes import list_freezes
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
 from gitsched.reconcile.review.recent_runs import find_rollout_histories, list_recent_runs
@@ -48,11 +48,10 @@ from gitsched.reconcile.run import Fetched, RunContext, describe_rewrite, open_c
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_taints, make_blob_finder
 from gitsched.render.output_files import CLUSTERS, escape_segment
+from gitsched.report.fleet_problems import WORKLOADS_SHOWN
 
 MAX_WAIT = 60
 """Minutes that a commit of the source may wait for a run before that is wrong: people who reconcile by hand need some."""
-REMOVALS_SHOWN = 3
-"""Removed clusters of which the commit is searched that removed their document."""
 
 
 def read_fleet_status(settings: RunSettings) -> FleetStatus:
@@ -75,6 +74,7 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
         fleet, status = use_fleet(context, fetched, make_status, written=differs)
         log_ignored_settings(fleet.plan)
         newer = _find_newer_source(context, fetched)
+        removed = describe_removed_clusters(context, fetched, [one.name for one in status.gone])
         waiting = _find_waiting(context, fetched, status.time) if status.pending and not newer else None
         return status._replace(
             recent=list_recent_runs(context, fetched, status.workloads, (one.key for one in status.unclaimed)),
@@ -83,7 +83,9 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
             withheld_history=read_withheld_history(context, fetched, status.withheld),
             from_origin=_is_from_origin(fetched),
             source=status.source._replace(
-                newer=newer, waiting=waiting, removed_clusters=tuple(_list_removals(context, fetched, status.gone))
+                newer=newer,
+                waiting=waiting,
+                removed_clusters=tuple(removed),
             ),
             diverges=_diverges_from_origin(fetched),
         )
@@ -124,7 +126,8 @@ def _find_newer_source(context: RunContext, fetched: Fetched) -> str:
 
 def make_fleet_status(context: RunContext, fetched: Fetched, fleet: PlannedFleet, *, pending: bool = False) -> FleetStatus:
     """Return the status of a planned fleet; whether a run would change the output branch is given."""
-    repository, head, plan = fetched.output.repository, fetched.output_head, fleet.plan
+    repository, head = fetched.output.repository, fetched.output_head
+    plan = fleet.plan._replace(findings=name_former_clusters(fetched, fleet.plan.findings))
     commit = repository.commit(head) if head is not None else None
     rate = read_guard_record(fetched.record.guard).rate if fetched.record is not None else NO_RATE
     period = plan.totals.config.guard.period
@@ -159,11 +162,17 @@ def make_fleet_status(context: RunContext, fetched: Fetched, fleet: PlannedFleet
 
 
 def _list_mistakes(findings: Collection[Finding], workloads: Iterable[WorkloadStatus]) -> Iterator[Finding]:
-    """Yield the warnings about what documents want and nothing has, without documents of which one is the reason of an unplaced
-    workload."""
-    mistakes = find_mistakes(findings)
-    chosen = (choose_mistake(mistakes, one.key.title, one.policy) for one in workloads if one.reason and mistakes)
-    reported = {finding.resource for finding in chosen if finding is not None}
+    """Yield the warnings about what documents want and nothing has, without documents of which one is the reason of a workload that is
+    listed: one of the first that are unplaced, lack replicas or whose change is withheld."""
+    mistakes, known = find_mistakes(findings), tuple(workloads)
+    lists = (
+        [one for one in known if one.is_unplaced],
+        [one for one in known if one.missing],
+        [one for one in known if one.state == "withheld"],
+    )
+    listed = [one for found in lists for one in found[:WORKLOADS_SHOWN]] if mistakes else []
+    chosen = [(choose_mistake(mistakes, one.key.title, one.policy), one.reason) for one in listed]
+    reported = {found.resource for found, reason in chosen if found is not None and format_sentence(found) in reason}
     for finding in findings:
         if finding.code in MISTAKES and finding.severity == "warning" and finding.resource not in reported:
             yield finding
@@ -234,12 +243,6 @@ def _count_copies(retained: Iterable[RetainedCopy], workloads: Iterable[Workload
     if found:
         found -= {(one.key, name) for one in workloads for name in one.clusters}
     return Counter(cluster for _, cluster in found)
-
-
-def _list_removals(context: RunContext, fetched: Fetched, gone: Sequence[ClusterStatus]) -> Iterator[str]:
-    """Yield for the first clusters that have no document any more which commit removed it."""
-    for one in gone[:REMOVALS_SHOWN]:
-        yield describe_removed_cluster(context, fetched, one.name)
 
 
 def _describe_unready(condition: ClusterCondition, unready: str, now: datetime) -> str:
