@@ -157,7 +157,7 @@ def _describe_left_out(layout: Layout) -> Iterator[str]:
     choice = next((entry.place for reason, entries in by_reason.items() if "--cluster" in reason for entry in entries), "")
     if choice:
         directory = posixpath.dirname(choice) if choice.rpartition(":")[2].isdigit() else choice
-        yield f"  To look at a choice before anything is written: gitsched init --dry-run --cluster {directory or 'DIR'}=NAME"
+        yield f"  To look at what a choice proposes: gitsched init --dry-run --cluster {directory or 'DIR'}=NAME"
 
 
 def _describe_variants(bundle: ProposedBundle) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import textwrap
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -109,10 +110,22 @@ def test_the_named_policy_apis_place_bundles(gitsched: Run, make: Make, api: str
 def test_the_command_that_looks_at_a_choice_proposes_it(gitsched: Run, git: Callable[..., str], make: Make) -> None:
     place = make({**OVERLAYS, **PARIS})
     done = gitsched("init", "--dry-run", at=place)
-    (command,) = re.findall(r"To look at a choice before anything is written: (.+)\n", done.stdout)
+    (command,) = re.findall(r"To look at what a choice proposes: (.+)\n", done.stdout)
     shown = Shell(gitsched, git, place).run(command.replace("=NAME", "=eu-1"))
     assert "db: db/overlays/paris for eu-1" in shown
     assert git("status", "--porcelain", "--ignored", at=place) == ""
+
+
+def test_the_lines_that_kept_files_lack_are_what_they_lack(gitsched: Run, make: Make) -> None:
+    place = make({**OVERLAYS, **PARIS})
+    gitsched("init", at=place)
+    choice = ("init", "--cluster", "db/overlays/paris=eu-1")
+    printed = gitsched(*choice, at=place).stdout
+    assert printed.endswith("Nothing was written: add these lines, and commit them.\n")
+    for name, lines in re.findall(r"(?m)^(\S+) exists and lacks this: add\n((?:  .*\n)+)", printed):
+        (place / name).write_text(f"{(place / name).read_text()}---\n{textwrap.dedent(lines)}")
+    assert "exists and lacks" not in gitsched(*choice, at=place).stdout
+    assert gitsched("validate", at=place).returncode == 0
 
 
 def test_the_comment_about_the_schema_names_the_command_that_writes_it(
@@ -187,6 +200,7 @@ CARRIED_OUT = (
     "run `git init` there first",
     "commit the files themselves, without LFS",
     "Print the files, and write nothing",  # a help text
+    "Nothing was written: add these lines",
 )
 """Parts of the texts whose advice the tests above carry out."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -44,6 +45,48 @@ def test_init_never_overwrites(gitsched: Run, make: Callable[[Mapping[str, str]]
         "kept  gitsched.yaml\nkept  fleet/bundles.yaml\nwrote fleet/policies.yaml\nwrote fleet/clusters.yaml" in done.stdout,
     ) == (0, True)
     assert git("diff", "--name-only", at=place) == ""
+
+
+def test_a_second_init_prints_what_the_kept_files_lack_of_a_choice(
+    gitsched: Run, make: Callable[[Mapping[str, str]], Path], git: Callable[..., str]
+) -> None:
+    place = make({**OVERLAYS, "db/overlays/paris/kustomization.yaml": "resources: [db.yaml]\n", "db/overlays/paris/db.yaml": WEB})
+    assert "Left out" in gitsched("init", at=place).stdout
+    git("add", ".", at=place)
+    git("commit", "-qm", "fleet", at=place)
+    assert "exists and lacks" not in gitsched("init", at=place).stdout
+    done = gitsched("init", "--cluster", "db/overlays/paris=eu-1", at=place)
+    assert done.returncode == 1
+    found = done.stdout.partition("\nfleet/bundles.yaml exists and lacks this: add\n")[2]
+    bundles, _, found = found.partition("\nfleet/clusters.yaml exists and lacks this: add\n")
+    clusters, _, end = found.partition("\n\n")
+    assert end == "Nothing was written: add these lines, and commit them.\n"
+    (bundle,), (cluster,) = (list(yaml.safe_load_all(textwrap.dedent(text))) for text in (bundles, clusters))
+    assert (bundle["metadata"], bundle["spec"]) == (
+        {"name": "db"},
+        {"variants": [{"path": "db/overlays/paris", "clusters": {"names": ["eu-1"]}}]},
+    )
+    assert (cluster["kind"], cluster["metadata"]["name"]) == ("Cluster", "eu-1")
+    assert git("status", "--porcelain", at=place) == ""
+    shown = gitsched("init", "--dry-run", "--cluster", "db/overlays/paris=eu-1", at=place)
+    assert (shown.returncode, "would keep  fleet/bundles.yaml" in shown.stdout, "exists and lacks this: add" in shown.stdout) == (
+        0,
+        True,
+        True,
+    )
+
+
+def test_an_init_after_edits_says_nothing_of_labels_policies_and_variants_that_users_changed(
+    gitsched: Run, make: Callable[[Mapping[str, str]], Path]
+) -> None:
+    place = make(OVERLAYS)
+    gitsched("init", at=place)
+    bundles = place / "fleet/bundles.yaml"
+    bundles.write_text(
+        bundles.read_text().replace("# What", "# Which") + "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n"
+    )
+    (place / "fleet/policies.yaml").write_text("# none\n")
+    assert "exists and lacks" not in gitsched("init", at=place).stdout
 
 
 def test_init_leaves_out_what_cannot_be_built(gitsched: Run, make: Callable[[Mapping[str, str]], Path]) -> None:

@@ -19,6 +19,7 @@ from gitsched.cli.worktree import find_worktree_root
 from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.git.process import run_git
 from gitsched.git.worktree_commit import check_commit, commit_files, create_repository
+from gitsched.layouts.kept_files import describe_missing, list_missing
 from gitsched.layouts.proposal import BUNDLES, describe_layout, list_cluster_metadata, write_bundles, write_source_settings
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import format_count
@@ -135,17 +136,21 @@ def _write(
     files, text = _propose(found, starter)
     before = _validate(directory) if found is not None else None
     written = {name: write_new_file(directory, name, content) for name, content in files.items()}
+    missing = _describe_missing(directory, found, files, [name for name in files if not written[name]])
     if found is not None and before is not None and all(written.values()):
         files, text = _leave_out_errors(directory, found, starter, files, before)
     if dry_run:
         lines = [f"{'would write' if written.get(name, True) else 'would keep '} {name}" for name in files]
         contents = "".join(f"\n# {name}\n{content}" for name, content in files.items() if written.get(name, True))
-        formats.show_text(text + "\n".join(lines) + "\n" + contents)
+        formats.show_text(text + "\n".join(lines) + "\n" + missing + contents)
         return exit_codes.DONE
     for name, content in list_editor_files().items():
         write_new_file(directory, name, content)
     lines = [f"{'wrote' if written.get(name, True) else 'kept '} {name}" for name in files]
-    formats.show_text(text + "\n".join(lines) + "\n")
+    formats.show_text(text + "\n".join(lines) + "\n" + missing)
+    if missing and not any(written.values()):
+        formats.show_text("\nNothing was written: add these lines, and commit them.\n")
+        return exit_codes.FINDINGS
     if commits and has_repository and commit_files(directory.resolve(), list(files), COMMIT_MESSAGE):
         formats.show_text("committed these files\n")
     *others, last = (name for name in list_starters() if name != api)
@@ -158,6 +163,15 @@ def _write(
     )
     formats.show_text(shown)
     return exit_codes.DONE
+
+
+def _describe_missing(directory: Path, found: RecognizedLayout | None, files: Mapping[str, str], kept: Iterable[str]) -> str:
+    """Return what kept files lack of what the layout of the repository needs; "" if they have it."""
+    if found is None or not _has_layout(found):
+        return ""
+    paths = ((name, resolve_worktree_file(directory, name)) for name in kept if not (directory / name).is_symlink())
+    lacking = ((name, list_missing(name, path.read_bytes(), files[name])) for name, path in paths)
+    return "".join(f"\n{describe_missing(name, documents)}" for name, documents in lacking if documents)
 
 
 def _copy_worktree(root: Path | None, copy: Path) -> None:
