@@ -20,13 +20,19 @@ from gitsched.model.errors import Permanent
 from gitsched.named_tuples import NamedTuple
 from gitsched.render.yaml import dump
 
-_FORMAT = 4
+_FORMAT = 5
 """Changes with what `ChartResult` means, so that cached results of other versions are not read."""
 _DOCUMENT = re.compile(rb"^---[ \t]*\n", re.MULTILINE)
 _KEPT_BLOCK = re.compile(rb"[|>][0-9]?\+")
 """The header of a block scalar to which empty lines at the end belong."""
 _SOURCE = re.compile(rb"\A(?:[ \t]*\n)*# Source: ([^\n]*)\n")
-_ERROR_POSITION = re.compile(r"(?:\(|template: |parse error at \()([^\s:()]+/templates/[^\s:()]+):(\d+)(?::(\d+))?")
+_ERROR_POSITION = re.compile(r"([^\s:()\"]+/templates/[^\s:()\"]+):(\d+)(?::(\d+))?")
+_INVALID_OUTPUT = re.compile(r"YAML parse error on ([^\s:]+/templates/[^\s:]+):")
+"""How helm names a template that renders invalid YAML. The line is that of what it renders."""
+_INVALID_VALUES = re.compile(r"(?:failed to parse|cannot load) ([^\s:]+): .*?(?:yaml: line (\d+)|$)")
+"""How helm names a file of values that it cannot read; values.yaml is that of the chart."""
+_ADVICE = "Use --debug flag to render out invalid YAML"
+"""What helm advises, which gitsched has no option for."""
 
 
 class RenderedObject(NamedTuple):
@@ -135,9 +141,16 @@ def _find_template(chart: ChartFiles, name: str) -> str:
 
 
 def _locate_error(chart: ChartFiles, text: str, main: str) -> BuildProblem:
-    """Return an error of helm at the template that it names, else at Chart.yaml."""
-    found = _ERROR_POSITION.search(text)
-    path = _find_template(chart, found[1]) if found else ""
-    if found is None or not path:
-        return BuildProblem("helm-build", text, main)
-    return BuildProblem("helm-build", text, path, int(found[2]) if not path.endswith(".tgz") else 1, int(found[3] or 0) + 1)
+    """Return an error of helm at the template or the values that it names, else at Chart.yaml."""
+    text = text.replace(_ADVICE, "").rstrip()
+    found, values = _ERROR_POSITION.search(text), _INVALID_VALUES.search(text)
+    output = _INVALID_OUTPUT.search(text)
+    path = _find_template(chart, (found or output)[1]) if found or output else ""  # type: ignore[index]
+    if path and found:
+        return BuildProblem("helm-build", text, path, int(found[2]) if not path.endswith(".tgz") else 1, int(found[3] or 0) + 1)
+    if values is not None:
+        name = values[1].lstrip("/")
+        own = os.path.normpath(f"{chart.request.chart}/{name}")
+        path = next((one for one in (name, own) if one in chart.files), "")
+        return BuildProblem("helm-build", text, path or main, int(values[2] or 1) if path else 1)
+    return BuildProblem("helm-build", text, path or main)

@@ -15,7 +15,7 @@ from gitsched.decide.validation import validate_document
 from gitsched.diff.field_differences import FieldDifference, list_field_differences, revert_fields
 from gitsched.model.document import Document, Key
 from gitsched.model.finding import format_count
-from gitsched.model.variants import WorkloadVariants
+from gitsched.model.variants import Variant, WorkloadVariants
 from gitsched.named_tuples import NamedTuple
 
 MAX_FIELDS = 50
@@ -321,13 +321,29 @@ def _describe_states(before: _DocumentState, after: _DocumentState) -> str:
     return ""
 
 
+def _pair_variants(before: WorkloadVariants | None, after: WorkloadVariants | None) -> Iterator[tuple[Variant, Variant]]:
+    """Yield the variants of each directory before and after: those that are built alike, as of a chart with the same files of values, and
+    the others in their order."""
+    sides = [list(found.variants) if found is not None else [] for found in (before, after)]
+    for identify in (lambda one: (one.path, one.details, one.values), lambda one: (one.path, one.details), lambda one: one.path):
+        later: dict[object, list[Variant]] = {}
+        for one in sides[1]:
+            later.setdefault(identify(one), []).append(one)
+        left = []
+        for one in sides[0]:
+            if others := later.get(identify(one)):
+                yield one, others.pop(0)
+            else:
+                left.append(one)
+        sides = [left, [one for found in later.values() for one in found]]
+
+
 def _compare_variants(before: WorkloadVariants | None, after: WorkloadVariants | None) -> tuple[str, BuildInput]:
     """Return what differs in the objects of the variants, replicas first, and of what the variants with differences are built."""
-    old, new = ({one.path: one for one in found.variants} if found is not None else {} for found in (before, after))
     found: list[tuple[bool, str, tuple[str, ...]]] = []
     files: set[str] = set()
-    for path in sorted(old.keys() & new.keys()):
-        objects = [{one.key: one for one in variants[path].objects} for variants in (old, new)]
+    for old, new in _pair_variants(before, after):
+        objects = [{one.key: one for one in variant.objects} for variant in (old, new)]
         changes = [
             change
             for key in sorted(objects[0].keys() | objects[1].keys())
@@ -335,7 +351,7 @@ def _compare_variants(before: WorkloadVariants | None, after: WorkloadVariants |
         ]
         if changes:
             found += changes
-            files.update(*(one.source.files for one in (old[path], new[path]) if one.source is not None))
+            files.update(*(one.source.files for one in (old, new) if one.source is not None))
     if not found:
         return _BUILT_DIFFERENTLY, BuildInput()
     _, text, words = min(found, key=lambda change: change[0])

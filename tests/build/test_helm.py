@@ -207,6 +207,28 @@ def test_a_chart_that_cannot_be_rendered_is_a_located_problem(
     assert text in found.message
 
 
+@pytest.mark.parametrize(
+    ("files", "options", "place"),
+    [
+        ({"charts/web/templates/b.yaml": "kind: A\na: {{ .Values.service.port }}\n"}, {}, ("charts/web/templates/b.yaml", 2)),
+        ({"charts/web/templates/b.yaml": "kind: A\na: {{ nofunction }}\n"}, {}, ("charts/web/templates/b.yaml", 2)),
+        ({"charts/web/templates/b.yaml": "kind: A\na: b: c\n"}, {}, ("charts/web/templates/b.yaml", 1)),
+        (
+            {"charts/web/values-eu.yaml": "a: 1\n  b: 2\n"},
+            {"values_files": ("charts/web/values-eu.yaml",)},
+            ("charts/web/values-eu.yaml", 2),
+        ),
+        ({"charts/web/values.yaml": "a: 1\n  b: 2\n"}, {}, ("charts/web/values.yaml", 2)),
+    ],
+)
+def test_an_error_of_helm_is_located_where_helm_says(
+    files: Mapping[str, str], options: Mapping[str, object], place: tuple[str, int]
+) -> None:
+    found = problem(render({**CHART, **files}, **options))  # type: ignore[arg-type]
+    assert (found.path, found.line) == place, found.message
+    assert "--debug" not in found.message
+
+
 EVALUATE = "kind: Secret\nmetadata: {name: b}\ndata:\n  a: {{ tpl .Values.text . | quote }}\n"
 
 

@@ -137,6 +137,41 @@ def test_a_bundle_that_is_built_differently_names_what_and_the_line(fleet: Fleet
     assert (image.after, image.location and image.location.text) == ("web:2", "pair/kustomization.yaml:3")
 
 
+CHART = {
+    "web/Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+    "web/values.yaml": "replicas: 1\n",
+    "web/values-eu.yaml": "# Europe\nreplicas: 5\n",
+    "web/values-us.yaml": "replicas: 4\n",
+    "web/templates/web.yaml": deployment("web", "{{ .Values.replicas }}"),
+    "bundle.yaml": BUNDLE.replace(
+        "{path: pair}",
+        "{path: web, helm: {releaseName: web}, variants: ["
+        "{path: web, helm: {valuesFiles: [web/values-eu.yaml]}, clusters: {names: [ash]}}, "
+        "{path: web, helm: {valuesFiles: [web/values-us.yaml]}, clusters: {names: [oak]}}]}",
+    ),
+}
+
+
+@pytest.mark.needs("helm")
+@pytest.mark.parametrize(
+    ("files", "what", "place"),
+    [
+        ({"web/values-eu.yaml": "# Europe\nreplicas: 2\n"}, "5 -> 2", "web/values-eu.yaml:2"),
+        ({"web/values-eu.yaml": "# Europe\nreplica: 2\n"}, "5 -> 1", "web/values-eu.yaml:2"),
+        ({"web/values-eu.yaml": "# Europe\n"}, "5 -> 1", "web/values-eu.yaml:2"),
+        ({"web/templates/web.yaml": deployment("web", 1)}, "5 -> 1 and 1 more change", "web/templates/web.yaml:7"),
+    ],
+)
+def test_one_of_several_variants_of_a_chart_names_the_file_that_changes_it(
+    fleet: Fleet, files: dict[str, str], what: str, place: str
+) -> None:
+    fleet.commit({**CHART, "policy.yaml": BUNDLES.replace("ash", "ash, oak"), "a.yaml": cluster("ash"), "b.yaml": cluster("oak")})
+    fleet.reconcile()
+    (cause,) = review(fleet, files).moves[0].causes
+    text = f"Bundle/default/pair built differently: Deployment/default/web: spec.replicas {what}"
+    assert (cause.text, cause.location and cause.location.text) == (text, place)
+
+
 def test_an_object_of_a_bundle_that_stops_is_named_and_fails_unless_it_is_removed(fleet: Fleet) -> None:
     overlay = "resources: [web.yaml, job.yaml]\n"
     base = {"web.yaml": labelled("web", "x"), "job.yaml": deployment("job", 9), "kustomization.yaml": overlay}

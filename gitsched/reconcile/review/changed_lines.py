@@ -31,14 +31,23 @@ class ChangedLines:
         self._found: dict[str, tuple[Sequence[str], Sequence[int]]] = {}
 
     def find_built(self, built: BuildInput) -> Location | None:
-        """Return the new line of the files of a build that has most of the words; None if the files only lose lines."""
+        """Return the new line of the files of a build that has most of the words, else where the first of them loses a line."""
         ranked = [
             (-sum(word in _WORD.findall(line) for word in built.words), path, number)
             for path in self._paths
             if path in built.files
             for number, line in self._list_lines(path)
         ]
-        return Location(min(ranked)[1], min(ranked)[2] + 1, 1) if ranked else None
+        if ranked:
+            return Location(min(ranked)[1], min(ranked)[2] + 1, 1)
+        path = next((path for path in self._paths if path in built.files), None)
+        return Location(path, self._find_removed(path) + 1, 1) if path is not None else None
+
+    def _find_removed(self, path: str) -> int:
+        """Return the position of the first line that differs in a file, which is its last one at most."""
+        before, after = (self._read_lines(tree, path) for tree in self._trees)
+        same = next((number for number, pair in enumerate(zip(before, after, strict=False)) if pair[0] != pair[1]), len(after))
+        return max(min(same, len(after) - 1), 0)
 
     def find_image(self, change: ImageChange) -> Location | None:
         """Return the new line that names an image, or the parts of its name that are new, closest to the rest of its name."""
