@@ -7,7 +7,7 @@ reported, and one in which everything is fixed, which becomes the output.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator
 
 from gitsched.apis.adoption import Adopting
 from gitsched.decide.decisions import DecisionSet, decide
@@ -184,7 +184,8 @@ def _list_others(plan: Plan, running: RunningObjects) -> tuple[tuple[AdoptedObje
     """Return the running objects that no policy selects, and those that the source does not have."""
     assert plan.details is not None, "only a complete plan has all objects"
     decisions, relations = plan.decisions, plan.details.relations.database
-    known: Mapping[Key, object] = {**decisions.catalog.templates, **decisions.kustomized}
+    catalog = decisions.catalog
+    known = {*catalog.templates, *catalog.duplicate_templates, *catalog.broken, *decisions.kustomized}
     unselected: list[AdoptedObject] = []
     foreign: list[AdoptedObject] = []
     for key, clusters in sorted(running.clusters.items()):

@@ -18,6 +18,10 @@ DEFINITION_KINDS = ("CustomResourceDefinition", "CompositeResourceDefinition")
 DEFINITION_GROUPS = ("apiextensions.k8s.io", _CROSSPLANE_GROUP)
 """The API groups of these kinds."""
 _SCOPE_CURE = "commit its CustomResourceDefinition, or declare the kind under `spec.kinds` in gitsched.yaml"
+_CLUSTERS_CURE = (
+    "if these directories are for different clusters, `gitsched init --cluster DIR=NAME` proposes a Bundle of them, or map them to "
+    "clusters in source.variants"
+)
 MAX_DUPLICATE_LOCATIONS = 3
 """Locations of one duplicate identity that a message names; it only counts the others."""
 
@@ -169,12 +173,15 @@ def resolve_key(document: RawDocument, scopes: Mapping[tuple[str, str], bool]) -
     return Key(document.group, document.kind, (document.namespace or "default") if namespaced else "", document.name)
 
 
-def make_duplicate_finding(copies: tuple[Document, ...]) -> Finding:
-    """Return the error that an identity is defined more than once, at the first location. The message names the next ones."""
+def make_duplicate_finding(copies: tuple[Document, ...], *, per_directory: bool = False) -> Finding:
+    """Return the error that an identity is defined more than once, at the first location. The message names the next ones.
+
+    `per_directory`: they are in different directories, which may be for different clusters.
+    """
     known = [f"{location}{_name_root(copy)}" for copy in copies if (location := locate_document(copy))][1:]
     locations = f"also {format_names(known, MAX_DUPLICATE_LOCATIONS)}" if known else f"{len(copies)} documents"
     key = copies[0].key
-    cure = "keep one, or hide overlays with .sourceignore or source.paths"
+    cure = f"keep one, or hide overlays with .sourceignore or source.paths{f'; {_CLUSTERS_CURE}' if per_directory else ''}"
     if copies[0].origin is not None and copies[0].origin.root:
         cure = (
             f"the first is{_name_root(copies[0])}: map the directories to clusters in source.variants if they are for different clusters, "
@@ -192,7 +199,7 @@ def make_duplicate_findings(duplicates: Iterable[tuple[Document, ...]]) -> list[
     findings: list[Finding] = []
     for directories, group in by_directories.items():
         if len(group) == 1 or len(directories) == 1:
-            findings += map(make_duplicate_finding, group)
+            findings += (make_duplicate_finding(copies, per_directory=len(directories) > 1) for copies in group)
         else:
             findings.append(_make_directory_finding(directories, group))
     return findings
@@ -202,8 +209,8 @@ def _make_directory_finding(directories: tuple[str, ...], group: list[tuple[Docu
     names = [str(copies[0].key) for copies in group]
     where = format_names(directories, MAX_DUPLICATE_LOCATIONS + 1)
     message = (
-        f"{len(group)} objects are defined with different content in {where}: {format_names(names, MAX_DUPLICATE_LOCATIONS)}; if these "
-        "directories are for different clusters, map them to clusters in source.variants, else keep one"
+        f"{len(group)} objects are defined with different content in {where}: {format_names(names, MAX_DUPLICATE_LOCATIONS)}; "
+        f"{_CLUSTERS_CURE}, else keep one"
     )
     first = group[0][0]
     return Finding("error", "duplicate-identity", message, locate_document(first), first.key.resource)

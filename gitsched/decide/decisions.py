@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from gitsched.model.planned_files import ClusterInfo
     from gitsched.model.scheduling import Outcome, RecordedDecision
 
+_FIND_UNUSED = Registered("gitsched.decide.variants.unplaced_parts", "find_unused_copies")
 _FIND_UNBUILT = Registered("gitsched.decide.variants.unplaced_parts", "find_unbuilt")
 _LIST_POSTPONED = Registered("gitsched.decide.capacity.shared_decisions", "list_postponed")
 _SHARE = Registered("gitsched.decide.capacity.shared_decisions", "share_outcomes")
@@ -264,18 +265,23 @@ def decide_input(source: DecisionInput, cache: DecisionCache, progress: Progress
     findings = [*catalog.findings, *(finding for engine in engines for finding in engine.findings)]
     quarantined: set[Key] = set()
     duplicates: list[tuple[Document, ...]] = []
+    unselected: list[tuple[Document, ...]] = []
     for key, document, why, make_finding in list_quarantined(catalog, parts):
         kept = _keep_previous(document, why, engines, snapshot)
+        copies = catalog.duplicate_templates.get(key)
         if make_finding is not None and (kept is not None or any(engine.selects(document) for engine in engines)):
-            copies = catalog.duplicate_templates.get(key)
             if copies is None:
                 findings.append(make_finding())
             else:
                 duplicates.append(copies)
+        elif copies is not None:
+            unselected.append(copies)
         if kept is not None and key not in outcomes:
             outcomes[key], templates[key] = kept, document
             quarantined.add(key)
     findings += make_duplicate_findings(duplicates) if duplicates else ()
+    if unselected:
+        findings += _FIND_UNUSED(unselected, source.config)
     if parts:
         findings += _FIND_UNBUILT(
             parts, lambda document: document.key in outcomes or any(engine.selects(document) for engine in engines), source.config

@@ -1,4 +1,4 @@
-"""Separate the documents of delivery tools in several clusters by directories."""
+"""Separate documents of several clusters by directories."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ def separate_clusters(documents: Collection[DeliveryDocument]) -> dict[str, str]
     """Return the directories of several clusters, with their names, where one cannot have all documents, because some have the same name.
 
     The root is the only cluster where it can; there are none if the documents do not say which directories that are."""
-    by_name: dict[tuple[str, str], dict[str, DeliveryDocument]] = {}
+    by_name: dict[tuple[str, ...], dict[str, DeliveryDocument]] = {}
     for document in documents:
-        by_name.setdefault((str(get_field(document.body, "metadata", "namespace")), document.name), {})[document.path] = document
+        namespace = str(get_field(document.body, "metadata", "namespace"))
+        by_name.setdefault((document.group, document.kind, namespace, document.name), {})[document.path] = document
     found: dict[str, None] = {}
     for namesakes in by_name.values():
         if len({json.dumps(document.body, sort_keys=True, default=str) for document in namesakes.values()}) < 2:

@@ -204,6 +204,7 @@ CARRIED_OUT_ELSEWHERE = {
     "add a variant to the Bundle of the chart": "tests/scenarios/bundles.yaml",
     "Applications build it with different options": "tests/layouts/test_recognition.py",
     "its plain YAML may be for a cluster, as that of a directory beside it": "tests/cli/test_init.py",
+    "exists and lacks this: add": "tests/cli/test_advice_of_init.py",
     "bundles were found: only the first": "tests/layouts/test_limits_of_recognition.py",
 }
 

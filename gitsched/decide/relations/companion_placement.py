@@ -29,6 +29,7 @@ from gitsched.decide.relations.schema import (
     TARGETS,
     UNSELECTED,
     UNTARGETED,
+    UNUSABLE,
 )
 from gitsched.kinds.companion_index import CompanionIndex
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
@@ -211,11 +212,11 @@ _DEFAULT = "default"
 
 def _find_untargeted(db: Reader, key: QueryKey, companion: DeliveredCompanion) -> object:
     """Return a delivered Service that selects no pods of the source, as plain values of an UntargetedService; None if that is not known,
-    because it has no selector, or because a chart of its namespace may have the pods."""
+    because it has no selector, or because a chart or an object that is not used may have the pods in its namespace."""
     has_charts = any(db.rows_of(CHARTS, (where,), 1) for where in (companion.key.namespace, ANY_NAMESPACE))
-    if companion.key[:2] != _SERVICE_KIND or not companion.active or has_charts:
-        return None
     namespace = companion.key.namespace
+    if companion.key[:2] != _SERVICE_KIND or not companion.active or has_charts or db.rows_of(UNUSABLE, (namespace,), 1):
+        return None
     index: CompanionIndex[Entry] = db.read(MEMBER_INDEX, (namespace,))
     features = index.find_features(tuple(key))
     selection = features.selection if features is not None else None

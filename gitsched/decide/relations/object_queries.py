@@ -9,6 +9,7 @@ from gitsched.apis.gitsched.config import AssumedObject
 from gitsched.decide.relations.assumed_objects import Assumptions
 from gitsched.decide.relations.delivered_manifests import NO_CLUSTERS, Clusters
 from gitsched.decide.relations.object_facts import (
+    DOCUMENT,
     NO_FACTS,
     ObjectFacts,
     PartFacts,
@@ -37,6 +38,7 @@ from gitsched.decide.relations.schema import (
     RESOURCES,
     SETTINGS,
     SHARED,
+    UNUSABLE,
     WORDS,
     WRITES,
 )
@@ -84,6 +86,8 @@ def read_object(db: Reader, key: QueryKey) -> object:
         db.emit(MAKES, (*made, *key))
     if key[:2] in SHARED_SERVICE_KINDS:
         db.emit(SHARED, (namespace, key[3]))
+    if facts.source not in ("", DOCUMENT) and (key[0] or key[1] == "Pod"):
+        db.emit(UNUSABLE, (namespace,))
     if facts.annotation:
         db.emit(ANNOTATIONS, ("", *key, facts.annotation))
     return tuple(facts._replace(parts=tuple((*plain[:3], None, None, plain[5]) for plain in facts.parts), built=(), annotation=""))

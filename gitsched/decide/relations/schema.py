@@ -24,6 +24,8 @@ CHARTS, WORDS, MEMBERS, NAMESPACES, FAR = "charts", "words", "members", "namespa
 namespaces."""
 ANNOTATIONS = "annotations"
 """Values of the annotation about companions that have no meaning."""
+UNUSABLE = "unusable"
+"""Namespaces with objects that may run pods, and that the source has broken, defined differently, or changed by kustomizations."""
 COMPANIONS = "companions"
 ANY_NAMESPACE = "*"
 """The group of all charts in CHARTS: no namespace has this name."""
@@ -49,7 +51,7 @@ UNTARGETED = "untargeted"
 """Services that select nothing."""
 SEPARATED_COUNT, UNSELECTED_COUNT, UNTARGETED_COUNT = "separated count", "unselected count", "untargeted count"
 
-_VERSION = "2"
+_VERSION = "3"
 """To be changed with the form of facts and results; the code of the queries is a part of the key of a plan state."""
 _OBJECTS, _MISSING, _COMPANIONS = (
     f"gitsched.decide.relations.{name}:" for name in ("object_queries", "missing_objects", "companion_placement")
@@ -70,7 +72,7 @@ SCHEMA = Schema(
             (
                 *(Relation(name, 4) for name in (REQUIRES, CONTAINS, BUILT, WRITES, MAKES, BOUND)),
                 *(Relation(name, 2) for name in (CUSTOM, DEFINITIONS, RESOURCES, CLAIMS, SHARED)),
-                *(Relation(name) for name in (CHARTS, WORDS, MEMBERS, NAMESPACES, FAR, ANNOTATIONS)),
+                *(Relation(name) for name in (CHARTS, WORDS, MEMBERS, NAMESPACES, FAR, ANNOTATIONS, UNUSABLE)),
                 Relation(COMPANIONS, 5),
             ),
         ),

@@ -1,11 +1,12 @@
-"""Find the workloads that kustomizations change and that nothing builds, so that no cluster gets them."""
+"""Find workloads that no cluster gets because of how the source has them: kustomizations change them and nothing builds the result, or they
+are defined differently in several files."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
 from gitsched.apis.gitsched.config import Config
-from gitsched.decide.catalog import KustomizedDocument
+from gitsched.decide.catalog import KustomizedDocument, make_duplicate_findings
 from gitsched.decide.pod_amounts import runs_pods
 from gitsched.model.document import Document
 from gitsched.model.finding import Finding, locate_document
@@ -26,3 +27,9 @@ def find_unbuilt(
                 "source.kustomize.build"
             )
             yield Finding("warning", UNBUILT, message, locate_document(document), document.key.resource)
+
+
+def find_unused_copies(copies: Iterable[tuple[Document, ...]], config: Config) -> Iterator[Finding]:
+    """Yield warnings about objects with pods that are defined more than once and that no policy selects: nothing else names them."""
+    running = [documents for documents in copies if runs_pods(documents[0], config)]
+    return (finding._replace(severity="warning") for finding in make_duplicate_findings(running))
