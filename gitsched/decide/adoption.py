@@ -18,11 +18,11 @@ from gitsched.decide.plan_result import Plan
 from gitsched.decide.recorded_decisions import compare_recorded, describe_previous
 from gitsched.decide.registry import apis_by_group
 from gitsched.decide.relations.object_queries import is_delivered
-from gitsched.model.adoption import AdoptedObject, AdoptedRecord, Adoption, RunningObjects
+from gitsched.model.adoption import AdoptedObject, AdoptedRecord, Adoption, ClusterReplicas, RunningObjects
 from gitsched.model.changes import RecordChange
 from gitsched.model.document import Body, Key
 from gitsched.model.finding import Finding, format_names
-from gitsched.model.scheduling import RecordTarget
+from gitsched.model.scheduling import Outcome, RecordTarget
 from gitsched.model.variants import BUNDLE_KIND
 from gitsched.named_tuples import NamedTuple
 from gitsched.render.format_versions import mark_unrecorded
@@ -137,15 +137,14 @@ def _compare(
             continue
         record, move = by_subject.get(key), moves.get(key)
         if record is not None:
-            # The record of a Bundle, which says where it was, is written with the first output.
-            is_same = key[:2] == BUNDLE_KIND and record.clusters.keys() == outcome.replicas_by_cluster.keys()
-            if move is None or is_same or (outcome.held is not None and not record.missing):
+            before = _find_running(key, record, plan, running)
+            if move is None or _is_same(key, before, outcome, plan) or (outcome.held is not None and not record.missing):
                 in_place += 1  # a workload with data stays until it is released, as in any run
             elif not outcome.policy and outcome.api in running.partial and move.after.keys() < move.before.keys():
-                groups["unknown"].append(AdoptedObject(key, record.clusters, move.after, DEPENDENT_REASON))
+                groups["unknown"].append(AdoptedObject(key, before, move.after, DEPENDENT_REASON))
             else:
                 reason = "; ".join(record.missing) or move.reason
-                groups["held" if record.missing else "moving"].append(AdoptedObject(key, record.clusters, move.after, reason))
+                groups["held" if record.missing else "moving"].append(AdoptedObject(key, before, move.after, reason))
         elif outcome.previous_targets and move is None:
             in_place += 1
         elif outcome.previous_targets and move is not None:  # an earlier run placed it
@@ -169,6 +168,18 @@ def _compare(
     unselected, foreign = _list_others(plan, running)
     moving, kept, unknown, new = (tuple(sorted(found, key=lambda one: one.key)) for found in groups.values())
     return Adoption(in_place, moving, kept, unknown, new, unselected, foreign)
+
+
+def _find_running(key: Key, record: AdoptedRecord, plan: Plan, running: RunningObjects) -> ClusterReplicas:
+    """Return where a workload runs. The record of one with variants has what its policy counts, which is not what runs."""
+    return running.clusters.get(key, record.clusters) if key in plan.decisions.variants else record.clusters
+
+
+def _is_same(key: Key, before: ClusterReplicas, outcome: Outcome, plan: Plan) -> bool:
+    """Return whether a workload with variants runs where its policy places it. The record of a Bundle, which says where it was, is written
+    with the first output."""
+    after = outcome.replicas_by_cluster
+    return before.keys() == after.keys() if key[:2] == BUNDLE_KIND else key in plan.decisions.variants and before == after
 
 
 def _describe_change(change: RecordChange, record: AdoptedRecord | None) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from gitsched.reconcile import validate_source
@@ -50,3 +52,21 @@ def test_adoption_does_not_call_them_missing_in_the_source(fleet: Fleet) -> None
     adoption = adopt(fleet.settings(), AdoptionInputs(clusters=clusters), dry_run=True).adoption
     assert adoption.foreign == ()
     assert [one.key.kind for one in adoption.unselected] == ["Deployment"]
+
+
+@pytest.mark.parametrize("running", [(3, 2), (3, 1)])
+def test_adoption_counts_what_the_directories_of_variants_run(fleet: Fleet, tmp_path: Path, running: tuple[int, int]) -> None:
+    variants = ", ".join(f"{{path: clusters/{name}, clusters: {{names: [{name}]}}}}" for name in BOTH)
+    config = f"apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {{name: gitsched}}\nspec: {{source: {{variants: [{variants}]}}}}\n"
+    clusters = {f"fleet/{name}.yaml": cluster(name) for name in BOTH}
+    fleet.commit({**write_clusters(), **clusters, "gitsched.yaml": config, "all.yaml": policy("fra-1, ash-1")})
+    for name, count in zip(BOTH, running, strict=True):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "web.yaml").write_text(deployment("web", count))
+    inputs = AdoptionInputs(clusters=tuple(ClusterInput(name, tmp_path / name) for name in BOTH))
+    adoption = adopt(fleet.settings(observations="recorded"), inputs, dry_run=True).adoption
+    others = [(one.key.name, dict(one.before)) for one in (*adoption.held, *adoption.moving, *adoption.unknown)]
+    if running == (3, 2):
+        assert (adoption.in_place, others) == (1, [])
+    else:
+        assert (adoption.in_place, others) == (0, [("web", {"fra-1": 3, "ash-1": 1})])
