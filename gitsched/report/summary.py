@@ -271,7 +271,7 @@ NO_CHANGES = "No changes"
 def _describe_other_changes(review: Review) -> str:
     if review.comparison.delivery.files:
         return "rendered manifests change"
-    if review.more_unclaimed:
+    if review.more_unclaimed and not describe_invalid(review):  # else what was built of invalid documents
         more = review.more_unclaimed
         return f"{format_count(more, 'more object')} {_UNSELECTED[more > 1]}"
     if review.changed:

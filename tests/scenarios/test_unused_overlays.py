@@ -127,3 +127,13 @@ def test_an_overlay_beside_one_that_settings_build_is_named(fleet: Fleet) -> Non
     fleet.commit({**write_app("api", "eu", "us"), "gitsched.yaml": settings, "clusters/eu.yaml": cluster("eu")})
     (finding,) = [one for one in fleet.preview().plan.findings if one.code == "overlay-unused"]
     assert "name it in source.variants or source.kustomize.build" in finding.message
+
+
+def test_a_base_that_cannot_be_built_has_no_new_objects(compared: Fleet) -> None:
+    found = review(compared, {"apps/api/base/kustomization.yaml": "resources: [wbe.yaml, settings.yaml]\n"})
+    assert format_headline(found) == "apps/api/base/kustomization.yaml is invalid, no workload moves, only status records change"
+    assert (found.moves, found.comparison.unplaced) == ((), ())
+    compared.git("checkout", "-q", "main")
+    compared.git("merge", "-q", "change")
+    against_output = compare_plans(compared.settings(1), complete=getattr(compared, "complete", True)).review
+    assert against_output.comparison.unplaced == ()

@@ -19,7 +19,7 @@ from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.facts.cluster_facts import add_all_facts
 from gitsched.reconcile.facts.facts_branches import find_recorded_facts
 from gitsched.reconcile.output.output_commit import write
-from gitsched.reconcile.review.unplaced_objects import list_added, list_unplaced, list_unselected, may_be_unselected
+from gitsched.reconcile.review.unplaced_objects import list_added, list_unplaced, list_unselected, may_be_unselected, omit_built
 from gitsched.reconcile.run import Facts, Fetched, RunContext, RunResult, StateUpdate, make_result
 from gitsched.reconcile.source.loaded_source import read_source_at
 from gitsched.reconcile.source_plan import use_plan
@@ -127,6 +127,7 @@ class CompleteComparer:
         new = [
             templates[key] for key in later.decisions.list_unclaimed() if key not in known and may_be_unselected(key, before, old)
         ]
+        new = omit_built(new, earlier.decisions.variants)
         yield from list_unselected(new, {one.key for one in new if one.key not in old}, later.decisions.engines)
 
     def list_added(self, inputs: ComparedInputs, later: PlannedCommit, /) -> Iterator[UnplacedObject]:

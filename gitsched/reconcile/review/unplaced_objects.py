@@ -15,6 +15,7 @@ from gitsched.model.changes import Cause, UnplacedObject
 from gitsched.model.document import Document, Key, workload_sort_key
 from gitsched.model.finding import UNSCHEDULABLE, format_names, locate_document, locate_field
 from gitsched.model.scheduling import Outcome
+from gitsched.model.variants import TemplateVariants
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_causes
 
 if TYPE_CHECKING:
@@ -78,7 +79,16 @@ def list_added(changes: DocumentChanges, unclaimed: Container[Key], engines: Ite
     """Yield the new objects that no policy selects. `unclaimed` are those that no API claims."""
     changed = ((key, change.after) for key, change in changes.by_key.items() if change.before is None)
     added = {key: document for key, document in changed if document is not None and key in unclaimed}
-    yield from list_unselected(added.values(), added, engines)
+    yield from list_unselected(omit_built(added.values(), changes.before.variants), added, engines)
+
+
+def omit_built(documents: Iterable[Document], variants: TemplateVariants) -> list[Document]:
+    """Return the documents without those of files that Bundles were built of: these files are not new, and what was built of them stays
+    while a Bundle cannot be built."""
+    found = list(documents)
+    sources = (one.source for variant in variants.values() for one in variant.variants) if found else ()
+    files = frozenset(path for source in sources if source is not None for path in source.files)
+    return [one for one in found if one.origin is None or one.origin.path not in files]
 
 
 def _list_unselected(
