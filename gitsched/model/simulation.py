@@ -102,9 +102,8 @@ class WorkloadEffect(NamedTuple):
 
     @property
     def started_replicas(self) -> int:
-        """How many replicas start on a cluster; one for a manifest without replicas."""
-        started = [change for change in self.replica_changes.values() if change > 0]
-        return sum(started) if self.replicas is not None else int(bool(started))
+        """How many replicas start on a cluster; none of a manifest without replicas, as `total_replicas` counts."""
+        return sum(change for change in self.replica_changes.values() if change > 0) if self.replicas is not None else 0
 
     @property
     def only_loses_clusters(self) -> bool:

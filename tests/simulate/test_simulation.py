@@ -82,6 +82,21 @@ def test_the_answer_says_that_no_replica_is_missing_only_where_none_is(shop: Fle
     )
 
 
+def test_a_manifest_without_replicas_counts_as_none_as_in_a_tree(fleet: Fleet, simulate: Simulate) -> None:
+    """The sentence is the sum of the rows."""
+    job = "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: job, namespace: default}\nspec: {schedule: '@daily'}\n"
+    jobs = policy("one", "two", name="job", kind="CronJob").replace("apps/v1, kind: C", "batch/v1, kind: C")
+    clusters = {"one.yaml": cluster("one"), "two.yaml": cluster("two")}
+    fleet.commit({**clusters, "web.yaml": deployment("web", 3), "p.yaml": policy("one", "two"), "job.yaml": job, "q.yaml": jobs})
+    fleet.reconcile()
+    text = simulate("--lose", "one")
+    assert text.startswith(
+        "If cluster one is lost: 2 of 2 workloads change clusters or replicas, 3 replicas start, no replica is missing."
+    )
+    rows = [line for line in text.splitlines() if line.startswith(("CronJob", "Deployment"))]
+    assert [row.split("  ")[-1].strip() for row in rows] == ["two", "two +3"]
+
+
 def test_the_reason_of_an_unplaced_workload_counts_the_lost_clusters(shop: Fleet, simulate: Simulate) -> None:
     why = effects(simulate("--lose", "w1", "--lose", "w2", "-o", "json"))["pay"]["why"]
     assert why == ("0/4 clusters are available: 2 lost, 2 cluster(s) did not match the placement cluster affinity constraint.")
