@@ -193,7 +193,7 @@ class FleetStatus(NamedTuple):
     `recent` are the latest runs that took something from workloads, `rollout_histories` say when the rollouts began and
     stopped, `retained` the copies that stay for an overlap, and `withheld_history` says since when changes are withheld, and why.
     `from_origin`: the branch is the one of origin, as the clone fetched it last. `diverges`: the branch has commits that origin lacks,
-    and lacks commits that origin has.
+    and lacks commits that origin has. `lacks_history`: runs of the last days are not in the clone.
     """
 
     branch: str
@@ -224,6 +224,7 @@ class FleetStatus(NamedTuple):
     from_origin: bool = False
     source: SourceStatus = SourceStatus()
     diverges: bool = False
+    lacks_history: bool = False
 
     @property
     def needs_attention(self) -> bool:

@@ -51,6 +51,11 @@ def describe_problems(status: FleetStatus, width: int, paint: Paint | None = Non
     """Return a line that says whether anything is wrong, and then what is wrong."""
     problems = [*status.list_problems()]
     recent = describe_recent_runs(status.recent, status.now)
+    if status.lacks_history:
+        recent.append(
+            f"What the runs of the last three days took is not known, because this clone lacks the history of {status.branch}: "
+            "git fetch --unshallow, or fetch-depth: 0 in CI, brings it"
+        )
     if not problems:
         return [*_paint_first(_describe_sound(status), width, "added", paint), *_wrap(recent, width)]
     first = f"Needs attention: {', '.join(problems)}."

@@ -245,6 +245,7 @@ def serialize_fleet_status(status: FleetStatus) -> dict[str, Any]:
         "time": _format_optional(status.time),
         "pending": status.pending,
         "diverges": status.diverges,
+        "lacksHistory": status.lacks_history,
         "problems": list(status.list_problems()),
         "freezes": [
             {"reason": one.reason, "place": one.place, "author": one.author, "since": _format_optional(one.since)}

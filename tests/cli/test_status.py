@@ -231,6 +231,22 @@ def test_a_clone_without_the_output_branch_says_how_to_get_it(
     assert "fetched" not in read(fleet)[-1]
 
 
+def test_a_shallow_clone_says_that_it_does_not_know_what_runs_took(
+    fleet: Path, commit: Commit, gitsched: Run, git: Callable[..., str], tmp_path: Path
+) -> None:
+    gitsched("reconcile", "--now", "2026-03-02T09:00:40Z")
+    commit(fleet, one=CLUSTER.format(name="one", owner="private") + TAINT)
+    gitsched("reconcile", "--now", "2026-03-02T09:01:00Z")
+    clone = tmp_path / "clone"
+    git("clone", "-q", "--depth", "1", "--no-single-branch", fleet.as_uri(), str(clone), at=tmp_path)
+    unknown = "What the runs of the last three days took is not known, because this clone lacks the history of placements: "
+    assert read(clone)[1] == f"{unknown}git fetch --unshallow, or fetch-depth: 0 in CI, brings it"
+    assert not any(line.startswith(unknown) for line in read(clone, "2026-03-06T10:00:40+00:00"))
+    git("fetch", "-q", "--unshallow", at=clone)
+    assert read(clone)[1].startswith("Changed ")
+    assert not any(line.startswith(unknown) for line in (*read(clone), *read(fleet)))
+
+
 def test_a_freeze_in_the_settings_has_the_author_of_its_commit(fleet: Path, commit: Commit, gitsched: Run) -> None:
     frozen = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec: {guard: {freeze: audit}}\n"
     gitsched("reconcile", "--now", "2026-03-02T09:00:40Z")

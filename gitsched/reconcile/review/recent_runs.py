@@ -94,6 +94,15 @@ def list_recent_runs(
     return tuple(_add_reverts(found, source, fetched.reconciled.source, fetched.source.oid)) if found else ()
 
 
+def lacks_history(context: RunContext, fetched: Fetched) -> bool:
+    """Return whether the clone does not have all the commits of the output branch in which `list_recent_runs` looks."""
+    repository, last = fetched.output.repository, None
+    for last in repository.list_first_parents(fetched.output_head, MAX_RUNS):
+        if last.time < context.settings.now - AGE:
+            return False
+    return last is not None and bool(last.parents) and not repository.has_commit(last.parents[0])
+
+
 def _list_losses(
     runs: Sequence[_ReadRun],
     reverted: Mapping[int, int],
