@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from gitsched.decide.guard.guard_settings import DEFAULT_GUARD, write_guard_record
 from gitsched.model.commit import RELEASE_CLUSTER_TRAILER, RELEASE_TRAILER, Commit
-from gitsched.model.finding import format_count
+from gitsched.model.finding import format_count, format_names
 from gitsched.model.holds import describe_release
 from gitsched.model.observation import write_observations
 from gitsched.model.scheduling import AtLeast
@@ -276,6 +276,9 @@ def _summarize_changed_entries(names: Set[str], plan: Plan) -> str:
         return "last valid files changed"
     if names:
         return "records changed"
+    stopped = [one.name for one in plan.rollouts if one.state == "stopped"]
+    if stopped:
+        return f"rollout{'s' if len(stopped) > 1 else ''} {format_names(stopped)} {'are' if len(stopped) > 1 else 'is'} stopped"
     if plan.rollouts:
         return "a rollout advanced"
     return "releases recorded" if plan.releases is not None else "the guard changed"

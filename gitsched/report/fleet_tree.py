@@ -77,7 +77,8 @@ def _list_states(tree: ClusterTree) -> list[str]:
     """Return whether a cluster is ready, since when that is known, and its taints."""
     one = tree.cluster
     observed = f", observed {format_age(one.observed, tree.now)} ago" if one.observed is not None else ""
-    ready = {"True": "ready", "Unknown": "readiness unknown", "Gone": f"gone: {one.unready}", "False": f"not ready: {one.unready}"}
+    why = one.unready.removeprefix("it is ") if one.unready.startswith("it is not ready") else f"not ready: {one.unready}"
+    ready = {"True": "ready", "Unknown": "readiness unknown", "Gone": f"gone: {one.unready}", "False": why.removesuffix(": ")}
     return [f"{ready[one.ready]}{observed}", *map(str, one.taints)]
 
 

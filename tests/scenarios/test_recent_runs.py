@@ -12,8 +12,10 @@ from gitsched.reconcile.output.freeze import set_freeze
 from gitsched.reconcile.review import recent_runs, run_sources
 from gitsched.reconcile.review.explanation import explain_resource
 from gitsched.reconcile.review.fleet_status import read_fleet_status
+from gitsched.reconcile.review.fleet_tree import read_fleet_tree
 from gitsched.reconcile.run import make_review
 from gitsched.report.fleet_status import serialize_fleet_status, write_fleet_status
+from gitsched.report.fleet_tree import write_fleet_tree
 from gitsched.report.summary import list_summary_rows
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
 from tests.scenarios.facts_histories import FACTS, commit_branch
@@ -294,6 +296,8 @@ def test_a_cluster_that_is_not_ready_has_a_next_step(fleet: Fleet) -> None:
     assert lines[1] == (
         "Not ready: one: 1 workload; gitsched simulate --lose one shows what would move, gitsched drain one moves it"
     )
+    tree = write_fleet_tree(read_fleet_tree(fleet.settings(1), "", None, "one"))
+    assert tree.startswith("cluster one: not ready (Unreachable); 1 workload, 2 replicas\n")
 
 
 def test_a_source_that_is_older_than_the_last_run_is_no_change_to_reconcile(fleet: Fleet) -> None:

@@ -194,7 +194,7 @@ def test_a_failure_stops_the_rollout_and_there_are_ways_on(waves: Waves, how: st
     waves.commit(rollout=rollout(PER_GROUP))
     waves.commit(web=web("two"))
     run = waves.report("Degraded", "ash")
-    assert waves.fleet.git("log", "-1", "--format=%s", "placements") == "place: a rollout advanced (Change)"
+    assert waves.fleet.git("log", "-1", "--format=%s", "placements") == "place: rollout waves is stopped (Change)"
     assert codes(run) == ["rollout-stopped"]
     (finding,) = [finding for finding in run.plan.findings if finding.code == "rollout-stopped"]
     assert waves.updated("two") == ["ash"]
