@@ -203,12 +203,12 @@ def make_commit_message(
 
 def _count_moves(plan: Plan) -> str:
     """Return what happens to how many workloads, the gravest first; "" if nothing does."""
-    counts = dict.fromkeys(("unplaced", "removed", "moved", "scaled", "placed"), 0)
+    counts = dict.fromkeys(("unplaced", "removed", "moved", "scaled", "placed", "placed again"), 0)
     for move in plan.moves:
         if not move.after:
             counts["removed" if move.intended else "unplaced"] += 1
         elif not move.before:
-            counts["placed"] += 1
+            counts["placed again" if move.copies and move.copies.keys() == move.after.keys() else "placed"] += 1
         else:
             counts["scaled" if move.after.keys() == move.before.keys() else "moved"] += 1
     found = [(number, what) for what, number in counts.items() if number]

@@ -25,7 +25,7 @@ from gitsched.decide.guard.plan_changes import (
 )
 from gitsched.decide.incremental.plan_state import PlanTimes, Totals
 from gitsched.decide.last_valid_files import render_last_valid
-from gitsched.decide.plan_result import Plan, PlanDetails, mark_preserved
+from gitsched.decide.plan_result import Plan, PlanDetails, mark_copies, mark_preserved
 from gitsched.decide.plan_totals import compute_totals, find_unmatched, sort_findings
 from gitsched.decide.registry import policy_apis
 from gitsched.decide.rendered_tree import RenderCache, RenderedTree, render
@@ -99,6 +99,8 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
 
         decisions = decisions._replace(outcomes={**decisions.outcomes, **rollouts.counted})
         moves = count_step(moves, rollouts, decisions.outcomes, find_active_clusters(source.previous))
+    if retention.copies or source.previous.retained:
+        moves = mark_copies(mark_preserved(moves, retention.copies), source.previous.retained)
     totals = compute_totals(decisions, rendered, source.source, source.times)._replace(
         retiring=directories.retiring,
         relation_findings=relation_findings,
@@ -112,7 +114,7 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
         totals,
         decisions.outcomes,
         decisions.outcomes.values(),
-        mark_preserved(moves, retention.copies) if retention.copies else moves,
+        moves,
         {**rendered.files, **kept_files} if kept_files else rendered.files,
         wakeups=(
             *source.wakeups,

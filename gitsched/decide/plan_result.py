@@ -158,6 +158,21 @@ def mark_preserved(moves: tuple[Move, ...], retained: Iterable[RetainedCopy]) ->
     return tuple(move._replace(preserved=True) if is_kept(move) else move for move in moves) if kept else moves
 
 
+def mark_copies(moves: tuple[Move, ...], retained: Iterable[RetainedCopy]) -> tuple[Move, ...]:
+    """Return the moves, those of unplaced workloads with the copies of them that run in clusters which they get."""
+    found: dict[Key, dict[str, int | None]] = {}
+    for copy in retained:
+        found.setdefault(copy.workload, {})[copy.cluster] = copy.replicas
+    if not found:
+        return moves
+    return tuple(
+        move
+        if move.before or move.key not in found
+        else move._replace(copies={name: count for name, count in found[move.key].items() if name in move.after})
+        for move in moves
+    )
+
+
 def describe_reason(outcome: Outcome) -> str:
     """Describe in one line why a workload has its placement."""
     return "; ".join(filter(None, (outcome.reason, outcome.trigger)))

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from gitsched.decide.plan_result import Plan, describe_reason, mark_preserved
+from gitsched.decide.plan_result import Plan, describe_reason, mark_copies, mark_preserved
 from gitsched.decide.removals import INDEPENDENT_REASON, INTENDED_REASONS, REMOVED_REASON, UNSELECTED_REASON
 from gitsched.decide.variants.built_parts import PartOwners, make_part_move
 from gitsched.diff.image_changes import find_image_changes
@@ -48,7 +48,7 @@ def list_moves_between(base: Plan, head: Plan, documents: Collection[Key]) -> tu
                 moves += filter(None, [make_part_move(key, outcome.replicas_by_cluster, owner)])
                 continue
             moves.append(make_removal_move(outcome, is_in_source=key in documents))
-    return mark_preserved(tuple(moves), head.retained)
+    return mark_copies(mark_preserved(tuple(moves), head.retained), base.retained)
 
 
 def make_removal_move(earlier: Outcome, *, is_in_source: bool) -> Move:

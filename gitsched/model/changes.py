@@ -63,6 +63,8 @@ class Move(NamedTuple):
     `reason` is one line; `causes` are its causes, the main one first, and empty if they were not computed. `included` are replicas that
     clusters already have, by cluster: those of workloads that are a part of this one now. `intended`: the workload has no cluster because
     the source no longer has it, or because no workload depends on it any more. `preserved`: it is kept in the clusters all the same.
+    `copies` are the replicas in the clusters that an unplaced workload gets and where copies of it still run: if these are all, it is
+    placed again, and nothing changes there.
     """
 
     key: Key
@@ -73,6 +75,7 @@ class Move(NamedTuple):
     included: Mapping[str, int] = {}
     intended: bool = False
     preserved: bool = False
+    copies: Mapping[str, int | None] = {}
 
     @property
     def becomes_unplaced(self) -> bool:

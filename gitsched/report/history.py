@@ -189,6 +189,8 @@ def describe_clusters(found: PlacementMove) -> str:
     after = (
         "unknown" if found.damage and not found.move.after else "removed" if found.removed else format_clusters(found.move.after)
     )
+    if classify_move(found.move) == "again":
+        return f"{after}, where its copies still ran"
     return f"{format_clusters(found.move.before)} -> {after}" if found.move.before else after
 
 

@@ -36,9 +36,9 @@ TABLE_CLUSTERS = (CLUSTERS_SHOWN, 3, 2)
 """The numbers of clusters with which a table is tried until it fits into the width."""
 MIN_GROUP_SIZE = 3
 """The number of moves from which those with the same cause are a group."""
-MOVE_ORDER = ("lost", "kept", "left", "moved", "resized", "first")
+MOVE_ORDER = ("lost", "kept", "left", "moved", "resized", "again", "first")
 """The kinds of moves, the gravest first."""
-MOVE_SIGNS = {"lost": "-", "kept": "-", "left": "~", "moved": "~", "resized": "~", "first": "+"}
+MOVE_SIGNS = {"lost": "-", "kept": "-", "left": "~", "moved": "~", "resized": "~", "again": "+", "first": "+"}
 """How the kinds of moves are marked at the start of a line."""
 
 
@@ -176,9 +176,10 @@ def serialize_replicas(replicas: int | None) -> dict[str, Any]:
 
 def classify_move(move: Move) -> str:
     """Return the kind of a move: "lost" (becomes unplaced), "kept" (it has no cluster any more, and its objects are kept), "first" (was
-    unplaced), "resized" (same clusters), "left" (it only leaves some of its clusters) or "moved" (it gets one that it did not have)."""
+    unplaced), "again" (was unplaced, and its copies still run in these clusters), "resized" (same clusters), "left" (it only leaves some of
+    its clusters) or "moved" (it gets one that it did not have)."""
     if not move.before:
-        return "first"
+        return "again" if move.copies and move.copies.keys() == move.after.keys() else "first"
     if not move.after:
         return "kept" if move.preserved else "lost"
     if move.after.keys() - move.before.keys():
@@ -244,7 +245,7 @@ class ClusterChange(NamedTuple):
 
 def list_cluster_changes(move: Move) -> tuple[list[ClusterChange], int]:
     """Return the clusters in which a move changes something, those that lose the workload first; and how many stay as they are."""
-    before, after = move.before, move.after
+    before, after = move.before or move.copies, move.after
     left = [ClusterChange("left", name, before[name], None) for name in sorted(before.keys() - after.keys())]
     joined = [ClusterChange("joined", name, None, after[name]) for name in sorted(after.keys() - before.keys())]
     both = sorted(before.keys() & after.keys())
@@ -255,6 +256,8 @@ def list_cluster_changes(move: Move) -> tuple[list[ClusterChange], int]:
 def format_cluster_changes(move: Move, most: int = CLUSTERS_SHOWN, minus: str = "-", arrow: str = "->") -> list[str]:
     """Return what changes in each cluster of a move, at most so many, and the number of those that stay as they are."""
     changes, unchanged = list_cluster_changes(move)
+    if not changes and move.copies:
+        return [f"still in {format_clusters(move.after, most)}"]
     shown = list_limited([change.format(minus, arrow) for change in changes], most)
     return [*shown, *([f"{format_count(unchanged, 'cluster')} unchanged"] if unchanged else [])]
 
@@ -277,7 +280,7 @@ def _format_sums(earlier: int | None, later: int | None) -> str:
 
 def sum_replicas(move: Move) -> tuple[int | None, int | None]:
     """Return the replicas before and after; None if the workload has no replicas there."""
-    return _sum_replicas(move.before), _sum_replicas(move.after)
+    return _sum_replicas(move.before or move.copies), _sum_replicas(move.after)
 
 
 def describe_remaining(later: int, earlier: int) -> str:
@@ -323,9 +326,8 @@ def sort_moves(moves: Sequence[Move]) -> list[Move]:
 
 
 def _count_changed_replicas(move: Move) -> int:
-    return sum(
-        abs(count_replicas(move.after, name) - count_replicas(move.before, name)) for name in move.before.keys() | move.after.keys()
-    )
+    before = move.before or move.copies
+    return sum(abs(count_replicas(move.after, name) - count_replicas(before, name)) for name in before.keys() | move.after.keys())
 
 
 def _sum_replicas(replicas: Mapping[str, int | None]) -> int | None:

@@ -60,8 +60,8 @@ def _write_entry(group: MoveGroup, line: int) -> str:
         changes = f"{replicas} replicas" if "->" in replicas else ""
     else:
         left, joined = list_group_clusters(group)
-        signs = ("", "") if group.kind == "resized" else ("− ", "+ ")
-        parts = ((signs[0], frozenset[str]() if group.kind == "resized" else left), (signs[1], joined))
+        stays = group.kind in ("resized", "again")
+        parts = (("− ", frozenset[str]() if stays else left), ("" if stays else "+ ", joined))
         name = f"**{describe_group_kind(group)}**: {_write_names(group)}"
         clusters = ", ".join(format_code(f"{each}{format_ranges(found)}") for each, found in parts if found)
         changes = describe_group_replicas(group)

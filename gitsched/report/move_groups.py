@@ -166,7 +166,7 @@ def describe_group_replicas(group: MoveGroup) -> str:
 def format_flow(flow: Flow, kind: str) -> str:
     """Return the clusters that workloads leave and join, numbered ones as ranges."""
     left, joined = (format_ranges(names) for names in (flow.left, flow.joined))
-    if kind == "resized":
+    if kind in ("resized", "again"):
         return f"in {joined}"
     if kind == "first":
         return f"to {joined}"

@@ -194,6 +194,7 @@ def _read_move(entry: dict[str, Any]) -> Move:
         _read_causes(entry["causes"]),
         intended=_check(entry["intended"], bool),
         preserved=_check(entry["preserved"], bool),
+        copies=_read_clusters(entry.get("copies", [])),
     )
 
 

@@ -37,6 +37,7 @@ def _serialize_move(move: Move) -> dict[str, Any]:
         "unchanged": unchanged,
         "intended": move.intended,
         "preserved": move.preserved,
+        "copies": serialize_clusters(move.copies),
         "reason": move.reason,
         "causes": serialize_causes(move.causes),
     }
@@ -239,7 +240,7 @@ def _serialize_summary(review: Review) -> dict[str, Any]:
     }
 
 
-_COUNT_KEYS = ("moved", "left", "resized", "first", "lost", "kept", "replicasMoved", "replicasAdded", "replicasRemoved")
+_COUNT_KEYS = ("moved", "left", "resized", "first", "again", "lost", "kept", "replicasMoved", "replicasAdded", "replicasRemoved")
 
 
 def _serialize_review_findings(review: Review) -> list[dict[str, Any]]:

@@ -57,15 +57,16 @@ class ClusterDelta(NamedTuple):
 class MoveCounts(NamedTuple):
     """Counts of a set of moves.
 
-    `moved`, `left`, `resized`, `first`, `lost` and `kept` count workloads; their sum is the number of moves. `replicas_moved` counts
-    replicas that go from one cluster to another, `replicas_added` and `replicas_removed` all other differences. `clusters` are those with
-    a difference. `has_minima`: autoscaled workloads count with their minimum; `has_unknown`: some have an unknown number, as 0.
+    `moved`, `left`, `resized`, `first`, `again`, `lost` and `kept` count workloads; their sum is the number of moves. `replicas_moved`
+    counts replicas that go from one cluster to another, `replicas_added` and `replicas_removed` all other differences. `clusters` are
+    those with a difference. `has_minima`: autoscaled workloads count with their minimum; `has_unknown`: some have an unknown number, as 0.
     """
 
     moved: int
     left: int
     resized: int
     first: int
+    again: int
     lost: int
     kept: int
     replicas_moved: int
@@ -88,22 +89,23 @@ class MoveCounts(NamedTuple):
 
 def count_moves(moves: Iterable[Move]) -> MoveCounts:
     """Count moves by kind, and workloads and replicas by cluster."""
-    counts = dict.fromkeys(("moved", "left", "resized", "first", "lost", "kept"), 0)
+    counts = dict.fromkeys(("moved", "left", "resized", "first", "again", "lost", "kept"), 0)
     moved = added = removed = 0
     marks: set[type[int]] = set()
     clusters: dict[str, ClusterDelta] = {}
     for move in moves:
         counts[classify_move(move)] += 1
         up = down = 0
-        for name in move.before.keys() | move.after.keys():
+        before = move.before or move.copies
+        for name in before.keys() | move.after.keys():
             delta = clusters.get(name, ClusterDelta())
-            earlier = count_replicas(move.before, name) + move.included.get(name, 0)
-            if move.before.get(name) != move.after.get(name):
-                marks |= {type(count) for count in (move.before.get(name), move.after.get(name)) if count is not None}
+            earlier = count_replicas(before, name) + move.included.get(name, 0)
+            if before.get(name) != move.after.get(name):
+                marks |= {type(count) for count in (before.get(name), move.after.get(name)) if count is not None}
             difference = count_replicas(move.after, name) - earlier
             up, down = up + max(difference, 0), down + max(-difference, 0)
             clusters[name] = ClusterDelta(
-                delta.gained + (name not in move.before),
+                delta.gained + (name not in before),
                 delta.lost + (name not in move.after),
                 delta.replicas_gained + max(difference, 0),
                 delta.replicas_lost + max(-difference, 0),
@@ -186,6 +188,7 @@ _MOVE_KINDS = (
     ("stopped", "scales to 0 replicas", "scale to 0 replicas"),
     ("resized", "scales", "scale"),
     ("first", "is newly placed", "are newly placed"),
+    ("again", "is placed again where its copies still run", "are placed again where their copies still run"),
     ("kept", "is kept in its clusters", "are kept in their clusters"),
     ("removed", "is removed", "are removed"),
     ("lost", "becomes unplaced", "become unplaced"),

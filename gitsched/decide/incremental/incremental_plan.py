@@ -34,7 +34,7 @@ from gitsched.decide.incremental.plan_state import (
 )
 from gitsched.decide.incremental.withheld_workloads import NO_RULES, GuardRules, check_guard
 from gitsched.decide.plan import build_plan
-from gitsched.decide.plan_result import Plan
+from gitsched.decide.plan_result import Plan, mark_copies
 from gitsched.decide.plan_totals import UPDATED_CODES, list_unclaimed, update_totals
 from gitsched.decide.registry import reserved_groups
 from gitsched.decide.rendered_tree import BlobLookup, RenderCache
@@ -178,7 +178,7 @@ def make_incremental_plan(
         new._replace(other_findings=(*new.other_findings, *findings)) if findings else new,
         StoredOutcomes(rows, new.workload_count, changed),
         changes.outcomes.values(),
-        all_moves,
+        mark_copies(all_moves, totals.retained) if totals.retained else all_moves,
         {**dict(list_changed_files(changes, new, {**with_namespaces, **cluster_rows}, copies)), **rollouts.files},
         wakeups=(*wakeups, *rollouts.wakeups, *(copy.until for copy in new.retained if copy.until is not None)),
         deadlines=(*rollouts.events, *(copy.until for copy in retention.ended if copy.until is not None)),

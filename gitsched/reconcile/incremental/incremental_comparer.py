@@ -20,7 +20,7 @@ from gitsched.decide.engines import list_dependency_trackers
 from gitsched.decide.incremental.changed_documents import SourceDiff, pair_documents
 from gitsched.decide.incremental.continued_engines import continue_engines
 from gitsched.decide.partial_decisions import PartialDecisions, combine_own
-from gitsched.decide.plan_result import describe_reason, mark_preserved
+from gitsched.decide.plan_result import describe_reason, mark_copies, mark_preserved
 from gitsched.decide.plan_totals import list_unclaimed, select_unclaimed
 from gitsched.decide.registry import reserved_groups
 from gitsched.decide.workload_decision import decide_workload
@@ -89,7 +89,7 @@ class IncrementalComparer:
                 moves.append(Move(key, replicas, outcome.replicas_by_cluster, describe_reason(outcome)))
             elif outcome is None and replicas:
                 removed.append(make_removal_move(before[key], is_in_source=_has_template(later, key)))
-        return mark_preserved((*moves, *removed), later.run.plan.retained)
+        return mark_copies(mark_preserved((*moves, *removed), later.run.plan.retained), earlier.run.plan.retained)
 
     def list_unplaced(self, earlier: PlannedCommit, later: PlannedCommit, /) -> Iterator[UnplacedObject]:
         updates = [_get_update(planned) for planned in (earlier, later)]

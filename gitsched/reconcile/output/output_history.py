@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from gitsched import __version__
 from gitsched.decide.commit_metadata import CAUSE_TRAILER, SOURCE_TRAILER
 from gitsched.decide.guard.guard_settings import read_guard_record
+from gitsched.decide.plan_result import mark_copies
 from gitsched.git import Repository
 from gitsched.git.history import list_commits_since
 from gitsched.git.output import open_output
@@ -21,7 +22,7 @@ from gitsched.model.commit import Commit
 from gitsched.model.document import Key, as_object
 from gitsched.model.errors import GitschedError, Permanent
 from gitsched.model.finding import FROZEN, format_count, format_names
-from gitsched.model.history import HistoryEntry, HistoryFilter, SourceChange, TaintChange
+from gitsched.model.history import HistoryEntry, HistoryFilter, PlacementMove, SourceChange, TaintChange
 from gitsched.model.time import format_time, parse_time
 from gitsched.reconcile.fetch import fetch, read_run_record, read_source_config
 from gitsched.reconcile.output.deciding_files import DecidingFiles
@@ -180,6 +181,7 @@ class OutputHistory:
         else:
             try:
                 moves, more = self._records.read_moves(commit, parent)
+                moves = self._add_copies(moves, parent)
                 records, unread = self._records.read_record_changes(commit, parent)
                 entry = entry._replace(moves=moves, more_moves=more, records=records)
                 if parent is not None and not is_written_by_run(commit):
@@ -211,6 +213,12 @@ class OutputHistory:
             return choose_causes(entry._replace(taints=taints, moves=moves))
         except GitschedError as error:
             return entry._replace(notes=(*entry.notes, f"the taints of clusters cannot be read: {error}"))
+
+    def _add_copies(self, moves: tuple[PlacementMove, ...], parent: Commit | None) -> tuple[PlacementMove, ...]:
+        """Return the moves, those of unplaced workloads with the copies of them that ran in clusters before."""
+        record = self._read_metadata(parent) if parent is not None and any(not one.move.before for one in moves) else None
+        marked = mark_copies(tuple(one.move for one in moves), record.retained if record is not None else ())
+        return tuple(one._replace(move=move) for one, move in zip(moves, marked, strict=True))
 
     # Other events
 

@@ -141,7 +141,7 @@ def _build_workload_row(
     if evicting:
         row["leaving"] = evicting
     if move is not None:
-        row |= {"before": _build_cluster_cells(move.before, columns), "causes": _index_reasons(move, texts)}
+        row |= {"before": _build_cluster_cells(move.before or move.copies, columns), "causes": _index_reasons(move, texts)}
     if explanation is not None:
         row["why"] = _build_explanation(explanation, texts)
     return row
@@ -356,9 +356,10 @@ def _build_group(group: MoveGroup) -> dict[str, Any]:
 def build_move_row(move: Move, common: Collection[str] = (), *, withheld: bool = False) -> dict[str, Any]:
     """Return the clusters of a move before and after with their replicas, and its reasons, without those that are common to a group."""
     clusters = []
-    for cluster in sorted(move.before.keys() | move.after.keys()):
-        earlier, later = move.before.get(cluster), move.after.get(cluster)
-        if cluster not in move.before:
+    before = move.before or move.copies
+    for cluster in sorted(before.keys() | move.after.keys()):
+        earlier, later = before.get(cluster), move.after.get(cluster)
+        if cluster not in before:
             clusters.append(("new", f"+ {cluster}" + _format_replicas(later)))
         elif cluster not in move.after:
             clusters.append(("old", f"− {cluster}" + _format_replicas(earlier)))  # a minus sign, not a hyphen

@@ -50,6 +50,7 @@ _COUNTED = (
     ("left", "turn", "left clusters"),
     ("resized", "turn", "scaled"),
     ("first", "new", "placed"),
+    ("again", "new", "placed again"),
     ("lost", "old", "gone"),
     ("kept", "old", "kept in clusters"),
 )
