@@ -11,6 +11,7 @@ from gitsched.model.changes import NOTHING_WITHHELD, RetainedCopy, WithheldChang
 from gitsched.model.cluster_report import Health, UnhealthyWorkload
 from gitsched.model.document import Key
 from gitsched.model.finding import UNSCHEDULABLE, Finding, Location, format_count, format_names, format_part
+from gitsched.model.fleet_topology import ResourceUse
 from gitsched.model.history import RolloutHistory, SourceChange
 from gitsched.model.holds import HeldPlacement
 from gitsched.model.mistakes import MISTAKES
@@ -60,7 +61,7 @@ class ClusterStatus(NamedTuple):
     `behind` counts the later output commits that changed its directory; None without a report about a known commit. `workloads` are those
     that it has on the output branch, with so many `replicas`. `observed` is when its facts were observed, None without facts, and
     `is_stale` says that this is too long ago. `copies` counts the other workloads of which copies stay there, and
-    `has_last_copies` says that some stay until another cluster has them.
+    `has_last_copies` says that some stay until another cluster has them. `resources` are there if its capacity is known.
     """
 
     name: str
@@ -75,6 +76,12 @@ class ClusterStatus(NamedTuple):
     is_stale: bool = False
     copies: int = 0
     has_last_copies: bool = False
+    resources: tuple[ResourceUse, ...] = ()
+
+    @property
+    def fullest(self) -> ResourceUse | None:
+        """The resource of which the largest share is requested."""
+        return max(self.resources, key=lambda use: use.share, default=None)
 
     @property
     def is_drained(self) -> bool:

@@ -6,16 +6,24 @@ from gitsched.named_tuples import NamedTuple
 
 
 class ResourceUse(NamedTuple):
-    """A resource of a cluster: what it has for pods, and what pods request; None if nobody reports that.
+    """A resource of a cluster: what it has for pods, and what pods request before the plan; None if that is not known.
 
-    `change` is what the plan adds to the requests, negative for less; the report of the cluster does not have it yet. Amounts are in
-    thousandths of a core for cpu and in whole units otherwise, such as bytes.
+    `change` is what this number changes with the plan, `added` what the plan adds to the requests, both negative for less. `reported` is
+    what the cluster reports where the number is the least that is requested: more is placed, or nothing says when that was reported.
+    Amounts are in thousandths of a core for cpu and in whole units otherwise, such as bytes.
     """
 
     resource: str
     allocatable: int
     used: int | None
     change: int = 0
+    reported: int | None = None
+    added: int = 0
+
+    @property
+    def share(self) -> float:
+        """What is requested before the plan, in percent of what the cluster has."""
+        return 100 * (self.used or 0) / self.allocatable
 
 
 class ClusterSite(NamedTuple):

@@ -37,7 +37,9 @@ MAX_ROWS = 1_000
 _MIN_MESSAGE = 40
 """Characters of a line of messages, however narrow the terminal is."""
 _MORE = "and {} more; use -o json for all"
-_CLUSTERS = ("CLUSTER", "READY", "WORKLOADS", "APPLIED", "HEALTHY", "BEHIND", "SINCE", "OBSERVED", "MESSAGE")
+_REQUESTED = "REQUESTED"
+"""The column of the resource of which the largest share is requested. It is left out where the table would be too wide."""
+_CLUSTERS = ("CLUSTER", "READY", "WORKLOADS", _REQUESTED, "APPLIED", "HEALTHY", "BEHIND", "SINCE", "OBSERVED", "MESSAGE")
 _WORKLOADS = ("WORKLOAD", "CLUSTERS", "POLICY", "WAITS FOR A WAVE", "STATE")
 _READY_ROLES: Mapping[str, Role] = {"True": "added", "False": "error", "Gone": "error", "Unknown": "changed"}
 
@@ -94,7 +96,7 @@ def _list_clusters(status: FleetStatus, width: int, paint: Paint | None) -> list
     ordered = sorted(status.clusters, key=lambda one: not (one.name in urgent or one.name in failures))
     shown = ordered[: count_shown(len(ordered), MAX_ROWS)]
     rows = [_make_cluster_row(one, status.now, failures.get(one.name), reported=reported) for one in shown]
-    head, *lines = _format_table(_CLUSTERS[:-1], [row[:-1] for row in rows])
+    head, *lines = _format_cluster_table(rows, width)
     offset = max(map(len, (head, *lines))) + len(COLUMN_GAP)
     lengths = [*map(len, lines)]
     messages = [wrap(row[-1], max(width - offset, _MIN_MESSAGE)) if row[-1] else [""] for row in rows]
@@ -118,6 +120,15 @@ def _describe_failures(status: FleetStatus) -> dict[str, str]:
         for each in rollout.clusters
         if each.state == "failed" or (each.state == "progressing" and rollout in status.wrong_rollouts)
     }
+
+
+def _format_cluster_table(rows: Sequence[tuple[str, ...]], width: int) -> list[str]:
+    """Return the header and the rows without their messages, and without what is requested where they would be wider."""
+    lines = _format_table(_CLUSTERS[:-1], [row[:-1] for row in rows])
+    if max(map(len, lines)) <= width:
+        return lines
+    at = _CLUSTERS.index(_REQUESTED)
+    return _format_table((*_CLUSTERS[:at], *_CLUSTERS[at + 1 : -1]), [(*row[:at], *row[at + 1 : -1]) for row in rows])
 
 
 def _count_workloads(status: FleetStatus) -> str:
@@ -208,7 +219,7 @@ def _make_cluster_row(one: ClusterStatus, now: datetime, failure: str | None, *,
     if report is None:
         cells = ("-",) * 4 if reported else ("",) * 4
         messages += ["no report"] if reported and not is_gone else []
-        return one.name, one.ready, workloads, *cells, observed, "; ".join(filter(None, messages))
+        return one.name, one.ready, workloads, _format_fullest(one), *cells, observed, "; ".join(filter(None, messages))
     healthy = {"Healthy": "True", "Degraded": "False"}.get(report.health, "Progressing")
     behind = "unknown" if one.behind is None else str(one.behind)
     if failure is None:
@@ -218,7 +229,12 @@ def _make_cluster_row(one: ClusterStatus, now: datetime, failure: str | None, *,
         messages.append("the commit is not one of the last of the output branch")
     applied, since = abbreviate_oid(report.commit), f"{format_age(report.since, now)} ago"
     cells = (applied, healthy, behind, since)
-    return one.name, one.ready, workloads, *cells, observed, "; ".join(filter(None, messages))
+    return one.name, one.ready, workloads, _format_fullest(one), *cells, observed, "; ".join(filter(None, messages))
+
+
+def _format_fullest(one: ClusterStatus) -> str:
+    """Return the resource with the largest share, rounded as pages do; "" where the capacity is not known."""
+    return f"{one.fullest.resource} {int(one.fullest.share + 0.5)} %" if one.fullest is not None else ""
 
 
 def _make_workload_row(one: WorkloadStatus) -> tuple[str, ...]:
@@ -311,6 +327,9 @@ def serialize_cluster_status(one: ClusterStatus) -> dict[str, Any]:
         "taints": [{"taint": str(each.taint), "evicts": each.evicts, "location": each.location} for each in one.taints],
         "workloads": one.workloads,
         "copies": one.copies,
+        "resources": [
+            {"resource": each.resource, "allocatable": each.allocatable, "requested": each.used} for each in one.resources
+        ],
         "observedAt": _format_optional(one.observed),
         "stale": one.is_stale,
         "appliedCommit": report.commit if report else None,

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gitsched.apis.policy_api import PolicyEngine
+from gitsched.decide.capacity.cluster_use import RESOURCES, list_cluster_use
 from gitsched.decide.catalog import Catalog
 from gitsched.decide.cluster_conditions import list_cluster_taints
 from gitsched.decide.engines import collect_unavailable_clusters
+from gitsched.decide.incremental.plan_state import Totals
 from gitsched.decide.registry import load_cluster_formats
 from gitsched.model.changes import Move
 from gitsched.model.cluster_facts import ClusterFacts
@@ -20,16 +22,14 @@ from gitsched.named_tuples import NamedTuple
 from gitsched.simulate.baseline import count_units, list_capacity_reporters
 from gitsched.simulate.failure_domains import index_clusters
 
-RESOURCES = ("cpu", "memory", "pods")
-"""The resources that a topology shows, if a cluster reports them."""
-
 
 class TopologyInput(NamedTuple):
-    """What a topology is read from: a catalog with the documents of clusters, the engines that read them, and the moves of the plan,
-    which change the requests in their clusters. `outcomes` and `templates` are those of the moved workloads, or of more."""
+    """What a topology is read from: a catalog with the documents of clusters, the engines that read them, the totals of the plan, and its
+    moves, which change the requests in their clusters. `outcomes` and `templates` are those of the moved workloads, or of more."""
 
     catalog: Catalog
     engines: Sequence[PolicyEngine]
+    totals: Totals
     moves: Sequence[Move]
     outcomes: Mapping[Key, Outcome]
     templates: Mapping[Key, Document]
@@ -38,7 +38,8 @@ class TopologyInput(NamedTuple):
 def read_topology(source: TopologyInput) -> dict[str, ClusterSite]:
     """Return the site of each cluster with a document."""
     unavailable = collect_unavailable_clusters(source.engines)
-    changes = _count_requests(source)
+    used = list_cluster_use(source.engines, source.totals, source.moves, source.outcomes, source.templates)
+    changes = _count_requests(source) if not used else {}
     sites = {}
     for name, entries in index_clusters(source.catalog).items():
         locations = [location for _, _, location in entries]
@@ -50,14 +51,14 @@ def read_topology(source: TopologyInput) -> dict[str, ClusterSite]:
             next((location.provider for location in locations if location.provider), ""),
             next((location.zones for location in locations if location.zones), ()),
             reason,
-            tuple(_list_resources((document for _, document, _ in entries), changes.get(name, {}))),
+            used.get(name) or tuple(_list_resources((document for _, document, _ in entries), changes.get(name, {}))),
             any(str(one.taint) in reason for one in taints),
         )
     return sites
 
 
 def _count_requests(source: TopologyInput) -> dict[str, dict[str, int]]:
-    """Return what the moves add to the requests in each cluster, by resource."""
+    """Return what the moves add to the requests in each cluster, by resource, where placed workloads do not count."""
     reporters = list_capacity_reporters(source.engines)
     changes: dict[str, dict[str, int]] = {}
     for move in source.moves:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from random import Random
 from textwrap import dedent, indent
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -19,13 +19,18 @@ from gitsched.decide.catalog import make_raw_document
 from gitsched.decide.decisions import DecisionSet, decide
 from gitsched.model.document import Body, Key
 from gitsched.model.errors import Permanent
+from gitsched.model.explanation import ClusterExplanation
+from gitsched.model.fleet_topology import ResourceUse
 from gitsched.model.simulation import FailureDomain
 from gitsched.model.time import EPOCH
-from gitsched.reconcile import Reconciler
+from gitsched.reconcile import Reconciler, preview
+from gitsched.reconcile.incremental.planned_clusters import read_planned_clusters
 from gitsched.reconcile.output import output_commit
 from gitsched.reconcile.review.explanation import explain_resource
+from gitsched.reconcile.review.fleet_status import read_fleet_status
 from gitsched.reconcile.run import RunResult
 from gitsched.reconcile.run_settings import RunSettings
+from gitsched.report.fleet_status import write_fleet_status
 from gitsched.simulate.baseline import make_baseline
 from gitsched.simulate.scenario import Scenario
 from gitsched.simulate.simulation import simulate
@@ -33,7 +38,7 @@ from tests.builders.ocm import bound_global_set, managed_cluster, placement, to_
 from tests.search_depth import DEEP
 from tests.simulate.conftest import effects, replicas_by_cluster
 
-from .conftest import Fleet
+from .conftest import Fleet, at_hour
 
 Placement = dict[str, dict[str, int]]
 
@@ -456,6 +461,78 @@ def test_what_was_placed_counts_again_when_the_time_of_observation_is_known_agai
     fleet.commit({"mail.yaml": deployment("mail", 4)}, hour=3)
     fleet.reconcile(3)
     assert list_bound(fleet, "mail") == {"mail": {}}, "2 of 10 are left since the facts were observed"
+
+
+class Level(NamedTuple):
+    """How full a cluster of 20 cores is, in percent: on the page of a plan before and after it, on that of the next plan, and in status."""
+
+    before: float
+    after: float
+    later: float
+    status: float
+    is_least: bool = False
+
+
+@pytest.mark.parametrize(
+    ("observed", "scheduling", "second", "level"),
+    [
+        pytest.param("", AGGREGATED, 4, Level(50, 60, 60, 60, is_least=True), id="more is placed than was reported"),
+        pytest.param("", AGGREGATED, 1, Level(50, 50, 50, 50, is_least=True), id="reported at an unknown time"),
+        pytest.param("2026-01-01T00:00:00Z", AGGREGATED, 2, Level(90, 100, 100, 100), id="placed since the report"),
+        pytest.param("2026-03-02T08:30:00Z", AGGREGATED, 4, Level(50, 70, 70, 70), id="reported with what was placed"),
+        pytest.param("", DUPLICATED, 14, Level(50, 110, 110, 110, is_least=True), id="more than the cluster has"),
+        pytest.param("2026-01-01T00:00:00Z", DUPLICATED, 4, Level(90, 110, 110, 110), id="more than was free"),
+    ],
+)
+@pytest.mark.parametrize("complete", [False, True], ids=["incremental", "complete"])
+def test_how_full_a_cluster_is_counts_what_is_placed_and_stays_after_the_run(
+    fleet: Fleet, observed: str, scheduling: str, second: int, level: Level, complete: bool
+) -> None:
+    fleet.commit({"clusters.yaml": cluster("a", observed, cpu=20, used=10), "policy.yaml": policy(scheduling)})
+    fleet.commit({"auth.yaml": deployment("auth", 8)}, hour=0.25)
+    fleet.reconcile(0.25)
+    fleet.commit({"mail.yaml": deployment("mail", second)}, hour=1)
+
+    def view(hour: float, *, written: bool = False) -> tuple[RunResult, ResourceUse]:
+        reconciler = Reconciler(fleet.settings(hour))
+        run = reconciler.run(at_hour(hour), preview=not written, complete=complete)
+        return run, read_planned_clusters(run, run.plan.moves).sites["a"].resources[0]
+
+    def count(use: ResourceUse, amount: int) -> float:
+        return 100 * amount / use.allocatable
+
+    _, planned = view(1)
+    assert (planned.used, planned.reported is not None) == (level.before * 200, level.is_least)
+    run, shown = view(1, written=True)
+    assert (count(shown, shown.used or 0), count(shown, (shown.used or 0) + shown.change)) == (level.before, level.after)
+    assert planned == shown
+    assert bool(list_messages(run, "cluster-overcommitted")) == (level.after > 100)
+    _, later = view(1.5)
+    assert (count(later, later.used or 0), later.change) == (level.later, 0)
+    found = read_fleet_status(fleet.settings(1.5))
+    tables = {width: write_fleet_status(found, width).split("\n\n")[1].splitlines() for width in (80, 32)}
+    assert tables[80][:2] == ["CLUSTER  READY    WORKLOADS  REQUESTED", f"a        Unknown  2          cpu {level.status:g} %"]
+    assert "REQUESTED" not in tables[32][0], "it would be too wide"
+    [status] = found.clusters
+    assert status.fullest is not None
+    assert (status.fullest.resource, status.fullest.share) == ("cpu", level.status)
+    explained = explain_resource(fleet.settings(1.5), "cluster", None, "a")
+    assert isinstance(explained, ClusterExplanation)
+    assert [one.left for one in explained.free_resources or () if one.resource == "cpu"] == [f"{20 - level.status / 5:g}"]
+
+
+def test_what_leaves_a_cluster_is_not_requested_there_after_the_plan(fleet: Fleet) -> None:
+    def describe(taint: str) -> str:
+        return cluster("a", "2026-03-02T08:30:00Z", taint, cpu=20, used=10) + cluster("b", cpu=6)
+
+    fleet.commit({"policy.yaml": policy(AGGREGATED), "auth.yaml": deployment("auth", 8), "clusters.yaml": describe("")})
+    fleet.reconcile(0.25)
+    fleet.commit({"clusters.yaml": describe("down")}, hour=1)
+    run = preview(fleet.settings(1), complete=True)
+    use = read_planned_clusters(run, run.plan.moves).sites["a"].resources[0]
+    [move] = run.plan.moves
+    assert (use.used, use.change) == (10_000, -1000 * ((move.before["a"] or 0) - (move.after.get("a") or 0)))
+    assert use.change
 
 
 def test_a_note_says_which_clusters_do_not_say_when_they_were_observed(fleet: Fleet) -> None:

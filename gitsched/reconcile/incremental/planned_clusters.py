@@ -52,7 +52,7 @@ def read_planned_clusters(run: RunResult, moves: Sequence[Move]) -> PlannedClust
     if run.update is not None:
         return PlannedClusters(list_cluster_facts(run.update), read_topology(_make_topology_input(run.plan, run.update, moves)))
     plan, decisions = run.plan, run.plan.decisions
-    source = TopologyInput(decisions.catalog, decisions.engines, moves, decisions.outcomes, decisions.templates)
+    source = TopologyInput(decisions.catalog, decisions.engines, plan.totals, moves, decisions.outcomes, decisions.templates)
     return PlannedClusters(plan.cluster_facts, read_topology(source))
 
 
@@ -78,4 +78,4 @@ def changes_clusters(run: RunResult) -> bool:
 def _make_topology_input(plan: Plan, update: StateUpdate, moves: Sequence[Move]) -> TopologyInput:
     decided = update.incremental.decided
     engines, snapshot = decided.continued.engines or update.cache.engines, decided.snapshot
-    return TopologyInput(make_catalog(snapshot), engines, moves, plan.outcomes, snapshot.templates)
+    return TopologyInput(make_catalog(snapshot), engines, plan.totals, moves, plan.outcomes, snapshot.templates)

@@ -7,6 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 from gitsched.apis.capabilities import ReferenceReading
+from gitsched.decide.capacity.cluster_use import list_cluster_use
 from gitsched.decide.cluster_metadata import list_cluster_metadata
 from gitsched.decide.engines import collect_cluster_facts, collect_unavailable_clusters
 from gitsched.decide.workload_explanation import describe_near_selections
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from gitsched.decide.catalog import Catalog
     from gitsched.decide.plan_result import Plan
     from gitsched.model.document import Document
+    from gitsched.model.fleet_topology import ResourceUse
     from gitsched.model.observation import Observation, ObservationKey
     from gitsched.model.planned_files import ClusterInfo
     from gitsched.reconcile.run import Fetched, Planned, RunContext
@@ -38,7 +40,7 @@ T = TypeVar("T")
 class PlannedFleet(NamedTuple):
     """A plan with its clusters by name, why some of them are not ready, and the objects that no policy selects. `catalog` has the documents
     of policy APIs, `observations` what the plan observed and the commit statuses of all clusters. `current` are the clusters with a
-    document, also a broken one."""
+    document, also a broken one, and `resources` those of clusters with a known capacity."""
 
     planned: Planned
     catalog: Catalog
@@ -47,6 +49,7 @@ class PlannedFleet(NamedTuple):
     unclaimed: tuple[UnclaimedObject, ...]
     observations: Mapping[ObservationKey, Observation]
     current: frozenset[str]
+    resources: Mapping[str, tuple[ResourceUse, ...]]
 
     @property
     def plan(self) -> Plan:
@@ -83,6 +86,7 @@ def _make_fleet(context: RunContext, fetched: Fetched, planned: Planned) -> Plan
         _describe_unclaimed(unclaimed, decisions.engines),
         _observe_clusters(context, fetched, plan, decisions.catalog),
         frozenset(collect_cluster_facts(decisions.engines)),
+        list_cluster_use(decisions.engines, plan.totals, plan.moves, decisions.outcomes, decisions.templates),
     )
 
 
@@ -131,4 +135,5 @@ def _plan_from_state(context: RunContext, fetched: Fetched) -> PlannedFleet:
         _describe_unclaimed([snapshot.templates[key] for key in unclaimed], engines),
         _observe_clusters(context, fetched, plan, catalog),
         frozenset(collect_cluster_facts(engines)),
+        list_cluster_use(engines, plan.totals, plan.moves, plan.outcomes, snapshot.templates),
     )

@@ -224,6 +224,7 @@ def _list_cluster_statuses(
                 is_stale,
                 copies[name],
                 name in last_copies,
+                fleet.resources.get(name, ()),
             )
         )
     return tuple(found)

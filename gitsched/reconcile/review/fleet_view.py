@@ -34,5 +34,5 @@ def view_fleet(context: RunContext, planned: PlannedCommit, review: Review, prog
         decisions = workloads.decide(keys)
         plan = plan._replace(details=workloads.describe(decisions))
     explained = explain_workloads(context.source.repository, plan, outcomes, progress)
-    topology = TopologyInput(decisions.catalog, decisions.engines, review.moves, plan.outcomes, decisions.templates)
+    topology = TopologyInput(decisions.catalog, decisions.engines, plan.totals, review.moves, plan.outcomes, decisions.templates)
     return FleetView(clusters, explained, read_topology(topology))

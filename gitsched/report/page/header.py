@@ -135,7 +135,7 @@ def _describe_full(review: Review, clusters: Sequence[Mapping[str, Any]]) -> str
     """Return the clusters that lack capacity for what their workloads request, with the largest share where it is known."""
     lacking = {one.resource[2] for one in review.findings if one.code == OVERCOMMITTED and one.resource is not None}
     shares = {
-        one["name"]: round(max((used + change for _, used, change, _ in one.get("resources", ()) if used is not None), default=0))
+        one["name"]: round(max((use[1] + use[2] for use in one.get("resources", ()) if use[1] is not None), default=0))
         for one in clusters
     }
     full = sorted(

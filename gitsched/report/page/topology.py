@@ -21,7 +21,8 @@ _BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def build_site_fields(site: ClusterSite) -> dict[str, Any]:
-    """Return the members of a cluster for the script; a resource is `[name, used percent or None, changed percent, text]`."""
+    """Return the members of a cluster for the script; a resource is `[name, used percent or None, changed percent, text]`, with a 1 more
+    where at least so much is used."""
     fields: dict[str, Any] = {}
     if site.zones:
         fields["zones"] = list(site.zones)
@@ -36,6 +37,7 @@ def build_site_fields(site: ClusterSite) -> dict[str, Any]:
                 None if use.used is None else _compute_percent(use.used, use),
                 _compute_percent(use.change, use),
                 format_resource_use(use),
+                *((1,) if use.reported is not None else ()),
             ]
             for use in site.resources
         ]
@@ -52,12 +54,18 @@ def _compute_percent(amount: int, use: ResourceUse) -> float:
 
 
 def format_resource_use(use: ResourceUse) -> str:
-    """Return a resource of a cluster as text: "402 of 768 cores requested, 2 more in this plan"."""
+    """Return a resource of a cluster as text: "402 cores of 768 cores requested, 2 cores more in this plan". Where that is the least, it
+    says what the cluster reports."""
     total = _format_amount(use.resource, use.allocatable)
     text = f"{total} allocatable" if use.used is None else f"{_format_amount(use.resource, use.used)} of {total} requested"
-    if use.change:
-        text += f", {_format_amount(use.resource, abs(use.change))} {'more' if use.change > 0 else 'less'} in this plan"
-    return text
+    change = use.change if use.reported is None else use.added
+    if change:
+        text += f", {_format_amount(use.resource, abs(change))} {'more' if change > 0 else 'less'} in this plan"
+    if use.reported is None:
+        return text
+    reported = _format_amount(use.resource, use.reported)
+    by_placed = f"by placed workloads; the cluster reports {reported}"
+    return f"at least {text} ({by_placed if use.reported != use.used else 'as reported, at an unknown time'})"
 
 
 def _format_amount(resource: str, amount: int) -> str:

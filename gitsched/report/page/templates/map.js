@@ -20,6 +20,8 @@ const makeMap = ({ box, legend, tools, state, showCluster }) => {
     if (!known.length) return [null, null];
     return [Math.max(...known.map(([, used]) => used)), Math.max(0, ...known.map(([, used, change]) => used + change))];
   };
+  // Placed workloads request more than the cluster reports, so that this is the least that is requested.
+  const isLeast = (cluster, load, isBefore) => (cluster.resources || []).some(([, used, change, , least]) => least && used !== null && (isBefore ? used : used + change) === load);
   const stepOf = (load) => load === null ? "load-none" : STEPS.find(([least]) => load >= least || least === 0)[1];
 
   const makeTile = ({ cluster, index }, total, most, isBefore) => {
@@ -30,7 +32,7 @@ const makeMap = ({ box, legend, tools, state, showCluster }) => {
     const isDown = isBefore ? wasDown : Boolean(cluster.unavailable);
     const isDrained = isDown && Boolean(cluster.drained) && !cluster.removed; // people want that: it is no failure
     const words = [
-      load === null ? "load not known" : `${Math.round(load)} %`,
+      load === null ? "load not known" : `${isLeast(cluster, load, isBefore) ? "at least " : ""}${Math.round(load)} %`,
       before !== null && !isBefore && Math.round(before) !== Math.round(after) ? `before ${Math.round(before)} %` : "",
       isBefore && cluster.added ? "not in the fleet" : isDown ? (cluster.removed && !isBefore ? "removed" : isDrained ? "drained" : "not available") : "",
       isBefore && !cluster.removed && isDown !== Boolean(cluster.unavailable) ? `${isDown ? "available" : cluster.drained ? "drained" : "not available"} after this change` : "",
@@ -72,7 +74,7 @@ const makeMap = ({ box, legend, tools, state, showCluster }) => {
     box.replaceChildren(...nodes);
     const first = box.querySelector(".tile");
     if (first) first.tabIndex = 0;
-    const of = measured ? "the share of a resource that is requested, of the one with the largest share" : `replicas, of the ${most.toLocaleString("en")} of the largest cluster`;
+    const of = measured ? "the share of a resource that is requested, of the one with the largest share, as the cluster reports or, where that is more, as placed workloads request" : `replicas, of the ${most.toLocaleString("en")} of the largest cluster`;
     const keys = [...STEPS].reverse().map(([, kind, words]) => {
       const pair = make("span", null, { class: "pair" });
       pair.append(make("span", null, { class: `key ${kind}` }), words);
