@@ -7,6 +7,7 @@ from gitsched.forge.credentials import Credential
 from gitsched.reconcile import Reconciler
 from gitsched.reconcile.facts.score_reception import ScoreReceiver
 from gitsched.reconcile.review.freezes import list_run_freezes
+from gitsched.reconcile.review.withheld_changes import list_run_requests
 from gitsched.watch.http_server import format_address, is_loopback, listen, reserve_files
 from gitsched.watch.loop import read_clock
 from gitsched.watch.score_endpoint import ClusterTokens
@@ -37,6 +38,7 @@ def serve(
             local_only,
             reconciler.source.find_url(),
             lambda run: tuple(list_run_freezes(reconciler.context, run)),
+            lambda run: list_run_requests(reconciler.context, run),
         )
         if pages or local_only
         else None

@@ -23,7 +23,7 @@ from gitsched.report.lines import (
     sort_moves,
     wrap_indented,
 )
-from gitsched.report.recent_runs import describe_recent_runs, describe_revert
+from gitsched.report.recent_runs import describe_recent_runs, describe_requests
 from gitsched.report.summary import describe_withheld
 
 if TYPE_CHECKING:
@@ -136,9 +136,8 @@ def _list_withheld(status: FleetStatus) -> list[str]:
         for move in moves
     ]
     named = list_limited(named, WITHHELD_SHOWN, "  and {} more; gitsched plan shows all")
-    asked = "; ".join(map(describe_source, sources)) + (f" and {format_count(more, 'more commit')}" if more else "")
-    undo = "" if more else f"; to withdraw {'it' if len(sources) == 1 else 'them'}: {'; '.join(map(describe_revert, sources))}"
-    return [first, *named, *([f"  requested by {asked}{undo}"] if asked else []), *lines]
+    asked = describe_requests(sources, more)
+    return [first, *named, *([f"  {asked}"] if asked else []), *lines]
 
 
 def _format_place(move: Move) -> str:

@@ -110,6 +110,15 @@ def describe_undo(source: SourceChange, files: CauseFiles) -> str:
     return f"{revert}, which takes back {others}" if files.others > 1 else revert
 
 
+def describe_requests(sources: Sequence[SourceChange], more: int = 0) -> str:
+    """Return which commits of the source ask for withheld changes, and how to withdraw these; "" if none is known."""
+    if not sources:
+        return ""
+    asked = "; ".join(map(describe_source, sources)) + (f" and {format_count(more, 'more commit')}" if more else "")
+    undo = "" if more else f"; to withdraw {'it' if len(sources) == 1 else 'them'}: {'; '.join(map(describe_revert, sources))}"
+    return f"requested by {asked}{undo}"
+
+
 def serialize_recent_runs(runs: Sequence[RecentRun]) -> list[dict[str, Any]]:
     """Return the member `recent` of a FleetStatus."""
     return [

@@ -16,7 +16,7 @@ from gitsched.git.urls import identify_repository, is_url
 from gitsched.model.errors import GitschedError, Temporary
 from gitsched.model.fault import describe_fault
 from gitsched.model.fleet_status import Freeze, LastReport
-from gitsched.model.history import HistoryFilter
+from gitsched.model.history import HistoryFilter, SourceChange
 from gitsched.model.time import format_time
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile import RunResult
@@ -78,7 +78,8 @@ class LivePages:
 
     `source` is the Git directory of the source, and `url` where it is, None for a local one. With `local_only`, requests need the name of
     this machine as their host: a page of another site whose name leads to this machine (DNS rebinding) cannot read them. `list_freezes`
-    returns who froze placements, and is called in the thread of the runs.
+    returns who froze placements, `list_requests` which source commits ask for what a run has withheld; both are called in the thread of the
+    runs.
     """
 
     def __init__(
@@ -88,8 +89,9 @@ class LivePages:
         local_only: bool,
         url: str | None = None,
         list_freezes: Callable[[RunResult], tuple[Freeze, ...]] = lambda _: (),
+        list_requests: Callable[[RunResult], tuple[SourceChange, ...]] = lambda _: (),
     ) -> None:
-        self._source, self._local_only, self._list_freezes = source, local_only, list_freezes
+        self._source, self._local_only, self._list_freezes, self._list_requests = source, local_only, list_freezes, list_requests
         self._repository, self._web = identify_repository(url) if url and is_url(url) else "", find_web_links(url)
         self._state: _State | None = None
         self._ran_at = self._succeeded_at = 0.0
@@ -112,7 +114,7 @@ class LivePages:
         version = _compute_version(review, fleet_digest, reports)
         if earlier is not None and earlier.version == version and run.update is not None:
             return  # the pages stay the same, so the outcomes need not be read
-        fleet = fleet._replace(reports=reports, freezes=self._list_freezes(run))
+        fleet = fleet._replace(reports=reports, freezes=self._list_freezes(run), requests=self._list_requests(run))
         # A cluster without a document still has a directory while workloads stay on it.
         removed = sorted(fleet.facts.keys() - fleet.sites.keys()) if fleet.sites else []
         # The outcomes of an incremental plan come from a cache file that only the thread of the runs may use.

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gitsched.forge.credentials import Credential
     from gitsched.forge.status_reporter import StatusOutcome, StatusReporter
     from gitsched.model.fleet_status import Freeze
+    from gitsched.model.history import SourceChange
     from gitsched.reconcile import RunResult
     from gitsched.watch.http_server import HttpServer
     from gitsched.watch.live_pages import LivePages
@@ -55,13 +56,14 @@ class ScoreSettings(NamedTuple):
 
 
 class PageSettings(NamedTuple):
-    """The Git directory of the source, whether only this machine may read the pages, the URL of the source, None for a local one, and who
-    froze placements, as a run found them."""
+    """The Git directory of the source, whether only this machine may read the pages, the URL of the source, None for a local one, who
+    froze placements, as a run found them, and which source commits ask for what it has withheld."""
 
     source: Callable[[], str]
     local_only: bool
     url: str | None = None
     list_freezes: Callable[[RunResult], tuple[Freeze, ...]] = lambda _: ()
+    list_requests: Callable[[RunResult], tuple[SourceChange, ...]] = lambda _: ()
 
 
 class WatchService:
@@ -101,7 +103,13 @@ class WatchService:
         if pages is not None:
             from gitsched.watch.live_pages import LivePages
 
-            self._pages = LivePages(pages.source, local_only=pages.local_only, url=pages.url, list_freezes=pages.list_freezes)
+            self._pages = LivePages(
+                pages.source,
+                local_only=pages.local_only,
+                url=pages.url,
+                list_freezes=pages.list_freezes,
+                list_requests=pages.list_requests,
+            )
         routes = HttpRoutes(self._health, self._metrics, secret=secret, request_run=request_run, scores=endpoint, pages=self._pages)
         self._server = HttpServer(sockets, routes)
 

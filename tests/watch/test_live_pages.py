@@ -22,6 +22,7 @@ from gitsched.model.errors import Permanent, Temporary
 from gitsched.reconcile import Reconciler, RunSettings
 from gitsched.reconcile.output.freeze import set_freeze
 from gitsched.reconcile.review.freezes import list_run_freezes
+from gitsched.reconcile.review.withheld_changes import list_run_requests
 from gitsched.reconcile.run import make_review
 from gitsched.watch import Wakeup, http_server
 from gitsched.watch.health import WatchHealth
@@ -50,6 +51,7 @@ class Site:
             lambda: self._reconciler.source.repository.path,
             local_only=local_only,
             list_freezes=lambda run: tuple(list_run_freezes(self._reconciler.context, run)),
+            list_requests=lambda run: list_run_requests(self._reconciler.context, run),
         )
         wakeup = Wakeup()
         health = WatchHealth(wakeup)
@@ -63,6 +65,11 @@ class Site:
             (self.fleet / f"{name}.yaml").write_text(text)
         self._git("add", "-A")
         self._git("commit", "-qm", "Change <b>")
+
+    def last_commit(self) -> str:
+        """Return the id of the last commit as pages show it."""
+        command = ["git", "rev-parse", "--short=10", "HEAD"]
+        return subprocess.run(command, cwd=self.fleet, check=True, capture_output=True, text=True).stdout.strip()
 
     def _git(self, *arguments: str) -> None:
         subprocess.run(["git", *arguments], cwd=self.fleet, check=True)
@@ -340,6 +347,26 @@ def test_changes_that_are_withheld_stand_apart_from_those_that_a_run_made(open_s
     for wanted in ("Deployment shop/web", "− one 3", "+ two 3", "PropagationPolicy/shop/web in group private"):
         assert wanted in withheld
     assert '"withheld":2' in text
+
+
+def test_the_first_screen_has_the_cause_of_what_is_withheld_and_the_map(open_site: Callable[..., Site]) -> None:
+    site = open_site()
+    site.commit(two=CLUSTER.format(name="two", owner="cloud"))
+    site.run()
+    set_freeze(site.settings, "audit week")
+    site.commit(policy=re.sub("ownership: [a-z]+", "ownership: nobody", POLICY))
+    commit = site.last_commit()
+    site.run()
+    site.commit(notes="kind: ConfigMap\napiVersion: v1\nmetadata: {name: notes}\n")
+    site.run()
+    text = site.get("/")[1]
+    header, main = text.split("<main>")
+    assert "<h1>1 workload placed on 1 of 2 clusters</h1>" in header
+    assert "no cluster has ownership=nobody; the fleet has cloud, private (policy.yaml:" in header
+    assert f"Requested by {commit} Change &lt;b&gt; (" in header
+    assert f"to withdraw it: git revert {commit}" in header
+    assert re.findall(r'<section id="([a-z-]+)"', main)[:3] == ["map", "changes", "withheld-changes"]
+    assert re.findall(r'<a href="#([a-z-]+)">[A-Z]', header)[-6:][:2] == ["map", "changes"]
 
 
 def test_a_workload_that_leaves_a_drained_cluster_says_so(open_site: Callable[..., Site]) -> None:

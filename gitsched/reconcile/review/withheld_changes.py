@@ -6,11 +6,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from gitsched.decide.guard.guard_settings import GuardRecord, read_guard_record
+from gitsched.git import Repository
 from gitsched.kinds.persistent_data import list_data
 from gitsched.model.errors import GitschedError
 from gitsched.model.fleet_status import WithheldHistory
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.fetch import find_output_blob, read_run_record
+from gitsched.reconcile.output.history_records import HistoryBranch
 from gitsched.reconcile.review.recent_runs import MAX_RECORDS, MAX_RUNS, NAMED_SOURCES
 from gitsched.reconcile.review.run_sources import list_source_changes
 from gitsched.reconcile.source.source_notes import find_reconciled
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from gitsched.model.commit import Commit
     from gitsched.model.document import Key
     from gitsched.model.history import SourceChange
-    from gitsched.reconcile.run import Fetched, RunContext
+    from gitsched.reconcile.run import Fetched, RunContext, RunResult
     from gitsched.render.run_metadata import RunMetadata
 
 
@@ -43,9 +45,20 @@ def read_withheld_history(context: RunContext, fetched: Fetched, withheld: Withh
     if not withheld.moves:
         return WithheldHistory()
     data = dict(_list_data(context, fetched, sort_moves(withheld.moves)[:MAX_RECORDS]))
-    runs = _list_withholding_runs(fetched)
-    sources = tuple(dict.fromkeys(_list_requests(context, fetched, runs, withheld.digest)))
+    output = HistoryBranch(fetched.output.branch, fetched.output.repository, fetched.output_head or "", fetched.prefix)
+    runs = _list_withholding_runs(output)
+    planned = (fetched.reconciled.source, fetched.source.oid)
+    sources = tuple(dict.fromkeys(_list_requests(context, output, runs, withheld.digest, planned)))
     return WithheldHistory(_find_start(runs), sources[:NAMED_SOURCES], data, len(sources[NAMED_SOURCES:]))
+
+
+def list_run_requests(context: RunContext, run: RunResult) -> tuple[SourceChange, ...]:
+    """Return the first commits of the source that ask for what a run has withheld; nothing if it has withheld nothing."""
+    if not run.plan.withheld.moves:
+        return ()
+    output = HistoryBranch(run.branch, Repository(run.git_directory), run.after or run.before or "", run.prefix)
+    found = _list_requests(context, output, _list_withholding_runs(output), run.plan.withheld.digest, (run.source, run.source))
+    return tuple(dict.fromkeys(found))[:NAMED_SOURCES]
 
 
 def _list_data(context: RunContext, fetched: Fetched, moves: Iterable[Move]) -> Iterable[tuple[Key, tuple[str, ...]]]:
@@ -60,13 +73,13 @@ def _list_data(context: RunContext, fetched: Fetched, moves: Iterable[Move]) -> 
             yield move.key, data
 
 
-def _list_withholding_runs(fetched: Fetched) -> list[_Run]:
+def _list_withholding_runs(output: HistoryBranch) -> list[_Run]:
     """Return the commits of the output branch since the run that was the first to withhold something, the newest first, and the one before
     that run, if they are among the latest."""
-    found, repository = list[_Run](), fetched.output.repository
-    for commit in repository.list_first_parents(fetched.output_head, MAX_RUNS):
+    found, repository = list[_Run](), output.repository
+    for commit in repository.list_first_parents(output.head or None, MAX_RUNS):
         try:
-            record = read_run_record(repository, commit.tree, fetched.prefix)
+            record = read_run_record(repository, commit.tree, output.prefix)
         except GitschedError:
             break
         found.append(_Run(commit, record, read_guard_record(record.guard) if record is not None else GuardRecord()))
@@ -75,9 +88,12 @@ def _list_withholding_runs(fetched: Fetched) -> list[_Run]:
     return found
 
 
-def _list_requests(context: RunContext, fetched: Fetched, runs: Sequence[_Run], digest: str) -> Iterable[SourceChange]:
+def _list_requests(
+    context: RunContext, output: HistoryBranch, runs: Sequence[_Run], digest: str, planned: tuple[str, str]
+) -> Iterable[SourceChange]:
     """Yield the commits of the source with which the withheld changes became those with this digest, the newest first. Where they became
-    again what they were before, the commits between do not count."""
+    again what they were before, the commits between do not count. `planned` are the last one that a run has followed, and the one whose
+    plan has the digest."""
     source = context.source.repository
     found: dict[str, tuple[SourceChange, ...]] = {}
 
@@ -93,10 +109,10 @@ def _list_requests(context: RunContext, fetched: Fetched, runs: Sequence[_Run], 
             continue
         earlier = run.guard.base
         if before is not None and before.record is not None:
-            location = fetched.output.repository, before.commit.oid, fetched.output.branch, fetched.prefix
+            location = output.repository, before.commit.oid, output.branch, output.prefix
             earlier = find_reconciled(*location, before.record).source
         add(run.guard.digest, earlier, run.record.source)
-    add(digest, fetched.reconciled.source, fetched.source.oid)
+    add(digest, *planned)
     for sources in reversed(found.values()):
         yield from sources
 

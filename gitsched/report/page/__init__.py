@@ -74,8 +74,8 @@ SCRIPTS = ("topology.js", "map.js", "tools.js", "page.js")
 class FleetView(NamedTuple):
     """The clusters of the fleet, the explanation of each workload, where the clusters are, if that is known, the web pages of the source,
     None without any, the last report of each cluster about what it has applied, the source commits that the page names, by id, and the one
-    of them that the head of the output branch follows, "" if it is not known, who froze placements, and of clusters whose documents changed
-    whether they were available before, None where that is not known."""
+    of them that the head of the output branch follows, "" if it is not known, who froze placements, of clusters whose documents changed
+    whether they were available before, None where that is not known, and the source commits that ask for what is withheld."""
 
     facts: Mapping[str, ClusterInfo]
     explanations: Mapping[Key, Explanation]
@@ -86,6 +86,7 @@ class FleetView(NamedTuple):
     placed_from: str = ""
     freezes: tuple[Freeze, ...] = ()
     was_available: Mapping[str, bool] | None = None
+    requests: tuple[SourceChange, ...] = ()
 
 
 def choose_explained(review: Review, clusters: int) -> list[Outcome]:
@@ -121,10 +122,12 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
     shown = review.comparison.delivery.rendered[:MANIFESTS_SHOWN]
     more = len(review.comparison.delivery.rendered) - len(shown) + review.comparison.delivery.omitted
     losses, reserve = build_loss_table(review), build_reserve_table(review)
+    on_map = ("map", "Map", len(matrix["clusters"]))
     sections = [
+        *((on_map,) if live is not None else ()),
         ("changes", "Changes", len(review.moves) + len(review.record_changes)),
         *((("withheld-changes", "Withheld", len(left_out)),) if left_out else ()),
-        ("map", "Map", len(matrix["clusters"])),
+        *((on_map,) if live is None else ()),
         ("topology", "Topology", None),
         ("fleet", "Fleet", None),
         *((("recorded", "Recorded decisions", len(review.recorded)),) if review.recorded else ()),
@@ -146,7 +149,7 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
         digest=review.comparison.digest,
         time=format_time(review.time),
         wakeup=format_time(review.next_wakeup) if review.next_wakeup else "",
-        problems=list_problems(review, links, fleet.freezes),
+        problems=list_problems(review, links, fleet.freezes, fleet.requests),
         alerts=list_alerts(
             review,
             matrix["clusters"],

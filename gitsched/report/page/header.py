@@ -19,6 +19,7 @@ from gitsched.model.finding import (
     count_shown,
     format_count,
     format_names,
+    format_part,
 )
 from gitsched.model.fleet_status import Freeze
 from gitsched.model.history import SourceChange
@@ -26,12 +27,13 @@ from gitsched.model.mistakes import MISTAKES
 from gitsched.model.time import format_time
 from gitsched.named_tuples import NamedTuple
 from gitsched.report.consequences import list_consequence_lines, list_consequences
-from gitsched.report.first_placement import describe_first_placement
+from gitsched.report.first_placement import describe_first_placement, describe_withheld_cause
 from gitsched.report.fleet_problems import describe_freeze
 from gitsched.report.held import describe_held
 from gitsched.report.lines import abbreviate_oid, escape_unprintable, format_key
 from gitsched.report.page.content import write_text
 from gitsched.report.page.links import PageLinks
+from gitsched.report.recent_runs import describe_requests
 from gitsched.report.review import Review, list_existing_findings
 from gitsched.report.summary import NO_CHANGES, describe_setting_changes, describe_withheld, format_headline
 
@@ -45,6 +47,7 @@ of what is neither."""
 """The code of the finding that placements are frozen, also where nothing is withheld."""
 _REPORTED_ELSEWHERE, _HELD = frozenset(("changes-withheld", "rollout-stopped")), frozenset(("stateful-held", "adopted-held"))
 """Codes of findings that have an alert of their own: about changes and rollouts, and about held workloads."""
+_WITHHELD_LIMITS = "Which limits are exceeded, and how to allow it"
 _TRAILER = re.compile(r"\bGitsched-[A-Z][A-Za-z-]*: [\w./-]*[\w/-]")
 
 
@@ -168,7 +171,9 @@ def _count_findings(review: Review, severity: Severity) -> tuple[int, int]:
     return new, old
 
 
-def list_problems(review: Review, links: PageLinks, freezes: Sequence[Freeze] = ()) -> list[Problem]:
+def list_problems(
+    review: Review, links: PageLinks, freezes: Sequence[Freeze] = (), requests: Sequence[SourceChange] = ()
+) -> list[Problem]:
     """Return what stands above the changes: errors, what workloads lose, what is withheld, new warnings, freezes, holds and settings.
     Warnings about mistakes stand before the consequences of these."""
     lines = _link_all(list_consequence_lines(list_consequences(review)), links)
@@ -179,13 +184,27 @@ def list_problems(review: Review, links: PageLinks, freezes: Sequence[Freeze] = 
         _describe_findings(review, "error", links),
         warnings if explains else None,
         Problem("consequences", "error", lines[:_CONSEQUENCES_SHOWN], f"{len(more)} more" if more else "", more) if lines else None,
-        _fold("withheld", "error", describe_withheld(review.withheld, planned=True), links) if review.withheld.moves else None,
+        _describe_withheld_changes(review, requests, links) if review.withheld.moves else None,
         None if explains else warnings,
         *(Problem("frozen", "warning", _link_all([line], links)) for line in _list_frozen(review, freezes)),
         _fold("held", "warning", describe_held(review.held, len(review.held)), links) if review.held else None,
         _describe_settings(describe_setting_changes(review, len(review.setting_changes)), links),
     ]
     return [problem for problem in problems if problem is not None]
+
+
+def _describe_withheld_changes(review: Review, requests: Sequence[SourceChange], links: PageLinks) -> Problem:
+    """Return what is withheld, with the mistake that causes it and the commits that ask for it; the limits are folded."""
+    first, *lines = describe_withheld(review.withheld, planned=True)
+    shown = filter(None, (describe_withheld_cause(review), describe_requests(requests)))
+    title = Markup("<strong>{}</strong>").format(escape_unprintable(first))
+    return Problem(
+        "withheld", "error", [title, *_link_all(map(_capitalize, shown), links)], _WITHHELD_LIMITS, _link_all(lines, links)
+    )
+
+
+def _capitalize(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"
 
 
 def _list_frozen(review: Review, freezes: Sequence[Freeze]) -> list[str]:
@@ -253,7 +272,7 @@ def _describe_settings(lines: Sequence[str], links: PageLinks) -> Problem | None
     return Problem("settings", "warning", _link_all(marked, links), title, _link_all(others, links))
 
 
-def _link_all(lines: Sequence[str], links: PageLinks) -> list[Markup]:
+def _link_all(lines: Iterable[str], links: PageLinks) -> list[Markup]:
     """Return escaped lines with arrows and with links to places; trailers of commits can be copied."""
     return [_mark_trailers(links.link_places(write_text(line))) for line in lines]
 
@@ -281,7 +300,8 @@ def write_heading(review: Review, clusters: int, *, live: bool = False) -> str:
 def _summarize_fleet(review: Review, clusters: int) -> str:
     placed, total = review.states_left["placed"], sum(review.states.values())
     part = format_count(placed, "workload") if placed == total else f"{placed:,} of {format_count(total, 'workload')}"
-    return f"{part} placed on {format_count(clusters, 'cluster')}"
+    used = len({name for outcome in review.outcomes for name in outcome.replicas_by_cluster})
+    return f"{part} placed on {format_count(used, 'cluster') if used == clusters else format_part(used, clusters, 'cluster')}"
 
 
 def list_commits(

@@ -89,8 +89,9 @@ const drawFleet = (data) => {
     if (isArranged) arrange();
     keepAddress();
     const most = Math.max(BATCH, Math.floor(MOST_CELLS / (columns.length + 1)));
+    const used = new Set(rows.flatMap((row) => [...(row.withheld === 1 ? row.then : row.now).keys()])).size;
     count.textContent = rows.length === data.workloads.length && columns.length === data.clusters.length
-      ? `${plural(rows.length, "workload")} on ${plural(columns.length, "cluster")}`
+      ? `${plural(rows.length, "workload")} on ${used < columns.length ? `${used.toLocaleString("en")} of ` : ""}${plural(columns.length, "cluster")}`
       : `${rows.length.toLocaleString("en")} of ${plural(data.workloads.length, "workload")}, ${columns.length.toLocaleString("en")} of ${plural(data.clusters.length, "cluster")}`;
     shownRows = new Set(rows);
     limit.textContent = [
