@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from itertools import compress
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from gitsched.model.finding import FieldOrigin, Finding, Location, choose_form, format_count, format_names, format_part
 from gitsched.named_tuples import NamedTuple
@@ -233,6 +233,10 @@ class UnplacedObject(NamedTuple):
     cause: Cause
 
 
+LEFT_IN_PLACE: Final = "would leave it where it is"
+"""The end of a remedy without effect."""
+
+
 class RetainedWorkload(NamedTuple):
     """A workload that a change affects and that keeps its clusters because of the previous decision.
 
@@ -246,6 +250,11 @@ class RetainedWorkload(NamedTuple):
     if_rescheduled: Mapping[str, int | None]
     remedy: str
     causes: tuple[Cause, ...] = ()
+
+    @property
+    def can_move(self) -> bool:
+        """Whether a request to reschedule it has an effect."""
+        return not self.remedy.endswith(LEFT_IN_PLACE)
 
 
 class RetainedCopy(NamedTuple):

@@ -19,6 +19,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from gitsched.forge.web_links import find_web_links
 from gitsched.model.changes import (
+    LEFT_IN_PLACE,
     Cause,
     ChangedField,
     ExceededLimit,
@@ -201,7 +202,7 @@ def test_filters_reduce_rows_and_columns(example: str, show: Open) -> None:
     assert "fra-gpu-1" not in columns
     assert {"fra-prod-1", "nimbus-eu-central-1"} <= set(columns)
     page.get_by_role("button", name="Show all").click()
-    expect(page.locator("#fleet-count")).to_have_text("22 workloads on 8 of 10 clusters")
+    expect(page.locator("#fleet-count")).to_have_text("22 workloads on 10 clusters")
     page.get_by_label("State").select_option("changed")
     assert page.locator("#fleet-count").inner_text() == "11 of 22 workloads, 7 of 10 clusters", "columns without a cell are hidden"
 
@@ -566,10 +567,26 @@ def test_changed_files_and_retained_workloads_are_shown(show: Open) -> None:
     assert page.locator("#files pre span.new").inner_text() == "+replicas: <b>2</b>"
     assert "shop/service-web.yaml removed in fra" in page.locator("#files").inner_text()
     assert "2 changed files, and 4 that are not listed" in page.locator("#files").inner_text()
-    assert page.locator("#changes tbody").inner_text().split("\t")[1:] == ["ams 2", "fra 2", "a WorkloadRebalancer would"]
+    assert page.locator("#retained tbody").inner_text().split("\t")[1:] == ["ams 2", "fra 2", "a WorkloadRebalancer would"]
     assert [group.inner_text() for group in page.locator("#findings summary").all()] == ["1 warning", "1 note"]
     assert page.locator("#findings tbody tr").first.inner_text().startswith("warning (new)")
     assert "sha256:1234" in page.locator("header").inner_text()
+
+
+@pytest.mark.parametrize(("number", "shown"), [(10, 10), (11, 0)])
+def test_workloads_that_stay_are_below_the_summary_and_folded_if_they_are_many(number: int, shown: int, show: Open) -> None:
+    stay = [
+        RetainedWorkload(Key("apps", "Deployment", "shop", f"w{n:02}"), {"ams": 2}, {"fra": 2}, f"a WorkloadRebalancer {what}")
+        for n, what in enumerate(["brings it there"] * number + [LEFT_IN_PLACE] * 3)
+    ]
+    page = show(write_page(Review("c0ffee", "placements", retained=stay), FleetView({}, {})))
+    rows = page.locator("#retained tbody tr")
+    assert (rows.count(), sum(row.is_visible() for row in rows.all())) == (number, shown)
+    text = page.locator("#retained").inner_text()
+    assert f"because of scheduling history ({number + 3})" in text
+    assert "3 workloads would get other clusters only if new: a request to reschedule them changes nothing." in text
+    tops = [page.evaluate(f"document.getElementById('{name}').getBoundingClientRect().top") for name in ("summary", "retained")]
+    assert tops == sorted(tops)
 
 
 def test_losses_are_shown_and_harmful_ones_are_highlighted(show: Open) -> None:

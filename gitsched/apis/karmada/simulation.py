@@ -19,6 +19,7 @@ from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.policy.request_class import build_request_class
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.registered import Registered
+from gitsched.model.changes import LEFT_IN_PLACE
 from gitsched.model.document import Body, Document, Key, get_field
 from gitsched.model.finding import format_names
 from gitsched.model.scheduling import Outcome
@@ -182,7 +183,7 @@ def describe_remedy(state: KarmadaState, template: Document, kept: Outcome, resc
     taints = name_ignored_taints(state, policy, clusters - expected_clusters) if policy is not None else ""
     if taints:
         return f"{taints} moves no running workload, and new ones avoid it; gitsched drain moves those that run there"
-    return f"{request} would leave it where it is"
+    return f"{request} {LEFT_IN_PLACE}"
 
 
 def _describe_request(state: KarmadaState, template: Document) -> str:

@@ -32,7 +32,6 @@ from gitsched.report.page.content import (
     build_matrix,
     build_record_change_row,
     build_recorded_row,
-    build_retained_row,
     build_summary_row,
     list_finding_groups,
     list_move_groups,
@@ -44,6 +43,7 @@ from gitsched.report.page.header import list_alerts, list_commits, list_problems
 from gitsched.report.page.links import PageLinks
 from gitsched.report.page.live import PAGES, LiveView
 from gitsched.report.page.reserve import build_reserve_table
+from gitsched.report.page.retained import list_retained
 from gitsched.report.page.topology import PLACES_SHOWN, build_place_rows
 from gitsched.report.retained_copies import describe_retained_copies
 from gitsched.report.review import Review
@@ -169,7 +169,7 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
         recorded_more=max(len(review.recorded) - RECORDS_SHOWN, 0),
         places=places[:PLACES_SHOWN],
         places_more=max(len(places) - PLACES_SHOWN, 0),
-        retained=[build_retained_row(workload) for workload in review.retained],
+        retained=list_retained(review.retained),
         rollouts=[
             list(map(escape_unprintable, [*describe_rollout(rollout), *describe_remedies([rollout])]))
             for rollout in review.rollouts

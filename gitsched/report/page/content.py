@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from gitsched.model.changes import ManifestChange, Move, RecordChange, RetainedWorkload
+from gitsched.model.changes import ManifestChange, Move, RecordChange
 from gitsched.model.document import Key, workload_sort_key
 from gitsched.model.explanation import ExplainedCandidate, Explanation
 from gitsched.model.finding import SEVERITIES, Finding, count_shown, format_count
@@ -16,7 +16,7 @@ from gitsched.model.simulation import ResilienceChange
 from gitsched.named_tuples import NamedTuple
 from gitsched.report.causes import list_cause_texts, list_reasons
 from gitsched.report.explanation import describe_candidate, list_overrides, list_related_objects
-from gitsched.report.lines import escape_unprintable, format_clusters, format_key, format_replica_change, shrinks
+from gitsched.report.lines import escape_unprintable, format_key, format_replica_change, shrinks
 from gitsched.report.manifests import format_manifest_title
 from gitsched.report.move_groups import MoveGroup, describe_flows, describe_group, group_moves, name_workloads
 from gitsched.report.page.links import PageLinks
@@ -261,13 +261,6 @@ def build_recorded_row(decision: RecordedDecision) -> dict[str, str]:
     """Return a recorded decision with its targets."""
     name, targets = format_subject(decision), format_targets(decision.targets, _TARGETS_SHOWN)
     return {"name": escape_unprintable(name), "targets": escape_unprintable(targets)}
-
-
-def build_retained_row(retained: RetainedWorkload) -> dict[str, str]:
-    """Return a workload that keeps its placement because of scheduling history."""
-    current, rescheduled = format_clusters(retained.current), format_clusters(retained.if_rescheduled)
-    remedy = escape_unprintable(retained.remedy)
-    return {"name": format_key(retained.key), "current": current, "rescheduled": rescheduled, "remedy": remedy}
 
 
 def build_manifest_entry(entry: ManifestChange) -> dict[str, Any]:
