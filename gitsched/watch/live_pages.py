@@ -8,6 +8,8 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import UTC, datetime
+from html import escape
 from threading import Lock
 
 from gitsched.forge.web_links import find_web_links
@@ -17,7 +19,7 @@ from gitsched.model.errors import GitschedError, Temporary
 from gitsched.model.fault import describe_fault
 from gitsched.model.fleet_status import Freeze, LastReport
 from gitsched.model.history import HistoryFilter, SourceChange
-from gitsched.model.time import format_time
+from gitsched.model.time import EPOCH, format_time
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile import RunResult
 from gitsched.reconcile.incremental.planned_clusters import changes_clusters, read_applied, read_planned_clusters
@@ -37,6 +39,8 @@ _log = logging.getLogger("gitsched.watch")
 HISTORY_ENTRIES = 50
 """The number of commits on the page of the history."""
 _HOSTS = frozenset((b"localhost", b"127.0.0.1", b"[::1]"))
+_LAST_RUN = "(when the last run was)"
+"""Stands in a rendered page for what is said about the last run to browsers without JavaScript: runs that change nothing keep the page."""
 _HEADERS = (
     ("Cache-Control", "no-cache"),
     ("Cross-Origin-Resource-Policy", "same-origin"),
@@ -94,7 +98,7 @@ class LivePages:
         self._source, self._local_only, self._list_freezes, self._list_requests = source, local_only, list_freezes, list_requests
         self._repository, self._web = identify_repository(url) if url and is_url(url) else "", find_web_links(url)
         self._state: _State | None = None
-        self._ran_at = self._succeeded_at = 0.0
+        self._ran_at, self._succeeded_at, self._ended = 0.0, 0.0, EPOCH
         self._failure = ""
         self._rendered: dict[bytes, _Rendered] = {}
         self._lock = Lock()
@@ -102,7 +106,12 @@ class LivePages:
 
     def update(self, run: RunResult, review: Review) -> None:
         """Show the result of a run from now on."""
-        earlier, self._ran_at, self._failure = self._state, time.monotonic(), ""
+        earlier, self._ran_at, self._ended, self._failure = (
+            self._state,
+            time.monotonic(),
+            datetime.now(UTC).replace(microsecond=0),
+            "",
+        )
         self._succeeded_at = self._ran_at
         if earlier is not None and not (review.moves or earlier.review.moves or changes_clusters(run)):
             fleet, fleet_digest = earlier.fleet, earlier.fleet_digest
@@ -135,7 +144,7 @@ class LivePages:
         """Show that a run failed; the reason is told only to this machine, since it may name a repository."""
         reason = "a repository cannot be reached" if isinstance(error, Temporary) else "it cannot succeed without a change"
         self._failure = str(error) if self._local_only else f"{reason}; see the log"
-        self._ran_at = time.monotonic()
+        self._ran_at, self._ended = time.monotonic(), datetime.now(UTC).replace(microsecond=0)
 
     def close(self) -> None:
         """Stop rendering."""
@@ -162,7 +171,7 @@ class LivePages:
         known = _find_header(headers, b"if-none-match")
         rendered = self._rendered.get(path)
         if rendered is not None and rendered.version == self._state.version:
-            return _select_response(rendered, known)
+            return _select_response(rendered, known, self._describe_last_run())
         return _PageRequest(self._executor.submit(self._render, path, known))
 
     def _read_run(self, last: float) -> tuple[float, bytes]:
@@ -200,11 +209,16 @@ class LivePages:
                     _log.warning("the page %s cannot be made: %s", path.decode(), text)
                     return HttpResponse(503, b"the page cannot be made; see the log\n", headers=(("Retry-After", "30"),))
                 rendered = self._rendered[path] = _make_page(state.version, html)
-        return _select_response(rendered, known)
+        return _select_response(rendered, known, self._describe_last_run())
+
+    def _describe_last_run(self) -> str:
+        """Return when the last run was, and why it failed."""
+        failed = f" and failed: {escape_unprintable(self._failure)}" if self._failure else ""
+        return f"Last run at {format_time(self._ended)}{failed}. Reload this page to see later ones, which it follows only with JavaScript."
 
     def _write_fleet(self, state: _State) -> str:
         review, changed = state.review, state.changed
-        live = LiveView(state.version, "fleet", self._repository)
+        live = LiveView(state.version, "fleet", self._repository, last_run=_LAST_RUN)
         commits = {review.source: find_source_commit(Repository(self._source()), review.source)}
         fleet = state.fleet._replace(commits=commits)
         if changed is None or changed is review:
@@ -214,7 +228,7 @@ class LivePages:
 
     def _write_history(self, state: _State) -> str:
         location, head = state.location, state.review.after or state.review.before
-        live = LiveView(state.version, "history")
+        live = LiveView(state.version, "history", last_run=_LAST_RUN)
         if head is None:
             return write_history_page(HistoryPage(location.branch, "", ()), live)
         # Repositories of their own: those of the runs are used by another thread.
@@ -288,11 +302,14 @@ def _make_page(version: str, html: str) -> _Rendered:
     return _Rendered(version, HttpResponse(200, body, "text/html; charset=utf-8", headers), tag)
 
 
-def _select_response(rendered: _Rendered, known: bytes) -> HttpResponse:
+def _select_response(rendered: _Rendered, known: bytes, last_run: str) -> HttpResponse:
     tags = {tag.strip().removeprefix("W/") for tag in known.decode("latin-1").split(",")}
-    if rendered.tag in tags or "*" in tags:
-        return HttpResponse(304, b"", "", rendered.response.headers)
-    return rendered.response
+    page, tag = rendered.response, f'{rendered.tag[:-1]}-{_digest(last_run)}"'
+    headers = tuple((name, tag if name == "ETag" else value) for name, value in page.headers)
+    if tag in tags or "*" in tags:
+        return HttpResponse(304, b"", "", headers)
+    body = page.body.replace(_LAST_RUN.encode(), escape(last_run).encode("utf-8", "replace"), 1)
+    return page._replace(body=body, headers=headers)
 
 
 def _find_header(headers: Headers, wanted: bytes) -> bytes:

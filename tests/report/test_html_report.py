@@ -51,6 +51,7 @@ from gitsched.report.page import FleetView, choose_explained, write_page
 from gitsched.report.page.blocks import Download, list_csv_files, write_blocks_page
 from gitsched.report.page.history import HistoryPage, write_history_page
 from gitsched.report.page.live import LiveView
+from gitsched.report.page.topology import build_place_rows
 from gitsched.report.review import ComparisonBase, DeliveryChanges, OutputComparison, Review
 from tests.programs import find_program
 
@@ -357,7 +358,30 @@ def test_without_javascript_only_the_matrix_is_missing(example: str, browser: Br
     assert "cluster-room-assumed" in text
     assert "The matrix needs JavaScript" in text
     (frankfurt,) = page.locator("#topology tbody tr", has_text="onprem").filter(has_text="eu-central").all()
-    assert frankfurt.locator("th, td").all_inner_texts()[:4] == ["onprem", "eu-central", "3 (2 unavailable)", "14"]
+    assert frankfurt.locator("th, td").all_inner_texts()[:4] == ["onprem", "eu-central", "3 (2 unavailable)", "7"]
+    tiles = page.get_by_role("region", name="Clusters", exact=True).locator("tbody tr")
+    assert tiles.count() == 10
+    [target] = tiles.filter(has_text="nimbus-eu-central-1").all()
+    assert target.locator("th, td").all_inner_texts()[1:4] == ["nimbus · eu-central", "memory 14 %", ""]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "flows"),
+    [
+        ({"a1": 2, "a2": 2}, {"a1": 4}, {"east": (1, 4, "", ""), "west": (0, 0, "", "")}),
+        ({"a1": 4}, {"a1": 1, "b1": 3}, {"east": (1, 1, "", "−3 replicas"), "west": (1, 3, "+1 workload, +3 replicas", "")}),
+        ({"a1": None, "a2": None}, {"b1": None}, {"east": (0, 0, "", "−1 workload"), "west": (1, 0, "+1 workload", "")}),
+    ],
+)
+def test_what_moves_inside_a_region_neither_arrives_nor_leaves(
+    before: dict[str, int | None], after: dict[str, int | None], flows: dict[str, tuple[int, int, str, str]]
+) -> None:
+    key, clusters = Key("apps", "Deployment", "shop", "web"), ({"a1": "east", "a2": "east", "b1": "west"}).items()
+    columns = [{"name": name, "provider": "", "region": region} for name, region in clusters]
+    targets = tuple(TargetCluster(name, count) for name, count in after.items())
+    outcome = Outcome(key, "karmada", "placed", "", "", targets, None, (), "", NOW)
+    rows = build_place_rows(columns, [outcome], [Move(key, before, after, "")])
+    assert {row.region: tuple(row.flow) for row in rows} == flows
 
 
 def test_the_last_of_a_thousand_workloads_on_a_hundred_clusters_can_be_reached(show: Open) -> None:

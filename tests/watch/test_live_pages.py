@@ -66,6 +66,10 @@ class Site:
         self._git("add", "-A")
         self._git("commit", "-qm", "Change <b>")
 
+    def read_fleet(self) -> str:
+        """Return the page of the fleet without the time of the last run."""
+        return re.sub("Last run at [0-9TZ:-]+", "Last run", self.get("/")[1])
+
     def last_commit(self) -> str:
         """Return the id of the last commit as pages show it."""
         command = ["git", "rev-parse", "--short=10", "HEAD"]
@@ -186,9 +190,9 @@ def test_pages_show_the_clusters_of_an_incremental_plan(open_site: Callable[...,
             site.restart()
         site.run()
         assert not site.last.plan.complete
-        shown = site.get("/")[1]
+        shown = site.read_fleet()
         site.show_complete_plan()
-        assert site.get("/")[1] == shown
+        assert site.read_fleet() == shown
     assert "tier=gold" in shown
 
 
@@ -239,6 +243,33 @@ def test_a_page_shows_what_each_cluster_has_applied(open_site: Callable[..., Sit
     site.commit(report=yaml.safe_dump(report).replace("Healthy", "Degraded"))
     site.run()
     assert ">one degraded</a>" in site.get("/")[1]
+
+
+@pytest.mark.parametrize("path", ["/", "/history"])
+def test_without_javascript_a_page_says_when_the_last_run_was(open_site: Callable[..., Site], path: str) -> None:
+    """Also after a run that keeps the page as it is."""
+
+    def read() -> str:
+        header = page.locator("nav.pages").inner_text()
+        assert "connecting" not in header
+        return header.partition("Last run at ")[2]
+
+    site = open_site()
+    site.run()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_program("browser"), args=["--no-sandbox"])
+        page = browser.new_context(java_script_enabled=False).new_page()
+        page.goto(f"http://localhost:{site.port}{path}")
+        first = read()
+        assert re.match(rf"{datetime.now(UTC).year}-[0-9T:-]+Z\. Reload this page", first)
+        time.sleep(1)
+        site.run()
+        page.reload()
+        assert read() > first
+        site.pages.report_failure(Temporary("the remote <b> does not answer"))
+        page.reload()
+        assert "Z and failed: the remote <b> does not answer. Reload" in read()
+        browser.close()
 
 
 @pytest.mark.parametrize(

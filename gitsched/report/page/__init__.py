@@ -44,7 +44,7 @@ from gitsched.report.page.links import PageLinks
 from gitsched.report.page.live import PAGES, LiveView
 from gitsched.report.page.reserve import build_reserve_table
 from gitsched.report.page.retained import list_retained
-from gitsched.report.page.topology import PLACES_SHOWN, build_place_rows
+from gitsched.report.page.topology import CLUSTERS_SHOWN, PLACES_SHOWN, build_cluster_rows, build_place_rows
 from gitsched.report.retained_copies import describe_retained_copies
 from gitsched.report.review import Review
 from gitsched.report.rollouts import describe_remedies, describe_rollout
@@ -167,6 +167,8 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
         record_changes=[build_record_change_row(change) for change in review.record_changes],
         recorded=[build_recorded_row(decision) for decision in review.recorded[:RECORDS_SHOWN]],
         recorded_more=max(len(review.recorded) - RECORDS_SHOWN, 0),
+        clusters=build_cluster_rows(matrix["clusters"][:CLUSTERS_SHOWN], review.outcomes, review.moves),
+        clusters_more=max(len(matrix["clusters"]) - CLUSTERS_SHOWN, 0),
         places=places[:PLACES_SHOWN],
         places_more=max(len(places) - PLACES_SHOWN, 0),
         retained=list_retained(review.retained),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from gitsched.model.changes import Move
@@ -11,10 +11,10 @@ from gitsched.model.fleet_topology import ClusterSite, ResourceUse
 from gitsched.model.scheduling import Outcome, total_replicas
 from gitsched.named_tuples import NamedTuple
 from gitsched.report.lines import escape_unprintable
-from gitsched.report.summary import count_moves
+from gitsched.report.summary import ClusterDelta, count_moves
 
-PLACES_SHOWN = 200
-"""The number of places in the table for browsers without JavaScript; the others are counted."""
+PLACES_SHOWN, CLUSTERS_SHOWN = 200, 200
+"""The numbers of places and of clusters in the tables for browsers without JavaScript; the others are counted."""
 REMOVED = "removed from the fleet"
 """Where clusters stand that have no document any more."""
 _BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -80,49 +80,118 @@ def _format_amount(resource: str, amount: int) -> str:
     return f"{round(value, 1):g} {_BINARY_UNITS[unit]}"
 
 
-class PlaceRow(NamedTuple):
-    """All clusters of a provider in a region, with what they have after the plan, and what arrives and leaves with it."""
+class PlaceFlow(NamedTuple):
+    """How many workloads and replicas are somewhere after the plan, and what arrives and leaves with it."""
 
-    provider: str
-    region: str
-    clusters: int
-    unavailable: int
     workloads: int
     replicas: int
     arriving: str
     leaving: str
 
 
+class PlaceRow(NamedTuple):
+    """All clusters of a provider in a region."""
+
+    provider: str
+    region: str
+    clusters: int
+    unavailable: int
+    flow: PlaceFlow
+
+
+class ListedCluster(NamedTuple):
+    """A cluster, where it is, how full it is after the plan, and what is wrong with it, "" where that is not known."""
+
+    name: str
+    place: str
+    full: str
+    state: str
+    flow: PlaceFlow
+
+
 def build_place_rows(clusters: Iterable[Mapping[str, Any]], outcomes: Iterable[Outcome], moves: Iterable[Move]) -> list[PlaceRow]:
-    """Return a row for each provider and region; `clusters` are those of the matrix."""
-    workloads: dict[str, int] = {}
-    replicas: dict[str, list[int | None]] = {}
-    for outcome in outcomes:
-        for name, count in outcome.replicas_by_cluster.items():
-            workloads[name] = workloads.get(name, 0) + 1
-            replicas.setdefault(name, []).append(count)
-    deltas = count_moves(moves).clusters
+    """Return a row for each provider and region; `clusters` are those of the matrix. What moves inside neither arrives nor leaves."""
     places: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for cluster in clusters:
         place = (REMOVED, "") if "removed" in cluster else (cluster["provider"], cluster["region"])
         places.setdefault(place, []).append(cluster)
-    rows = []
-    for (provider, region), members in sorted(places.items()):
-        names = [str(cluster["name"]) for cluster in members]
-        changed = [deltas[name] for name in names if name in deltas]
-        rows.append(
-            PlaceRow(
-                escape_unprintable(provider) or "(no provider)",
-                escape_unprintable(region) or "(no region)",
-                len(members),
-                sum("unavailable" in cluster for cluster in members),
-                sum(workloads.get(name, 0) for name in names),
-                total_replicas(count for name in names for count in replicas.get(name, ())),
-                _format_delta("+", sum(d.gained for d in changed), sum(d.replicas_gained for d in changed)),
-                _format_delta("−", sum(d.lost for d in changed), sum(d.replicas_lost for d in changed)),  # a minus sign
-            )
+    ordered = sorted(places.items())
+    numbers = {one["name"]: str(number) for number, (_, members) in enumerate(ordered) for one in members}
+    find_flow = _count_flows(numbers, outcomes, moves)
+    return [
+        PlaceRow(
+            escape_unprintable(provider) or "(no provider)",
+            escape_unprintable(region) or "(no region)",
+            len(members),
+            sum("unavailable" in cluster for cluster in members),
+            find_flow(str(number)),
         )
-    return rows
+        for number, ((provider, region), members) in enumerate(ordered)
+    ]
+
+
+def build_cluster_rows(
+    clusters: Iterable[Mapping[str, Any]], outcomes: Iterable[Outcome], moves: Iterable[Move]
+) -> list[ListedCluster]:
+    """Return a row for each of some clusters of the matrix."""
+    shown = {str(cluster["name"]): cluster for cluster in clusters}
+    find_flow = _count_flows({name: name for name in shown}, outcomes, moves)
+    return [
+        ListedCluster(
+            escape_unprintable(name),
+            escape_unprintable(" · ".join(filter(None, (cluster["provider"], cluster["region"])))),
+            _describe_fullest(cluster),
+            _describe_state(cluster),
+            find_flow(name),
+        )
+        for name, cluster in shown.items()
+    ]
+
+
+def _describe_state(cluster: Mapping[str, Any]) -> str:
+    if "unavailable" not in cluster:
+        return ""
+    return "removed" if "removed" in cluster else "drained" if "drained" in cluster else "not available"
+
+
+def _describe_fullest(cluster: Mapping[str, Any]) -> str:
+    """Return the largest share of a resource after the plan; "" if none is known."""
+    shares = [(use[1] + use[2], use[0]) for use in cluster.get("resources", ()) if use[1] is not None]
+    return f"{max(shares)[1]} {int(max(shares)[0] + 0.5)} %" if shares else ""
+
+
+def _count_flows(places: Mapping[str, str], outcomes: Iterable[Outcome], moves: Iterable[Move]) -> Callable[[str], PlaceFlow]:
+    """Count workloads and replicas by place; `places` says where each cluster is. Return a function that returns what a place has."""
+
+    def add_up(replicas: Mapping[str, int | None]) -> dict[str, int | None]:
+        found: dict[str, list[int | None]] = {}
+        for name, count in replicas.items():
+            if name in places:
+                found.setdefault(places[name], []).append(count)
+        return {place: total_replicas(counts) if any(counts) else counts[0] for place, counts in found.items()}
+
+    placed: dict[str, list[int | None]] = {}
+    for outcome in outcomes:
+        for place, count in add_up(outcome.replicas_by_cluster).items():
+            placed.setdefault(place, []).append(count)
+    joined = (
+        move._replace(
+            before=add_up(move.before),
+            after=add_up(move.after),
+            included={place: count or 0 for place, count in add_up(move.included).items()},
+        )
+        for move in moves
+    )
+    deltas = count_moves(joined).clusters
+
+    def find_flow(place: str) -> PlaceFlow:
+        counts, delta = placed.get(place, []), deltas.get(place, ClusterDelta())
+        arriving = _format_delta("+", delta.gained, delta.replicas_gained)
+        return PlaceFlow(
+            len(counts), total_replicas(counts), arriving, _format_delta("−", delta.lost, delta.replicas_lost)
+        )  # a minus sign
+
+    return find_flow
 
 
 def _format_delta(sign: str, workloads: int, replicas: int) -> str:

@@ -12,6 +12,7 @@
     status.textContent = text;
     status.className = `live ${kind}`;
   };
+  show("connecting", "waiting");
   let last = null; // when the last run ended, and the last one that succeeded, by the clock of this machine
   const ago = (since) => {
     const seconds = Math.max(0, Math.round((Date.now() - since) / 1000));
