@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from gitsched.model.changes import RetainedCopy
 from gitsched.model.finding import format_count, format_names
-from gitsched.model.time import format_time
-from gitsched.report.lines import format_key, list_limited
+from gitsched.model.time import format_duration, format_time
+from gitsched.report.lines import format_clusters, format_key, list_limited
 from gitsched.report.name_ranges import format_ranges
+
+if TYPE_CHECKING:
+    from gitsched.report.review import Review
 
 COPIES_SHOWN = 20
 """The number of lines about copies; JSON contains all."""
@@ -17,29 +22,62 @@ NAMES_SHOWN = 3
 
 
 MAX_SINGLE_COPIES = 10
-"""The number of copies up to which each is listed; of more, those with the same end are one line."""
+"""The number of copies up to which each that goes is listed."""
+MAX_SINGLE_WORKLOADS = 3
+"""The number of workloads up to which the copies of each that stay are a line; of more, those with the same end are one."""
 
 
-def describe_retained_copies(copies: Sequence[RetainedCopy], shown: int = COPIES_SHOWN) -> list[str]:
-    """Return a line for each copy, or for many that stay equally long; the first of them by workload, and the number of the others."""
-    if len(copies) <= MAX_SINGLE_COPIES:
-        return list_limited(list(map(describe_retained_copy, copies)), shown)
-    ends: dict[str, list[RetainedCopy]] = {}
+def describe_retained_copies(
+    copies: Sequence[RetainedCopy], shown: int = COPIES_SHOWN, unmerged: datetime | None = None
+) -> list[str]:
+    """Return a line for the copies of each workload, or for many that stay equally long; the first of them by workload, and the number of
+    the others. `unmerged` is the time of a plan that no run carries out: an overlap that begins with it counts from a later run."""
+    groups: dict[tuple[str, str], list[RetainedCopy]] = {}
     for copy in copies:
-        ends.setdefault(_describe_end(copy), []).append(copy)
-    return list_limited([f"{_name_copies(same, 'stay')} until {end}" for end, same in ends.items()], shown)
+        groups.setdefault((format_key(copy.workload), _describe_end(copy, unmerged)), []).append(copy)
+    if len({name for name, _ in groups}) <= MAX_SINGLE_WORKLOADS:
+        return list_limited([f"{name} stays in {_describe_places(same)} {end}" for (name, end), same in groups.items()], shown)
+    ends: dict[str, list[RetainedCopy]] = {}
+    for (_, end), same in groups.items():
+        ends.setdefault(end, []).extend(same)
+    return list_limited([f"{_name_copies(same, 'stay')} {end}" for end, same in ends.items()], shown)
 
 
-def describe_retained_copy(copy: RetainedCopy) -> str:
-    """Return where a copy stays and until when."""
-    replicas = "" if copy.replicas is None else f" with {format_count(copy.replicas, 'replica')}"
-    return f"{format_key(copy.workload)} stays in {copy.cluster}{replicas} until {_describe_end(copy)}"
+def _describe_places(copies: Sequence[RetainedCopy]) -> str:
+    """Return the clusters of the copies of a workload with their replicas."""
+    first, *others = copies
+    if others or first.replicas is None:
+        return format_clusters({copy.cluster: copy.replicas for copy in copies})
+    return f"{first.cluster} with {format_count(first.replicas, 'replica')}"
 
 
-def _describe_end(copy: RetainedCopy) -> str:
+def count_after_run(copy: RetainedCopy, unmerged: datetime | None) -> timedelta | None:
+    """Return how long a copy stays after the run that carries out an `unmerged` plan; None if its overlap does not begin with that."""
+    begins = unmerged is not None and copy.start is not None and copy.start >= unmerged
+    return copy.until - copy.start if begins and copy.start is not None and copy.until is not None else None
+
+
+def describe_next_change(review: Review) -> str:
+    """Return when something changes without a commit, or how long after the run that carries out an unmerged plan; "" for never."""
+    if review.next_wakeup is None:
+        return ""
+    for copy in review.retained_copies:
+        stays = count_after_run(copy, review.unmerged)
+        if stays is not None and copy.until == review.next_wakeup:
+            return f"{format_duration(stays)} after the run that carries this out"
+    return format_time(review.next_wakeup)
+
+
+def _describe_end(copy: RetainedCopy, unmerged: datetime | None) -> str:
+    stays = count_after_run(copy, unmerged)
+    after = ", and is kept in the cluster after that" if copy.preserved else ""
+    if stays is not None:
+        return f"for {format_duration(stays)} after the run that moves it{after}"
     if copy.preserved and copy.until is not None:
-        return f"{format_time(copy.until)}, and is kept in the cluster after that"
-    return "another cluster has one" if copy.start is None else format_time(copy.until) if copy.until is not None else "its end"
+        return f"until {format_time(copy.until)}{after}"
+    return "until " + (
+        "another cluster has one" if copy.start is None else format_time(copy.until) if copy.until is not None else "its end"
+    )
 
 
 def describe_ended_copies(copies: Sequence[RetainedCopy], shown: int = COPIES_SHOWN) -> list[str]:

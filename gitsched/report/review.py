@@ -158,6 +158,11 @@ class Review(NamedTuple):
         return new
 
     @property
+    def unmerged(self) -> datetime | None:
+        """The time of a plan that no run carries out as it is: one of a comparison of commits, or of a worktree; None for others."""
+        return self.time if self.base.commit or not self.source else None
+
+    @property
     def allowed_moves(self) -> Sequence[Move]:
         """The moves without those that are withheld."""
         withheld = {move.key for move in self.withheld.moves}

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from gitsched.model.finding import SEVERITIES, Finding
-from gitsched.model.time import format_time
+from gitsched.model.time import format_duration, format_time
 from gitsched.report.consequences import list_consequences, serialize_consequence
 from gitsched.report.held import serialize_held
 from gitsched.report.images import serialize_images
 from gitsched.report.lines import classify_move, list_cluster_changes, serialize_replicas
+from gitsched.report.retained_copies import count_after_run
 from gitsched.report.review import WORKLOAD_STATES, Review
 from gitsched.report.rollouts import serialize_rollouts
 from gitsched.report.summary import count_moves
@@ -146,7 +148,7 @@ def serialize_review(review: Review) -> dict[str, Any]:
             }
             for workload in review.retained
         ],
-        "retainedCopies": list(map(_serialize_retained_copy, review.retained_copies)),
+        "retainedCopies": [_serialize_retained_copy(copy, review.unmerged) for copy in review.retained_copies],
         "rollouts": serialize_rollouts(review.rollouts),
         "findings": _serialize_review_findings(review),
         "images": serialize_images(review.comparison.delivery.images),
@@ -158,13 +160,15 @@ def serialize_review(review: Review) -> dict[str, Any]:
     }
 
 
-def _serialize_retained_copy(copy: RetainedCopy) -> dict[str, Any]:
+def _serialize_retained_copy(copy: RetainedCopy, unmerged: datetime | None) -> dict[str, Any]:
+    stays = count_after_run(copy, unmerged)
     return {
         "workload": serialize_key(copy.workload),
         "cluster": copy.cluster,
         **serialize_replicas(copy.replicas),
         "start": format_time(copy.start) if copy.start else None,
         "until": format_time(copy.until) if copy.until else None,
+        "afterRun": format_duration(stays) if stays is not None else None,
         "preserved": copy.preserved,
     }
 

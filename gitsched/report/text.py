@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from gitsched.model.finding import Finding, count_shown, format_count
 from gitsched.model.mistakes import MISTAKES
-from gitsched.model.time import format_time
 from gitsched.report.consequences import describe_unplaced_objects
 from gitsched.report.first_placement import (
     describe_first_placement,
@@ -37,6 +36,7 @@ from gitsched.report.lines import (
     wrap_finding,
 )
 from gitsched.report.paint import Paint, Role, paint_start
+from gitsched.report.retained_copies import describe_ended_copies, describe_next_change, describe_retained_copies
 from gitsched.report.review import list_existing_findings
 from gitsched.report.summary import (
     REPORTED_ELSEWHERE,
@@ -299,9 +299,10 @@ def _copy_lines(review: Review, width: int) -> list[str]:
     """Return the copies that stay for an overlap, and those that go because it is over."""
     if not review.retained_copies and not review.ended_copies:
         return []
-    from gitsched.report.retained_copies import describe_ended_copies, describe_retained_copies  # few plans have any
-
-    return wrap_all([*describe_retained_copies(review.retained_copies), *describe_ended_copies(review.ended_copies)], width)
+    return wrap_all(
+        [*describe_retained_copies(review.retained_copies, unmerged=review.unmerged), *describe_ended_copies(review.ended_copies)],
+        width,
+    )
 
 
 def _image_lines(review: Review, width: int) -> list[str]:
@@ -458,7 +459,7 @@ def _count_lines(review: Review, width: int) -> list[str]:
         )
     sentences.append(f"{_count_findings(review)}.")
     if review.next_wakeup:
-        sentences.append(f"Next change without a commit: {format_time(review.next_wakeup)}.")
+        sentences.append(f"Next change without a commit: {describe_next_change(review)}.")
     return wrap_all(sentences, width)
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
 
+from gitsched.cli import main
+from gitsched.model.changes import RetainedCopy
+from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
+from gitsched.report.retained_copies import describe_retained_copies
 
 from .conftest import Fleet, at_hour, cluster, deployment, policy
 from .test_dependencies import workload
@@ -377,6 +382,41 @@ def test_a_workload_of_the_same_path_takes_the_place_of_a_copy(fleet: Fleet) -> 
     fleet.reconcile(1 + MINUTE)
     assert fleet.load(f"clusters/ash/{WEB}.yaml")["spec"]["replicas"] == 7
     assert "retainedCopies" not in fleet.load("gitsched.json")
+
+
+@pytest.mark.parametrize("arguments", [["main~1"], ["--worktree"]], ids=["comparison", "worktree"])
+def test_an_overlap_that_no_run_has_begun_is_a_duration_in_every_format(
+    fleet: Fleet, arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A review is merged later: the time of the plan says nothing about when the overlap ends."""
+    fill(fleet, "ash")
+    fleet.git("branch", "-M", "main")
+    fleet.commit({"policy.yaml": policy("bru")}, hour=1)
+    found = {}
+    for form in ("text", "markdown", "html", "json"):
+        assert main(["-C", str(fleet.path), "plan", *arguments, "-o", form, "--now", "2026-03-02T10:00:00Z"]) in (0, 1)
+        found[form] = " ".join(capsys.readouterr().out.split())
+    line = "Deployment default/web stays in ash with 2 replicas for 10m after the run that moves it"
+    assert [form for form in ("text", "markdown", "html") if line not in found[form].replace("`", "")] == []
+    assert [form for form in ("text", "markdown", "html") if "10:10:00" in found[form]] == []
+    assert "Next change without a commit: 10m after the run that carries this out." in found["text"]
+    assert "<dd>10m after the run that carries this out</dd>" in found["html"]
+    assert [copy["afterRun"] for copy in json.loads(found["json"])["retainedCopies"]] == ["10m"]
+
+
+def test_copies_of_many_workloads_with_the_same_end_are_one_line() -> None:
+    start, end = at_hour(0), at_hour(1)
+
+    def describe(workloads: int) -> list[str]:
+        keys = [Key("apps", "Deployment", "shop", f"w{number}") for number in range(workloads)]
+        copies = [RetainedCopy(key, name, 2, (), start, None, end) for key in keys for name in ("ash", "bru")]
+        return describe_retained_copies(copies, unmerged=start)
+
+    assert describe(1) == ["Deployment shop/w0 stays in ash 2, bru 2 for 1h after the run that moves it"]
+    assert len(describe(3)) == 3
+    [line] = describe(4)
+    assert line.startswith("8 copies stay in ash, bru (Deployment shop/w0, ")
+    assert line.endswith(") for 1h after the run that moves it")
 
 
 def test_the_output_says_which_copies_stay_and_until_when(fleet: Fleet) -> None:

@@ -45,7 +45,7 @@ from gitsched.report.page.live import PAGES, LiveView
 from gitsched.report.page.reserve import build_reserve_table
 from gitsched.report.page.retained import list_retained
 from gitsched.report.page.topology import CLUSTERS_SHOWN, PLACES_SHOWN, build_cluster_rows, build_place_rows
-from gitsched.report.retained_copies import describe_retained_copies
+from gitsched.report.retained_copies import describe_next_change, describe_retained_copies
 from gitsched.report.review import Review
 from gitsched.report.rollouts import describe_remedies, describe_rollout
 from gitsched.report.summary import list_comparison_notes, list_summary_rows
@@ -148,7 +148,7 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
         provenance=[escape_unprintable(line) for line in list_comparison_notes(review)],
         digest=review.comparison.digest,
         time=format_time(review.time),
-        wakeup=format_time(review.next_wakeup) if review.next_wakeup else "",
+        wakeup=describe_next_change(review),
         problems=list_problems(review, links, fleet.freezes, fleet.requests),
         alerts=list_alerts(
             review,
@@ -176,7 +176,7 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
             list(map(escape_unprintable, [*describe_rollout(rollout), *describe_remedies([rollout])]))
             for rollout in review.rollouts
         ],
-        copies=[escape_unprintable(line) for line in describe_retained_copies(review.retained_copies)],
+        copies=[escape_unprintable(line) for line in describe_retained_copies(review.retained_copies, unmerged=review.unmerged)],
         resilience=losses,
         reserve=reserve,
         manifests=[build_manifest_entry(entry) for entry in shown],
