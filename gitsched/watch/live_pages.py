@@ -22,7 +22,7 @@ from gitsched.model.history import HistoryFilter, SourceChange
 from gitsched.model.time import EPOCH, format_time
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile import RunResult
-from gitsched.reconcile.incremental.planned_clusters import changes_clusters, read_applied, read_planned_clusters
+from gitsched.reconcile.incremental.planned_clusters import changes_clusters, locate_placed, read_applied, read_planned_clusters
 from gitsched.reconcile.output.history_records import HistoryBranch
 from gitsched.reconcile.output.output_history import OutputHistory
 from gitsched.reconcile.source.source_commits import find_source_commit
@@ -119,6 +119,9 @@ class LivePages:
             clusters = read_planned_clusters(run, review.moves)
             fleet = FleetView(clusters.facts, {}, clusters.sites, self._web)
             fleet_digest = _digest(fleet)
+        if earlier is None or earlier.review.source != review.source or fleet is not earlier.fleet:
+            written = locate_placed(run)
+            fleet = fleet._replace(places=written.workloads, policies=written.policies)
         reports = read_applied(run, Repository(run.git_directory), fleet.facts)
         version = _compute_version(review, fleet_digest, reports)
         if earlier is not None and earlier.version == version and run.update is not None:

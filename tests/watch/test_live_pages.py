@@ -400,6 +400,25 @@ def test_the_first_screen_has_the_cause_of_what_is_withheld_and_the_map(open_sit
     assert re.findall(r'<a href="#([a-z-]+)">[A-Z]', header)[-6:][:2] == ["map", "changes"]
 
 
+@pytest.mark.parametrize("restarts", [False, True], ids=["same process", "restarted"])
+def test_the_dialog_of_a_workload_says_where_it_and_its_policy_are_written(open_site: Callable[..., Site], restarts: bool) -> None:
+    site = open_site()
+    site.run()
+    site.commit(web=f"# moved down\n{WORKLOAD}")
+    if restarts:
+        site.restart()
+    site.run()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_program("browser"), args=["--no-sandbox"])
+        page = browser.new_page()
+        page.goto(f"http://localhost:{site.port}/")
+        page.locator("#fleet-window tbody th").first.click()
+        text = page.get_by_role("dialog").inner_text()
+        assert "web.yaml:2" in text
+        assert "PropagationPolicy/shop/web (policy.yaml:1)" in text
+        browser.close()
+
+
 def test_a_workload_that_leaves_a_drained_cluster_says_so(open_site: Callable[..., Site]) -> None:
     site = open_site()
     site.commit(two=CLUSTER.format(name="two", owner="private"), policy=POLICY)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gitsched.decide.catalog import Catalog
 from gitsched.decide.rollouts.cluster_reports import KnownReports
 from gitsched.model.cluster_report import CLUSTER_REPORT
+from gitsched.model.finding import locate_document
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.rollout_input import list_output_commits
 from gitsched.simulate.fleet_topology import TopologyInput, read_topology
@@ -18,10 +19,15 @@ if TYPE_CHECKING:
     from gitsched.decide.plan_result import Plan
     from gitsched.git import Repository
     from gitsched.model.changes import Move
+    from gitsched.model.document import Document, Key
     from gitsched.model.fleet_status import LastReport
     from gitsched.model.fleet_topology import ClusterSite
     from gitsched.model.planned_files import ClusterInfo
     from gitsched.reconcile.run import RunResult, StateUpdate
+
+
+MAX_LOCATED = 1_000
+"""Workloads up to which it is said where each is written: that reads their documents."""
 
 
 class PlannedClusters(NamedTuple):
@@ -29,6 +35,37 @@ class PlannedClusters(NamedTuple):
 
     facts: Mapping[str, ClusterInfo]
     sites: Mapping[str, ClusterSite]
+
+
+class PlacedLocations(NamedTuple):
+    """Where workloads and policies are written, as file:line: by key, and by what outcomes call a policy."""
+
+    workloads: Mapping[Key, str] = {}
+    policies: Mapping[str, str] = {}
+
+
+def locate_placed(run: RunResult) -> PlacedLocations:
+    """Return where the workloads of a run and their policies are written; nothing of more than MAX_LOCATED. As below for the thread."""
+    if run.plan.totals.workload_count > MAX_LOCATED:
+        return PlacedLocations()
+    outcomes = {outcome.key: outcome.policy for outcome in run.plan.outcomes.values()}
+    if run.update is not None:
+        snapshot = run.update.incremental.decided.snapshot
+        templates, documents = snapshot.templates, snapshot.documents
+    else:
+        templates, documents = run.plan.decisions.templates, run.plan.decisions.catalog.api_documents
+    found = ((key, templates.get(key)) for key in outcomes)
+    wanted = set(outcomes.values())
+    policies = (one for several in documents.values() for one in several if one.key.title in wanted)
+    return PlacedLocations(
+        {key: _format_origin(document) for key, document in found if document is not None},
+        {one.key.title: _format_origin(one) for one in policies},
+    )
+
+
+def _format_origin(document: Document) -> str:
+    location = locate_document(document)
+    return location.text if location is not None else ""
 
 
 def read_applied(run: RunResult, repository: Repository, clusters: Iterable[str]) -> dict[str, LastReport]:

@@ -42,6 +42,7 @@ from gitsched.report.page.content import (
 from gitsched.report.page.header import list_alerts, list_commits, list_problems, write_heading
 from gitsched.report.page.links import PageLinks
 from gitsched.report.page.live import PAGES, LiveView
+from gitsched.report.page.places import add_places
 from gitsched.report.page.reserve import build_reserve_table
 from gitsched.report.page.retained import list_retained
 from gitsched.report.page.topology import CLUSTERS_SHOWN, PLACES_SHOWN, build_cluster_rows, build_place_rows
@@ -75,7 +76,8 @@ class FleetView(NamedTuple):
     """The clusters of the fleet, the explanation of each workload, where the clusters are, if that is known, the web pages of the source,
     None without any, the last report of each cluster about what it has applied, the source commits that the page names, by id, and the one
     of them that the head of the output branch follows, "" if it is not known, who froze placements, of clusters whose documents changed
-    whether they were available before, None where that is not known, and the source commits that ask for what is withheld."""
+    whether they were available before, None where that is not known, the source commits that ask for what is withheld, and where
+    workloads without an explanation, and policies, are written."""
 
     facts: Mapping[str, ClusterInfo]
     explanations: Mapping[Key, Explanation]
@@ -87,6 +89,8 @@ class FleetView(NamedTuple):
     freezes: tuple[Freeze, ...] = ()
     was_available: Mapping[str, bool] | None = None
     requests: tuple[SourceChange, ...] = ()
+    places: Mapping[Key, str] = {}
+    policies: Mapping[str, str] = {}
 
 
 def choose_explained(review: Review, clusters: int) -> list[Outcome]:
@@ -111,6 +115,7 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
         review.outcomes, review.moves, fleet.facts, fleet.explanations, fleet.sites, withheld, review.comparison.removed_clusters
     )
     mark_earlier_states(matrix["clusters"], fleet.was_available, review.comparison.added_clusters)
+    add_places(matrix, review.outcomes, fleet.places, fleet.policies)
     mark_later_changes(matrix["workloads"], {move.key for move in left_out})
     for cluster in matrix["clusters"]:
         if fleet.reports:

@@ -40,8 +40,8 @@ CandidateGroup = tuple[int, int, int, tuple[int, ...]]
 class StringTable:
     """Distinct strings, and distinct lists of candidates, that the page refers to by index."""
 
-    def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}
+    def __init__(self, strings: Iterable[str] = ()) -> None:
+        self._numbers: dict[str, int] = {text: number for number, text in enumerate(strings)}
         self._candidates: dict[tuple[CandidateGroup, ...], int] = {}
 
     def index_of(self, text: str) -> int:

@@ -174,6 +174,7 @@ const drawFleet = (data) => {
     const parts = [];
     parts.push(make("h2", title(row), { id: "why-title" }));
     if (row.why) parts.push(say(text(row.why.location), { class: "soft" }));
+    else if (row.written && text(row.written[0])) parts.push(say(text(row.written[0]), { class: "soft" }));
     const where = (before, places, attributes) => {
       const line = make("p", before, attributes);
       for (const [index, replicas] of places) line.append(make("span", data.clusters[index].name + (replicas === null ? "" : ` ${replicas}`), { class: "place" }), " ");
@@ -185,8 +186,9 @@ const drawFleet = (data) => {
     if (row.before) parts.push(where(row.withheld === 1 ? "now: " : "before: ", row.before, { class: "soft" }), ...list(row.causes.map(text)));
     else if (row.reason !== undefined && text(row.reason)) parts.push(say(text(row.reason)));
     if (row.leaving) parts.push(make("p", `evicting: ${row.leaving.map((index) => data.clusters[index].name).join(", ")}`));
+    if (row.written && text(row.written[1])) parts.push(make("h3", "Policy"), say(text(row.written[1])));
     if (!row.why && row.state !== "gone") {
-      const why = make("p", "Why it is there: ", { class: "soft" });
+      const why = make("p", "Why it is in these clusters, and not in others: ", { class: "soft" });
       why.append(make("code", `gitsched explain ${row.kind}/${row.name}${row.namespace ? ` -n ${row.namespace}` : ""}`, { "data-copy": "" }));
       parts.push(why);
     }
