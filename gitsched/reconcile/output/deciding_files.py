@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from gitsched.decide.cluster_conditions import index_cluster_kinds
 from gitsched.model.scheduling import total_replicas
 from gitsched.named_tuples import NamedTuple
-from gitsched.reconcile.output.history_taints import ComparedTrees, read_documents
+from gitsched.reconcile.output.history_taints import ComparedTrees, contains, read_documents
 from gitsched.reconcile.source.source_reader import is_manifest_path
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 MAX_FILES: Final = 100
 """Changed files of the source that are read to find those that decide what moved."""
+WORKLOADS_SEARCHED: Final = 20
+"""Workloads of which the own documents are searched; of more, policies and clusters alone are known."""
 
 
 class DecidingFile(NamedTuple):
@@ -29,14 +32,19 @@ class DecidingFile(NamedTuple):
 
 
 class DecidingFiles:
-    """The changed documents between two trees of the source."""
+    """The changed documents between two trees of the source that can decide moves: policies, clusters, and some workloads by name."""
 
-    def __init__(self, cache: ParseCache, trees: ComparedTrees) -> None:
+    def __init__(
+        self, cache: ParseCache, trees: ComparedTrees, moves: Iterable[PlacementMove], workloads: Iterable[PlacementMove]
+    ) -> None:
+        marks = _list_marks(moves, workloads)
         self._by_title: dict[str, DecidingFile] = {}
         self._by_cluster: dict[str, DecidingFile] = {}
         sides: list[dict[str, tuple[Body, DecidingFile, str]]] = [{}, {}]
         kinds = index_cluster_kinds()
         for path in list(filter(is_manifest_path, trees.paths))[:MAX_FILES]:
+            if not any(contains(trees, tree, path, *marks) for tree in (trees.before, trees.after)):
+                continue
             for side, tree in zip(sides, (trees.before, trees.after), strict=True):
                 for document in read_documents(cache, trees, tree, path):
                     topology = kinds.get(document.key[:2])
@@ -85,3 +93,16 @@ class DecidingFiles:
         else:
             text = f"no policy selects it any more: {one.title} {'is gone' if one.removed else 'has changed'} ({one.path})"
         return found._replace(removal=text)
+
+
+def _list_marks(moves: Iterable[PlacementMove], workloads: Iterable[PlacementMove]) -> list[bytes]:
+    """Return texts of which a file has one that may decide moves: kinds of policies and of clusters, and names of workloads."""
+    found, moves = dict[str, None](), tuple(moves)
+    for one in moves:
+        found |= dict.fromkeys(
+            kind for reason in (one.reason_before, one.move.reason) if (kind := reason.partition("/")[0]).isalnum()
+        )
+    if any(one.move.before.keys() != one.move.after.keys() for one in moves):
+        found |= dict.fromkeys(kind for _, kind in index_cluster_kinds())
+    found |= dict.fromkeys(one.move.key.name for one in islice(workloads, WORKLOADS_SEARCHED))
+    return [text.encode() for text in found]

@@ -76,10 +76,13 @@ def _find_blob(repository: Repository, tree: str, path: str) -> str | None:
     return entry[0]
 
 
-def contains(trees: ComparedTrees, tree: str, path: str, mark: bytes) -> bool:
-    """Return whether a manifest of one of two trees has some bytes."""
+def contains(trees: ComparedTrees, tree: str, path: str, *marks: bytes) -> bool:
+    """Return whether a manifest of one of two trees has one of some texts."""
     blob = _find_blob(trees.repository, tree, path) if is_manifest_path(path) else None
-    return blob is not None and mark in trees.repository.blob(blob)
+    if blob is None:
+        return False
+    data = trees.repository.blob(blob)
+    return any(mark in data for mark in marks)
 
 
 def read_documents(cache: ParseCache, trees: ComparedTrees, tree: str, path: str) -> Iterator[Document]:

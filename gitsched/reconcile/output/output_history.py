@@ -357,8 +357,9 @@ class OutputHistory:
         paths = list(trees.paths)
         if self._cache is not None:
             entry = entry._replace(taints=list_taint_changes(self._cache, trees))
-            if len(paths) > 1 or any(found.removed for found in entry.moves):
-                deciding = DecidingFiles(self._cache, trees)
+            removed = [found for found in entry.moves if found.removed]
+            if entry.moves and (len(paths) > 1 or removed):
+                deciding = DecidingFiles(self._cache, trees, entry.moves, removed)
                 paths = deciding.sort(paths, entry.moves)
                 entry = entry._replace(moves=tuple(map(deciding.add_removal, entry.moves)))
         return entry._replace(files=tuple(paths[:MAX_FILES]), more_files=max(len(paths) - MAX_FILES, 0))

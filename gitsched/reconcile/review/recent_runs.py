@@ -247,8 +247,9 @@ def _add_files(context: RunContext, fetched: Fetched, run: RecentRun, moves: Seq
     paths = source.changed_paths(before, commit.tree)
     if len(paths) == 1:
         return run
-    deciding = DecidingFiles(context.caches.files, ComparedTrees(source, before, commit.tree, paths))
-    names = {one.path for move in moves for one in deciding.find(move)}
+    files = DecidingFiles(context.caches.files, ComparedTrees(source, before, commit.tree, paths), moves, moves)
+    deciding = [files.find(move) for move in moves]
+    names = {one.path for found in deciding for one in found} if all(deciding) else set[str]()
     return run._replace(files=find_cause_files(source, commit.oid, fetched.source.tree, names))
 
 
