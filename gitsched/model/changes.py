@@ -155,9 +155,10 @@ class WithheldChanges(NamedTuple):
     """Changes that a run leaves out: the moves, the limits that they exceed, and the digest that allows exactly these moves.
 
     `freeze` says why all placements are frozen, or is "", and `lift` how to end that. `unavailable` are the clusters that workloads have to
-    leave, with the reason. `waiting` are moves that observations alone cause and that a later period makes,
-    which starts at `next_period`. `rate` is what the output branch records about such moves. In a comparison, `of_base` are the moves that
-    are left out of the base as well; they are not in `moves`, and the digest allows them, too.
+    leave, with the reason. `waiting` are moves that observations alone cause and that a later period makes, which starts at `next_period`.
+    `rate` is what the output branch records about such moves. In a comparison, `of_base` are the moves that are left out of the base as
+    well; they are not in `moves`, and the digest allows them, too. `doubted` are the clusters that only facts make unready, if these are so
+    many that the moves away from there are left out.
     """
 
     moves: tuple[Move, ...] = ()
@@ -170,6 +171,7 @@ class WithheldChanges(NamedTuple):
     of_base: tuple[Move, ...] = ()
     lift: str = ""
     unavailable: Mapping[str, str] = {}
+    doubted: frozenset[str] = frozenset()
 
     @property
     def withheld_by(self) -> str:
@@ -196,6 +198,11 @@ class WithheldChanges(NamedTuple):
     def is_doubted(self) -> bool:
         """Whether facts alone cause the moves, as where these are no longer collected."""
         return any(limit.effect == "clustersUnready" for limit in self.limits)
+
+    @property
+    def requested(self) -> tuple[Move, ...]:
+        """The moves that do not only follow from doubted facts."""
+        return tuple(move for move in self.moves if self.doubted.isdisjoint(move.before.keys() - move.after.keys()))
 
     @property
     def allowance(self) -> str:

@@ -113,18 +113,19 @@ def use_plan(
     *,
     withholds: bool = False,
     written: bool = True,
+    refuses: bool | None = None,
 ) -> tuple[Planned, T]:
     """Return a plan of the fetched source commit, and what `use` makes of it. It is the one that is `planned` already, else a complete one.
 
     Only of a plan that is `written` do records have content. A document on which a bug shows in `use` counts as broken.
     """
-    planned = planned or plan_source(context, fetched, now, withholds=withholds, written=written)
+    planned = planned or plan_source(context, fetched, now, withholds=withholds, written=written, refuses=refuses)
     try:
         return planned, use(planned)
     except Exception as error:
         if not is_bug(error):
             raise
-    planned = plan_source(context, fetched, now, withholds=withholds, written=written, use=use)
+    planned = plan_source(context, fetched, now, withholds=withholds, written=written, use=use, refuses=refuses)
     return planned, use(planned)
 
 
@@ -159,13 +160,16 @@ def plan_source(
     withholds: bool = False,
     written: bool = True,
     use: UsePlan | None = None,
+    refuses: bool | None = None,
 ) -> Planned:
     """Make the complete plan of the fetched source commit. Explanations, simulations and comparisons start from it, too.
 
     With `withholds`, changes over the limits of the guard are left out; otherwise the plan has them and reports that a run leaves them out.
     Only of a plan that is `written` do records have content. A document on which a bug shows, also in `use`, counts as broken.
+    With `refuses`, by default as `withholds`, settings and Tenants that a run must not use raise an error.
     """
-    plan = partial(_plan_source, context, fetched, now, withholds, written, use)
+    read = partial(read_plan_input, context, fetched, now, withholds=withholds, refuses=refuses)
+    plan = partial(_plan_source, context, read, written, use)
     return read_source(context, fetched, partial(plan, isolates=False), partial(plan, isolates=True))
 
 
@@ -185,12 +189,10 @@ def read_source(context: RunContext, fetched: Fetched, read: Callable[[], T], fi
     return result
 
 
-def _plan_source(
-    context: RunContext, fetched: Fetched, now: datetime, withholds: bool, written: bool, use: UsePlan | None, isolates: bool
-) -> Planned:
+def _plan_source(context: RunContext, read: Callable[[], RunInput], written: bool, use: UsePlan | None, isolates: bool) -> Planned:
     """Make the plan of `plan_source`. With `isolates`, documents on which a bug shows in the plan, and not before it, count as broken."""
     caches = context.caches
-    made_from, can_continue, setting_changes, facts = read_plan_input(context, fetched, now, withholds=withholds)
+    made_from, can_continue, setting_changes, facts = read()
     made_from = made_from if written else made_from._replace(written=False)
     source = made_from.source
 
@@ -215,21 +217,24 @@ def _plan_source(
     return complete(plan, state)
 
 
-def read_plan_input(context: RunContext, fetched: Fetched, now: datetime, *, withholds: bool = False) -> RunInput:
+def read_plan_input(
+    context: RunContext, fetched: Fetched, now: datetime, *, withholds: bool = False, refuses: bool | None = None
+) -> RunInput:
     """Load and observe everything that a plan of the fetched source commit is made from."""
+    refuses = withholds if refuses is None else refuses
     source, record = load(context, fetched), fetched.record
     own = source.config
     if own.source.facts != fetched.trusted.config.source.facts:  # a commit does not choose whose facts count for it
         source = source._replace(config=own._replace(source=own.source._replace(facts=fetched.trusted.config.source.facts)))
     complete = source
-    source = _check_tenants(context, source, refuses=withholds)
+    source = _check_tenants(context, source, refuses=refuses)
     lacks_tenants = source is not complete
     facts = NO_FACTS
     if fetched.facts != Facts():
         from gitsched.reconcile.facts.cluster_facts import add_all_facts  # few sources have facts branches
 
         source, facts = add_all_facts(context, fetched.facts, source, now, record.facts if record else {})
-    reported = _report_settings(context, fetched, own, refuses=withholds)
+    reported = _report_settings(context, fetched, own, refuses=refuses)
     contacts: tuple[Finding, ...] = ()
     if contact_documents := _list_contact_documents(fetched, source):
         from gitsched.reconcile.review.contact_changes import find_contact_changes  # few sources query metrics

@@ -109,7 +109,8 @@ def find_withheld_changes(
         return withheld._replace(unavailable=guarded.unavailable) if withheld.moves else withheld
     moves = tuple(sorted({move.key: move for move in (*withheld.moves, *following)}.values(), key=lambda move: move.key))
     freeze, limits = config.freeze if withheld.moves else "", (suspected, *withheld.limits)
-    return WithheldChanges(moves, limits, compute_digest(moves), freeze, unavailable=guarded.unavailable)
+    doubted, unavailable = guarded.reported, guarded.unavailable
+    return WithheldChanges(moves, limits, compute_digest(moves), freeze, unavailable=unavailable, doubted=doubted)
 
 
 def _suspect_facts(

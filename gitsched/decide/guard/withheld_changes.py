@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import SharedDecisions
+from gitsched.apis.stateful_holds import make_held_finding
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.engines import EngineRecords
 from gitsched.decide.guard.large_changes import compute_digest
@@ -90,7 +91,7 @@ def withhold(
         outcome = decisions.outcomes.get(move.key)
         if outcome is not None:
             wakeups |= {move.key: outcome.wakeup} if outcome.wakeup is not None else {}
-            kept[move.key] = keep_placement(outcome, previous, source_time)
+            kept[move.key] = keep_placement(outcome, decisions.templates.get(move.key), previous, source_time)
         elif move.key in removed:
             kept[move.key] = restore_placement(removed[move.key], previous, source_time)
     kept |= {key: restore_placement(removed[key], previous, source_time) for key in _list_required(kept, removed)}
@@ -119,8 +120,9 @@ def _list_required(kept: Mapping[Key, Outcome], removed: Mapping[Key, RemovedPla
     return sorted(found)
 
 
-def keep_placement(outcome: Outcome, previous: Mapping[Key, Body], source_time: datetime) -> Outcome:
-    """Return the outcome of a workload that keeps its previous clusters, manifests and records."""
+def keep_placement(outcome: Outcome, document: Document | None, previous: Mapping[Key, Body], source_time: datetime) -> Outcome:
+    """Return the outcome of a workload that keeps its previous clusters, manifests and records. A held one is held with its previous
+    replicas."""
     targets = tuple(target._replace(keeps_manifest=True, edits=(), body=None) for target in outcome.previous_targets)
     records = tuple((key, previous[key]) for key, _ in outcome.records if key in previous)
     read = policy_apis[outcome.api].read_removed_workload
@@ -129,6 +131,10 @@ def keep_placement(outcome: Outcome, previous: Mapping[Key, Body], source_time: 
     kept = outcome._replace(
         state="stale", targets=targets, records=records, reason=WITHHELD_REASON, time=source_time, wakeup=None, trigger=""
     )
+    if outcome.held is not None and document is not None:
+        held = outcome.held._replace(clusters=outcome.previous_replicas)
+        former, present = (make_held_finding(document, one) for one in (outcome.held, held))
+        kept = kept._replace(held=held, findings=tuple(present if one == former else one for one in kept.findings))
     return kept if outcome.manifests is None else kept._replace(manifests=(), previous_objects=objects)
 
 

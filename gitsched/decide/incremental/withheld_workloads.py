@@ -213,7 +213,7 @@ def _withhold(
     for key in keys:
         if key in outcomes:
             wakeups |= {key: wakeup} if (wakeup := outcomes[key].wakeup) is not None else {}
-            outcomes[key] = keep_placement(outcomes[key], snapshot.previous, snapshot.at)
+            outcomes[key] = keep_placement(outcomes[key], documents.get(key), snapshot.previous, snapshot.at)
         elif key in placements and key in removed:
             outcomes[key] = restore_placement(placements.pop(key), snapshot.previous, snapshot.at)
             documents[key] = documents.get(key) or Document(key, "", {}, None)

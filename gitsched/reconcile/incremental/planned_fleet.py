@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
@@ -57,22 +58,26 @@ class PlannedFleet(NamedTuple):
 
 
 def use_fleet(
-    context: RunContext, fetched: Fetched, use: Callable[[PlannedFleet], T], *, written: bool = False
+    context: RunContext, fetched: Fetched, use: Callable[[PlannedFleet], T], *, written: bool = False, withholds: bool = False
 ) -> tuple[PlannedFleet, T]:
     """Plan the fetched commit, and return what `use` makes of it as well, which has no effect but its value.
 
-    Only a complete plan has all decisions, and only one that is `written` has records with content.
+    Only a complete plan has all decisions, and only one that is `written` has records with content. With `withholds`, changes over the
+    limits of the guard are left out, as a run does.
     """
 
     def use_state() -> tuple[PlannedFleet, T]:
         fleet = _plan_from_state(context, fetched)
+        if withholds and fleet.plan.withheld.moves:
+            raise NeedsCompletePlan("only a complete plan leaves out what the guard withholds")
         return fleet, use(fleet)
 
     def use_complete(planned: Planned) -> tuple[PlannedFleet, T]:
         fleet = _make_fleet(context, fetched, planned)
         return fleet, use(fleet)
 
-    return try_with_state(use_state) or use_plan(context, fetched, context.settings.now, use_complete, written=written)[1]
+    plan = partial(use_plan, context, fetched, context.settings.now, use_complete)
+    return try_with_state(use_state) or plan(written=written, withholds=withholds, refuses=False)[1]
 
 
 def _make_fleet(context: RunContext, fetched: Fetched, planned: Planned) -> PlannedFleet:

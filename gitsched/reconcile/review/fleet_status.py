@@ -71,7 +71,7 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
             allowed = len(fleet.plan.moves) if withheld and not fleet.plan.withheld.moves else 0
             return found._replace(source=found.source._replace(allowed_changes=allowed))
 
-        fleet, status = use_fleet(context, fetched, make_status, written=differs)
+        fleet, status = use_fleet(context, fetched, make_status, written=differs, withholds=True)
         log_ignored_settings(fleet.plan)
         newer = _find_newer_source(context, fetched)
         removed = describe_removed_clusters(context, fetched, [one.name for one in status.gone])
@@ -299,7 +299,8 @@ def list_workload_statuses(plan: Plan) -> Iterable[WorkloadStatus]:
     withheld, waiting = ({move.key for move in found} for found in (plan.withheld.moves, plan.withheld.waiting))
     states: tuple[tuple[WorkloadState, Container[Key]], ...]
     states = ("waiting", waiting), ("withheld", withheld), ("held", plan.totals.held)
-    mistakes, lost = find_mistakes(plan.findings), {move.key for move in plan.withheld.moves if move.becomes_unplaced}
+    mistakes = find_mistakes(plan.findings)
+    lost = {move.key: move.reason for move in plan.withheld.moves if move.becomes_unplaced}
     for key, outcome in plan.outcomes.items():
         clusters = moves[key].before if key in moves else outcome.replicas_by_cluster
         state: WorkloadState = "" if clusters else _choose_unplaced_state(outcome)
@@ -307,7 +308,8 @@ def list_workload_statuses(plan: Plan) -> Iterable[WorkloadStatus]:
             state = name if key in keys else state
         missing = outcome.unassigned or 0 if clusters and state in ("", "held") else 0
         is_lost = not clusters or key in lost
-        reason = _find_reason(outcome, mistakes if is_lost else {}) if is_lost or missing else ""
+        own = lost.get(key, outcome.reason)
+        reason = _find_reason(outcome, own, mistakes if is_lost else {}) if is_lost or missing else ""
         names = tuple(sorted(held.get(key, ())))
         yield WorkloadStatus(key, outcome.policy, clusters, names, state, reason, outcome.replicas, missing)
     yield from _list_removed(plan)
@@ -325,13 +327,13 @@ def _list_removed(plan: Plan) -> Iterable[WorkloadStatus]:
             yield WorkloadStatus(key, "", move.before, state="withheld" if key in withheld else "", reason=move.reason)
 
 
-def _find_reason(outcome: Outcome, mistakes: Mapping[str, Finding]) -> str:
+def _find_reason(outcome: Outcome, reason: str, mistakes: Mapping[str, Finding]) -> str:
     """Return why a workload, or some of its replicas, are in no cluster; first what is wrong in what it wants of clusters, if one of the
-    `mistakes` is its own."""
+    `mistakes` is its own. Without a finding it is the `reason` of its decision."""
     mistake = choose_mistake(mistakes, outcome.key.title, outcome.policy)
     found = [each for each in outcome.findings if each.severity != "info"]
     found.sort(key=lambda each: each.code != UNSCHEDULABLE)
     if mistake is None:
-        return found[0].message if found else outcome.reason
+        return found[0].message if found else reason
     is_unscheduled = bool(found) and found[0].code == UNSCHEDULABLE
-    return f"{format_sentence(mistake)}; {found[0].reason if is_unscheduled else found[0].message if found else outcome.reason}"
+    return f"{format_sentence(mistake)}; {found[0].reason if is_unscheduled else found[0].message if found else reason}"

@@ -48,13 +48,14 @@ def read_withheld_history(context: RunContext, fetched: Fetched, withheld: Withh
     output = HistoryBranch(fetched.output.branch, fetched.output.repository, fetched.output_head or "", fetched.prefix)
     runs = _list_withholding_runs(output)
     planned = (fetched.reconciled.source, fetched.source.oid)
-    sources = tuple(dict.fromkeys(_list_requests(context, output, runs, withheld.digest, planned)))
+    found = _list_requests(context, output, runs, withheld.digest, planned) if withheld.requested else ()
+    sources = tuple(dict.fromkeys(found))
     return WithheldHistory(_find_start(runs), sources[:NAMED_SOURCES], data, len(sources[NAMED_SOURCES:]))
 
 
 def list_run_requests(context: RunContext, run: RunResult) -> tuple[SourceChange, ...]:
-    """Return the first commits of the source that ask for what a run has withheld; nothing if it has withheld nothing."""
-    if not run.plan.withheld.moves:
+    """Return the first commits of the source that ask for what a run has withheld; nothing if only doubted facts cause that."""
+    if not run.plan.withheld.requested:
         return ()
     output = HistoryBranch(run.branch, Repository(run.git_directory), run.after or run.before or "", run.prefix)
     found = _list_requests(context, output, _list_withholding_runs(output), run.plan.withheld.digest, (run.source, run.source))
