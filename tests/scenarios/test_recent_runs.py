@@ -114,7 +114,7 @@ def test_files_of_a_commit_that_decided_nothing_stay_when_it_is_undone(fleet: Fl
     assert isinstance(found, Explanation)
     author = fleet.git("log", "-1", "--format=%an")
     last = f"Until 1h ago it was on one 2 by PropagationPolicy/default/all, which {source} Tidy ({author}) removed"
-    assert found.state == f"{last}; to get it back: {cure}."
+    assert (found.state, found.policy_reason) == (f"{last}; to get it back: {cure}.", "")
     fleet.git("checkout", "-q", f"{source}^", "--", "policy.yaml")
     fleet.record(3, "Bring the policy back")
     fleet.reconcile(3)

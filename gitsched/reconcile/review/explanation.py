@@ -115,12 +115,14 @@ def _add_sources(
 
 
 def _add_last_placement(context: RunContext, fetched: Fetched, found: Explanation) -> Explanation:
-    """Return the explanation of a workload, if no policy selects it any more with where it was last."""
+    """Return the explanation of a workload, if no policy selects it any more with where it was last. What nearly selects it now is no cure
+    where its policy was removed."""
     is_known = found.policy or found.result or found.claim or found.attached_to or found.tables or found.delivery.is_part
     if is_known or found.only_some_clusters or fetched.output_head is None:
         return found
-    last = describe_last_placement(context, fetched, _read_key(found))
-    return found._replace(state=" ".join(filter(None, (last, found.state))))
+    last, is_removed = describe_last_placement(context, fetched, _read_key(found))
+    reason = "" if is_removed else found.policy_reason
+    return found._replace(state=" ".join(filter(None, (last, found.state))), policy_reason=reason)
 
 
 def _add_edits(context: RunContext, fetched: Fetched, found: Explanation) -> Explanation:

@@ -70,22 +70,22 @@ def find_last_placement(fetched: Fetched, key: Key) -> LastPlacement | None:
     return None
 
 
-def describe_last_placement(context: RunContext, fetched: Fetched, key: Key) -> str:
+def describe_last_placement(context: RunContext, fetched: Fetched, key: Key) -> tuple[str, bool]:
     """Return where a workload was that no policy selects any more, until when, which commit of the source removed its policy, and how to
-    get it back; "" if it was nowhere."""
+    get it back, "" if it was nowhere; and whether the policy was removed."""
     last = find_last_placement(fetched, key)
     if last is None:
-        return ""
+        return "", False
     policy = last.record.reason.partition(" ")[0].rstrip(",;:")
     until = f"Until {format_age(last.commit.time, context.settings.now)} ago it was on {format_clusters(last.record.clusters)}"
     is_policy = policy.count("/") in (1, 2)
     removal = find_removed_document(context, fetched, policy) if is_policy else None
     by = f" by {policy}" if is_policy else ""
     if removal is not None:
-        return f"{until}{by}, which {describe_source(removal.source)} removed; to get it back: {removal.cure}."
+        return f"{until}{by}, which {describe_source(removal.source)} removed; to get it back: {removal.cure}.", True
     oid = dict(last.commit.trailers).get(SOURCE_TRAILER, "")
     with_source = f" with {describe_source(find_source_commit(context.source.repository, oid))}" if oid else ""
-    return f"{until}{by}; that ended{with_source}: gitsched history {format_words(key)}"
+    return f"{until}{by}; that ended{with_source}: gitsched history {format_words(key)}", False
 
 
 def _is_meant(key: Key, kind: str, namespace: str | None, name: str) -> bool:
