@@ -32,6 +32,10 @@ IMPAIRMENTS: Final = {
         "object does not go where a workload refers to it",
         "objects do not go where workloads refer to them",
     ),
+    "ocm-rollout-failed": (
+        "workload failed in clusters while it was rolled out",
+        "workloads failed in clusters while they were rolled out",
+    ),
     UNSCHEDULABLE: (
         "workload could not be scheduled and keeps what it has",
         "workloads could not be scheduled and keep what they have",

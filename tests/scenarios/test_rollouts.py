@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from gitsched.reconcile.review.fleet_status import read_fleet_status
+from gitsched.report.fleet_status import write_fleet_status
 from tests.builders.ocm import Body, bound_global_set, managed_cluster, placement, taint, to_yaml
 
 STAGES = {"ash": "canary", "bru": "canary", "cph": "live", "dub": "live"}
@@ -99,6 +101,11 @@ def test_a_failed_canary_stops_the_rollout(shop: Any) -> None:
     run = shop.reconcile(hour=2)
     assert colours(shop) == {"ash": "blue", "bru": "blue", "cph": "green", "dub": "green"}
     assert "ocm-rollout-failed" in [finding.code for finding in run.plan.findings]
+    first, failed, *_ = write_fleet_status(read_fleet_status(shop.settings(2))).splitlines()
+    assert first == "Needs attention: 1 workload failed in clusters while it was rolled out."
+    assert failed.endswith(
+        "ManifestWorkReplicaSet.work.open-cluster-management.io/shop/web failed in 1 of its clusters: bru [ocm-rollout-failed]"
+    )
 
 
 def test_a_cluster_without_report_fails_at_the_progress_deadline(shop: Any) -> None:
