@@ -85,9 +85,10 @@ class CauseFiles(NamedTuple):
 
 
 class RolloutHistory(NamedTuple):
-    """The commit of the source with which a rollout began, and the time of the run with which it stopped; None where it is not known."""
+    """The commits of the source whose changes a rollout brings to clusters, the newest first, and the time of the run with which it
+    stopped; () and None where they are not known."""
 
-    source: SourceChange | None = None
+    sources: tuple[SourceChange, ...] = ()
     stopped: datetime | None = None
 
 
@@ -96,6 +97,7 @@ class HistoryEntry(NamedTuple):
 
     `cause` is that of the run (source, facts, deadline, observation or upgrade; or records, edit, rerun), "" for a commit that no run made;
     `also` is another cause, "" without one.
+    `requested` are the commits of the source that asked for changes which were withheld before, and which the commit carries out.
     `edits` are the commits of people on the output branch since the run before. `summary` is what its message says that it changes.
     `source` is the source commit that it follows, `sources` are those since the commit before, the newest first. `records` are the recorded
     decisions that changed, `files` the changed files of the source, `taints` the taints of clusters that began or ended, and `notes` other
@@ -124,6 +126,7 @@ class HistoryEntry(NamedTuple):
     edits: tuple[SourceChange, ...] = ()
     edited: tuple[Key, ...] = ()
     also: str = ""
+    requested: tuple[SourceChange, ...] = ()
 
     @property
     def failed_by_facts(self) -> frozenset[str]:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Literal
 
 from gitsched.model.changes import Move
-from gitsched.model.history import CauseFiles, SourceChange
+from gitsched.model.history import CauseFiles, Departure, SourceChange
 from gitsched.named_tuples import NamedTuple
 
 Loss = Literal["unplaced", "copied", "fewer", "removed", "moved"]
@@ -24,8 +24,9 @@ class RecentLoss(NamedTuple):
 
 
 class RecentRun(NamedTuple):
-    """A run that took something from workloads: the output commit, the one `before` it, its time and cause, and its losses;
-    the number of `more_moves` is not read.
+    """What a run took from workloads for one cause: the output commit, the one `before` it, its time and cause, and the losses;
+    the number of `more_moves` is not read. `departures` are the clusters that workloads had to leave, if no commit of the source is the
+    cause.
 
     `sources` are the commits of the source that it followed, the newest first, a few of them; the number of `more_sources` is left
     out. `reverted_by` is the later commit that reverts it, None without one. `edits` are the commits of people on the output branch since
@@ -48,6 +49,7 @@ class RecentRun(NamedTuple):
     awaits_run: bool = False
     reverts: SourceChange | None = None
     files: CauseFiles = CauseFiles()
+    departures: tuple[Departure, ...] = ()
 
     @property
     def has_one_source(self) -> bool:

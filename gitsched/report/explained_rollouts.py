@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from gitsched.model.finding import format_names
 from gitsched.model.time import format_age, format_time
-from gitsched.report.history import describe_source
+from gitsched.report.history import SOURCES_SHOWN, describe_source
 from gitsched.report.lines import escape_unprintable
 from gitsched.report.rollouts import CLUSTERS_SHOWN, describe_remedies, describe_rollout, describe_wait, serialize_rollouts
 from gitsched.report.serialization import serialize_source
@@ -48,7 +48,8 @@ def describe_history(rollout: RolloutStatus, history: RolloutHistory, now: datet
     """Return a line that says when a rollout began and with which commit of the source, and when it stopped; [] if nothing is known."""
     begun = min((one.since for one in rollout.clusters if one.since is not None), default=None)
     parts = [_describe_time(begun, now)] if begun is not None else []
-    parts += [f"with {escape_unprintable(describe_source(history.source))}"] if history.source is not None else []
+    named = format_names([*map(describe_source, history.sources)], SOURCES_SHOWN)
+    parts += [f"with {escape_unprintable(named)}"] if named else []
     stopped = f", and stopped {_describe_time(history.stopped, now)}" if history.stopped is not None else ""
     return [f"Rollout {rollout.name} began {' '.join(parts)}{stopped}"] if parts else []
 
@@ -74,13 +75,13 @@ def serialize_explained_rollouts(rollouts: Iterable[ExplainedRollout]) -> list[d
     found = []
     for one, entry in zip(rollouts, serialize_rollouts(each.status for each in rollouts), strict=True):
         del entry["workloads"]
-        source, stopped = one.history.source, one.history.stopped
+        sources, stopped = one.history.sources, one.history.stopped
         found.append(
             entry
             | {
                 "kept": list(one.kept),
                 "lacking": list(one.lacking),
-                "source": serialize_source(source) if source is not None else None,
+                "sources": [*map(serialize_source, sources)],
                 "stoppedAt": format_time(stopped) if stopped is not None else None,
             }
         )

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from gitsched.model.finding import format_count, format_names
+from gitsched.model.finding import format_count, format_names, join_all
 from gitsched.model.history import Departure, HistoryEntry, HistoryFilter, PlacementMove, SourceChange, TaintChange
 from gitsched.model.time import format_age, format_time
 from gitsched.report.lines import (
@@ -126,6 +126,8 @@ def _list_origin(entry: HistoryEntry) -> Iterator[str]:
     more = len(others) - (SOURCES_SHOWN - 1) + entry.more_sources
     if more > 0:
         yield f"  and {format_count(more, 'more source commit')}"
+    if entry.requested:
+        yield f"  withheld before: requested by {format_names(list(map(describe_source, entry.requested)), SOURCES_SHOWN)}"
     yield from (f"  {describe_taint_change(change)}" for change in entry.taints[:TAINTS_SHOWN])
     if len(entry.taints) > TAINTS_SHOWN:
         yield f"  and {format_count(len(entry.taints) - TAINTS_SHOWN, 'more taint')}; -o json lists them"
@@ -213,6 +215,16 @@ def describe_departures(departures: Iterable[Departure]) -> list[str]:
     return [f"it leaves {describe_cause_of_departure(one, found)}" for one, found in names.items()]
 
 
+def describe_evictions(departures: Iterable[Departure]) -> str:
+    """Return which clusters workloads had to leave, and why: "failover from fra-1 (its condition Ready is False)"; "" for none."""
+    names: dict[tuple[bool, str], list[str]] = {}
+    for one in departures:
+        names.setdefault((one.is_drain, one.added_by or "a taint evicts workloads"), []).append(one.cluster)
+    shown = {key: format_names(list(dict.fromkeys(clusters))) for key, clusters in names.items()}
+    found = (f"a drain of {text}" if is_drain else f"failover from {text} ({why})" for (is_drain, why), text in shown.items())
+    return join_all(list(found))
+
+
 def describe_cause_of_departure(one: Departure, names: Sequence[str]) -> str:
     """Return clusters, and why workloads had to leave them: "fra-1 by failover: its condition Ready is False"."""
     clusters, since = format_names(list(dict.fromkeys(names))), f" since {format_time(one.since)}" if one.since is not None else ""
@@ -279,6 +291,7 @@ def _serialize_entry(entry: HistoryEntry) -> dict[str, Any]:
         "records": list(map(serialize_record_change, entry.records)),
         "taints": list(map(_serialize_taint, entry.taints)),
         "notes": list(entry.notes),
+        "requested": list(map(serialize_source, entry.requested)),
         "edits": list(map(serialize_source, entry.edits)),
         "edited": list(map(serialize_key, entry.edited)),
     }

@@ -1,4 +1,4 @@
-"""`gitsched history` tells why workloads left clusters: a drain, failover, or neither, also where the events come together."""
+"""`gitsched history` and `gitsched status` tell why workloads left clusters, also where a drain, failover and commits come together."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import pytest
 from gitsched.model.history import HistoryFilter
 from gitsched.reconcile.output.freeze import set_freeze
 from gitsched.reconcile.output.output_history import open_history
+from gitsched.reconcile.review.fleet_status import read_fleet_status
+from gitsched.report.fleet_status import write_fleet_status
 from gitsched.report.history import write_entry
 from tests.scenarios.conftest import Fleet, at_hour, cluster, deployment, policy
 from tests.scenarios.facts_histories import FACTS, commit_branch
@@ -46,15 +48,20 @@ def observe(fleet: Fleet, hour: float, **ready: str) -> None:
 
 
 def drain(fleet: Fleet) -> None:
-    fleet.commit({"one.yaml": DRAINED}, hour=1)
+    fleet.commit({"one.yaml": DRAINED}, hour=1, message="Drain")
 
 
 def drain_late(fleet: Fleet) -> None:
     """The workloads tolerate the taint for an hour."""
     fleet.commit({"policy.yaml": TOLERANT}, hour=1)
     fleet.reconcile(1)
-    fleet.commit({"one.yaml": DRAINED}, hour=1)
+    drain(fleet)
     fleet.reconcile(1)
+
+
+def end_a_toleration_and_scale(fleet: Fleet) -> None:
+    drain_late(fleet)
+    fleet.commit({"api.yaml": deployment("api", 3)}, hour=2.1, message="Scale")
 
 
 def lose(fleet: Fleet) -> None:
@@ -92,45 +99,73 @@ def drain_and_name_another_cluster(fleet: Fleet) -> None:
     """The workloads would have left without the drain, which they tolerate."""
     fleet.commit({"policy.yaml": TOLERANT}, hour=1)
     fleet.reconcile(1)
-    fleet.commit({"one.yaml": DRAINED, "policy.yaml": TOLERANT.replace("[one]", "[two]")}, hour=1)
+    fleet.commit({"one.yaml": DRAINED, "policy.yaml": TOLERANT.replace("[one]", "[two]")}, hour=1, message="Drain and name")
 
 
 def lose_while_frozen(fleet: Fleet) -> None:
     """A freeze withholds that workloads go elsewhere. Failover passes."""
     set_freeze(fleet.settings(1), "audit")
-    fleet.commit({"policy.yaml": policy("two")}, hour=1)
+    fleet.commit({"policy.yaml": policy("two")}, hour=1, message="Move")
     fleet.reconcile(1)
     lose(fleet)
 
 
+def move_while_frozen_and_scale(fleet: Fleet) -> None:
+    """The run that carries out what a freeze withheld follows another commit, too."""
+    set_freeze(fleet.settings(1), "audit")
+    fleet.commit({"policy.yaml": policy("two")}, hour=1, message="Move")
+    fleet.reconcile(1)
+    fleet.commit({"more.yaml": deployment("more")}, hour=1.1, message="Add")
+    fleet.reconcile(1.1)
+    set_freeze(fleet.settings(1.2), "")
+    fleet.commit({"more.yaml": deployment("more", 3)}, hour=1.3, message="Scale")
+
+
 SOURCE, FACTS_CAUSE, DEADLINE = "a commit of the source", "facts about clusters", "a deadline"
-CASES: dict[str, tuple[Callable[[Fleet], None], float, str, str]] = {
-    "a drain": (drain, 2, f"{SOURCE}: a drain of one", "it leaves one, which is drained"),
+FAILOVER = "failover from one (its condition Ready is False)"
+CASES: dict[str, tuple[Callable[[Fleet], None], float, str, str, str]] = {
+    "a drain": (drain, 2, f"{SOURCE}: a drain of one", "it leaves one, which is drained", "Drain"),
     "the end of a toleration of a drain": (
         drain_late,
         2.5,
         f"{DEADLINE}: a drain of one",
         "it leaves one, which is drained since 2026-03-02T09:00:00Z",
+        "Drain",
     ),
-    "a loss": (lose, 2.2, f"{FACTS_CAUSE}: failover from one", FAILED),
-    "a loss after a commit that scales": (lose_and_move, 2.2, f"{FACTS_CAUSE}, and {SOURCE}: failover from one", FAILED),
-    "a loss before a commit without an effect": (lose_before_a_commit, 2.3, f"{FACTS_CAUSE}: failover from one", FAILED),
-    "a loss before a commit that scales": (lose_and_scale, 2.3, f"{SOURCE}, and {FACTS_CAUSE}: failover from one", FAILED),
-    "a loss of a drained cluster": (drain_and_lose, 2.2, FACTS_CAUSE, ""),
+    "the end of a toleration of a drain, and a commit": (
+        end_a_toleration_and_scale,
+        2.5,
+        f"{DEADLINE}, and {SOURCE}: a drain of one",
+        "it leaves one, which is drained since 2026-03-02T09:00:00Z",
+        "Drain",
+    ),
+    "a loss": (lose, 2.2, f"{FACTS_CAUSE}: failover from one", FAILED, FAILOVER),
+    "a loss after a commit that scales": (lose_and_move, 2.2, f"{FACTS_CAUSE}, and {SOURCE}: failover from one", FAILED, FAILOVER),
+    "a loss before a commit without an effect": (lose_before_a_commit, 2.3, f"{FACTS_CAUSE}: failover from one", FAILED, FAILOVER),
+    "a loss before a commit that scales": (
+        lose_and_scale,
+        2.3,
+        f"{SOURCE}, and {FACTS_CAUSE}: failover from one",
+        FAILED,
+        FAILOVER,
+    ),
+    "a loss of a drained cluster": (drain_and_lose, 2.2, FACTS_CAUSE, "", "Drain"),
     "a loss of a cluster whose drain is tolerated": (
         lose_what_is_drained_in_vain,
         1.6,
         f"{FACTS_CAUSE}: failover from one",
         FAILED,
+        FAILOVER,
     ),
-    "another cluster, and a drain": (drain_and_name_another_cluster, 2, SOURCE, ""),
-    "a loss in a freeze": (lose_while_frozen, 2.2, f"{FACTS_CAUSE}: failover from one", FAILED),
+    "another cluster, and a drain": (drain_and_name_another_cluster, 2, SOURCE, "", "Drain and name"),
+    "what a freeze withheld, and a commit": (move_while_frozen_and_scale, 2, SOURCE, "", "Move"),
+    "a loss in a freeze": (lose_while_frozen, 2.2, f"{FACTS_CAUSE}: failover from one", FAILED, FAILOVER),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_cause_of_leaving_a_cluster_is_named(name: str, fleet: Fleet) -> None:
-    prepare, hour, cause, reason = CASES[name]
+    prepare, hour, cause, reason, origin = CASES[name]
     observe(fleet, 0, one="True", two="True")
     fleet.commit(FILES)
     fleet.reconcile(0)
@@ -139,6 +174,13 @@ def test_the_cause_of_leaving_a_cluster_is_named(name: str, fleet: Fleet) -> Non
     (entry,) = open_history(fleet.settings(hour), HistoryFilter()).read_entries(1)
     lines = write_entry(entry).splitlines()
     assert f"  cause: {cause}" in lines
-    reasons = [line.partition("; ")[2] for line in lines if line.startswith("      PropagationPolicy/")]
-    assert reasons == [reason] * len(entry.moves)
+    reasons = {line.partition("; ")[2] for line in lines if line.startswith("      PropagationPolicy/")}
+    assert reasons == ({reason} if entry.moves else set())
     assert fleet.where("default/deployment-web") == ["two"]
+    status = write_fleet_status(read_fleet_status(fleet.settings(hour)), 1_000).splitlines()
+    (changed,) = (line.partition(" ago by ")[2] for line in status if line.startswith("Changed "))
+    assert changed == f"{origin}:" or changed.partition(" ")[2] == f"{origin} ({fleet.git('log', '-1', '--format=%an')}):"
+    (moved,) = (line for line in status if line.startswith("  2 workloads moved: "))
+    assert "more" not in moved
+    requested = [line for line in lines if line.startswith("  withheld before: requested by ")]
+    assert [line.split()[5] for line in requested] == (["Move"] if name.startswith(("what a freeze", "a loss in a freeze")) else [])

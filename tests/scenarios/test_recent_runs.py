@@ -157,9 +157,10 @@ def test_a_merge_commit_is_reverted_as_one(fleet: Fleet) -> None:
 
 
 def test_several_commits_of_one_run_are_named(fleet: Fleet) -> None:
-    merge(fleet, WEB, 0)
+    merge(fleet, {**WEB, "web.yaml": deployment("web", 7)}, 0)
     for number in range(5):
-        fleet.commit({"web.yaml": deployment("web", 2 - number // 4) + f"# {number}\n"}, hour=1, message=f"Step {number}")
+        fleet.commit({"web.yaml": deployment("web", 6 - number)}, hour=1, message=f"Step {number}")
+    fleet.commit({"web.yaml": deployment("web", 2) + "# the same\n"}, hour=1, message="Comment")
     fleet.reconcile(1)
     (line,) = (line for line in read(fleet, 1) if line.startswith("Changed "))
     assert [f"Step {number} (" in line for number in range(5)] == [False, False, True, True, True]
@@ -398,12 +399,14 @@ def test_what_a_revert_does_not_bring_back_is_named(fleet: Fleet) -> None:
     both = {"web.yaml": deployment("web"), "api.yaml": deployment("api")}
     merge(fleet, {**CLUSTERS, **both, "policy.yaml": policy("one")}, 0)
     source = merge(fleet, {"policy.yaml": policy("two")}, 1, "Move them")
-    merge(fleet, {"api.yaml": deployment("api", 1)}, 2, "Scale it")
+    merge(fleet, {"new.yaml": deployment("new")}, 2, "Add one")
+    scaled = merge(fleet, {"api.yaml": deployment("api", 1)}, 2, "Scale it")
     merge(fleet, {"policy.yaml": policy("one")}, 3, f"Back\n\nThis reverts commit {source}.\n")
     lines = read(fleet, 3)
-    assert [line for line in lines if "moved" in line] == ["  1 workload moved: Deployment default/api (two 1 -> one 1)"]
+    assert [line for line in lines if "moved" in line] == ["  1 workload moved: Deployment default/new (two 2 -> one 2)"]
     assert any(line.startswith(f"  it reverts {source[:10]} Move them (") for line in lines)
-    assert "git revert" not in "\n".join(lines)
+    assert [line for line in lines if "fewer" in line] == ["  1 workload has fewer replicas: Deployment default/api 2 -> 1"]
+    assert [line.partition(",")[0] for line in lines if "git revert" in line] == [f"  to undo it: git revert {scaled[:10]}"]
 
 
 def test_the_cause_of_a_release_by_an_option_is_no_deadline(fleet: Fleet) -> None:
@@ -464,3 +467,39 @@ def test_a_lost_facts_branch_is_wrong(fleet: Fleet) -> None:
     lines = read(fleet, 1)
     assert lines[0] == "Needs attention: the facts branch is missing."
     assert lines[1].startswith("warning: source.facts.branch is facts, and there is no such branch: ")
+
+
+LATER: dict[str, tuple[dict[str, str | None], list[str]]] = {
+    "more replicas": ({"web.yaml": deployment("web", 3)}, ["Move", "  1 workload moved: Deployment default/web (one 2 -> two 2)"]),
+    "fewer replicas": (
+        {"web.yaml": deployment("web", 1)},
+        [
+            "Later",
+            "  1 workload has fewer replicas: Deployment default/web 2 -> 1",
+            "Move",
+            "  1 workload moved: Deployment default/web (one 2 -> two 2)",
+        ],
+    ),
+    "another cluster": ({"policy.yaml": policy("one")}, ["Later", "  1 workload moved: Deployment default/web (two 2 -> one 2)"]),
+}
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_a_later_commit_neither_hides_an_earlier_one_nor_is_blamed_for_it(name: str, fleet: Fleet) -> None:
+    merge(fleet, WEB, 0)
+    merge(fleet, {"policy.yaml": policy("oen", "two")}, 1, "Move")
+    merge(fleet, LATER[name][0], 2, "Later")
+    lines = read(fleet, 2)
+    named = [line for line in lines if line.startswith(("Changed ", "  1 workload"))]
+    assert [line.split()[5] if line.startswith("Changed ") else line for line in named] == LATER[name][1]
+
+
+@pytest.mark.parametrize("earlier", [None, policy("oen")], ids=["without a policy", "without a cluster"])
+def test_a_workload_that_a_later_commit_removes_is_not_removed_by_the_one_before(earlier: str | None, fleet: Fleet) -> None:
+    merge(fleet, {**WEB, "api.yaml": deployment("api")}, 0)
+    merge(fleet, {"policy.yaml": earlier}, 1)
+    merge(fleet, {"web.yaml": None}, 2)
+    lines = read(fleet, 2)
+    start = next(number for number, line in enumerate(lines) if line.startswith("Changed 1h ago"))
+    assert lines[start + 1] == "  1 workload became unplaced: Deployment default/api (was on one 2)"
+    assert lines[start + 2].startswith("  to undo it: ")

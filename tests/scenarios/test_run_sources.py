@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import ModuleType
 
 import pytest
 
 from gitsched.model.explanation import Explanation
 from gitsched.model.history import HistoryFilter
 from gitsched.reconcile.output.output_history import open_history
+from gitsched.reconcile.review import narrowed_sources, recent_runs, run_causes, withheld_requests
 from gitsched.reconcile.review.explanation import explain_resource
 from gitsched.reconcile.review.fleet_status import read_fleet_status
 from gitsched.reconcile.run import RunResult, make_review
 from gitsched.report.fleet_status import serialize_fleet_status, write_fleet_status
-from gitsched.report.history import write_entry
+from gitsched.report.history import describe_evictions, write_entry
 from gitsched.report.page.history import HistoryPage, write_history_page
 from gitsched.report.serialization import serialize_review
 from gitsched.report.summary import format_headline
@@ -57,9 +59,18 @@ def allow_what_was_withheld(fleet: Fleet) -> str:
     return moving
 
 
+def commit_about_others(fleet: Fleet) -> str:
+    fleet.commit({"new.yaml": deployment("new")}, hour=1)
+    fleet.reconcile(1)
+    moving = fleet.commit(MOVE, hour=1, message="Move")
+    fleet.commit({"new.yaml": deployment("new", 5), "w1.yaml": f"# the same\n{MANY['w1.yaml']}"}, hour=1, message="Scale another")
+    return moving
+
+
 CASES: dict[str, tuple[Callable[[Fleet], str], str]] = {
     "a text for readers was planned, too": (commit_after_the_move, "git revert {}"),
     "a run before planned a commit without an effect": (plan_without_a_change_before, "git revert {}"),
+    "a commit about another workload was planned, too": (commit_about_others, "git revert {}"),
     "a merge, and a text for readers": (merge_and_commit_a_text, "git revert -m 1 {}"),
     "an allowance": (allow_what_was_withheld, "git revert {}"),
 }
@@ -212,3 +223,53 @@ def test_an_edit_is_named_beside_another_cause(fleet: Fleet) -> None:
     (entry,) = open_history(fleet.settings(2), HistoryFilter()).read_entries(1)
     assert f"  cause: a commit of the source; after edits by hand: {edit[:10]} Mend it (Ann)" in write_entry(entry).splitlines()
     assert any(line.startswith("Changed ") and moving[:10] in line for line in read(fleet, 2))
+
+
+TOLERANT = policy(
+    "one", "two", more="    clusterTolerations: [{key: power, operator: Exists, effect: NoExecute, tolerationSeconds: 3600}]\n"
+)
+
+
+def end_a_toleration(fleet: Fleet) -> None:
+    fleet.commit({"policy.yaml": TOLERANT}, hour=0.4)
+    fleet.reconcile(0.4)
+    fleet.commit({"one.yaml": cluster("one", "power:NoExecute")}, hour=0.5, message="Drain")
+    fleet.reconcile(0.5)
+    fleet.commit({"w1.yaml": deployment("w1", 5)}, hour=1.5, message="Scale another")
+
+
+def allow_after_another_commit(fleet: Fleet) -> None:
+    allow_what_was_withheld(fleet)
+    fleet.commit({"other.yaml": policy("one", name="other", kind="StatefulSet")}, hour=1, message="Add")
+
+
+def remove_what_has_no_policy(fleet: Fleet) -> None:
+    fleet.commit({"policy.yaml": None, "w0.yaml": MANY["w0.yaml"] + "# more\n"}, hour=1, message="Drop")
+    fleet.reconcile(1, allowed=(fleet.preview(1).plan.withheld.digest,))
+    fleet.commit({"w0.yaml": None}, hour=1, message="Remove")
+
+
+LIMITS: dict[str, tuple[Callable[[Fleet], object], ModuleType, str, str, str]] = {
+    "compared files": (commit_about_others, narrowed_sources, "MAX_COMPARED", "Move", "Scale another; Move"),
+    "searched files": (end_a_toleration, run_causes, "MAX_FILES", "Drain", "a drain of one"),
+    "removals": (remove_what_has_no_policy, recent_runs, "MAX_REMOVED", "unplaced", "removed"),
+    "requests": (allow_after_another_commit, withheld_requests, "MAX_RUNS", "Move", "Add; Move"),
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_what_is_compared_is_limited(name: str, fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepare, module, limit, within, beyond = LIMITS[name]
+    fleet.commit(FILES)
+    fleet.reconcile(0)
+    prepare(fleet)
+    fleet.reconcile(1.6)
+
+    def find_named() -> str:
+        run = read_fleet_status(fleet.settings(2)).recent[0]
+        named = "; ".join(one.subject.partition("\n")[0] for one in run.sources) or describe_evictions(run.departures)
+        return next((one.kind for one in run.losses if one.move.key.name == "w0"), "unplaced") if name == "removals" else named
+
+    assert find_named() == within
+    monkeypatch.setattr(module, limit, 0)
+    assert find_named() == beyond

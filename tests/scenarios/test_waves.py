@@ -77,6 +77,7 @@ def web(version: str) -> str:
     return f"{deployment('web')}  # {version}\n"
 
 
+CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: docs, namespace: default}\n"
 PER_GROUP = "{type: ProgressivePerGroup, progressivePerGroup: {progressDeadline: 2h}}"
 ONE_BY_ONE = "{type: Progressive, progressive: {maxConcurrency: 1}}"
 
@@ -472,7 +473,7 @@ def test_status_shows_what_clusters_have_applied(waves: Waves) -> None:
     rows = {one.name: (one.report.health, one.behind) if one.report else None for one in status.clusters}
     assert rows == {"ash": ("Healthy", 1), "bru": ("Degraded", 0), "cph": None, "dub": None}
     assert status.needs_attention
-    assert status.rollout_histories["waves"].source.commit == started
+    assert [one.commit for one in status.rollout_histories["waves"].sources] == [started]
     assert [(str(one.key), one.waiting) for one in status.workloads] == [("Deployment.apps/default/web", ("bru", "cph", "dub"))]
     lines = write_fleet_status(status).splitlines()
     assert lines[0] == "Needs attention: 1 of 4 clusters is not healthy, 1 of 4 clusters is behind."
@@ -587,3 +588,34 @@ def test_a_process_with_caches_writes_the_same_commits(make_fleet: Callable[[str
         heads.append(found)
         assert waves.versions == {"ash": "four", "bru": "three", "cph": "three", "dub": "three"}
     assert heads[0] == heads[1]
+
+
+WEB_TWO, WEB_THREE = {"web.yaml": web("two")}, {"web.yaml": web("three")}
+OTHER = {"other.yaml": deployment("other")}
+STOPPED: dict[str, tuple[list[list[tuple[str, dict[str, str]]]], list[str]]] = {
+    "a commit of the same run that it does not roll out": ([[("Bad", WEB_TWO), ("Other", {"docs.yaml": CONFIG})]], ["Bad"]),
+    "a later commit about another workload": ([[("Bad", WEB_TWO)], [("Other", OTHER)]], ["Other", "Bad"]),
+    "a change in the middle of another one": ([[("First", WEB_TWO)], [("Bad", WEB_THREE)]], ["Bad", "First"]),
+    "a change after the canaries had another one": ([[("First", WEB_TWO)], [], [("Bad", WEB_THREE)]], ["Bad"]),
+}
+
+
+@pytest.mark.parametrize("name", STOPPED)
+def test_a_stopped_rollout_names_the_commits_that_made_its_changes(name: str, waves: Waves) -> None:
+    runs, expected = STOPPED[name]
+    waves.commit(rollout=rollout(PER_GROUP))
+    for commits in runs:
+        waves.hour += 1
+        for message, files in commits:
+            waves.fleet.commit(files, hour=waves.hour, message=message)
+        if commits:
+            waves.reconcile()
+        else:
+            waves.report("Healthy", "ash")
+    for health in ("Progressing", "Degraded"):
+        waves.report(health, "ash")
+    status = read_fleet_status(waves.fleet.settings(waves.hour))
+    assert [one.state for one in status.rollouts] == ["stopped"]
+    assert [one.subject for one in status.rollout_histories["waves"].sources] == expected
+    (line,) = (line for line in write_fleet_status(status, 1_000).splitlines() if line.startswith("Rollout waves began "))
+    assert [f" {one} (" in line for one in expected] == [True] * len(expected)

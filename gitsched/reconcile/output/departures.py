@@ -12,13 +12,16 @@ from gitsched.model.document import Key
 from gitsched.model.history import Departure
 from gitsched.model.scheduling import total_replicas
 from gitsched.model.taints import split_taint
+from gitsched.reconcile.output.history_taints import locate_conditions
 
 if TYPE_CHECKING:
     from gitsched.apis.policy_api import RecordedEviction
     from gitsched.model.changes import Move
     from gitsched.model.commit import Commit
     from gitsched.model.history import HistoryEntry, PlacementMove, TaintChange
+    from gitsched.reconcile.cache.caches import ParseCache
     from gitsched.reconcile.output.history_records import CommitRecords
+    from gitsched.reconcile.output.history_taints import ComparedTrees
 
 _UNHEALTHY = "it is unhealthy there"
 Taints = Mapping[str, Sequence[AddedTaint]]
@@ -45,6 +48,19 @@ def add_departures(
     return tuple(
         found._replace(departures=tuple(_list_departures(records, commit, parent, found.move, taints, new))) for found in moves
     )
+
+
+def list_added_taints(
+    records: CommitRecords, cache: ParseCache | None, compared: Iterable[ComparedTrees], commit: Commit, parent: Commit
+) -> Iterator[TaintChange]:
+    """Yield the taints that conditions of clusters added, and those that ended with the condition, with its line in one of the trees."""
+    changes = list(records.read_added_taints(commit, parent))
+    inputs = [*compared] if changes and cache is not None else []
+    found = locate_conditions(cache, inputs, {each.cluster for each in changes}) if inputs and cache is not None else {}
+    branches = {trees.name for trees in inputs if trees.name}
+    for change in changes:
+        where = found.get(change.cluster, "")
+        yield change._replace(location=where, from_facts=where.partition(":")[0] in branches)
 
 
 def choose_causes(entry: HistoryEntry) -> HistoryEntry:

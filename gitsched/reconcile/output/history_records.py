@@ -225,6 +225,11 @@ class CommitRecords:
         return self._filter.selects_key(change.subject) and self._filter.selects_clusters(changed, {})
 
 
+def identify_recorded(key: Key) -> Key:
+    """Return a key as a path of the output branch has it."""
+    return key._replace(kind=key.kind.lower(), group=key.group.lower())
+
+
 def _parse_record(data: bytes) -> PlacementRecord:
     parsed = parse_file(data, path="placement.yaml", validate=None)
     if parsed.status != "resources":

@@ -21,6 +21,7 @@ from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
 if TYPE_CHECKING:
     from gitsched.git import Repository
     from gitsched.reconcile.cache.caches import ParseCache
+    from gitsched.render.run_metadata import RunMetadata
 
 MAX_FILES = 100
 """Changed files that are read for one entry."""
@@ -36,6 +37,19 @@ class ComparedTrees(NamedTuple):
     after: str
     paths: Sequence[str]
     name: str = ""
+
+
+def compare_inputs(
+    source: Repository, facts: Repository, before: RunMetadata | None, after: RunMetadata | None
+) -> Iterator[ComparedTrees]:
+    """Yield what changed between two runs: facts branches, and the source."""
+    if before is None or after is None:
+        return
+    pairs = [(facts, name, before.facts.get(name, ""), oid) for name, oid in after.facts.items()]
+    for repository, name, old, new in (*pairs, (source, "", before.source, after.source)):
+        if old != new and repository.has_commit(old) and repository.has_commit(new):
+            trees = repository.commit(old).tree, repository.commit(new).tree
+            yield ComparedTrees(repository, *trees, repository.changed_paths(*trees), name)
 
 
 def list_taint_changes(cache: ParseCache, trees: ComparedTrees) -> tuple[TaintChange, ...]:

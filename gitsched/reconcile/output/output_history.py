@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -22,14 +22,14 @@ from gitsched.model.commit import Commit
 from gitsched.model.document import Key, as_object
 from gitsched.model.errors import GitschedError, Permanent
 from gitsched.model.finding import FROZEN, format_count, format_names
-from gitsched.model.history import HistoryEntry, HistoryFilter, PlacementMove, SourceChange, TaintChange
+from gitsched.model.history import HistoryEntry, HistoryFilter, PlacementMove, SourceChange
 from gitsched.model.time import format_time, parse_time
 from gitsched.reconcile.fetch import fetch, read_run_record, read_source_config
 from gitsched.reconcile.output.deciding_files import DecidingFiles
-from gitsched.reconcile.output.departures import add_departures, choose_causes
+from gitsched.reconcile.output.departures import add_departures, choose_causes, list_added_taints
 from gitsched.reconcile.output.history_names import describe_unknown_names
 from gitsched.reconcile.output.history_records import MAX_RECORD, CommitRecords, HistoryBranch
-from gitsched.reconcile.output.history_taints import ComparedTrees, list_taint_changes, locate_conditions
+from gitsched.reconcile.output.history_taints import ComparedTrees, compare_inputs, list_taint_changes
 from gitsched.reconcile.output.output_edits import (
     find_cause,
     is_written_by_run,
@@ -37,6 +37,7 @@ from gitsched.reconcile.output.output_edits import (
     list_edited_workloads,
     name_author,
 )
+from gitsched.reconcile.review.withheld_requests import list_requests_before
 from gitsched.reconcile.run import RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.source_commits import describe_source_commit, shorten_text
@@ -208,9 +209,11 @@ class OutputHistory:
         if parent is None:
             return entry
         try:
-            taints = (*entry.taints, *self._list_added_taints(commit, parent))
+            compared = compare_inputs(self._source, self._facts, *map(self._read_metadata, (parent, commit)))
+            taints = (*entry.taints, *list_added_taints(self._records, self._cache, compared, commit, parent))
             moves = add_departures(self._records, commit, parent, entry.moves, taints)
-            return choose_causes(entry._replace(taints=taints, moves=moves))
+            requested = list_requests_before(self._source, self._output, parent, moves)
+            return choose_causes(entry._replace(taints=taints, moves=moves, requested=requested))
         except GitschedError as error:
             return entry._replace(notes=(*entry.notes, f"the taints of clusters cannot be read: {error}"))
 
@@ -363,29 +366,6 @@ class OutputHistory:
                 paths = deciding.sort(paths, entry.moves)
                 entry = entry._replace(moves=tuple(map(deciding.add_removal, entry.moves)))
         return entry._replace(files=tuple(paths[:MAX_FILES]), more_files=max(len(paths) - MAX_FILES, 0))
-
-    def _list_added_taints(self, commit: Commit, parent: Commit) -> Iterator[TaintChange]:
-        """Yield the taints that conditions of clusters added, and those that ended with the condition, with its line."""
-        changes = list(self._records.read_added_taints(commit, parent))
-        found: Mapping[str, str] = {}
-        if changes and self._cache is not None:
-            found = locate_conditions(self._cache, self._compare_sources(commit, parent), {each.cluster for each in changes})
-        record = self._read_metadata(commit)
-        branches = record.facts if record is not None else {}
-        for change in changes:
-            where = found.get(change.cluster, "")
-            yield change._replace(location=where, from_facts=where.partition(":")[0] in branches)
-
-    def _compare_sources(self, commit: Commit, parent: Commit) -> Iterator[ComparedTrees]:
-        """Yield what changed between the runs of two commits: facts branches, and the source."""
-        record, earlier = self._read_metadata(commit), self._read_metadata(parent)
-        if record is None or earlier is None:
-            return
-        pairs = [(self._facts, name, earlier.facts.get(name, ""), oid) for name, oid in record.facts.items()]
-        for repository, name, before, after in (*pairs, (self._source, "", earlier.source, record.source)):
-            if before != after and repository.has_commit(before) and repository.has_commit(after):
-                trees = repository.commit(before).tree, repository.commit(after).tree
-                yield ComparedTrees(repository, *trees, repository.changed_paths(*trees), name)
 
     def _read_source(self, oid: str) -> Commit | None:
         return self._source.commit(oid) if self._source.has_commit(oid) else None

@@ -40,7 +40,8 @@ from gitsched.reconcile.output.output_edits import list_hand_edits
 from gitsched.reconcile.output.removed_documents import describe_removed_clusters, name_former_clusters
 from gitsched.reconcile.review.freezes import list_freezes
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
-from gitsched.reconcile.review.recent_runs import find_rollout_histories, lacks_history, list_recent_runs
+from gitsched.reconcile.review.recent_runs import lacks_history, list_recent_runs
+from gitsched.reconcile.review.rollout_histories import find_rollout_histories
 from gitsched.reconcile.review.run_sources import list_source_changes
 from gitsched.reconcile.review.withheld_changes import read_withheld_history
 from gitsched.reconcile.rollout_input import list_output_commits

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
-from gitsched.decide.commit_metadata import SOURCE_TRAILER
 from gitsched.model.errors import GitschedError
-from gitsched.model.history import HistoryFilter, PlacementMove, RolloutHistory, SourceChange
+from gitsched.model.history import HistoryFilter, PlacementMove, SourceChange
 from gitsched.model.recent_runs import Loss, RecentLoss, RecentRun
 from gitsched.model.scheduling import total_replicas
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.fetch import read_run_record
 from gitsched.reconcile.output.deciding_files import DecidingFiles
-from gitsched.reconcile.output.history_records import CommitRecords, HistoryBranch
+from gitsched.reconcile.output.history_records import CommitRecords, HistoryBranch, identify_recorded
 from gitsched.reconcile.output.history_taints import ComparedTrees
-from gitsched.reconcile.review.run_sources import MAX_COMMITS, RunSources, find_run_sources, list_commits
+from gitsched.reconcile.output.removed_documents import find_removal
+from gitsched.reconcile.review.run_causes import RunCause, RunCauses
+from gitsched.reconcile.review.run_sources import RunSources, find_run_sources, list_commits
 from gitsched.reconcile.source.reverted_files import find_cause_files
-from gitsched.reconcile.source.source_commits import describe_source_commit, find_source_commit
+from gitsched.reconcile.source.source_commits import describe_source_commit
 from gitsched.render.format_versions import FORMAT_VERSION
 
 if TYPE_CHECKING:
@@ -29,9 +30,8 @@ if TYPE_CHECKING:
 
     from gitsched.git import Repository
     from gitsched.model.commit import Commit
-    from gitsched.model.document import Key
+    from gitsched.model.document import Document, Key
     from gitsched.model.fleet_status import WorkloadStatus
-    from gitsched.model.rollouts import RolloutRecord, RolloutStatus
     from gitsched.reconcile.run import Fetched, RunContext
 
 MAX_RUNS: Final = 20
@@ -44,8 +44,14 @@ FILES_READ: Final = 3
 """Runs of which the changed files of the source are read."""
 NAMED_SOURCES: Final = 3
 """Source commits of a run that are named."""
+MAX_REMOVED: Final = 20
+"""Removed workloads of a run of which the commit is searched that removed them."""
 _COPY: Final = "stateful-copy"
 _REVERTS: Final = "This reverts commit "
+
+
+_Aspect = Literal["clusters", "replicas"]
+"""What of a placement a move changes. What a later run changed of it counts."""
 
 
 class _ReadRun(NamedTuple):
@@ -62,17 +68,17 @@ class _ReadRun(NamedTuple):
 def list_recent_runs(
     context: RunContext, fetched: Fetched, workloads: Iterable[WorkloadStatus], unclaimed: Iterable[Key]
 ) -> tuple[RecentRun, ...]:
-    """Return the runs that took something from workloads that they still lack, the newest first. Each workload counts for the last run that
-    moved it; one that was only scaled since has still lost the clusters that it left before. What of the branch cannot be read is left out:
-    `gitsched history` says why."""
+    """Return what runs took from workloads that these still lack, the newest run first, each cause of a run by itself. What of the branch
+    cannot be read is left out: `gitsched history` says why."""
     known = tuple(workloads)
-    stopped = frozenset(_identify(one.key) for one in known if one.state == "stopped")
-    current = {_identify(one.key): (one.key, one.clusters) for one in known}
-    current |= {_identify(key): (key, {}) for key in unclaimed if _identify(key) not in current}
+    stopped = frozenset(identify_recorded(one.key) for one in known if one.state == "stopped")
+    current = {identify_recorded(one.key): (one.key, one.clusters) for one in known}
+    current |= {identify_recorded(key): (key, {}) for key in unclaimed if identify_recorded(key) not in current}
     repository, source = fetched.output.repository, context.source.repository
     branch = HistoryBranch(fetched.output.branch, repository, fetched.output_head or "", fetched.prefix)
     records = CommitRecords(branch, HistoryFilter(), lambda _: FORMAT_VERSION)
     read = _read_runs(records, fetched, context.settings.now - AGE)
+    causes = RunCauses(context, fetched, branch, records)
 
     @cache
     def find_sources(index: int) -> RunSources:
@@ -80,15 +86,20 @@ def list_recent_runs(
         return find_run_sources(branch, source, run.commit, run.parent, run.moves.values())
 
     found: list[RecentRun] = []
-    reverted = _find_reverted_runs(source, read, find_sources)
+    search = _LossSearch(read, current, stopped, _find_reverted_runs(source, read, find_sources))
     try:
-        for index, losses in _list_losses(read, reverted, current, stopped):
-            run, earlier = read[index], reverted.get(index, 0)
-            new = RecentRun(run.commit.oid, run.parent.oid, run.commit.time, "", losses, run.more_moves)
-            reverts = find_sources(earlier).commits[0] if earlier else None
-            new = _add_sources(new, find_sources(index))._replace(reverts=reverts)
-            moves = [run.moves[_identify(loss.move.key)] for loss in losses]
-            found.append(_add_files(context, fetched, new, moves) if len(found) < FILES_READ else new)
+        for index, run in enumerate(read):
+            losses = search.find_losses(index)
+            if any(loss.kind == "removed" for loss in losses.values()):
+                losses = _drop_later_removals(context, fetched, losses, find_sources(index).commits)
+            if losses:
+                earlier = search.reverted.get(index)
+                reverts = find_sources(earlier).commits[0] if earlier is not None else None
+                new = RecentRun(run.commit.oid, run.parent.oid, run.commit.time, "", (), run.more_moves, reverts=reverts)
+                moves = {key: run.moves[key] for key in losses}
+                for one in _split_losses(new, losses, causes.find_causes(run.commit, run.parent, moves)):
+                    own = [moves[identify_recorded(loss.move.key)] for loss in one.losses]
+                    found.append(_add_files(context, fetched, one, own) if len(found) < FILES_READ else one)
     except GitschedError:
         pass
     return tuple(_add_reverts(found, source, fetched.reconciled.source, fetched.source.oid)) if found else ()
@@ -103,31 +114,72 @@ def lacks_history(context: RunContext, fetched: Fetched) -> bool:
     return last is not None and bool(last.parents) and not repository.has_commit(last.parents[0])
 
 
-def _list_losses(
-    runs: Sequence[_ReadRun],
-    reverted: Mapping[int, int],
-    current: Mapping[Key, tuple[Key, Mapping[str, int | None]]],
-    stopped: Collection[Key],
-) -> Iterator[tuple[int, tuple[RecentLoss, ...]]]:
-    """Yield the indices of runs that took something from workloads, with what that was. `reverted` has the runs that each run reverts."""
-    first: dict[Key, int] = {}  # by workload the first run whose move counts: after that of a later run, none does
-    scaled: set[Key] = set()  # workloads that only got another number of replicas since
-    for index, run in enumerate(runs):
-        earlier, losses = reverted.get(index, 0), list[RecentLoss]()
+class _LossSearch:
+    """Finds what runs took from workloads that these still lack. `reverted` are the runs that carry out a revert, with the run whose commit
+    they revert, by index."""
+
+    def __init__(
+        self,
+        runs: Sequence[_ReadRun],
+        current: Mapping[Key, tuple[Key, Mapping[str, int | None]]],
+        stopped: Collection[Key],
+        reverted: Mapping[int, int],
+    ) -> None:
+        self._runs, self._current, self._stopped, self.reverted = runs, current, stopped, reverted
+        self._undone: set[tuple[int, Key]] = set()  # moves that a later run has taken back
+        self._settled: dict[Key, set[_Aspect]] = {}  # by workload what a later run changed
+
+    def find_losses(self, index: int) -> dict[Key, RecentLoss]:
+        """Return what a run took; called for each run, the newest first."""
+        run, earlier = self._runs[index], self.reverted.get(index)
+        losses: dict[Key, RecentLoss] = {}
         for key, one in run.moves.items():
-            if index < first.get(key, 0):
+            if (index, key) in self._undone:
                 continue
-            is_back = earlier and _is_back(one, runs[earlier].moves.get(key))
-            stays = bool(one.move.before) and one.move.before.keys() == one.move.after.keys()
-            if is_back or not stays:
-                first[key] = earlier + 1 if is_back else len(runs)
-            if not is_back and one.move.before and not one.damage and not (stays and key in scaled):
-                loss = _find_loss(one, current, stopped, run.copied)
-                if loss is not None:
-                    losses.append(loss._replace(kind="moved") if loss.kind == "fewer" and key in scaled else loss)
-            scaled |= {key} if stays else set()
-        if losses:
-            yield index, tuple(losses)
+            if earlier is not None and _is_back(one, self._runs[earlier].moves.get(key)):
+                self._undone.add((earlier, key))
+                continue
+            changed, settled = _list_aspects(one), self._settled.setdefault(key, set())
+            is_known = bool(one.move.before) and not one.damage
+            loss = _find_loss(one, self._current, self._stopped, run.copied, changed - settled) if is_known else None
+            if loss is not None:
+                losses[key] = loss
+            settled |= changed
+        return losses
+
+
+def _drop_later_removals(
+    context: RunContext, fetched: Fetched, losses: Mapping[Key, RecentLoss], commits: Sequence[SourceChange]
+) -> dict[Key, RecentLoss]:
+    """Return losses without workloads that no policy selected any more after the `commits` of a run, and that a later commit removed."""
+    source, later = context.source.repository, set[tuple[str, ...]]()
+    for key in [key for key, loss in losses.items() if loss.kind == "removed"][:MAX_REMOVED] if commits else ():
+        removal = find_removal(context, fetched, key.name, partial(_is_recorded, key))
+        oid = removal.source.commit if removal is not None else ""
+        if oid and all(one.commit != oid for one in commits) and source.has_ancestor(oid, commits[0].commit):
+            later.add(key)
+    return {key: loss for key, loss in losses.items() if key not in later}
+
+
+def _is_recorded(key: Key, document: Document) -> bool:
+    return identify_recorded(document.key) == key
+
+
+def _split_losses(run: RecentRun, losses: Mapping[Key, RecentLoss], causes: Mapping[Key, RunCause]) -> Iterator[RecentRun]:
+    """Yield a run once for each cause, with its losses, the cause of most of them first."""
+    by_cause: dict[RunSources, list[Key]] = {}
+    for key in losses:
+        by_cause.setdefault(causes[key].sources, []).append(key)
+    for sources, keys in sorted(by_cause.items(), key=lambda entry: -len(entry[1])):
+        left = dict.fromkeys(one for key in keys for one in causes[key].departures)
+        yield _add_sources(run._replace(losses=tuple(losses[key] for key in keys), departures=tuple(left)), sources)
+
+
+def _list_aspects(found: PlacementMove) -> set[_Aspect]:
+    """Return what of a placement a move changed."""
+    before, after = found.move.before, found.move.after
+    clusters: set[_Aspect] = {"clusters"} if before.keys() != after.keys() else set()
+    return clusters | ({"replicas"} if total_replicas(before.values()) != total_replicas(after.values()) else set())
 
 
 def _read_runs(records: CommitRecords, fetched: Fetched, oldest: datetime) -> list[_ReadRun]:
@@ -142,7 +194,7 @@ def _read_runs(records: CommitRecords, fetched: Fetched, oldest: datetime) -> li
         except GitschedError:
             break
         count += len(moves)
-        read.append(_ReadRun(commit, parent, {_identify(one.move.key): one for one in moves}, more, copied))
+        read.append(_ReadRun(commit, parent, {identify_recorded(one.move.key): one for one in moves}, more, copied))
     return read
 
 
@@ -166,11 +218,12 @@ def _find_reverted_runs(source: Repository, runs: Sequence[_ReadRun], find_sourc
 
 
 def _is_back(move: PlacementMove, earlier: PlacementMove | None) -> bool:
-    """Return whether a workload is where it was before an earlier move, with no fewer replicas."""
+    """Return whether a workload is where it was before an earlier move, with no fewer replicas than then, or than since."""
     if earlier is None:
         return False
     before, after = earlier.move.before, move.move.after
-    return before.keys() == after.keys() and total_replicas(before.values()) <= total_replicas(after.values())
+    fewest = min(total_replicas(side.values()) for side in (before, move.move.before))
+    return before.keys() == after.keys() and fewest <= total_replicas(after.values())
 
 
 def _reverts(source: Repository, oid: str, earlier: str) -> bool:
@@ -191,11 +244,6 @@ def _reverts(source: Repository, oid: str, earlier: str) -> bool:
     return set(changed) == set(source.changed_paths(trees[1], source.commit(earlier).tree)) and _is_undone(source, earlier, oid)
 
 
-def _identify(key: Key) -> Key:
-    """Return a key as a path of the output branch has it."""
-    return key._replace(kind=key.kind.lower(), group=key.group.lower())
-
-
 def _list_copied(repository: Repository, commit: Commit, prefix: str) -> frozenset[tuple[str, str, str]]:
     """Return the workloads with data of which a run says that they got a copy with empty volumes."""
     record = read_run_record(repository, commit.tree, prefix)
@@ -208,22 +256,23 @@ def _find_loss(
     current: Mapping[Key, tuple[Key, Mapping[str, int | None]]],
     stopped: Collection[Key],
     copied: Collection[tuple[str, str, str]],
+    aspects: Collection[_Aspect],
 ) -> RecentLoss | None:
-    """Return what a workload lost with a move; None if it has it again, or lost nothing."""
-    key, now = current.get(_identify(found.move.key), (found.move.key, None))
+    """Return what a workload lost with a move, of those `aspects` that no later run changed; None if it has it again, or lost nothing."""
+    key, now = current.get(identify_recorded(found.move.key), (found.move.key, None))
     before, after = found.move.before, found.move.after
     move = found.move._replace(key=key)
     kind: Loss
     if now is None or not after:
-        if now:
-            return None  # it has clusters again
-        kind = "removed" if now is None else "fewer" if _identify(key) in stopped else "unplaced"
+        if now or "clusters" not in aspects or (now is None and not found.removed):
+            return None  # it has clusters again, or a later commit removed it
+        kind = "removed" if now is None else "fewer" if identify_recorded(key) in stopped else "unplaced"
         return RecentLoss(kind, move)
-    if key.resource in copied and now.keys() > before.keys():
+    if "clusters" in aspects and key.resource in copied and now.keys() > before.keys():
         kind = "copied"
-    elif total_replicas(now.values()) <= total_replicas(after.values()) < total_replicas(before.values()):
+    elif "replicas" in aspects and total_replicas(now.values()) <= total_replicas(after.values()) < total_replicas(before.values()):
         kind = "fewer"
-    elif now.keys() == after.keys() and before.keys() - after.keys():
+    elif "clusters" in aspects and now.keys() == after.keys() and before.keys() - after.keys():
         kind = "moved"
     else:
         return None
@@ -289,45 +338,3 @@ def _list_reverted(commit: Commit) -> Iterator[str]:
     for line in commit.message.splitlines():
         if line.startswith(_REVERTS):
             yield line.removeprefix(_REVERTS)[:40]
-
-
-def find_rollout_histories(context: RunContext, fetched: Fetched, rollouts: Iterable[RolloutStatus]) -> dict[str, RolloutHistory]:
-    """Return by name when each rollout that is not complete began, and when it stopped."""
-    open_rollouts = {one.name: one for one in rollouts if one.state != "complete"}
-    recorded = fetched.record.rollouts if fetched.record is not None else ()
-    starts = _find_rollout_starts(context, fetched, [one for one in recorded if one.name in open_rollouts])
-    stopped = {name: _find_stop(fetched, rollout) for name, rollout in open_rollouts.items() if rollout.state == "stopped"}
-    return {name: RolloutHistory(starts.get(name), stopped.get(name)) for name in open_rollouts}
-
-
-def _find_stop(fetched: Fetched, rollout: RolloutStatus) -> datetime | None:
-    """Return the time of the run with which a rollout stopped: since then, the same clusters have failed. None where no run has seen that,
-    or it is not one of the latest."""
-    failed = {(one.cluster, one.since) for one in rollout.clusters if one.state == "failed"}
-    found = None
-    for commit in fetched.output.repository.list_first_parents(fetched.output_head, MAX_RUNS):
-        try:
-            record = read_run_record(fetched.output.repository, commit.tree, fetched.prefix)
-        except GitschedError:
-            return None
-        recorded = next((one for one in record.rollouts if one.name == rollout.name), None) if record is not None else None
-        if recorded is None or failed - {(one.cluster, one.applied_at) for one in recorded.changed if one.failed}:
-            return found
-        found = commit.time
-    return None
-
-
-def _find_rollout_starts(context: RunContext, fetched: Fetched, rollouts: Iterable[RolloutRecord]) -> dict[str, SourceChange]:
-    """Return the commit of the source with which each rollout that is not complete began, by name, where it is known."""
-    parents = {one.name: min(one.changed, key=lambda each: each.applied_at).parent for one in rollouts if one.changed}
-    if not parents:
-        return {}
-    source, found = context.source.repository, dict[str, SourceChange]()
-    for commit in fetched.output.repository.list_first_parents(fetched.output_head, MAX_COMMITS):
-        if len(found) == len(parents):
-            break
-        oid = dict(commit.trailers).get(SOURCE_TRAILER, "")
-        parent = commit.parents[0] if commit.parents else ""
-        for name in [name for name, wanted in parents.items() if wanted == parent and oid]:
-            found[name] = find_source_commit(source, oid)
-    return found

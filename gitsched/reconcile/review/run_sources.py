@@ -36,18 +36,24 @@ class RunSources(NamedTuple):
 
 
 def find_run_sources(
-    output: HistoryBranch, source: Repository, commit: Commit, parent: Commit, moves: Iterable[PlacementMove]
+    output: HistoryBranch,
+    source: Repository,
+    commit: Commit,
+    parent: Commit,
+    moves: Iterable[PlacementMove],
+    *,
+    withheld: bool = True,
 ) -> RunSources:
     """Return what caused a commit of the output branch, with these `moves`.
 
     The run before may have planned later commits than gitsched.json names, without a change. Where this run carries out what the guard
-    withheld before, the commits that asked for it count, too.
+    withheld before, the commits that asked for it count, too, unless none of the moves was `withheld`.
     """
     repository, cause = output.repository, dict(commit.trailers).get(CAUSE_TRAILER, "")
     record, before = (read_run_record(repository, each.tree, output.prefix) for each in (commit, parent))
     if record is None or not is_written_by_run(commit):
         return RunSources("")
-    earlier = _find_earlier(output, parent, record, before)
+    earlier = _find_earlier(output, parent, record, before, withheld=withheld)
     edits = list_earlier_edits(repository, output.prefix, parent)
     is_same = record.source == earlier and before is not None and record.facts == before.facts
     cause = find_cause(cause, edits, [found.move.key for found in moves], is_same=is_same)
@@ -56,13 +62,13 @@ def find_run_sources(
     return RunSources(cause, list_source_changes(source, earlier, record.source), edits.commits)
 
 
-def _find_earlier(output: HistoryBranch, parent: Commit, record: RunMetadata, before: RunMetadata | None) -> str:
+def _find_earlier(output: HistoryBranch, parent: Commit, record: RunMetadata, before: RunMetadata | None, *, withheld: bool) -> str:
     """Return the last commit of the source that was carried out before a run; "" if it is not known."""
     if before is None:
         return ""
-    withheld = read_guard_record(before.guard)
-    if withheld.digest and withheld.digest != read_guard_record(record.guard).digest:
-        return withheld.base
+    guard = read_guard_record(before.guard)
+    if withheld and guard.digest and guard.digest != read_guard_record(record.guard).digest:
+        return guard.base
     return find_reconciled(output.repository, parent.oid, output.branch, output.prefix, before).source
 
 
@@ -105,4 +111,9 @@ def _changes_plan(source: Repository, commit: Commit) -> bool:
     if not commit.parents or not source.has_commit(commit.parents[0]):
         return True
     paths = source.changed_paths(source.commit(commit.parents[0]).tree, commit.tree)
-    return any(not path.lower().endswith(TEXTS) for path in paths)
+    return not all(map(is_text, paths))
+
+
+def is_text(path: str) -> bool:
+    """Return whether a file is a text for readers."""
+    return path.lower().endswith(TEXTS)

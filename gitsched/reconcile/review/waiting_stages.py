@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gitsched.model.explanation import ExplainedRollout, Explanation
 from gitsched.model.history import RolloutHistory
-from gitsched.reconcile.review.recent_runs import find_rollout_histories
+from gitsched.reconcile.review.rollout_histories import find_rollout_histories
 
 if TYPE_CHECKING:
     from datetime import datetime

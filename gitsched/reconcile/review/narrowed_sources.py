@@ -1,0 +1,81 @@
+"""Leave out the commits of the source that cannot have changed a workload, because they only change others."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Final
+
+from gitsched.decide.registry import reserved_groups
+from gitsched.manifests.charts import CHART_FILE
+from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
+from gitsched.model.cluster_facts import FACTS_KIND
+from gitsched.model.cluster_report import CLUSTER_REPORT
+from gitsched.reconcile.output.history_records import identify_recorded
+from gitsched.reconcile.output.history_taints import ComparedTrees, read_documents
+from gitsched.reconcile.review.run_sources import is_text
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from gitsched.git import Repository
+    from gitsched.model.document import Key
+    from gitsched.model.history import SourceChange
+    from gitsched.reconcile.cache.caches import ParseCache
+
+MAX_COMPARED: Final = 20
+"""Changed files of a commit that are compared; of a commit with more, it is not known whom it concerns."""
+_REPORTS: Final = (FACTS_KIND, CLUSTER_REPORT)
+
+
+class SourceNarrowing:
+    """Compares the documents that commits of the source change, each commit once. With `texts`, a file changes all its documents: clusters
+    get manifests with their comments."""
+
+    def __init__(self, source: Repository, cache: ParseCache, *, texts: bool = False) -> None:
+        self._source, self._cache, self._texts = source, cache, texts
+        self._known: dict[str, frozenset[Key] | None] = {}
+
+    def narrow(self, commits: tuple[SourceChange, ...], workloads: Collection[Key]) -> tuple[SourceChange, ...]:
+        """Return the commits that may concern some workloads, whose kinds are in lower case; all, if none does."""
+        if len(commits) < 2:
+            return commits
+        return tuple(one for one in commits if self._concerns(one, workloads)) or commits
+
+    def changes(self, change: SourceChange, wanted: Collection[str]) -> bool:
+        """Return whether a commit changes one of some files."""
+        return any(path in wanted for path in self._list_changed(change)[2])
+
+    def _concerns(self, change: SourceChange, workloads: Collection[Key]) -> bool:
+        if change.commit not in self._known:
+            self._known[change.commit] = self._find_changed_keys(change)
+        keys = self._known[change.commit]
+        return keys is None or any(key in workloads or key.group in reserved_groups for key in keys)
+
+    def _find_changed_keys(self, change: SourceChange) -> frozenset[Key] | None:
+        """Return the objects whose documents a commit changes, without reports of clusters; None if it is not known which it concerns."""
+        before, after, paths = self._list_changed(change)
+        trees = ComparedTrees(self._source, before, after, paths)
+        found: set[Key] = set()
+        for path in paths[: MAX_COMPARED + 1]:
+            sides = [{one.key: one.body for one in read_documents(self._cache, trees, tree, path)} for tree in (before, after)]
+            if not any(sides) or self._is_built(after, path):
+                return None
+            keys = sides[0].keys() | sides[1].keys()
+            changed = (key for key in keys if self._texts or sides[0].get(key) != sides[1].get(key))
+            found |= {identify_recorded(key) for key in changed if key[:2] not in _REPORTS}
+        return frozenset(found) if 0 < len(paths) <= MAX_COMPARED else None
+
+    def _is_built(self, tree: str, path: str) -> bool:
+        """Return whether a kustomization or a chart around a file may make other objects of it."""
+        directories = (str(each) for each in PurePosixPath(path).parents)
+        names = (*KUSTOMIZATION_NAMES, CHART_FILE)
+        paths = (name if each == "." else f"{each}/{name}" for each in directories for name in names)
+        return any(self._source.find_entry(tree, each) is not None for each in paths)
+
+    def _list_changed(self, change: SourceChange) -> tuple[str, str, list[str]]:
+        """Return the trees before and after a commit, and the changed files without texts for readers; none where it is not available."""
+        commit = self._source.commit(change.commit) if self._source.has_commit(change.commit) else None
+        if commit is None or not commit.parents or not self._source.has_commit(commit.parents[0]):
+            return "", "", []
+        before = self._source.commit(commit.parents[0]).tree
+        return before, commit.tree, [path for path in self._source.changed_paths(before, commit.tree) if not is_text(path)]
