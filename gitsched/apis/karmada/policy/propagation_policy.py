@@ -208,8 +208,10 @@ class ResourceSelector(NamedTuple):
 
     def selects(self, template: Document, labels: Mapping[str, str]) -> bool:
         """Return whether the selector matches a template with these labels."""
-        wanted = (self.api_version, self.kind, self.name or template.key.name, self.namespace or template.key.namespace)
-        if self.invalid or wanted != (template.api_version, template.key.kind, template.key.name, template.key.namespace):
+        key = template.key
+        if self.kind != key.kind or self.invalid or self.api_version != template.api_version:
+            return False
+        if self.name not in ("", key.name) or self.namespace not in ("", key.namespace):
             return False
         return self.labels is None or self.labels.matches(labels)
 
