@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import datetime
 from hashlib import sha256
+from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -326,13 +327,12 @@ def write_commit_message(
     """
     fixed_subject = format_line(fixed_subject, SUBJECT_LIMIT).translate(_BRACKETS)
     subject = fixed_subject or format_line(f"place: {summary}", SUBJECT_LIMIT).translate(_BRACKETS)
-    entries = [
-        entry for line in ((summary, *lines) if fixed_subject else lines) if (entry := format_line(line).translate(_BRACKETS))
-    ]
+    rest = iter((summary, *lines) if fixed_subject else lines)
+    entries = (format_line(line).translate(_BRACKETS) for line in rest)
     # A list item cannot be mistaken for a trailer, a comment, or the "---" at which Git ends a message.
-    body = [f"- {entry}" for entry in entries[:BODY_LIMIT]]
-    if len(entries) > BODY_LIMIT:
-        body.append(f"- and {len(entries) - BODY_LIMIT} more")
+    body = [f"- {entry}" for entry in islice(filter(None, entries), BODY_LIMIT)]
+    if more := sum(not line.isspace() for line in rest if line):
+        body.append(f"- and {more} more")
     all_trailers = {SOURCE_TRAILER: source, "Gitsched-Version": version, CAUSE_TRAILER: cause, **(trailers or {})}
     tail = "\n".join(f"{name}: {format_line(value)}" for name, value in all_trailers.items())
     return "\n\n".join(part for part in (subject, "\n".join(body), tail) if part) + "\n"

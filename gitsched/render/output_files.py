@@ -402,7 +402,7 @@ def _encode(replicas: int) -> int | str:
     return replicas if type(replicas) is int else encode_replicas(replicas)  # most have no mark
 
 
-_cached_part = lru_cache(maxsize=1 << 10)(_write_part)  # many workloads go to the same clusters for the same reasons
+_cached_part = lru_cache(maxsize=1 << 12)(_write_part)  # many workloads go to the same clusters for the same reasons
 
 
 @lru_cache(maxsize=1 << 14)

@@ -303,7 +303,8 @@ class _Sharing:
     def _measure(self, key: Key, outcome: Outcome) -> None:
         """Set the pods that a workload starts."""
         self._added.pop(key, None)
-        if outcome.replicas_by_cluster != outcome.previous_replicas and key in self._templates:
+        is_new = not outcome.previous_targets or outcome.replicas_by_cluster != outcome.previous_replicas
+        if is_new and key in self._templates:
             pods = self._reader.measure_added(outcome, self._templates[key])
             if pods:
                 self._added[key] = pods

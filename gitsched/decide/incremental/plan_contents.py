@@ -196,10 +196,9 @@ def make_template_index(templates: Mapping[Key, Document], outcomes: Mapping[Key
     shared: dict[PlacementSummary, PlacementSummary] = {}
     entries = {}
     for key, template in templates.items():
-        entry = make_template_entry(template, outcomes.get(key))
-        if entry.placement is not None:
-            entry = entry._replace(placement=shared.setdefault(entry.placement, entry.placement))
-        entries[key] = entry
+        outcome = outcomes.get(key)
+        placement = None if outcome is None else summarize_placement(outcome)
+        entries[key] = _make_entry(template, None if placement is None else shared.setdefault(placement, placement))
     return entries
 
 
@@ -213,12 +212,16 @@ def update_template_index(known: TemplateIndex, changed: Mapping[Key, TemplateEn
 
 def make_template_entry(template: Document, outcome: Outcome | None) -> TemplateEntry:
     """Return the entry of a template; `outcome` is None if no API decides it."""
+    return _make_entry(template, summarize_placement(outcome) if outcome is not None else None)
+
+
+def _make_entry(template: Document, placement: PlacementSummary | None) -> TemplateEntry:
     return TemplateEntry(
         template.api_version,
         read_labels(template.body),
         {name: value for name, value in read_annotations(template.body).items() if _is_of_policy_api(name)},
         template.origin.path if template.origin else "",
-        summarize_placement(outcome) if outcome is not None else None,
+        placement,
     )
 
 
