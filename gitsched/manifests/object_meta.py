@@ -309,14 +309,19 @@ def _make_type_issue(expected: str, *path: str | int) -> Issue:
     )
 
 
+def _expand(text: str) -> str:
+    """Return a text with a letter in place of each placeholder."""
+    return _PLACEHOLDER.sub("x", text) if "$" in text else text
+
+
 @lru_cache(maxsize=4096)
 def _is_valid_type(member: str, text: str) -> bool:
-    return bool((_KIND if member == "kind" else _VERSION).fullmatch(_PLACEHOLDER.sub("x", text)))
+    return bool((_KIND if member == "kind" else _VERSION).fullmatch(_expand(text)))
 
 
 @lru_cache(maxsize=8192)
 def _validate_name(name: str, free: bool) -> str | None:
-    expanded = _PLACEHOLDER.sub("x", name)
+    expanded = _expand(name)
     if free:
         return None if len(expanded) <= 253 and _PATH_SEGMENT.fullmatch(expanded) else _PATH_SEGMENT_RULE
     return None if len(expanded) <= 253 and _DNS_SUBDOMAIN.fullmatch(expanded) else _DNS_SUBDOMAIN_RULE
@@ -324,7 +329,7 @@ def _validate_name(name: str, free: bool) -> str | None:
 
 @lru_cache(maxsize=1024)
 def _validate_namespace(name: str) -> str | None:
-    return None if _DNS_LABEL.fullmatch(_PLACEHOLDER.sub("x", name)) else _DNS_LABEL_RULE
+    return None if _DNS_LABEL.fullmatch(_expand(name)) else _DNS_LABEL_RULE
 
 
 def has_null_annotation(value: Any) -> bool:
@@ -376,12 +381,12 @@ def _is_misread_key(text: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _is_valid_key(text: str) -> bool:
-    return is_label_key(_PLACEHOLDER.sub("x", text))
+    return is_label_key(_expand(text))
 
 
 @lru_cache(maxsize=8192)
 def _is_valid_value(text: str) -> bool:
-    return is_label_value(_PLACEHOLDER.sub("x", text))
+    return is_label_value(_expand(text))
 
 
 def _quote(text: str) -> str:
