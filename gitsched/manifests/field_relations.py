@@ -121,8 +121,8 @@ def _unique(lists: str, *members: str) -> Check:
     keys = [(name, default or None) for name, _, default in (member.partition("=") for member in members)]
 
     def check(value: Body) -> Iterable[tuple[Pointer, str, str]]:
-        single = value[names[0]] if len(names) == 1 else None
-        return () if isinstance(single, list) and len(single) < 2 else find(value)
+        count = sum(len(entries) for name in names if isinstance(entries := value.get(name), list))
+        return find(value) if count > 1 else ()
 
     def find(value: Body) -> Found:
         seen: set[tuple[Any, ...]] = set()
@@ -254,7 +254,8 @@ def _limited_resources(member: str) -> Check:
                 message = f"{shorten(name)} is no resource of a container: write cpu, memory or ephemeral-storage, or its prefix"
                 yield (member, kind, name), "value-not-allowed", message
         for name in requests:
-            yield from (((member, "requests", name), code, message) for code, message in _compare_amounts(name, requests, limits))
+            for code, message in _compare_amounts(name, requests, limits):
+                yield (member, "requests", name), code, message
 
     return check
 
