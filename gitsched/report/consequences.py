@@ -27,6 +27,7 @@ another cluster has one; they have no replicas that could stop."""
 KINDS = (*FAILING_KINDS, "reduced", "notPlaced", "unselected")
 """What happens to workloads, the gravest first: see FAILING_KINDS; they lose half of their replicas or clusters, or more; of new ones, no
 cluster gets them, or no policy selects them."""
+_DAEMON_SET = ("apps", "DaemonSet")
 _WORD = re.compile(r"\w+")
 _PLURALS = {
     "stops": "stop",
@@ -107,7 +108,10 @@ def classify_loss(move: Move, *, has_copies: bool = False) -> str:
         return "scaledToZero"
     if earlier and not isinstance(later, Unknown):
         return "reduced" if 2 * (later or 0) <= earlier else ""
-    return "reduced" if not earlier and 2 * len(move.after) <= len(move.before) else ""
+    if earlier or 2 * len(move.after) > len(move.before):
+        return ""
+    # What has no pods lacks nowhere if it has moved with its workload.
+    return "reduced" if move.after.keys() <= move.before.keys() or move.key[:2] == _DAEMON_SET else ""
 
 
 def loses_targets(change: RecordChange) -> bool:
@@ -154,6 +158,8 @@ def _describe_left(moves: Sequence[Move]) -> str:
     if len(counts) > 1:
         return "leaves half of its clusters or more"
     left, had = counts.pop()
+    if left == had:
+        return f"goes to fewer clusters than the {had:,} that it leaves"
     return f"leaves {left:,} of its {format_count(had, 'cluster')}"
 
 

@@ -169,11 +169,12 @@ def _list_problems(data: CommentData, detail: DetailLevel) -> Iterator[str]:
         return finding.code in REPORTED_ELSEWHERE or (finding.code == UNSCHEDULABLE and finding.resource in unplaced)
 
     for severity, rest in (("error", " in the source; affected resources keep their last valid state"), ("warning", "")):
-        problems = [finding for finding in data.new_findings if finding.severity == severity and not is_reported(finding)]
+        every = [finding for finding in data.new_findings if finding.severity == severity]
+        problems = [finding for finding in every if not is_reported(finding)]
         if problems and (severity == "error" or data.review.base.commit):
             shown = problems[: count_shown(len(problems), _PROBLEMS_SHOWN)] if detail.findings else []
-            more = len(problems) - len(shown)
-            title = f"**{format_count(len(problems), f'new {severity}')}**{rest}:"
+            more = len(every) - len(shown)
+            title = f"**{format_count(len(every), f'new {severity}')}**{rest}:"
             others = [f"- {more:,} more among the findings"] if more else []
             yield _format_alert("WARNING", title, "", *map(_write_finding, shown), *others)
 
@@ -303,7 +304,9 @@ def _write_findings(data: CommentData, detail: DetailLevel, omitted: list[str]) 
         omitted.append(format_count(len(problems), "existing finding"))
     suffix = "" if review.base.findings is None else " new"
     parts = [f"{format_finding_counts(new) if new else 'none'}{suffix}"]
-    parts += [f"{len(existing)} existing"] if existing else []
+    changed = len(review.changed_findings)
+    parts += [f"{changed} changed"] if changed else []
+    parts += [f"{len(existing) - changed} existing"] if len(existing) > changed else []
     parts += [f"{review.fixed_count} fixed"] if review.fixed_count and review.base.findings is not None else []
     return write_details(f"Findings: {', '.join(parts)}", "\n".join(lines)) or f"Findings: {', '.join(parts)}."
 

@@ -93,6 +93,14 @@ class OutputComparison(NamedTuple):
     empty_clusters: Sequence[str] = ()
 
 
+class FindingChanges(NamedTuple):
+    """The findings of a review that the base does not have, those that it has with another text, and those of the base that are gone."""
+
+    new: list[Finding]
+    changed: list[Finding]
+    fixed: list[Finding]
+
+
 class Review(NamedTuple):
     """One run, planned or committed.
 
@@ -146,16 +154,34 @@ class Review(NamedTuple):
     def new_findings(self) -> list[Finding]:
         """The findings that the base does not have, in order; all findings if those of the base are unknown.
 
-        A finding that only moved to another line is not new. One about a change is: the output branch has those of an earlier run.
+        A finding that only moved to another line is not new, nor is a warning of which only the text changed. One about a change is: the
+        output branch has those of an earlier run.
         """
-        existing = Counter(map(_finding_identity, self.base.findings or ()))
+        return self._compare_findings().new
+
+    @property
+    def changed_findings(self) -> list[Finding]:
+        """The warnings that the base has with another text, in order."""
+        return self._compare_findings().changed
+
+    def _compare_findings(self) -> FindingChanges:
+        """Compare the findings with those of the base."""
+        known = list(self.base.findings or ())
+        existing = Counter(map(_finding_identity, known))
         new = []
         for finding in self.findings:
             identity = _finding_identity(finding)
             existing[identity] -= 1
             if existing[identity] < 0 or (finding.is_change and not self.base.commit):
                 new.append(finding)
-        return new
+        kept = Counter(map(_finding_identity, list_existing_findings(self, new)))
+        gone = []
+        for finding in known:
+            identity = _finding_identity(finding)
+            kept[identity] -= 1
+            if finding.severity != "info" and kept[identity] < 0:
+                gone.append(finding)
+        return _pair_changed(new, gone)
 
     @property
     def unmerged(self) -> datetime | None:
@@ -206,14 +232,7 @@ class Review(NamedTuple):
     @property
     def fixed_findings(self) -> list[Finding]:
         """The errors and warnings of the base that the change fixes."""
-        kept = Counter(map(_finding_identity, list_existing_findings(self, self.new_findings)))
-        fixed = []
-        for finding in self.base.findings or ():
-            identity = _finding_identity(finding)
-            kept[identity] -= 1
-            if finding.severity != "info" and kept[identity] < 0:
-                fixed.append(finding)
-        return fixed
+        return self._compare_findings().fixed
 
     @property
     def fixed_count(self) -> int:
@@ -235,6 +254,29 @@ def _finding_identity(finding: Finding) -> tuple[object, ...]:
     if finding.severity == "info":
         return (finding.code,)
     return finding.severity, finding.code, finding.message, finding.location and finding.location.path, finding.resource
+
+
+def _pair_changed(new: list[Finding], gone: list[Finding]) -> FindingChanges:
+    """Return findings that only one side has, without the warnings that both have with another text about the same object and place."""
+    if not (new and gone):
+        return FindingChanges(new, [], gone)
+    left: dict[tuple[object, ...], list[Finding]] = {}
+    for finding in gone:
+        if finding.severity == "warning" and not finding.is_change:
+            left.setdefault(_identify_place(finding), []).append(finding)
+    paired = set[int]()
+    changed = []
+    for finding in new:
+        former = left.get(_identify_place(finding)) if not finding.is_change else None
+        if former:
+            changed.append(finding)
+            paired.update((id(finding), id(former.pop(0))))
+    fresh, fixed = ([finding for finding in found if id(finding) not in paired] for found in (new, gone))
+    return FindingChanges(fresh, changed, fixed)
+
+
+def _identify_place(finding: Finding) -> tuple[object, ...]:
+    return finding.severity, finding.code, finding.resource, finding.location
 
 
 DIGEST_PREFIX = "sha256:"

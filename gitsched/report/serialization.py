@@ -240,7 +240,7 @@ def _serialize_summary(review: Review) -> dict[str, Any]:
         "empty": list(review.comparison.empty_clusters),
         "gone": list(review.comparison.removed_clusters),
         "files": review.comparison.delivery.files,
-        "findings": {"new": len(review.new_findings), "mended": review.fixed_count},
+        "findings": {"new": len(review.new_findings), "changed": len(review.changed_findings), "mended": review.fixed_count},
     }
 
 

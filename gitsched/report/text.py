@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from gitsched.model.finding import Finding, count_shown, format_count
+from gitsched.model.finding import Finding, count_shown, format_count, format_names
 from gitsched.model.mistakes import MISTAKES
 from gitsched.report.consequences import describe_unplaced_objects
 from gitsched.report.first_placement import (
@@ -61,6 +61,8 @@ INFOS_SHOWN = 5
 """The number of findings that are printed, and of notes among them; JSON contains all."""
 SHOWN_PER_CODE = 10
 """If there are too many findings, this many of each code are printed before further ones of any code."""
+ALIKE_SHOWN = 3
+"""The number of findings with the same text that are printed, and of places that are named of the others."""
 CODES_SHOWN = 3
 """The number of codes listed with the count of omitted findings."""
 SETTINGS_SHOWN = 50
@@ -390,11 +392,14 @@ def _finding_lines(review: Review, top: Sequence[Finding], width: int, paint: Pa
     findings = [finding for finding in _omit_shown_settings(review, new) if id(finding) not in shown]
     if review.base.findings is None:
         return _list_findings(findings, width, paint)
-    fixed = [f"Fixed: {finding.message} [{finding.code}]" for finding in _list_fixed(review)]
-    return [
-        *_list_findings(findings, width, paint),
-        *wrap_all(list_limited(fixed, FIXED_SHOWN, "and {} more fixed findings"), width),
-    ]
+    lines = _list_findings(findings, width, paint)
+    for name, found, more in (
+        ("Changed", review.changed_findings, "and {} more changed findings"),
+        ("Fixed", _list_fixed(review), "and {} more fixed findings"),
+    ):
+        texts = [f"{name}: {finding.message} [{finding.code}]" for finding in found]
+        lines += wrap_all(list_limited(texts, FIXED_SHOWN, more), width)
+    return lines
 
 
 def _list_fixed(review: Review) -> list[Finding]:
@@ -411,18 +416,38 @@ def _list_findings(findings: Sequence[Finding], width: int, paint: Paint | None)
     problems = [finding for finding in findings if finding.severity != "info"]
     # What selectors and policies want and nothing has comes before what it causes.
     problems.sort(key=lambda finding: (finding.severity != "error", finding.code not in MISTAKES))
+    problems, alike = _fold_alike(problems)
     if len(infos) > INFOS_SHOWN:
         infos = infos[: count_shown(len(infos), INFOS_SHOWN)]
     shown = [*(problems if len(problems) <= FINDINGS_SHOWN else _select_shown(problems)), *infos]
     shown = shown if len(shown) <= FINDINGS_SHOWN else shown[: count_shown(len(shown), FINDINGS_SHOWN)]
-    lines = [line for finding in shown for line in wrap_finding(finding, width, paint)]
+    lines = []
     omitted = Counter(finding.code for finding in findings)
-    omitted.subtract(finding.code for finding in shown)
+    for finding in shown:
+        more = alike.get(id(finding), [])
+        lines += [*wrap_finding(finding, width, paint), *(wrap(_count_alike(more), width, "  ") if more else [])]
+        omitted.subtract([finding.code] * (1 + len(more)))
     if not omitted.total():
         return lines
     codes = [f"{number} {code}" for code, number in sorted(omitted.items(), key=lambda entry: (-entry[1], entry[0])) if number]
     listed = ", ".join(codes[:CODES_SHOWN]) + (", ..." if len(codes) > CODES_SHOWN else "")
     return [*lines, *wrap(f"and {omitted.total():,} more ({listed}); use -o json for all", width)]
+
+
+def _fold_alike(findings: Sequence[Finding]) -> tuple[list[Finding], dict[int, list[Finding]]]:
+    """Return the findings with the first ones of those that say the same of many places, and the others by the id of the last one shown."""
+    groups: dict[tuple[str, str, str], list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault((finding.severity, finding.code, finding.message), []).append(finding)
+    folded = {id(group[ALIKE_SHOWN - 1]): group[ALIKE_SHOWN:] for group in groups.values() if len(group) > ALIKE_SHOWN + 1}
+    left_out = {id(finding) for group in folded.values() for finding in group}
+    return [finding for finding in findings if id(finding) not in left_out], folded
+
+
+def _count_alike(findings: Sequence[Finding]) -> str:
+    places = [str(finding.location) for finding in findings if finding.location is not None]
+    listed = f": {format_names(places, ALIKE_SHOWN)}" if places else ""
+    return f"the same in {format_count(len(findings), 'more place')}{listed}"
 
 
 def _select_shown(findings: Sequence[Finding]) -> list[Finding]:
@@ -467,8 +492,9 @@ def _count_findings(review: Review) -> str:
     """Return the number of findings: of new, existing and fixed ones if those of the base are known."""
     if review.base.findings is None:
         return _capitalize_finding_counts(review.findings)
-    new = review.new_findings
-    groups = {"new": new, "existing": list_existing_findings(review, new), "fixed": _list_fixed(review)}
+    new, changed = review.new_findings, review.changed_findings
+    existing = list_existing_findings(review, (*new, *changed))
+    groups = {"new": new, "changed": changed, "existing": existing, "fixed": _list_fixed(review)}
     return ", ".join(format_finding_counts(found, name) for name, found in groups.items() if found) or "No findings"
 
 

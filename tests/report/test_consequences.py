@@ -155,3 +155,17 @@ def test_a_recorded_decision_without_targets_is_a_loss(
     review = REVIEW._replace(record_changes=[RecordChange(subject, "pod", *targets, intended=intended)])
     assert list_consequence_lines(list_consequences(review)) == ([line] if line else [])
     assert loses_placements(review) == bool(line)
+
+
+@each_row(
+    ("kind", "before", "after", "texts"),
+    [
+        ("ConfigMap", "ab", "c", []),
+        ("ConfigMap", "ab", "b", ["ConfigMap shop/web leaves 1 of its 2 clusters"]),
+        ("DaemonSet", "ab", "c", ["DaemonSet shop/web goes to fewer clusters than the 2 that it leaves"]),
+    ],
+)
+def test_a_companion_that_moves_lacks_nowhere(kind: str, before: str, after: str, texts: list[str]) -> None:
+    """Its workload has moved with it; a DaemonSet has fewer pods."""
+    moved = Key("" if kind == "ConfigMap" else "apps", kind, "shop", "web")
+    assert describe(Move(moved, dict.fromkeys(before), dict.fromkeys(after), "")) == texts

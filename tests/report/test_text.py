@@ -13,13 +13,15 @@ from hypothesis import strategies as st
 from gitsched.model.changes import Move
 from gitsched.model.document import Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation, GroupAttempt, RejectedPolicy, ReplicaShare
-from gitsched.model.finding import Finding, Location
+from gitsched.model.finding import Finding, Location, Severity
 from gitsched.model.scheduling import CandidateResult, Outcome, TargetCluster
 from gitsched.report.explanation import serialize_explanation, write_explanation
 from gitsched.report.lines import escape_ci_commands, escape_unprintable, format_clusters, wrap
+from gitsched.report.markdown import write_markdown
 from gitsched.report.review import ComparisonBase, Review
 from gitsched.report.serialization import serialize_review
 from gitsched.report.text import write_findings, write_plan, write_run
+from tests.tables import each_row
 
 KEY = Key("apps", "Deployment", "shop", "cart")
 THEN = datetime(2026, 1, 12, 9, tzinfo=UTC)
@@ -276,3 +278,59 @@ def test_findings_of_a_comparison_are_counted_once_and_fixed_ones_named() -> Non
     text = write_plan(review, 200)
     assert "Fixed: no YAML [yaml-syntax]\n" in text
     assert text.endswith("\n1 new warning, 1 existing note, 1 fixed error.\nNext change without a commit: 2026-01-12T09:00:00Z.\n")
+
+
+LACKING = "no policy selects Service/shop/web in {}"
+
+
+@each_row(
+    ("before", "after", "counts", "lines"),
+    [
+        (("warning", 1, "a"), ("warning", 1, "a, b"), "1 changed warning", [f"Changed: {LACKING.format('a, b')} [lacking]"]),
+        # Another place may be another mistake; an error is never passed over.
+        (("warning", 1, "a"), ("warning", 2, "b"), "1 new warning, 1 fixed warning", [f"Fixed: {LACKING.format('a')} [lacking]"]),
+        (("error", 1, "a"), ("error", 1, "b"), "1 new error, 1 fixed error", [f"Fixed: {LACKING.format('a')} [lacking]"]),
+        (("warning", 1, "a"), ("warning", 1, "a"), "1 existing warning", []),
+    ],
+)
+def test_a_warning_with_another_text_is_neither_new_nor_fixed(
+    before: tuple[Severity, int, str], after: tuple[Severity, int, str], counts: str, lines: list[str]
+) -> None:
+    old, new = (
+        Finding(severity, "lacking", LACKING.format(clusters), Location("web.yaml", line, 1), ("Service", "shop", "web"))
+        for severity, line, clusters in (before, after)
+    )
+    review = REVIEW._replace(findings=[new], base=ComparisonBase("d" * 40, "main", findings=[old]))
+    text = write_plan(review, 200)
+    assert f"\n{counts}." in text
+    assert [line for line in text.splitlines() if line.startswith(("Changed: ", "Fixed: "))] == lines
+    found = serialize_review(review)["summary"]["findings"]
+    assert found == {"new": len(review.new_findings), "changed": int("changed" in counts), "mended": int("fixed" in counts)}
+    assert (f"{len(review.changed_findings)} changed" in write_markdown(review)) == ("changed" in counts)
+
+
+def test_many_findings_with_the_same_text_are_listed_once_with_their_places() -> None:
+    same = [Finding("warning", "unused", "nothing reads this", Location(f"team-{n:02}.yaml", 5, 1)) for n in range(20)]
+    other = [Finding("warning", "other", "another one", Location("z.yaml", 1, 1))]
+    assert write_findings([*same, *other], 200).splitlines()[:5] == [
+        "team-00.yaml:5:1: warning: nothing reads this [unused]",
+        "team-01.yaml:5:1: warning: nothing reads this [unused]",
+        "team-02.yaml:5:1: warning: nothing reads this [unused]",
+        "  the same in 17 more places: team-03.yaml:5:1, team-04.yaml:5:1, team-05.yaml:5:1 and 14 more",
+        "z.yaml:1:1: warning: another one [other]",
+    ]
+    assert "more (" not in write_findings([*same, *other], 200)
+    assert len([line for line in write_findings(same[:4], 200).splitlines() if "warning: " in line]) == 4
+
+
+def test_text_and_comment_count_the_same_new_warnings() -> None:
+    """Those that say of unplaced workloads what is listed above are counted, too."""
+    unplaced = [
+        Finding("warning", "unschedulable", "no cluster fits", Location("a.yaml", n, 1), ("Deployment", "shop", f"w{n}"))
+        for n in range(4)
+    ]
+    moves = [Move(Key("apps", "Deployment", "shop", f"w{n}"), {"a": 1}, {}, "") for n in range(4)]
+    cause = Finding("warning", "selector-unmatched", "no cluster has env=x", Location("p.yaml", 1, 1))
+    review = REVIEW._replace(findings=[*unplaced, cause], moves=moves, base=ComparisonBase("d" * 40, "main", findings=[]))
+    assert "5 new warnings" in write_plan(review, 200)
+    assert "**5 new warnings**:\n> \n> - **warning** `p.yaml:1:1` no cluster has env=x" in write_markdown(review)

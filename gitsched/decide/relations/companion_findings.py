@@ -39,6 +39,8 @@ NOT_SELECTED = "companion-not-selected"
 SERVICE_WITHOUT_PODS = "service-selects-nothing"
 UNKNOWN_VALUE = "companion-annotation"
 _SETTING = "spec.followTargets: true in gitsched.yaml"
+_NAMES_SHOWN, _CLUSTERS_SHOWN = 3, 3
+"""The numbers of companions and of clusters that the finding about one policy names."""
 _WHOLE = 4
 """The number of strings of a key."""
 
@@ -165,25 +167,25 @@ def _make_unselected_finding(
 ) -> Finding:
     first = group[0].companion.key
     clusters: Clusters = NO_CLUSTERS.union(*(one.clusters for one in group))
+    where = join_clusters(clusters) if len(clusters) <= _CLUSTERS_SHOWN else f"{len(clusters):,} clusters"
     if len(group) > 1:
-        verb, whose = f"{len(group)} objects that belong", f"workloads of {policy}" if policy else str(workload.owner)
+        verb, whose = "they belong", f"workloads of {policy}" if policy else str(workload.owner)
     else:
         verb, whose = "it belongs", str(workload.key)
-    message = (
-        f"no policy selects {_join_keys(one.companion.key for one in group)}: {verb} to {whose} in {join_clusters(clusters)}; "
-        f"{_describe_selection(api, workload, group, sources)}"
-    )
+    names = join_names(list(dict.fromkeys(str(one.companion.key) for one in group)), _NAMES_SHOWN)
+    cure = _describe_selection(api, workload, group, sources)
+    message = f"no policy selects {names}: {verb} to {whose} in {where}; {cure}"
     return Finding("warning", NOT_SELECTED, message, location, first.resource)
 
 
 def _describe_selection(api: str, workload: DeliveredCompanion, group: list[UnselectedCompanion], sources: FindingSources) -> str:
     """Return what selects the companions: a change for the API of the workload, and the setting."""
-    them, they = ("them", "they are") if len(group) > 1 else ("it", "it is")
-    accept = f'if {they} not for these clusters, annotate {them} with {FOLLOW_ANNOTATION}: "false"'
+    them = "them" if len(group) > 1 else "it"
+    accept = f'leave {them} out with the annotation {FOLLOW_ANNOTATION}: "false"'
     if workload.key != workload.owner:
-        return f"add {them} to {workload.owner}, or, {accept}"
+        return f"add {them} to {workload.owner}, or {accept}"
     change = sources.describe_selection(api, workload.owner, [one.companion.key for one in group])
-    return f"{change or f'select {them} with a policy'}, set {_SETTING}, or, {accept}"
+    return f"{change or f'select {them} with a policy'}, set {_SETTING}, or {accept}"
 
 
 def _find_workload(one: UnselectedCompanion) -> DeliveredCompanion:

@@ -242,6 +242,9 @@ def _describe_findings(review: Review, severity: Severity, links: PageLinks) -> 
     findings = sorted(_omit_reported(review, new), key=_rank_cause)
     if not findings:
         return None
+    lost = {move.key.resource for move in review.moves if move.becomes_unplaced}
+    others = [finding for finding in findings if finding.code not in _EFFECTS or finding.resource not in lost]
+    findings = others or findings  # the consequences say the same of workloads that become unplaced
     number = count_shown(len(findings), _FINDINGS_SHOWN)
     shown = [
         Markup('<span class="{}">{}</span> {}{}{}').format(

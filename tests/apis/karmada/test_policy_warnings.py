@@ -179,6 +179,16 @@ def test_a_quarantined_object_may_match_a_selector() -> None:
         ({"labelSelector": {"matchLabels": {"app": "wbe"}}}, {}, "Deployment with app=wbe; this one has app=web"),
         ({"labelSelector": {"matchLabels": {"tier": "front"}}}, {}, "Deployment with tier=front; this one has no label tier"),
         (
+            {"labelSelector": {"matchLabels": {"tier": "front"}}},
+            {"pods": {"tier": "front"}},
+            "Deployment with tier=front; this one has no label tier in metadata.labels, only its pod template has tier=front",
+        ),
+        (
+            {"labelSelector": {"matchLabels": {"tier": "front"}}},
+            {"pods": {"tier": "back"}},
+            "Deployment with tier=front; this one has no label tier",
+        ),
+        (
             {"labelSelector": {"matchExpressions": [{"key": "app", "operator": "In", "values": ["wbe", "api"]}]}},
             {},
             "Deployment with app in (api, wbe); this one has app=web",
@@ -194,8 +204,10 @@ def test_a_quarantined_object_may_match_a_selector() -> None:
 def test_the_policy_that_nearly_selects_an_object(selector: Body, thing: Body, expected: str) -> None:
     policy = selecting("apps/v1 Deployment")
     policy["spec"]["resourceSelectors"][0].update(selector)
+    pods = {"spec": {"template": {"metadata": {"labels": thing.pop("pods")}}}} if "pods" in thing else {}
     metadata = {"name": "web", "namespace": "shop", "labels": {"app": "web"}, **thing}
-    decisions = gitsched.schedule([policy, {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata}]).decisions
+    web = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, **pods}
+    decisions = gitsched.schedule([policy, web]).decisions
     near = list_near_selections(decisions, decisions.list_unclaimed())
     assert [one.text for one in near.values()] == ([f"PropagationPolicy/shop/web selects {expected}"] if expected else [])
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, ResourceSelector, parse_resource_selector
 from gitsched.model.changes import Cause
-from gitsched.model.document import Document, Key, read_labels
+from gitsched.model.document import Document, Key, as_object, get_field, read_labels
 from gitsched.model.explanation import NearSelection
 from gitsched.model.finding import locate_document, locate_field
 from gitsched.model.known_values import find_near
@@ -78,6 +78,13 @@ def describe_near_selections(state: KarmadaState, templates: Iterable[Document])
     return NearSelections(state.policies.policies.values()).describe_all(list(templates))
 
 
+def _read_pod_labels(template: Document) -> Mapping[str, str]:
+    """Return the labels that an object gives its pods."""
+    spec = as_object(get_field(template.body, "spec"))
+    pods = get_field(spec, "jobTemplate", "spec", "template") or get_field(spec, "template")
+    return read_labels(as_object(pods))
+
+
 class NearSelections:
     """Compares objects that no policy selects with the selectors of all policies, of which each kind counts with at most 200."""
 
@@ -134,13 +141,13 @@ class NearSelections:
         elif not same_version:
             yield 1, f"{kind} of {selector.api_version}; this one is of {template.api_version}", ("apiVersion",)
         elif not matches_labels:
-            yield from self._compare_labels(kind, selector, labels)
+            yield from self._compare_labels(kind, selector, labels, _read_pod_labels(template))
         else:
             rank = 1 if self._is_near(key.name, [selector.name]) else 4
             yield rank, f"{kind}; this one is {key.name}", ("metadata", "name")
 
     def _compare_labels(
-        self, kind: str, selector: ResourceSelector, labels: Mapping[str, str]
+        self, kind: str, selector: ResourceSelector, labels: Mapping[str, str], pod_labels: Mapping[str, str]
     ) -> Iterator[tuple[int, str, tuple[str, ...]]]:
         """Yield the first requirement on labels that an object does not meet, as `_compare` does."""
         requirements = selector.labels.requirements if selector.labels is not None else ()
@@ -148,6 +155,8 @@ class NearSelections:
         if missed is None:
             return
         own = f"{missed.key}={labels[missed.key]}" if missed.key in labels else f"no label {missed.key}"
+        if missed.key not in labels and missed.key in pod_labels and missed.matches(pod_labels):
+            own += f" in metadata.labels, only its pod template has {missed.key}={pod_labels[missed.key]}"
         field = ("metadata", "labels", missed.key) if missed.key in labels else ("metadata", "labels")
         value = labels.get(missed.key)
         is_near = self._is_near(missed.key, labels) if value is None else self._is_near(value, missed.values)
