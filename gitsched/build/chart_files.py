@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gitsched.build.commit_files import MAX_FILES, SYMLINK_MODE, BuildProblem, CommitFiles, find_blob, join_path
+from gitsched.build.commit_files import HIDDEN, MAX_FILES, SYMLINK_MODE, BuildProblem, CommitFiles, find_blob, join_path
 from gitsched.manifests.kustomization import parse_plugins
 from gitsched.manifests.kustomize_graph import resolve_path
 from gitsched.model.document import Body, list_objects
@@ -143,7 +143,9 @@ class _ChartResolver:
             if blob:
                 self._files[path] = blob
             elif path in self._request.list_files():
-                self._add("helm-missing", f"the values file {path} is not in the commit", main)
+                hidden = self._commit.is_hidden(path)
+                why = "belongs to others and is not readable here" if hidden else "is not in the commit"
+                self._add(HIDDEN if hidden else "helm-missing", f"the values file {path} {why}", main)
             elif problem := self._find_link_problem(source, found):
                 self._add("helm-missing", f"{path} is {problem}: it is not followed", main)
             else:

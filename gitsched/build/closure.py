@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from gitsched.build.chart_files import ChartRequest, resolve_chart
 from gitsched.build.commit_files import (
+    HIDDEN,
     MAX_FILES,
     SYMLINK_MODE,
     BuildProblem,
@@ -304,6 +305,8 @@ class _Resolver:
                 "kustomize-escape",
                 f"{field} names {name}, to which a symbolic link leads out of the repository: it is not followed",
             )
+        if self._commit.is_hidden(target):
+            return HIDDEN, f"{field} names {name}, which belongs to others and is not readable here"
         return "kustomize-missing", f"{field} names {name}, which the commit does not have"
 
 

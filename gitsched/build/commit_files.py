@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections import ChainMap
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Protocol
 
 from gitsched.build.remote_base import REMOTE, RemoteBase, RemoteTree
@@ -16,6 +16,8 @@ MAX_FILES = 10_000
 """Files that one build reads."""
 
 SYMLINK_MODE, SUBMODULE_MODE = 0o120000, 0o160000
+HIDDEN = "tenant-read"
+"""The code of a problem with a path of the commit that others own."""
 _MAX_LINKS = 20
 _MAX_PATH = 4096
 """Characters of a path or of a link's target; Linux allows no longer path."""
@@ -42,6 +44,11 @@ class CommitFiles(ReadableFiles, Protocol):
         """The paths of all directories; the root is `.`."""
         ...
 
+    @property
+    def is_hidden(self) -> Callable[[str], bool]:
+        """Says of a path whether the commit has a file or directory there that is none of these because others own it."""
+        ...
+
     def read_kustomization(self, blob: str, path: str, /) -> Kustomization | None:
         """Return a parsed kustomization; None if it exceeds the limits on input."""
         ...
@@ -59,6 +66,7 @@ class MountedFiles:
         self.entries: ChainMap[str, tuple[str, int]] = ChainMap(commit.entries)  # type: ignore[arg-type]  # it is only read
         self.directories = _Union([commit.directories])
         self.read_blob, self.read_kustomization, self.open_remote = commit.read_blob, commit.read_kustomization, commit.open_remote
+        self.is_hidden = commit.is_hidden
         self._prefixes: dict[str, None] = {}
 
     def mount(self, base: RemoteBase) -> str:

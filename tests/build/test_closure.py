@@ -31,6 +31,9 @@ class Commit:
     def open_remote(self, base: RemoteBase) -> RemoteTree | str:
         return "nothing is fetched"
 
+    def is_hidden(self, _path: str) -> bool:
+        return False
+
     def read_kustomization(self, blob: str, path: str) -> Kustomization | None:
         return parse_file(self.read_blob(blob), path=posixpath.basename(path), validate=None).kustomization
 

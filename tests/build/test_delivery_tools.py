@@ -27,6 +27,9 @@ class Files:
     def read_blob(self, blob: str) -> bytes:
         return self._files[blob]
 
+    def is_hidden(self, _path: str) -> bool:
+        return False
+
     def read_kustomization(self, _blob: str, _path: str) -> Kustomization | None:
         return Kustomization()
 

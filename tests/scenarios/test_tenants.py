@@ -130,6 +130,66 @@ def test_a_tenant_changes_nothing_of_others(shared: Shared, row: Mapping[str, An
             assert lines[int(rule[1]) - 1][int(rule[2]) - 1 :].startswith(RULES[finding.code]), finding.message
 
 
+OTHERS: dict[str, tuple[dict[str, str], str, str]] = {
+    "a file": ({"k/kustomization.yaml": "resources: [own.yaml, FILE]"}, "k/kustomization.yaml:1:23", "k"),
+    "a directory": ({"k/kustomization.yaml": "resources: [own.yaml, ../../../platform]"}, "k/kustomization.yaml:1:23", "k"),
+    "a patch": ({"k/kustomization.yaml": "{resources: [own.yaml], patches: [{path: FILE}]}"}, "k/kustomization.yaml:1:42", "k"),
+    "a Bundle of it": (
+        {"b.yaml": "{path: teams/a/k}", "k/kustomization.yaml": "resources: [FILE]"},
+        "k/kustomization.yaml:1:13",
+        "k",
+    ),
+    "a directory of a Bundle": ({"b.yaml": "{path: platform}"}, "b.yaml:4:14", "Bundle team-a/b"),
+    "values of a chart": (
+        {
+            "b.yaml": "{path: teams/a/chart, helm: {namespace: team-a, valuesFiles: [platform/secret.yaml]}}",
+            "chart/Chart.yaml": "{apiVersion: v2, name: c, version: 1.0.0}",
+        },
+        "b.yaml:1:1",
+        "Bundle team-a/b",
+    ),
+    "a built directory": (
+        {"../../gitsched.yaml": "BUILD", "k/kustomization.yaml": "resources: [FILE]"},
+        "k/kustomization.yaml:1:13",
+        "k",
+    ),
+}
+BUNDLE = "apiVersion: gitsched.io/v1alpha1\nkind: Bundle\nmetadata: {name: b, namespace: team-a}\nspec: "
+BUILD = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: c}\nspec: {source: {kustomize: {build: [teams/a/k]}}}\n"
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.needs("helm")] if "chart" in name else []) for name in OTHERS]
+)
+def test_a_file_that_a_tenant_may_not_read_is_one_finding_and_not_missing(shared: Shared, name: str) -> None:
+    fleet, (files, place, built) = shared.fleet, OTHERS[name]
+    fleet.git("reset", "-q", "--hard", shared.commit)
+    texts = {
+        path: (BUNDLE + text if path == "b.yaml" else text).replace("FILE", "../../../platform/secret.yaml")
+        for path, text in files.items()
+    }
+    own = {"k/own.yaml": "{apiVersion: v1, kind: ConfigMap, metadata: {name: own, namespace: team-a}}"}
+    fleet.commit({f"teams/a/{path}": text.replace("BUILD", BUILD) for path, text in {**own, **texts}.items()})
+    found = fleet.preview().plan.findings
+    about = [finding for finding in found if finding.location is not None and str(finding.location) == f"teams/a/{place}"]
+    assert [finding.code for finding in about if finding.code.startswith("tenant-")] == ["tenant-read"]
+    target = built if built.startswith("Bundle") else f"teams/a/{built}"
+    assert f", so that {target} is not built; name the directory in spec.reads, or copy what is needed" in about[0].message
+    assert not [str(finding) for finding in found if finding.code.endswith("-missing") and finding.code != "facts-missing"]
+
+
+def test_what_is_missing_beside_an_unreadable_file_is_still_reported(shared: Shared) -> None:
+    fleet = shared.fleet
+    fleet.git("reset", "-q", "--hard", shared.commit)
+    kustomization = "resources:\n- ../../../platform/secret.yaml\n- nowhere.yaml\n"
+    for bundle in ({}, {"teams/a/b.yaml": f"{BUNDLE}{{path: teams/a/k}}"}):
+        fleet.commit({"teams/a/k/kustomization.yaml": kustomization, **bundle})
+        missing = [finding for finding in fleet.preview().plan.findings if finding.code == "kustomize-missing"]
+        assert [str(finding.location) for finding in missing] == ["teams/a/k/kustomization.yaml:3:3"]
+        assert "names nowhere.yaml" in missing[0].message
+        assert "others" not in missing[0].message
+
+
 def test_positions_of_the_rules_are_recorded_for_the_next_run(shared: Shared) -> None:
     fields = {tenant["name"]: tenant["fields"] for tenant in shared.fleet.load("gitsched.json")["tenants"]}
     assert fields["team-a"]["spec.namespaces"] == [6, 3]

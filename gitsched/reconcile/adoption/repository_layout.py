@@ -192,6 +192,9 @@ class _WorktreeFiles:
     def open_remote(self, base: RemoteBase, /) -> RemoteTree | str:
         return f"gitsched fetches nothing here; allow {base.name} in source.kustomize.remotes, and build it"
 
+    def is_hidden(self, _path: str, /) -> bool:
+        return False
+
     def read_kustomization(self, blob: str, path: str, /) -> Kustomization | None:
         return parse_file(self.read_blob(blob), path=path, validate=None).kustomization
 

@@ -19,7 +19,8 @@ class BuildContext(NamedTuple):
     """What builds need: the repository, the caches, the metadata of the last run, a function that makes a commit available and returns
     whether it is, the id of the commit that is planned ("" for a worktree), what may be read of other repositories, and a function that
     returns the repositories that the settings of another tree of the source allow. `list_earlier` returns at most so many commits
-    since the last run, the newest first, without the planned one. `may_read` says of a path whether builds may read it."""
+    since the last run, the newest first, without the planned one. `may_read` says of a path whether builds may read it, and
+    `is_hidden` whether the commit has a file or directory there that they may not read."""
 
     repository: Repository
     caches: Caches
@@ -30,6 +31,7 @@ class BuildContext(NamedTuple):
     list_allowed: Callable[[str], tuple[str, ...]] = lambda _: ()
     list_earlier: Callable[[int], Iterable[Commit]] = lambda _: ()
     may_read: Callable[[str], bool] | None = None
+    is_hidden: Callable[[str], bool] = lambda _: False
 
     def find_last_commit(self, name: str) -> str:
         """Return the commit of which a root or a path has its objects: that of the last run, or an earlier one whose objects are kept; ""

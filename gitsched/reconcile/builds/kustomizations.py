@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Protocol
 
@@ -145,6 +145,7 @@ def separate_parts(
     built: BuiltRoots = NO_ROOTS,
     bundles: BundleParts = NO_PARTS,
     hiding: Container[str] = (),
+    is_hidden: Callable[[str], bool] = lambda _: False,
 ) -> KustomizedTree:
     """Remove from the files what kustomizations read as patches and the like, and the documents that they build and change.
 
@@ -185,7 +186,7 @@ def separate_parts(
     reported = {(finding.code, finding.location) for finding in builds}
     located = {finding.location for finding in builds}
     if parts.kustomizations:
-        problems |= dict.fromkeys(finding for finding in parts.list_missing() if finding.location not in located)
+        problems |= dict.fromkeys(finding for finding in parts.list_missing(is_hidden) if finding.location not in located)
     findings = (*(finding for finding in problems if (finding.code, finding.location) not in reported), *builds)
     documents += (*built.unplaced, *list_unbuilt(replaced, built, bundles))
     return KustomizedTree(remaining, tuple(documents), findings, parts, built, bundles, replaced=tuple(replaced))
@@ -249,9 +250,9 @@ class KustomizeParts:
             for reference in kustomization.references
         )
 
-    def list_missing(self) -> Iterator[Finding]:
+    def list_missing(self, is_hidden: Callable[[str], bool]) -> Iterator[Finding]:
         """Yield notes about files that kustomizations name and the commit does not have, but for those that settings ignore."""
-        return find_missing_files(self.kustomizations, self._blobs, self.list_ignored())
+        return find_missing_files(self.kustomizations, self._blobs, self.list_ignored(), is_hidden)
 
     def list_ignored(self) -> set[str]:
         """Return the directories of the kustomizations that settings ignore."""

@@ -48,8 +48,10 @@ def read_kustomized_tree(
     patterns = list(config.source.kustomize.build)
     built, bundles, has_tools, hidden, roots = NO_ROOTS, NO_PARTS, False, dict[str, str](), frozenset[str]()
     regular = [entry for entry in entries if entry.mode & 0o170000 == _REGULAR and not entry.unsafe]
+    is_hidden: Callable[[str], bool] = lambda _: False  # noqa: E731 - or as builds know it
     if builds is not None:
         context = builds()
+        is_hidden = context.is_hidden
         hidden = _restore_hidden(entries, files, documents, context.repository)
         restored = [entry._replace(blob=hidden[entry.path]) if entry.path in hidden else entry for entry in entries]
         commit = open_commit_tree(context, restored, reader)
@@ -66,7 +68,7 @@ def read_kustomized_tree(
             built = built._replace(charts=built.charts | charts)
         if has_bundles(documents):
             bundles = read_bundles(documents, commit, reader, config, context, reconciled.bundled)
-    tree = separate_parts(regular, files, reader, config, built, bundles, hidden)._replace(has_tools=has_tools)
+    tree = separate_parts(regular, files, reader, config, built, bundles, hidden, is_hidden)._replace(has_tools=has_tools)
     if built.resources or bundles.resources:
         tree = _add_unused(tree, files, config, roots)
     if builds is None or not config.source.variants:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from gitsched.build.remote_base import parse_remote_base
@@ -21,12 +21,15 @@ _FIELDS = frozenset(
 
 
 def find_missing_files(
-    kustomizations: Mapping[str, tuple[str, Kustomization]], files: Container[str], ignored: Container[str] = ()
+    kustomizations: Mapping[str, tuple[str, Kustomization]],
+    files: Container[str],
+    ignored: Container[str] = (),
+    is_hidden: Callable[[str], bool] = lambda _: False,
 ) -> Iterator[Finding]:
     """Yield a note about each kustomization that names files or directories which the commit does not have.
 
     `kustomizations` are (path, kustomization) by directory, of which the `ignored` ones are not considered, and `files` the paths of all
-    files of the commit.
+    files of the commit. What `is_hidden` belongs to others.
     """
     for directory, (path, kustomization) in kustomizations.items():
         missing = [
@@ -34,6 +37,7 @@ def find_missing_files(
             for reference in kustomization.references
             if directory not in ignored and reference.field in _FIELDS and _is_missing(directory, reference, kustomizations, files)
         ]
+        missing = [one for one in missing if not is_hidden(resolve_path(directory, one.path))]
         if missing:
             first, *others = missing
             what = (

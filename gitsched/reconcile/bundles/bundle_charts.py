@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gitsched.build.chart_stability import is_error
+from gitsched.build.commit_files import HIDDEN
 from gitsched.model.finding import Finding, Location, Severity
 from gitsched.reconcile.builds.build_context import BuildContext
 from gitsched.reconcile.builds.charts import compare_helm, load_helm, render_charts
@@ -28,6 +29,8 @@ def render_bundle_charts(
         failed = any(map(is_error, result.problems))
         rendered[digest] = None if failed else tuple(PrintedDocument(text, path) for text, path in result.objects)
         for problem in result.problems:
+            if problem.code == HIDDEN:  # it is reported where the Bundle names the file
+                continue
             severity: Severity = "error" if is_error(problem) else "warning"
             more = ". Not rendered, so that clusters keep what they have" if severity == "error" else ""
             location = Location(problem.path, problem.line, problem.column)

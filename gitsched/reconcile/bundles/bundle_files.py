@@ -39,8 +39,8 @@ class DirectoryRequest(NamedTuple):
 class DirectoryFiles(NamedTuple):
     """The files of the commit that a directory reads. `resources` are those whose documents are built; `inputs` contain no documents of
     their own. `roots` are the kustomizations to build, `plain` the files that are read as they are. `missing` says that the directory is
-    none that can be built, or is "". `charts` are the directories of charts that kustomizations render, `outside` the files that
-    kustomizations read from outside of their directories."""
+    none that can be built, or is "", and `is_hidden` that others own it. `charts` are the directories of charts that kustomizations render,
+    `outside` the files that kustomizations read from outside of their directories."""
 
     format: VariantFormat
     files: Mapping[str, str] = {}
@@ -51,6 +51,7 @@ class DirectoryFiles(NamedTuple):
     plain: tuple[str, ...] = ()
     charts: tuple[str, ...] = ()
     outside: frozenset[str] = frozenset()
+    is_hidden: bool = False
 
     def make_source(self, commit: CommitTree, helm: HelmOptions | None, omitted: Iterable[str] = ()) -> VariantSource:
         """Return what a delivery tool needs to build the directory. `omitted` are files with documents that gitsched does not deliver."""
@@ -79,7 +80,9 @@ def list_directory_files(request: DirectoryRequest, commit: CommitTree) -> Direc
     path, prefix = request.path, _make_prefix(request.path)
     if path not in commit.directories:
         reason = f"{path} is a file: name a directory" if path in commit.entries else f"{path} does not exist in this commit"
-        return DirectoryFiles("helm" if request.helm is not None else "yaml", missing=reason)
+        is_hidden = commit.is_hidden(path)
+        reason = f"{path} belongs to others and is not readable here" if is_hidden else reason
+        return DirectoryFiles("helm" if request.helm is not None else "yaml", missing=reason, is_hidden=is_hidden)
     if request.helm is not None:
         chart = resolve_chart(make_chart_request(request), commit)
         values = {

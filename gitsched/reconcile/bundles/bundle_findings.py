@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from gitsched.apis.gitsched.bundle import BundleSpec, ClusterMetadata, VariantRule
+from gitsched.build.commit_files import HIDDEN
 from gitsched.decide.catalog import RawDocument
 from gitsched.model.document import get_field
 from gitsched.model.finding import FieldOrigin, Finding, Pointer, Severity, format_names, locate_origin
@@ -17,10 +18,10 @@ from gitsched.reconcile.bundles.bundle_files import DirectoryFiles, DirectoryReq
 def make_tool_finding(bundle: RawDocument, rule: VariantRule, problem: str) -> Finding:
     """Return the error about a variant that a delivery tool builds in a way that the Bundle does not have."""
     message = f"{problem}. Clusters that have this variant keep what they have"
-    return _make_finding(bundle, NOT_BUILT, message, _point_to_path(bundle, rule), "error")
+    return _make_finding(bundle, NOT_BUILT, message, point_to_path(bundle, rule), "error")
 
 
-def _point_to_path(bundle: RawDocument, rule: VariantRule) -> Pointer:
+def point_to_path(bundle: RawDocument, rule: VariantRule) -> Pointer:
     """Return the field with the path of a variant."""
     own = rule.pointer != ("spec", "path") and get_field(bundle.body, "spec", "variants")[rule.pointer[-1]].get("path")
     return (*rule.pointer, "path") if own else ("spec", "path")
@@ -69,10 +70,11 @@ def find_unused(
 def find_missing(bundle: RawDocument, spec: BundleSpec, files: Mapping[str, DirectoryFiles]) -> Iterator[Finding]:
     """Yield an error for each variant whose directory cannot be built at all."""
     for rule in spec.variants:
-        reason = files[DirectoryRequest(rule.path, rule.helm).digest].missing
-        if reason:
-            message = f"{reason}. Clusters that have this variant keep what they have; correct the path"
-            yield _make_finding(bundle, "bundle-missing", message, _point_to_path(bundle, rule), "error")
+        found = files[DirectoryRequest(rule.path, rule.helm).digest]
+        if found.missing:
+            message = f"{found.missing}. Clusters that have this variant keep what they have; correct the path"
+            pointer = point_to_path(bundle, rule)
+            yield _make_finding(bundle, HIDDEN if found.is_hidden else "bundle-missing", message, pointer, "error")
 
 
 def make_empty_finding(bundle: RawDocument, spec: BundleSpec, path: str) -> Finding:
@@ -82,7 +84,7 @@ def make_empty_finding(bundle: RawDocument, spec: BundleSpec, path: str) -> Find
         f"{path} builds no object: clusters that have this variant get nothing of the Bundle, and lose what an earlier one has. Add an "
         "object, or correct the path"
     )
-    return _make_finding(bundle, EMPTY_BUILD, message, _point_to_path(bundle, rule))
+    return _make_finding(bundle, EMPTY_BUILD, message, point_to_path(bundle, rule))
 
 
 def find_omitted(omitted: Sequence[RawDocument]) -> Iterator[Finding]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from gitsched.build.closure import Closure, resolve_closure
@@ -28,9 +28,14 @@ class CommitTree:
     """The files of one tree; see `gitsched.build.commit_files.CommitFiles`."""
 
     def __init__(
-        self, repository: Repository, entries: Iterable[TreeEntry], reader: FileReader, remotes: RemoteBases | None = None
+        self,
+        repository: Repository,
+        entries: Iterable[TreeEntry],
+        reader: FileReader,
+        remotes: RemoteBases | None = None,
+        is_hidden: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        self.repository, self.remotes, self._reader = repository, remotes, reader
+        self.repository, self.remotes, self._reader, self.is_hidden = repository, remotes, reader, is_hidden
         self.entries: Mapping[str, tuple[str, int]] = {
             entry.path: (entry.blob, entry.mode) for entry in entries if not entry.unsafe
         }
@@ -84,7 +89,7 @@ class CommitTree:
 def open_commit_tree(context: BuildContext, entries: Iterable[TreeEntry], reader: FileReader) -> CommitTree:
     """Return the files of a commit, with the other repositories that the run may read."""
     remotes = RemoteBases(context.caches.directory / "remotes", context.remotes)
-    return CommitTree(context.repository, entries, reader, remotes)
+    return CommitTree(context.repository, entries, reader, remotes, context.is_hidden)
 
 
 def resolve_closures(roots: Sequence[str], commit: CommitTree) -> list[Closure]:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 from gitsched.apis.gitsched.bundle import parse_bundle
 from gitsched.apis.gitsched.tenancy import PLATFORM, TenantPaths, is_below
 from gitsched.apis.gitsched.tenant import Tenant
+from gitsched.build.commit_files import HIDDEN
 from gitsched.decide.tenants.tenant_admission import OwnedDocument, Violation
 from gitsched.git import TreeEntry
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.manifests.kustomize_graph import resolve_path
-from gitsched.model.finding import Finding, Location, locate_origin
-from gitsched.model.variants import BUNDLE_KIND
+from gitsched.model.finding import FieldOrigin, Finding, Location, locate_origin
 from gitsched.named_tuples import NamedTuple
+from gitsched.reconcile.bundles.bundle_findings import point_to_path
+from gitsched.reconcile.bundles.bundle_parts import list_bundles
 from gitsched.reconcile.cache.caches import SourceFile
 from gitsched.reconcile.source.source_reader import SourceReader
 
@@ -23,8 +25,12 @@ MAX_FINDINGS = 1_000
 
 
 class _Reference(NamedTuple):
+    """A path that a build of something reads, and where that is written."""
+
     path: str
     location: Location
+    built: str
+    field: FieldOrigin | None = None
 
 
 class ReadableEntries:
@@ -55,9 +61,10 @@ def find_unreadable(
     documents: Iterable[OwnedDocument],
     paths: TenantPaths,
     reader: SourceReader,
+    known: Container[str],
 ) -> list[Finding]:
-    """Return an error for each path that a kustomization or Bundle names and that its owner may not read."""
-    known = {parent for entry in entries for parent in (entry.path, *_list_parents(entry.path))}
+    """Return an error for each path that a kustomization or Bundle names and that its owner may not read. `known` are the paths of the
+    commit."""
     findings: dict[Finding, None] = {}
     for owner, reference in (*_list_kustomizations(entries, files, paths, reader), *_list_bundles(documents)):
         if len(findings) >= MAX_FINDINGS:
@@ -66,18 +73,16 @@ def find_unreadable(
             found = paths.find(reference.path)
             if found and reference.path in known:
                 message = (
-                    f"builds of the platform do not read {reference.path}, which belongs to {found[0].title}: have the tenant build it, or "
-                    "move what both use to a directory of the platform"
+                    f"builds of the platform do not read {reference.path}, which belongs to {found[0].title}, so that {reference.built} is "
+                    "not built: have the tenant build it, or move what both use to a directory of the platform"
                 )
-                findings[Finding("error", "tenant-read", message, reference.location)] = None
+                findings[Finding("error", HIDDEN, message, reference.location, field=reference.field)] = None
             continue
         tenant = _find_forbidding(owner, reference.path, paths)
         if tenant is not None and reference.path in known:
-            message = f"builds to read {reference.path}"
-            violation = Violation(
-                "tenant-read", tenant, message, "name the directory in spec.reads, or copy what is needed", "spec.reads"
-            )
-            findings[Finding("error", violation.code, violation.text, reference.location)] = None
+            message = f"builds to read {reference.path}, so that {reference.built} is not built"
+            violation = Violation(HIDDEN, tenant, message, "name the directory in spec.reads, or copy what is needed", "spec.reads")
+            findings[Finding("error", HIDDEN, violation.text, reference.location, field=reference.field)] = None
     return list(findings)
 
 
@@ -102,17 +107,23 @@ def _list_kustomizations(
         for reference in file.kustomization.references if file.kustomization is not None else ():
             path = resolve_path(directory or ".", reference.path)
             if path:
-                yield owner, _Reference(path, Location(entry.path, reference.line, reference.column))
+                yield owner, _Reference(path, Location(entry.path, reference.line, reference.column), directory or ".")
 
 
 def _list_bundles(documents: Iterable[OwnedDocument]) -> Iterator[tuple[str, _Reference]]:
-    for owned in documents:
-        raw = owned.document
-        if raw[4:6] != BUNDLE_KIND or raw.broken or raw.origin is None:
+    for owner, raw in ((owned.owner, raw) for owned in documents for raw in list_bundles([owned.document])):
+        if raw.origin is None:
             continue
+        location, name = locate_origin(raw.origin), f"Bundle {raw.namespace or 'default'}/{raw.name}"
         for variant in parse_bundle(raw.body).variants:
-            for path in (variant.path, *(variant.helm.values_files if variant.helm is not None else ())):
-                yield owned.owner, _Reference(path, locate_origin(raw.origin))
+            yield owner, _Reference(variant.path, location, name, FieldOrigin(raw.origin, point_to_path(raw, variant)))
+            for path in variant.helm.values_files if variant.helm is not None else ():
+                yield owner, _Reference(path, location, name)
+
+
+def list_known(entries: Iterable[TreeEntry]) -> frozenset[str]:
+    """Return the paths of all files and directories of a commit."""
+    return frozenset(parent for entry in entries for parent in (entry.path, *_list_parents(entry.path)))
 
 
 def _list_parents(path: str) -> Iterator[str]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gitsched.apis.gitsched.config import FILE, Config, KindScope
 from gitsched.apis.gitsched.tenancy import PLATFORM, Tenancy, TenantPaths
 from gitsched.apis.gitsched.tenant import Tenant
 from gitsched.apis.topology import list_cluster_kinds
+from gitsched.build.commit_files import HIDDEN
 from gitsched.decide.catalog import RawDocument, read_declared_scopes
 from gitsched.decide.plan_input import SourceTree
 from gitsched.decide.tenants.tenant_admission import OwnedDocument, admit, is_about_one_document
@@ -26,7 +27,7 @@ from gitsched.reconcile.builds.kustomized_tree import read_kustomized_tree
 from gitsched.reconcile.cache.caches import SourceFile
 from gitsched.reconcile.source.source_reader import SourceReader, read_source_file
 from gitsched.reconcile.tenants.source_tenants import read_tenants
-from gitsched.reconcile.tenants.tenant_reads import ReadableEntries, find_unreadable
+from gitsched.reconcile.tenants.tenant_reads import ReadableEntries, find_unreadable, list_known
 from gitsched.reconcile.tenants.tenant_rules import make_rule_locator
 from gitsched.render.run_metadata import BuildRecord
 
@@ -83,15 +84,16 @@ def read_tenant_files(
     tenants = read_tenants(documents, trusted, make_rule_locator(source.repository))
     paths, config, given = tenants.paths, source.config, source
     source = _read_hidden_files(source, paths, reader)
-    made = _build_each_owner(source, paths, reader, builds)
+    known = list_known(source.entries)
+    made = _build_each_owner(source, paths, reader, builds, known)
     remaining = _merge_files(source.files, paths, made)
     admitted = _list_documents(source, remaining, paths, made)
     parts = [(part, _list_rules(paths, owner, part.document)) for owner, one in made.items() for part in one.documents]
     kinds = (*_list_kinds(made.get(PLATFORM)), *config.kinds)
     admission = admit(admitted, parts, kinds, paths)
     replaced = tuple(part for one in made.values() for part in one.replaced)
-    unreadable = find_unreadable(source.entries, source.files, admitted, paths, reader)
-    findings = (*_list_build_findings(made), *tenants.findings, *admission.findings, *unreadable)
+    unreadable = find_unreadable(source.entries, source.files, admitted, paths, reader, known)
+    findings = (*_list_build_findings(made, unreadable), *tenants.findings, *admission.findings, *unreadable)
     tree = SourceTree(
         admission.documents,
         {path: file.findings for path, file in remaining.items() if file.findings},
@@ -112,7 +114,11 @@ def read_tenant_files(
 
 
 def _build_each_owner(
-    source: OwnedFiles, paths: TenantPaths, reader: SourceReader, builds: Callable[[], BuildContext] | None
+    source: OwnedFiles,
+    paths: TenantPaths,
+    reader: SourceReader,
+    builds: Callable[[], BuildContext] | None,
+    known: Container[str],
 ) -> dict[str, KustomizedTree]:
     """Build the kustomizations of each owner from its own files, and from others that it may read. The platform is the first."""
     files_by_owner = {PLATFORM: dict[str, SourceFile](), **_group_by_owner(source.files, paths)}
@@ -128,7 +134,7 @@ def _build_each_owner(
         if source.needs_builds(entries, owner in with_unread, files, own):
             if owner != PLATFORM:  # clusters of tenants have no labels or annotations that choose variants
                 own = [*clusters, *(document for document in own if document[4:6] not in list_cluster_kinds())]
-            restricted = None if builds is None else _restrict(builds, paths, owner)
+            restricted = None if builds is None else _restrict(builds, paths, owner, known)
             made[owner] = read_kustomized_tree(entries, files, reader, source.config, restricted, own)
     return made
 
@@ -166,9 +172,15 @@ def _read_hidden_files(source: OwnedFiles, paths: TenantPaths, reader: SourceRea
     return source._replace(files=files, restored={**source.restore(files), **source.restored})
 
 
-def _restrict(builds: Callable[[], BuildContext], paths: TenantPaths, owner: str) -> Callable[[], BuildContext]:
+def _restrict(
+    builds: Callable[[], BuildContext], paths: TenantPaths, owner: str, known: Container[str]
+) -> Callable[[], BuildContext]:
     """Return the context of builds that read only what an owner may read, in earlier commits, too."""
-    return lambda: builds()._replace(may_read=lambda path: paths.may_read(owner, path))
+
+    def may_read(path: str) -> bool:
+        return paths.may_read(owner, path)
+
+    return lambda: builds()._replace(may_read=may_read, is_hidden=lambda path: path in known and not may_read(path))
 
 
 def _list_clusters(source: OwnedFiles, paths: TenantPaths) -> list[RawDocument]:
@@ -230,13 +242,16 @@ def _list_kinds(tree: KustomizedTree | None) -> tuple[KindScope, ...]:
     return (*declared, *tree.bundles.kinds)
 
 
-def _list_build_findings(made: Mapping[str, KustomizedTree]) -> list[Finding]:
+def _list_build_findings(made: Mapping[str, KustomizedTree], unreadable: Iterable[Finding]) -> list[Finding]:
+    """Return the findings of the builds of all owners, without those about paths that are `unreadable` for the owner of the reference."""
+    reported = {(finding.location, finding.field) for finding in unreadable}
     found: dict[Finding, None] = {}
     counts = Counter(finding for tree in made.values() for finding in dict.fromkeys(tree.findings))
     for tree in made.values():
         for finding in tree.findings:
             about_settings = finding.code in _REPEATED_CODES and finding.location is not None and finding.location.path == FILE
-            if not about_settings or counts[finding] == len(made):
+            is_reported = finding.code == HIDDEN and (finding.location, finding.field) in reported
+            if not is_reported and (not about_settings or counts[finding] == len(made)):
                 found[finding] = None
     return list(found)
 
