@@ -197,6 +197,7 @@ def _list_others(plan: Plan, running: RunningObjects) -> tuple[tuple[AdoptedObje
     decisions, relations = plan.decisions, plan.details.relations.database
     catalog = decisions.catalog
     known = {*catalog.templates, *catalog.duplicate_templates, *catalog.broken, *decisions.kustomized}
+    known |= {one.key for found in decisions.variants.values() for variant in found.variants for one in variant.objects}
     unselected: list[AdoptedObject] = []
     foreign: list[AdoptedObject] = []
     for key, clusters in sorted(running.clusters.items()):

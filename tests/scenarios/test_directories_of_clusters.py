@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from gitsched.model.explanation import Explanation
 from gitsched.reconcile import validate_source
 from gitsched.reconcile.adoption.running_fleet import AdoptionInputs, adopt
 from gitsched.reconcile.adoption.running_objects import ClusterInput
 from gitsched.reconcile.incremental import new_state
+from gitsched.reconcile.review.explanation import explain_resource
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
 
 pytestmark = pytest.mark.usefixtures("bugs_are_raised")
@@ -54,6 +56,18 @@ def test_adoption_does_not_call_them_missing_in_the_source(fleet: Fleet) -> None
     assert [one.key.kind for one in adoption.unselected] == ["Deployment"]
 
 
+@pytest.mark.needs("kubectl")
+def test_adoption_does_not_call_parts_of_an_unplaced_bundle_missing(fleet: Fleet) -> None:
+    variants = ", ".join(f"{{path: clusters/{name}, clusters: {{names: [{name}]}}}}" for name in BOTH)
+    head = "apiVersion: gitsched.io/v1alpha1\nkind: Bundle\nmetadata: {name: all, namespace: default}\n"
+    bundle = f"{head}spec: {{variants: [{variants}]}}\n"
+    fleet.commit({**write_clusters(), "bundle.yaml": bundle, **{f"fleet/{name}.yaml": cluster(name) for name in BOTH}})
+    clusters = tuple(ClusterInput(name, fleet.path / "clusters" / name) for name in BOTH)
+    adoption = adopt(fleet.settings(observations="recorded"), AdoptionInputs(clusters=clusters), dry_run=True).adoption
+    assert adoption.foreign == ()
+    assert [one.key.kind for one in adoption.unselected] == ["Service", "Deployment"]
+
+
 @pytest.mark.parametrize("running", [(3, 2), (3, 1)])
 def test_adoption_counts_what_the_directories_of_variants_run(fleet: Fleet, tmp_path: Path, running: tuple[int, int]) -> None:
     variants = ", ".join(f"{{path: clusters/{name}, clusters: {{names: [{name}]}}}}" for name in BOTH)
@@ -68,5 +82,9 @@ def test_adoption_counts_what_the_directories_of_variants_run(fleet: Fleet, tmp_
     others = [(one.key.name, dict(one.before)) for one in (*adoption.held, *adoption.moving, *adoption.unknown)]
     if running == (3, 2):
         assert (adoption.in_place, others) == (1, [])
+        fleet.reconcile()
+        explanation = explain_resource(fleet.settings(), "deployment", "default", "web")
+        assert isinstance(explanation, Explanation)
+        assert ([share.replicas for share in explanation.result], explanation.division) == ([2, 3], ())
     else:
         assert (adoption.in_place, others) == (0, [("web", {"fra-1": 3, "ash-1": 1})])

@@ -15,12 +15,14 @@ MAX_NAMED = 10
 
 
 def add_variants(found: Explanation, document: Document, variants: WorkloadVariants, outcome: Outcome | None) -> Explanation:
-    """Return an explanation with the variants, and without clusters in its result that get nothing because they have no variant."""
+    """Return an explanation with the variants, and without clusters in its result that get nothing because they have no variant. Shares of
+    the division that differ from what clusters get are left out: a variant that goes to a cluster as a whole counts as one replica."""
     if outcome is not None:
-        placed = {target.cluster for target in outcome.targets}
+        placed = {target.cluster: target.replicas for target in outcome.targets}
         findings = (*found.findings, *(finding for finding in outcome.findings if finding not in found.findings))
         result = tuple(share for share in found.result if share.cluster in placed)
-        found = found._replace(result=result, findings=findings)
+        division = tuple(share for share in found.division if placed.get(share.cluster, share.replicas) == share.replicas)
+        found = found._replace(result=result, findings=findings, division=division)
     return found._replace(tables=(*found.tables, make_variant_table(document, variants, outcome)))
 
 
