@@ -482,6 +482,7 @@ CARRIED_OUT_ELSEWHERE = {
     "source.kustomize.build names": "tests/scenarios/test_kustomize_builds.py",
     "to an https or ssh URL": "tests/scenarios/test_remote_destinations.py",
     "makes Flux Kustomizations, and gitsched does not read its templates": "tests/scenarios/test_flux_paths.py",
+    "because nothing builds this overlay": "tests/scenarios/test_unused_overlays.py",
     "commit the Kustomization itself in place of spec.sync": "tests/scenarios/test_flux_paths.py",
     "include each other more than": "tests/scenarios/test_kustomize_limits.py",
     "write the result into the source": "tests/scenarios/test_kustomizations.py",

@@ -233,7 +233,7 @@ def _find_readers(place: Location, closures: Mapping[str, set[str]], documents: 
 
 def list_new_errors(findings: Iterable[Finding], before: Iterable[Finding]) -> list[Finding]:
     """Return the errors with a place that an earlier validation did not find."""
-    known = {(one.code, one.location, one.message) for one in before}
+    known = {(one.code, one.location, one.message) for one in before if one.severity == "error"}
     return [
         one
         for one in findings

@@ -4,12 +4,14 @@ parts from its objects."""
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from gitsched.apis.gitsched.config import Config
+from gitsched.build.commit_files import SYMLINK_MODE
 from gitsched.decide.catalog import RawDocument
 from gitsched.git import Repository, TreeEntry
 from gitsched.manifests.charts import CHART_FILE, ChartIndex
+from gitsched.manifests.kustomize_graph import resolve_path
 from gitsched.manifests.parsed_file import read_identity
 from gitsched.model.document import Body, Origin
 from gitsched.reconcile.builds.build_context import BuildContext
@@ -70,14 +72,25 @@ def read_kustomized_tree(
             bundles = read_bundles(documents, commit, reader, config, context, reconciled.bundled)
     tree = separate_parts(regular, files, reader, config, built, bundles, hidden, is_hidden)._replace(has_tools=has_tools)
     if built.resources or bundles.resources:
-        tree = _add_unused(tree, files, config, roots)
+        tree = _add_unused(tree, files, config, (*roots, *_list_linked(entries, reader)))
     if builds is None or not config.source.variants:
         return tree
     return separate_variants(tree, config, documents)
 
 
+def _list_linked(entries: Iterable[TreeEntry], reader: FileReader) -> Iterator[str]:
+    """Yield the directories with kustomizations at or below the targets of symbolic links: builds read them by other paths."""
+    paths = list(entries)
+    links = [entry for entry in paths if entry.mode == SYMLINK_MODE]
+    targets = [
+        resolve_path(posixpath.dirname(link.path), reader.read_blob(link.blob).decode("utf-8", "surrogateescape")) for link in links
+    ]
+    below = tuple(f"{target}/" for target in targets)
+    return (posixpath.dirname(entry.path) for entry in paths if below and entry.path.startswith(below))
+
+
 def _add_unused(tree: KustomizedTree, files: Mapping[str, SourceFile], config: Config, roots: Iterable[str]) -> KustomizedTree:
-    """Return a tree with the warnings about overlays that nothing builds. `roots` are the directories that settings build."""
+    """Return a tree with the warnings about overlays that nothing builds. `roots` are directories that are built."""
     built, bundles, parts = tree.built, tree.bundles, tree.parts
     used = {*roots, *bundles.dependencies, *built.dependencies, *built.inputs, *parts.list_ignored()}
     resources = built.resources | bundles.resources
