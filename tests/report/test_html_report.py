@@ -401,6 +401,26 @@ def test_the_last_of_a_thousand_workloads_on_a_hundred_clusters_can_be_reached(s
     assert page.locator("#fleet-window td.here").all_inner_texts() == ["2"]
 
 
+@pytest.mark.parametrize("height", [900, 2400])
+def test_the_matrix_of_a_thousand_clusters_has_as_many_rows_as_the_window(height: int, browser: Browser, tmp_path: Path) -> None:
+    """Rows are drawn when it is scrolled, which needs more of them than it has space for."""
+    names = [f"c{number:04}" for number in range(1000)]
+    keys = [Key("apps", "Deployment", "shop", f"w{number:03}") for number in range(200)]
+    placed = [Outcome(key, "karmada", "placed", "", "", (TargetCluster(names[0], 2),), 2, (), "", NOW) for key in keys]
+    facts = {name: ClusterInfo(name, {}) for name in names}
+    (tmp_path / "page.html").write_text(write_page(Review("c0ffee", "placements", outcomes=placed), FleetView(facts, {})))
+    page = browser.new_page(viewport={"width": 1280, "height": height})
+    page.goto((tmp_path / "page.html").as_uri())
+    frame = page.locator("#fleet-window")
+    assert (
+        frame.evaluate("frame => [frame.scrollHeight > frame.clientHeight, frame.clientHeight > 0.75 * innerHeight]") == [True] * 2
+    )
+    page.set_viewport_size({"width": 1280, "height": height + 1000})
+    page.wait_for_timeout(200)  # until the event of the new size
+    assert frame.evaluate("frame => frame.scrollHeight > frame.clientHeight")
+    page.close()
+
+
 def test_each_reason_is_stored_once() -> None:
     html = make_large_fleet()
     assert html.count("taint of cluster-007") == 1

@@ -128,6 +128,7 @@ const drawFleet = (data) => {
     frame.replaceChildren(table);
     drawn = 0;
     extend();
+    fillFrame();
     frame.scrollTop = 0;
     frame.scrollLeft = 0;
   };
@@ -149,6 +150,10 @@ const drawFleet = (data) => {
     body.append(...more);
     drawn += more.length;
   };
+
+  // Rows are drawn when the frame is scrolled, so there have to be more than it has space for.
+  const fillFrame = () => { while (drawn < rows.length && frame.scrollHeight <= frame.clientHeight) extend(); };
+  addEventListener("resize", fillFrame);
 
   const linked = makeLinks(data.links);
   const say = (content, attributes) => linked(make("p", null, attributes), content);
