@@ -4,6 +4,7 @@ resilience of two commits compared."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from gitsched.model.scheduling import Unknown, count_copies, total_replicas
@@ -31,11 +32,12 @@ class FailureDomain(NamedTuple):
 
 class SimulatedSource(NamedTuple):
     """The source commit of a simulation, and the one that it is compared with, None without one. A worktree has no id. `web` are the
-    web pages of the source, None without any."""
+    web pages of the source, None without any, and `time` is the time of the simulated event, None where it is not known."""
 
     commit: SourceChange
     against: SourceChange | None = None
     web: WebLinks | None = None
+    time: datetime | None = None
 
 
 class WorkloadEffect(NamedTuple):

@@ -40,7 +40,7 @@ from gitsched.model.holds import HeldPlacement
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.reserve import Loss, ReserveCheck, ReserveShortage, Shortage
 from gitsched.model.scheduling import CandidateResult, Outcome, RecordedDecision, RecordTarget, TargetCluster
-from gitsched.model.simulation import FailureDomain, Resilience, Simulation, WorkloadEffect
+from gitsched.model.simulation import FailureDomain, Resilience, SimulatedSource, Simulation, WorkloadEffect
 from gitsched.reconcile import Reconciler, RunSettings, reconcile
 from gitsched.reconcile.incremental.planned_clusters import read_planned_clusters
 from gitsched.reconcile.review.explanation import explain_workloads
@@ -278,6 +278,22 @@ def test_tables_in_html_have_no_accessibility_violations(browser: Browser, tmp_p
     ]
     assert [part.inner_text() for part in page.locator(".legend .pair").all()] == ["1 to 2", "3 to 4", "5 to 6", "7 to 8", "9"]
     page.close()
+
+
+def test_a_simulation_is_searched_and_says_as_of_when_it_is(show: Open) -> None:
+    blocks = [
+        Paragraph("2 workloads move"),
+        TableBlock(("Workload", "Reason"), [("Deployment shop/web", "ams is lost"), ("Deployment shop/api", "fra is lost")]),
+        ListBlock("Unplaced", ["Deployment shop/web in ams"]),
+    ]
+    page = show(write_blocks_page("Simulation", blocks, source=SimulatedSource(SourceChange("c0ffee"), time=NOW)))
+    assert "as of\n2026-03-02T08:00:00Z" in page.locator(".facts").inner_text()
+    page.keyboard.press("/")
+    page.keyboard.type("ams WEB")
+    expect(page.get_by_role("status")).to_have_text("2 of 3 rows and items")
+    assert page.locator("main tbody tr:visible, main li:visible").count() == 2
+    page.get_by_role("searchbox").fill("")
+    assert page.locator("main tbody tr:visible, main li:visible").count() == 3
 
 
 def test_csv_has_every_table_and_heat_map(show: Open) -> None:

@@ -206,7 +206,7 @@ def _run_on_source(
 
     def use_of_source(answered: T) -> None:
         web = find_web_links(context.source.find_url())
-        use(answered, SimulatedSource(describe_source_commit(fetched.source), web=web))
+        use(answered, SimulatedSource(describe_source_commit(fetched.source), web=web, time=settings.now.replace(microsecond=0)))
 
     def use_answer(planned: Planned) -> T:
         baseline = _keep_delivered(make_plan_baseline(settings, planned.plan, planned.config), planned.plan)

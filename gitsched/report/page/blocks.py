@@ -1,4 +1,4 @@
-"""Paragraphs, tables, lists and maps of numbers as one self-contained HTML page in the style of the plan's page, without scripts."""
+"""Paragraphs, tables, lists and maps of numbers as one self-contained HTML page in the style of the plan's page, with a search."""
 
 from __future__ import annotations
 
@@ -97,10 +97,12 @@ def write_blocks_page(
             (name, links.describe_commit(one) if one.commit else Markup("the worktree"))
             for name, one in (_list_commits(source) if source is not None else ())
         ],
+        time=format_time(source.time) if source is not None and source.time is not None else "",
         rows=rows,
         downloads=list(map(_build_download, downloads)),
         headings=[row for row in rows if row["kind"] == "heading"],
         **embed_resource("style", read_resource("page.css") + read_resource("blocks.css")),
+        **embed_resource("script", read_resource("blocks.js")),
     )
 
 
