@@ -530,6 +530,17 @@ def make_entry(number: int) -> HistoryEntry:
     )
 
 
+def test_a_commit_of_the_history_names_the_clusters_that_it_changed_most() -> None:
+    moves = [
+        Move(Key("apps", "Deployment", "shop", f"w{number}"), {"fra": number, "ams": 1}, {f"c{number}": number, "ams": 2}, "policy")
+        for number in range(1, 5)
+    ]
+    entry = make_entry(0)._replace(moves=tuple(PlacementMove(move, "policy") for move in moves))
+    html = write_history_page(HistoryPage("placements", "c0ffee", [entry]))
+    chips = re.findall(r'<span class="place ?(\w*)">([^<]*)</span>', html.partition('class="clusters"')[2].partition("</p>")[0])
+    assert chips == [("old", "fra −10"), ("new", "ams +4"), ("new", "c4 +4"), ("new", "c3 +3"), ("", "2 more")]
+
+
 def test_only_workloads_that_get_another_cluster_are_called_moved(example: str, show: Open) -> None:
     """All workloads whose clusters or replicas change are changes."""
     history = write_history_page(HistoryPage("placements", "c0ffee", list(map(make_entry, (9, 8))), chosen="cluster c1"))

@@ -27,6 +27,7 @@ from gitsched.report.page import embed_resource, load_template, read_resource, r
 from gitsched.report.page.content import build_move_row, build_record_change_row
 from gitsched.report.page.links import PageLinks
 from gitsched.report.page.live import PAGES, LiveView
+from gitsched.report.summary import count_moves
 
 MOVES_SHOWN = 200
 """The number of moves that the page lists for one commit; the others are counted."""
@@ -37,6 +38,8 @@ OPEN_ENTRIES = 3
 FILES_SHOWN, SOURCES_SHOWN = 8, 8
 NAMES_SHOWN = 3
 """Workloads that are named where those of a commit are folded."""
+CLUSTERS_SHOWN = 4
+"""Clusters that are named of a commit."""
 TICKS_SHOWN = 4
 """Times that are written at the time axis, besides the first and the last one."""
 _EDGE = 8
@@ -182,6 +185,7 @@ def _build_entry(entry: HistoryEntry, shown: int, links: PageLinks, *, is_open: 
         "files": [escape_unprintable(path) for path in entry.files[:FILES_SHOWN]],
         "more_files": describe_more_files(entry, FILES_SHOWN).strip(),
         "badges": badges,
+        "clusters": _list_clusters(entry),
         "names": escape_unprintable(format_names([format_key(found.move.key) for found in entry.moves], NAMES_SHOWN)),
         "moves": [_build_move(found) for found in entry.moves[: max(shown, 0)]],
         "more": len(entry.moves) - max(shown, 0) + entry.more_moves if len(entry.moves) > shown else entry.more_moves,
@@ -190,6 +194,24 @@ def _build_entry(entry: HistoryEntry, shown: int, links: PageLinks, *, is_open: 
         "trailers": [(escape_unprintable(name), escape_unprintable(value)) for name, value in entry.trailers],
         "open": is_open,
     }
+
+
+def _list_clusters(entry: HistoryEntry) -> list[tuple[str, str]]:
+    """Return the clusters whose workloads a commit changed most, each with its kind for the style, and how many others there are."""
+    deltas = count_moves(found.move for found in entry.moves).clusters
+    ordered = sorted(deltas.items(), key=lambda item: (-max(item[1]), item[0]))
+    chips = []
+    for name, delta in ordered[:CLUSTERS_SHOWN]:
+        parts = [_format_delta("+", delta.gained, delta.replicas_gained)]
+        parts.append(_format_delta("−", delta.lost, delta.replicas_lost))  # a minus sign
+        kind = "turn" if all(parts) else "new" if parts[0] else "old"
+        chips.append((kind, " ".join(filter(None, (escape_unprintable(name), *parts)))))
+    more = len(ordered) - len(chips)
+    return [*chips, *([("", f"{more:,} more")] if more else [])]
+
+
+def _format_delta(sign: str, workloads: int, replicas: int) -> str:
+    return f"{sign}{replicas or workloads}" if replicas or workloads else ""
 
 
 def _describe_source(source: SourceChange, links: PageLinks) -> Markup:
