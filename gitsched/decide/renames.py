@@ -6,14 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from gitsched.apis.gitsched.tenancy import Tenancy
 from gitsched.decide.decisions import DecisionSet
-from gitsched.model.changes import Move, RetainedCopy
+from gitsched.model.changes import RENAMED_FROM, Move, RetainedCopy
 from gitsched.model.document import Document, Key, read_annotations
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.scheduling import Outcome
 from gitsched.named_tuples import NamedTuple
-
-RENAMED_FROM = "gitsched.io/renamed-from"
-"""On a workload: the one that it continues, as [kind/]namespace/name."""
 
 _MAX_NAME_LENGTH = 100
 """Characters of the annotation that a finding shows."""

@@ -88,6 +88,8 @@ class Move(NamedTuple):
         return str(self.causes[0]) if self.causes and self.causes[0].proved else self.reason
 
 
+RENAMED_FROM = "gitsched.io/renamed-from"
+"""The annotation of a workload with the one that it continues, as [kind/]namespace/name."""
 ALLOW_TRAILER = "Gitsched-Allow"
 """The trailer of a source commit that allows the withheld changes with its digest."""
 GuardScope = Literal["fleet", "namespace", "cluster", "workload", "policy"]

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from gitsched.model.changes import RENAMED_FROM
 from gitsched.model.finding import choose_form, format_count, format_names, join_all
 from gitsched.model.mistakes import UNBUILT
 from gitsched.model.scheduling import AtLeast, Unknown, weigh_replicas
@@ -468,7 +469,22 @@ def list_comparison_notes(review: Review) -> list[str]:
             f"{format_revision(review.source_name, review.source)} does not contain "
             f"{format_revision(review.base.name, review.base.commit)}, so the merge of the two was planned.",
         )
-    return lines
+    return [*lines, *_list_renamed(review)]
+
+
+def _list_renamed(review: Review) -> Iterator[str]:
+    """Yield a sentence for objects that a change removes from one namespace, and places under the same name in another one."""
+    gone = {move.key._replace(namespace=""): move.key for move in review.moves if is_removed(move) and move.key.namespace}
+    new = [move.key for move in review.moves if gone and move.after and not move.before and move.key.namespace]
+    continued = {copy.workload for copy in review.retained_copies if copy.follows is not None}
+    pairs = ((gone.get(key._replace(namespace="")), key) for key in new)
+    renamed = Counter((old.namespace, key.namespace) for old, key in pairs if old is not None and old not in continued)
+    for (old_name, new_name), number in sorted(renamed.items()):
+        objects = format_count(number, "object that is", "objects that are")
+        yield (
+            f"{objects} removed from namespace {old_name} {'has its' if number == 1 else 'have their'} name in namespace {new_name} now: "
+            f"annotate what continues there with {RENAMED_FROM}: {old_name}/NAME, so that the old copies stay until the new ones run."
+        )
 
 
 def _join_sorted(names: Sequence[str]) -> str:

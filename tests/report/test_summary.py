@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitsched.model.changes import Move, WithheldChanges
+from gitsched.model.changes import Move, RetainedCopy, WithheldChanges
 from gitsched.model.document import Key
 from gitsched.model.scheduling import UNKNOWN, AtLeast, Outcome
 from gitsched.model.time import EPOCH
@@ -13,7 +13,14 @@ from gitsched.report.lines import classify_move, format_replica_change
 from gitsched.report.markdown_sections import collect_comment_data
 from gitsched.report.review import ComparisonBase, DeliveryChanges, OutputComparison, Review
 from gitsched.report.serialization import serialize_review
-from gitsched.report.summary import count_moves, format_cluster_deltas, format_headline, list_summary_rows, summarize_moves
+from gitsched.report.summary import (
+    count_moves,
+    format_cluster_deltas,
+    format_headline,
+    list_comparison_notes,
+    list_summary_rows,
+    summarize_moves,
+)
 from tests.tables import each_row
 
 placements = st.dictionaries(st.sampled_from("abc"), st.none() | st.integers(0, 9), max_size=3)
@@ -137,3 +144,20 @@ def test_the_unplaced_workloads_of_the_summary_are_those_that_a_run_leaves() -> 
     for withheld, count in ((0, ["2"]), (1, ["1"]), (2, [])):
         rows = list_summary_rows(review._replace(withheld=WithheldChanges(tuple(lost[:withheld]))))
         assert [row.after for row in rows if row.name == "unplaced workloads"] == count
+
+
+def test_objects_under_the_same_name_in_another_namespace_may_be_renamed() -> None:
+    old, new = (Key("apps", "Deployment", namespace, "web") for namespace in ("shop", "store"))
+    gone = Move(old, {"a": 2}, {}, "", intended=True)
+    come = Move(new, {}, {"a": 2}, "")
+    other = Move(new._replace(name="api"), {}, {"a": 2}, "")
+    review = Review("c" * 40, "placements", moves=[come, other, gone])
+    (note,) = list_comparison_notes(review)
+    assert note == (
+        "1 object that is removed from namespace shop has its name in namespace store now: annotate what continues there with "
+        "gitsched.io/renamed-from: shop/NAME, so that the old copies stay until the new ones run."
+    )
+    continued = RetainedCopy(old, "a", 2, (), follows=new)
+    assert list_comparison_notes(review._replace(retained_copies=[continued])) == []
+    assert list_comparison_notes(review._replace(moves=[come, gone._replace(intended=False)])) == []
+    assert list_comparison_notes(review._replace(moves=[other, gone])) == []

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from gitsched.apis.registered import Registered
 from gitsched.decide.plan_result import list_moves
+from gitsched.model.changes import RENAMED_FROM
 from gitsched.model.document import read_annotations
 from gitsched.model.errors import NeedsCompletePlan
 from gitsched.named_tuples import NamedTuple
@@ -99,7 +100,7 @@ def _count_placed(index: TemplateIndex, staying: Collection[Key]) -> Counter[tup
 
 def list_renames(changes: IncrementalChanges) -> RenameRequests:
     """Return which workloads say that they continue others. Those that were not decided again were placed before."""
-    from gitsched.decide.renames import RENAMED_FROM, RenameRequests  # most changes remove nothing
+    from gitsched.decide.renames import RenameRequests  # most changes remove nothing
 
     names = {key: entry.annotations.get(RENAMED_FROM, "") for key, entry in changes.rows.template_index.items()}
     names |= {key: read_annotations(document.body).get(RENAMED_FROM, "") for key, document in changes.documents.items()}

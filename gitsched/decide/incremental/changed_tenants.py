@@ -12,12 +12,12 @@ from gitsched.decide.incremental.changed_namespaces import NAMESPACE
 from gitsched.decide.incremental.continued_views import find_document_owner
 from gitsched.decide.plan_totals import sort_findings
 from gitsched.decide.registry import policy_apis
-from gitsched.decide.renames import RENAMED_FROM
 from gitsched.decide.tenants.tenant_admission import check_object, is_about_one_document
 from gitsched.decide.tenants.tenant_amounts import exceeds_limits, has_limits, list_limited_owners, measure_outcome
 from gitsched.decide.tenants.tenant_outcomes import obeys_rules
 from gitsched.decide.tenants.tenant_views import TenantClusters
 from gitsched.kinds.table import is_namespaced as is_namespaced_by_table
+from gitsched.model.changes import RENAMED_FROM
 from gitsched.model.document import Document, Key, is_namespaced, parse_api_group, read_annotations
 from gitsched.model.errors import NeedsCompletePlan
 from gitsched.model.tenants import TENANT_CHANGED, TENANT_KIND

@@ -12,8 +12,8 @@ from gitsched.decide.engines import list_engine_findings, list_engine_records
 from gitsched.decide.guard.guard_settings import NO_GUARD_INPUT, GuardInput
 from gitsched.decide.incremental.changed_moves import list_changed_moves, may_exceed_limits
 from gitsched.decide.plan_result import list_moves
-from gitsched.decide.renames import RENAMED_FROM, continue_moves, find_successors
-from gitsched.model.changes import NOTHING_WITHHELD
+from gitsched.decide.renames import continue_moves, find_successors
+from gitsched.model.changes import NOTHING_WITHHELD, RENAMED_FROM
 from gitsched.model.document import Document, read_annotations, workload_sort_key
 from gitsched.model.errors import LimitsExceededError, NeedsCompletePlan
 from gitsched.model.source_edits import NO_EDITS, SourceEdits
