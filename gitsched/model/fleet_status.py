@@ -162,7 +162,8 @@ class SourceStatus(NamedTuple):
     here, "" where none did; `waiting` is the first one that runs have not followed for long. `missing_facts` are the findings that a
     facts branch of the settings does not exist. `removed_clusters` says of the first clusters that are gone which commit removed
     their documents. `mistakes` are the warnings with one of MISTAKES of documents that leave no workload unplaced. `allowed_changes` counts
-    the changes that the next run makes after the last one withheld some."""
+    the changes that the next run makes after the last one withheld some. `uncommitted` says which taints of clusters differ in the
+    worktree."""
 
     newer: str = ""
     waiting: SourceChange | None = None
@@ -170,6 +171,7 @@ class SourceStatus(NamedTuple):
     removed_clusters: tuple[str, ...] = ()
     mistakes: tuple[Finding, ...] = ()
     allowed_changes: int = 0
+    uncommitted: tuple[str, ...] = ()
 
 
 class WithheldHistory(NamedTuple):
@@ -314,6 +316,8 @@ class FleetStatus(NamedTuple):
             yield "the facts branch is missing"
         if self.edits:
             yield f"{self.branch} was edited by hand"
+        if self.source.uncommitted:
+            yield "taints of clusters are not committed"
 
     def _describe_withheld(self) -> str:
         text = f"{format_count(len(self.withheld.moves), 'change is', 'changes are')} withheld"

@@ -69,6 +69,7 @@ def describe_problems(status: FleetStatus, width: int, paint: Paint | None = Non
     lines += [*_list_freezes(status), *_list_waiting(status), *map(str, status.source.missing_facts)]
     more = "and {} more of this kind; gitsched validate lists them"
     lines += list_limited([str(finding) for finding in status.source.mistakes], ERRORS_SHOWN, more)
+    lines += list_limited([f"Not committed: {one}." for one in status.source.uncommitted], ERRORS_SHOWN, "and {} more of this kind")
     lines += [*_list_edits(status), *_list_stale(status)]
     lines += [f"{text[0].upper()}{text[1:]}" for text in status.source.removed_clusters if text]
     lines += _list_withheld(status) if status.withheld.moves else []

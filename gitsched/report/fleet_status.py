@@ -263,6 +263,7 @@ def serialize_fleet_status(status: FleetStatus) -> dict[str, Any]:
         "diverges": status.diverges,
         "lacksHistory": status.lacks_history,
         "problems": list(status.list_problems()),
+        "uncommitted": list(status.source.uncommitted),
         "freezes": [
             {"reason": one.reason, "place": one.place, "author": one.author, "since": _format_optional(one.since)}
             for one in status.freezes

@@ -54,6 +54,26 @@ def test_a_drain_is_an_edit_and_says_what_moves_what_is_held_and_how_to_go_on(pl
     assert "Bring back what left: gitsched rebalance --all-displaced says what returns by itself" in ended.stdout
 
 
+def test_status_says_what_is_not_committed(placed: Path, gitsched: Run, commit: Commit) -> None:
+    assert "ommitted" not in gitsched("status").stdout
+    gitsched("drain", "one")
+    status = gitsched("status").stdout
+    assert (
+        ", taints of clusters are not committed" in status.splitlines()[0]
+        or "attention: taints of clusters are not committed" in status
+    )
+    assert "Not committed: one.yaml: one: gitsched.io/drain:NoExecute is added in the worktree: commit it.\n" in status
+    assert json.loads(gitsched("status", "-o", "json").stdout)["uncommitted"]
+    commit(placed)
+    assert "ommitted" not in gitsched("status").stdout
+    (placed / "one.yaml").write_text(f"# Another line\n{(placed / 'one.yaml').read_text()}")
+    assert "ommitted" not in gitsched("status").stdout, "only taints count"
+    gitsched("uncordon", "one")
+    assert "one.yaml: one: gitsched.io/drain:NoExecute is removed in the worktree: commit it." in gitsched("status").stdout
+    (placed / "one.yaml").unlink()
+    assert "ommitted" not in gitsched("status").stdout
+
+
 def test_what_a_drain_does_not_move_is_not_waited_for(placed: Path, gitsched: Run, commit: Commit) -> None:
     tolerant = POLICY.replace("Deployment, name: web", "Deployment, name: agent").replace("name: web\n  n", "name: agent\n  n")
     tolerant = tolerant.replace("  placement:\n", "  placement:\n    clusterTolerations: [{operator: Exists}]\n")

@@ -43,6 +43,7 @@ from gitsched.reconcile.review.ignored_settings import log_ignored_settings
 from gitsched.reconcile.review.recent_runs import lacks_history, list_recent_runs
 from gitsched.reconcile.review.rollout_histories import find_rollout_histories
 from gitsched.reconcile.review.run_sources import list_source_changes
+from gitsched.reconcile.review.uncommitted_taints import list_uncommitted_taints
 from gitsched.reconcile.review.withheld_changes import read_withheld_history
 from gitsched.reconcile.rollout_input import list_output_commits
 from gitsched.reconcile.run import Fetched, RunContext, describe_rewrite, open_context
@@ -87,6 +88,7 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
                 newer=newer,
                 waiting=waiting,
                 removed_clusters=tuple(removed),
+                uncommitted=tuple(list_uncommitted_taints(context, fetched, fleet.catalog)),
             ),
             diverges=_diverges_from_origin(fetched),
             lacks_history=lacks_history(context, fetched),
