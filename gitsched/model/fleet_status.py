@@ -65,7 +65,8 @@ class ClusterStatus(NamedTuple):
     `behind` counts the later output commits that changed its directory; None without a report about a known commit. `workloads` are those
     that it has on the output branch, with so many `replicas`. `observed` is when its facts were observed, None without facts, and
     `is_stale` says that this is too long ago. `copies` counts the other workloads of which copies stay there, and
-    `has_last_copies` says that some stay until another cluster has them. `resources` are there if its capacity is known.
+    `has_last_copies` says that some stay until another cluster has them. `resources` are there if its capacity is known. `lacks_failover`:
+    it is not ready, and workloads stay there because nothing evicts them.
     """
 
     name: str
@@ -81,6 +82,7 @@ class ClusterStatus(NamedTuple):
     copies: int = 0
     has_last_copies: bool = False
     resources: tuple[ResourceUse, ...] = ()
+    lacks_failover: bool = False
 
     @property
     def fullest(self) -> ResourceUse | None:

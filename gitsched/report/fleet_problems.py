@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from gitsched.model.changes import Move
     from gitsched.model.document import Key
-    from gitsched.model.fleet_status import FleetStatus, HandEdit, WorkloadStatus
+    from gitsched.model.fleet_status import ClusterStatus, FleetStatus, HandEdit, WorkloadStatus
     from gitsched.report.paint import Paint, Role
 
 _AVAILABLE: Final = re.compile(
@@ -239,12 +239,22 @@ def _list_unready(status: FleetStatus) -> list[str]:
     if status.withheld.is_doubted:
         return []  # these facts are withheld: whether they are true comes first
     lines = [
-        f"Not ready: {one.name}: {format_count(one.workloads, 'workload')}; gitsched simulate --lose {one.name} shows what would move, "
-        f"gitsched drain {one.name} moves {'it' if one.workloads == 1 else 'them'}"
+        _describe_staying(status, one)
         for one in status.clusters
-        if one.ready == "False" and one.workloads and not one.is_drained
+        if one.ready == "False" and one.workloads and (one.lacks_failover or not one.is_drained)
     ]
     return list_limited(lines, WORKLOADS_SHOWN, "and {} more clusters that are not ready")
+
+
+def _describe_staying(status: FleetStatus, one: ClusterStatus) -> str:
+    """Return what to do about the workloads of a cluster that is not ready: where failover has moved what it can, a drain moves nothing."""
+    staying = [each for each in status.workloads if one.name in each.clusters]
+    count, fixed = format_count(one.workloads, "workload"), all(each.state in ("held", "withheld") for each in staying)
+    if one.lacks_failover and not fixed:
+        shown = f"gitsched simulate --lose {one.name} shows what would move, gitsched drain {one.name} --dry-run what a drain moves"
+        return f"Not ready: {one.name}: {count}; {shown}"
+    why = f"gitsched explain {format_words(staying[0].key)} says why" if staying else f"gitsched tree {one.name} lists them"
+    return f"Not ready: {one.name}: {count} {'stays' if one.workloads == 1 else 'stay'}, which a drain does not move either; {why}"
 
 
 def _list_edits(status: FleetStatus) -> list[str]:

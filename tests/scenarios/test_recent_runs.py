@@ -295,7 +295,7 @@ def test_a_cluster_that_is_not_ready_has_a_next_step(fleet: Fleet) -> None:
     lines = read(fleet, 1)
     assert lines[0] == "Needs attention: 1 of 2 clusters is not ready."
     assert lines[1] == (
-        "Not ready: one: 1 workload; gitsched simulate --lose one shows what would move, gitsched drain one moves it"
+        "Not ready: one: 1 workload; gitsched simulate --lose one shows what would move, gitsched drain one --dry-run what a drain moves"
     )
     tree = write_fleet_tree(read_fleet_tree(fleet.settings(1), "", None, "one"))
     assert tree.startswith("cluster one: not ready (Unreachable); 1 workload, 2 replicas\n")
@@ -503,3 +503,19 @@ def test_a_workload_that_a_later_commit_removes_is_not_removed_by_the_one_before
     start = next(number for number, line in enumerate(lines) if line.startswith("Changed 1h ago"))
     assert lines[start + 1] == "  1 workload became unplaced: Deployment default/api (was on one 2)"
     assert lines[start + 2].startswith("  to undo it: ")
+
+
+def test_a_drain_is_not_proposed_where_failover_has_left_nothing_to_move(fleet: Fleet) -> None:
+    unready = cluster("one") + "status: {conditions: [{type: Ready, status: 'False', reason: Unreachable}]}\n"
+    policies = {"policy.yaml": policy("one", "two"), "dbs.yaml": policy("one", "two", name="dbs", kind="StatefulSet")}
+    failover = SETTINGS.replace("preemption: true", "failover: cluster")
+    merge(fleet, {**WEB, **policies, "db.yaml": DATABASE, "gitsched.yaml": failover}, 0)
+    merge(fleet, {"one.yaml": unready}, 1)
+    lines = read(fleet, 1)
+    assert any(line.startswith("StatefulSet default/db is held on one 2: ") for line in lines)
+    (line,) = (line for line in lines if line.startswith("Not ready: "))
+    stays = "Not ready: one: 1 workload stays, which a drain does not move either"
+    assert line == f"{stays}; gitsched explain statefulset/default/db says why"
+    assert fleet.where("default/statefulset-db") == ["one"]
+    merge(fleet, {"one.yaml": unready.replace("  syncMode", "  taints: [{key: power, effect: NoExecute}]\n  syncMode")}, 2)
+    assert fleet.where("default/statefulset-db") == ["one"], "a drain does not move it"

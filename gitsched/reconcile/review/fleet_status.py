@@ -16,7 +16,7 @@ from gitsched.model.changes import NO_RATE, RetainedCopy
 from gitsched.model.cluster_facts import FALSE, TRUE
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import Key
-from gitsched.model.finding import NO_REPLICAS, OVERCOMMITTED, UNSCHEDULABLE, Finding
+from gitsched.model.finding import FAILOVER_OFF, NO_REPLICAS, OVERCOMMITTED, UNSCHEDULABLE, Finding
 from gitsched.model.fleet_status import (
     IMPAIRMENTS,
     ClusterStatus,
@@ -209,6 +209,7 @@ def _list_cluster_statuses(
     find_blob = make_blob_finder(context.source.repository, fetched.source.tree)
     observed = read_observation_times(context, fetched, plan.totals.config)
     deadline = add_duration(context.settings.now, -plan.totals.config.source.facts.stale_after)
+    staying = {each.resource[2] for each in plan.findings if each.code == FAILOVER_OFF and each.resource is not None}
     found = []
     for name in names:
         condition, unready, seen = conditions.get(name, NO_CONDITION), fleet.unready.get(name, ""), observed.get(name)
@@ -228,6 +229,7 @@ def _list_cluster_statuses(
                 copies[name],
                 name in last_copies,
                 fleet.resources.get(name, ()),
+                name in staying,
             )
         )
     return tuple(found)

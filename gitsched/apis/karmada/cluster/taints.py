@@ -10,7 +10,7 @@ from gitsched.apis.added_taints import AddedTaint, read_added_taints
 from gitsched.apis.karmada.policy.propagation_policy import parse_affinity
 from gitsched.apis.karmada.settings import KarmadaConfig
 from gitsched.model.document import Body, Document, Key, get_field
-from gitsched.model.finding import Finding, Location, Severity, format_names, locate_document
+from gitsched.model.finding import FAILOVER_OFF, Finding, Location, Severity, format_names, locate_document
 from gitsched.model.scheduling import Affinity
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, parse_taint
 from gitsched.model.time import format_time, parse_time
@@ -356,7 +356,7 @@ def find_unready_clusters(documents: Iterable[Document], fleet: Fleet, settings:
         fix = _ENABLE_FAILOVER if settings.taint_eviction else f"{_ENABLE_EVICTION}, and {_ENABLE_FAILOVER}"
         message = f"Cluster {document.key.name} is not ready but its workloads stay there: {reason}, and {why}; "
         message += _ENABLE_EVICTION if evicts else f"{fix}{_ALTERNATIVE}"
-        finding = Finding("warning", "cluster-failover-off", message, locate_document(document), document.key.resource)
+        finding = Finding("warning", FAILOVER_OFF, message, locate_document(document), document.key.resource)
         readiness = derive_readiness_taints(conditions, assume=True, evict=True)
         taints = candidate.taints if evicts else readiness.add
         found[document.key.name] = UnreadyCluster(finding, tuple(taint for taint in taints if taint.effect == NO_EXECUTE))
