@@ -21,10 +21,12 @@ def describe_unfetched(review: Review) -> str:
 
 
 def describe_first_placement(review: Review) -> tuple[str, str]:
-    """Return how many workloads a first run places, and a sentence, after a blank, that says why no more; "" if it places all."""
+    """Return how many workloads a first run places, and a sentence, after a blank, that says why no more; "" if it places all
+    that has pods."""
     placed = review.states["placed"]
     if placed and placed == sum(review.states.values()):
-        return format_count(placed, "workload"), ""
+        left = sum(not one.selected for one in review.comparison.unplaced)
+        return format_count(placed, "workload"), f" No policy selects {format_count(left, 'object')} with pods." if left else ""
     why = _explain_unplaced(review)
     return _count_placed(review), f" {why}" if why else ""
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitsched.model.changes import Move
+from gitsched.model.changes import Cause, Move, UnplacedObject
 from gitsched.model.document import Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation, GroupAttempt, RejectedPolicy, ReplicaShare
 from gitsched.model.finding import Finding, Location, Severity
@@ -18,7 +18,7 @@ from gitsched.model.scheduling import CandidateResult, Outcome, TargetCluster
 from gitsched.report.explanation import serialize_explanation, write_explanation
 from gitsched.report.lines import escape_ci_commands, escape_unprintable, format_clusters, wrap
 from gitsched.report.markdown import write_markdown
-from gitsched.report.review import ComparisonBase, Review
+from gitsched.report.review import ComparisonBase, OutputComparison, Review
 from gitsched.report.serialization import serialize_review
 from gitsched.report.text import write_findings, write_plan, write_run
 from tests.tables import each_row
@@ -334,3 +334,11 @@ def test_text_and_comment_count_the_same_new_warnings() -> None:
     review = REVIEW._replace(findings=[*unplaced, cause], moves=moves, base=ComparisonBase("d" * 40, "main", findings=[]))
     assert "5 new warnings" in write_plan(review, 200)
     assert "**5 new warnings**:\n> \n> - **warning** `p.yaml:1:1` no cluster has env=x" in write_markdown(review)
+
+
+def test_a_first_plan_that_places_all_that_is_selected_counts_the_pods_that_nothing_selects() -> None:
+    web = UnplacedObject(Key("apps", "Deployment", "shop", "web"), False, Cause("no policy has a similar selector"))
+    first = REVIEW._replace(before=None, moves=[FIRST], findings=[])
+    assert "and place 1 workload.\n" in write_plan(first, 200)
+    text = write_plan(first._replace(comparison=OutputComparison(unplaced=[web])), 200)
+    assert "and place 1 workload. No policy selects 1 object with pods.\n" in text
