@@ -135,6 +135,12 @@ def test_a_key_of_any_length_is_parsed_back(length: int) -> None:
         assert yaml.safe_load(dump(body)) == {"k" * length: plain, "z": [{"q" * length: plain}]}
 
 
+def test_a_short_key_whose_text_is_long_is_written_alike_each_time() -> None:
+    body = {"\x01" * 190: {"\x01" * 190: 1}}
+    assert dump(body) == dump(body)
+    assert yaml.safe_load(dump(body)) == body
+
+
 @pytest.mark.parametrize(
     ("value", "text"), [(1e16, "1.0e+16"), (1e-7, "1.0e-07"), (0.5, "0.5"), (-0.0, "-0.0"), (float("inf"), ".inf")]
 )
