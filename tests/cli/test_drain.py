@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from gitsched.apis.karmada.topology import TOPOLOGY
+from gitsched.reconcile import RunSettings
 from gitsched.reconcile.maintenance import change_taints
+from gitsched.reconcile.review import uncommitted_taints
+from gitsched.reconcile.review.fleet_status import read_fleet_status
 from tests.cli.conftest import CLUSTER, POLICY, TAINT, WORKLOAD, Run
 
 Commit = Callable[..., None]
@@ -72,6 +76,16 @@ def test_status_says_what_is_not_committed(placed: Path, gitsched: Run, commit: 
     assert "one.yaml: one: gitsched.io/drain:NoExecute is removed in the worktree: commit it." in gitsched("status").stdout
     (placed / "one.yaml").unlink()
     assert "ommitted" not in gitsched("status").stdout
+
+
+def test_the_files_of_large_fleets_are_not_compared(
+    placed: Path, gitsched: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gitsched("drain", "one")
+    settings = RunSettings(now=datetime(2026, 3, 2, 10, tzinfo=UTC), cache=tmp_path / "cache", location=str(placed))
+    assert len(read_fleet_status(settings).source.uncommitted) == 1
+    monkeypatch.setattr(uncommitted_taints, "MAX_FILES", 1)
+    assert read_fleet_status(settings).source.uncommitted == ()
 
 
 def test_what_a_drain_does_not_move_is_not_waited_for(placed: Path, gitsched: Run, commit: Commit) -> None:
