@@ -165,7 +165,7 @@ class SourceStatus(NamedTuple):
     facts branch of the settings does not exist. `removed_clusters` says of the first clusters that are gone which commit removed
     their documents. `mistakes` are the warnings with one of MISTAKES of documents that leave no workload unplaced. `allowed_changes` counts
     the changes that the next run makes after the last one withheld some. `uncommitted` says which taints of clusters differ in the
-    worktree."""
+    worktree. `followed_edits` are commits of people on the output branch whose records runs have followed and still have."""
 
     newer: str = ""
     waiting: SourceChange | None = None
@@ -174,6 +174,7 @@ class SourceStatus(NamedTuple):
     mistakes: tuple[Finding, ...] = ()
     allowed_changes: int = 0
     uncommitted: tuple[str, ...] = ()
+    followed_edits: tuple[HandEdit, ...] = ()
 
 
 class WithheldHistory(NamedTuple):

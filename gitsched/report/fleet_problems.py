@@ -50,7 +50,7 @@ are listed; the others are counted, or listed further down."""
 def describe_problems(status: FleetStatus, width: int, paint: Paint | None = None) -> list[str]:
     """Return a line that says whether anything is wrong, and then what is wrong."""
     problems = [*status.list_problems()]
-    recent = describe_recent_runs(status.recent, status.now)
+    recent = [*describe_recent_runs(status.recent, status.now), *_list_followed_edits(status)]
     if status.lacks_history:
         recent.append(
             f"What the runs of the last three days took is not known, because this clone lacks the history of {status.branch}: "
@@ -265,6 +265,19 @@ def _list_edits(status: FleetStatus) -> list[str]:
         for edit in status.edits
     ]
     return list_limited(lines, EDITS_SHOWN, "and {} more commits by hand; gitsched history lists them")
+
+
+def _list_followed_edits(status: FleetStatus) -> list[str]:
+    """Return a line for each commit of people whose records runs still have, if what a run moved does not name it."""
+    named = {edit.commit for run in status.recent for edit in run.edits}
+    lines = [
+        f"Followed: {abbreviate_oid(edit.commit)} {edit.subject} ({edit.author}, {format_age(edit.time, status.now)} ago) edited "
+        f"{format_names(edit.files, FILES_SHOWN)} by hand, and runs still decide from that; to undo it: git revert "
+        f"{abbreviate_oid(edit.commit)} on {status.branch}, and gitsched reconcile"
+        for edit in status.source.followed_edits
+        if edit.commit not in named
+    ]
+    return list_limited(lines, EDITS_SHOWN, "and {} more commits by hand that runs follow; gitsched history lists them")
 
 
 def _describe_effect(edit: HandEdit) -> str:

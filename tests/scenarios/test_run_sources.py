@@ -273,3 +273,22 @@ def test_what_is_compared_is_limited(name: str, fleet: Fleet, monkeypatch: pytes
     assert find_named() == within
     monkeypatch.setattr(module, limit, 0)
     assert find_named() == beyond
+
+
+def test_an_edit_that_runs_still_follow_stays_named(fleet: Fleet) -> None:
+    fleet.commit({**FILES, "policy.yaml": policy("one,two", more=SPREAD)})
+    fleet.reconcile(0)
+    edit = edit_branch(fleet, RECORD, "name: one", "name: two", 1)
+    assert any(line.startswith(f"Edited by hand: {edit[:10]} Mend it (Ann, ") for line in read(fleet, 1))
+    fleet.reconcile(2)
+    assert not any(line.startswith("Followed: ") for line in read(fleet, 2)), "what it moved is named with it"
+    (line,) = (line for line in read(fleet, 100) if line.startswith("Followed: "))
+    assert line.startswith(
+        f"Followed: {edit[:10]} Mend it (Ann, 4d ago) edited {RECORD} by hand, and runs still decide from that; "
+    )
+    assert line.endswith(f"; to undo it: git revert {edit[:10]} on placements, and gitsched reconcile")
+    fleet.git("checkout", "-q", "placements")
+    fleet.git("revert", "--no-edit", edit)
+    fleet.git("checkout", "-q", "main")
+    fleet.reconcile(101)
+    assert not any(line.startswith("Followed: ") for line in read(fleet, 200))

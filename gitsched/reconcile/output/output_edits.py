@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -156,26 +156,47 @@ def list_edited_workloads(records: CommitRecords, output: HistoryBranch, commit:
 def find_record_edit(fetched: Fetched, key: Key) -> SourceChange | None:
     """Return the latest commit of people on the output branch that changed the record of a workload as runs still have it; None without
     one among the latest commits, as far as they are here."""
+    edits = _list_kept_records(fetched, lambda name: _is_record_of(name, key))
+    return next((_describe_edit(commit) for commit, _, _ in edits), None)
+
+
+def list_followed_edits(fetched: Fetched) -> Iterator[HandEdit]:
+    """Yield the latest commits of people on the output branch whose records runs have followed and still have, with these records. A
+    revert, which restores what a run wrote, is none."""
+    files: dict[str, list[str]] = {}
+    commits: dict[str, Commit] = {}
+    for commit, name, is_followed in _list_kept_records(fetched, lambda _: True):
+        if is_followed and "\nThis reverts commit " not in commit.message:
+            commits[commit.oid] = commit
+            files.setdefault(commit.oid, []).append(name)
+    for oid, names in files.items():
+        one = _describe_edit(commits[oid])
+        yield HandEdit(oid, one.subject, one.author, commits[oid].time, tuple(names))
+
+
+def _list_kept_records(fetched: Fetched, is_meant: Callable[[str], bool]) -> Iterator[tuple[Commit, str, bool]]:
+    """Yield the latest commits of people on the output branch with each record that runs still have as it is there, and whether a run came
+    after it."""
     repository, head, newer = fetched.output.repository, fetched.output_head, fetched.output_tree
+    is_followed = False
     for _ in range(MAX_EDITS):
         if head is None or not repository.has(head):
-            return None
+            return
         commit = repository.commit(head)
         head = commit.parents[0] if commit.parents else None
         if is_written_by_run(commit):
-            newer = commit.tree
+            newer, is_followed = commit.tree, True
             continue
         if head is None or not repository.has(head):
-            return None
+            return
         before = repository.commit(head).tree
         for name in _select_files(fetched.prefix, repository.changed_paths(before, commit.tree)):
-            if name.startswith(f"{STATUS}/") and _is_record_of(name, key):
+            if name.startswith(f"{STATUS}/") and is_meant(name):
                 path = f"{fetched.prefix}{name}"
                 old, edited, kept = (repository.find_entry(tree, path) if tree else None for tree in (before, commit.tree, newer))
                 is_kept = kept == edited or _read_decision(repository, kept) != _read_decision(repository, old)
                 if is_kept and _find_head_entry(fetched, path) in {edited, kept} - {old}:
-                    return _describe_edit(commit)
-    return None
+                    yield commit, name, is_followed
 
 
 def _read_decision(repository: Repository, entry: tuple[str, int] | None) -> Any:

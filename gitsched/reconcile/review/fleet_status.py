@@ -36,7 +36,7 @@ from gitsched.reconcile.facts.observation_times import read_observation_times
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.incremental.planned_fleet import PlannedFleet, use_fleet
 from gitsched.reconcile.output.output_commit import write
-from gitsched.reconcile.output.output_edits import list_hand_edits
+from gitsched.reconcile.output.output_edits import list_followed_edits, list_hand_edits
 from gitsched.reconcile.output.removed_documents import describe_removed_clusters, name_former_clusters
 from gitsched.reconcile.review.freezes import list_freezes
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
@@ -89,6 +89,7 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
                 waiting=waiting,
                 removed_clusters=tuple(removed),
                 uncommitted=tuple(list_uncommitted_taints(context, fetched, fleet.catalog)),
+                followed_edits=tuple(list_followed_edits(fetched)),
             ),
             diverges=_diverges_from_origin(fetched),
             lacks_history=lacks_history(context, fetched),
