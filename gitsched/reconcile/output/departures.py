@@ -45,9 +45,27 @@ def add_departures(
             new.add((change.cluster, change.taint))
             now[change.cluster].setdefault(change.taint, AddedTaint(split_taint(change.taint), change.added_by))
     taints = {name: [*found.values()] for name, found in now.items()}
-    return tuple(
-        found._replace(departures=tuple(_list_departures(records, commit, parent, found.move, taints, new))) for found in moves
-    )
+    known: dict[tuple[object, ...], tuple[Departure, ...]] = {}
+    return tuple(found._replace(departures=_find_departures(records, commit, parent, found, taints, new, known)) for found in moves)
+
+
+def _find_departures(
+    records: CommitRecords,
+    commit: Commit,
+    parent: Commit,
+    found: PlacementMove,
+    taints: Taints,
+    new: Collection[tuple[str, str]],
+    known: dict[tuple[object, ...], tuple[Departure, ...]],
+) -> tuple[Departure, ...]:
+    """Return why a workload had to leave clusters: as `known` of another one with the same policy that left the same clusters, unless its
+    own record says more."""
+    marks = [api.commands.evictions for api in policy_apis.values() if api.commands.evictions is not None]
+    has_mark = any(records.has_record(commit, each.find_record(found.move.key), each.mark) for each in marks)
+    alike = tuple(_list_left(found.move)), found.reason_before, found.move.reason, found.move.key if has_mark else None
+    if alike not in known:
+        known[alike] = tuple(_list_departures(records, commit, parent, found.move, taints, new))
+    return known[alike]
 
 
 def list_added_taints(
