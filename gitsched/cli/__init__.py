@@ -55,6 +55,11 @@ ALIASES = {"diff": "plan"}
 _OTHER_NAMES = {
     **dict.fromkeys(("undo", "rollback", "revert"), "rebalance --to COMMIT"),
     **dict.fromkeys(("check", "lint"), "validate"),
+    **dict.fromkeys(("undrain", "untaint"), "uncordon"),
+    **dict.fromkeys(("unfreeze", "thaw", "release", "resume"), "freeze --lift"),
+    **dict.fromkeys(("evict", "evacuate"), "drain"),
+    "restore": "rebalance --to COMMIT",
+    "import": "adopt",
     "why": "explain",
 }
 """Words that other tools use for what a command does."""
@@ -117,7 +122,8 @@ class LazyGroup(click.Group):
         if not ctx.resilient_parsing and not name.startswith("-") and name not in COMMANDS and name not in ALIASES:
             from difflib import get_close_matches  # rarely needed
 
-            meant = _OTHER_NAMES.get(name) or next(iter(get_close_matches(name[:100], COMMANDS, n=1)), "")
+            similar = [one for one in get_close_matches(name[:100], COMMANDS) if name != f"un{one}"]  # that would do the opposite
+            meant = _OTHER_NAMES.get(name) or next(iter(similar), "")
             ctx.fail(f"there is no command {name[:100]!r}" + (f"; did you mean {meant}?" if meant else ""))
         return super().resolve_command(ctx, args)
 

@@ -148,9 +148,17 @@ def _resolve_scopes(index: DomainIndex, scopes: Iterable[FailureDomain]) -> Affe
     wanted = list(scopes)
     for by in FAILURE_DOMAIN_KINDS:
         for scope in sorted(scope for scope in wanted if scope.kind == by and scope not in index):
-            names = index.list_names(by)
-            raise Permanent(f"there is no {by} {scope.name!r}{suggest_names(scope.name, names)}")
+            raise Permanent(f"there is no {by} {scope.name!r}{_suggest_scopes(index, scope)}")
     return index.find_lost(wanted)
+
+
+def _suggest_scopes(index: DomainIndex, scope: FailureDomain) -> str:
+    """Return what an unknown failure domain probably means: one of another kind with its name, one written as KIND=NAME, or a similar
+    name."""
+    kind, equals, value = scope.name.partition("=")
+    others = [FailureDomain(one, value if equals else scope.name) for one in FAILURE_DOMAIN_KINDS if not equals or one == kind]
+    found = [f"{one.kind}/{one.name}" for one in others if one in index]
+    return f"; did you mean {' or '.join(found)}?" if found else suggest_names(scope.name, index.list_names(scope.kind))
 
 
 def _copy_clusters(clusters: ClusterIndex, copies: Iterable[tuple[str, str]]) -> Iterable[tuple[str, Document]]:

@@ -114,7 +114,16 @@ def test_an_unsupported_api_version_is_a_finding(gitsched: Run, commit: Callable
     assert (done.returncode, '"unknown-version"' in done.stdout) == (1, True), done.stderr
 
 
-@pytest.mark.parametrize(("word", "message"), [("pln", "did you mean plan?"), ("frobnicate", "there is no command 'frobnicate'\n")])
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("pln", "did you mean plan?"),
+        ("undrain", "did you mean uncordon?"),
+        ("thaw", "did you mean freeze --lift?"),
+        ("unexport", "there is no command 'unexport'\n"),
+        ("frobnicate", "there is no command 'frobnicate'\n"),
+    ],
+)
 def test_a_misspelt_command_gets_a_suggestion(gitsched: Run, word: str, message: str) -> None:
     done = gitsched(word)
     assert (done.returncode, message in done.stderr) == (2, True)
