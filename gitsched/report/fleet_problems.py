@@ -133,12 +133,17 @@ def _list_withheld(status: FleetStatus) -> list[str]:
         first = f"{first.removesuffix('.')}, since {format_time(since)} ({format_age(since, status.now)} ago)."
     moves = sorted(sort_moves(status.withheld.moves), key=lambda move: move.key not in data)
     named = [
-        f"  {format_key(move.key)}{_format_place(move)} {describe_target(move)}{_format_stay(status, move)}{_format_data(data, move.key)}"
+        f"  {format_key(move.key)}{_format_place(move)} {_describe_target(move)}{_format_stay(status, move)}{_format_data(data, move.key)}"
         for move in moves
     ]
     named = list_limited(named, WITHHELD_SHOWN, "  and {} more; gitsched plan shows all")
     asked = describe_requests(sources, more)
     return [first, *named, *([f"  {asked}"] if asked else []), *lines]
+
+
+def _describe_target(move: Move) -> str:
+    """Return where a workload goes, or that it would become unplaced."""
+    return describe_target(move) if move.after or move.intended else "would become unplaced"
 
 
 def _format_place(move: Move) -> str:
@@ -149,10 +154,15 @@ def _format_place(move: Move) -> str:
 def _format_stay(status: FleetStatus, move: Move) -> str:
     """Return from which clusters a workload would have to go, and does not because its change is withheld."""
     left = [one for one in status.clusters if one.name in move.before and one.name not in move.after]
-    found = [
-        f"{one.name}, which is {'drained' if one.is_drained else 'not ready'}" for one in left if one.is_drained or one.unready
-    ]
+    found = [f"{one.name}, {_describe_fault(one)}" for one in left if one.is_drained or one.unready]
     return f"; it stays on {join_all(found)}" if found else ""
+
+
+def _describe_fault(cluster: ClusterStatus) -> str:
+    """Return why a workload should leave a cluster."""
+    if cluster.ready == "Gone":
+        return "whose document is gone"
+    return f"which is {'drained' if cluster.is_drained else 'not ready'}"
 
 
 def _format_data(data: Mapping[Key, Sequence[str]], key: Key) -> str:

@@ -174,18 +174,29 @@ def test_a_freeze_of_the_settings_is_named_where_that_of_the_branch_is_lifted(pa
     assert (result.commit, result.frozen, result.frozen_by_settings) == (None, "", "incident")
 
 
-def test_the_status_says_that_a_workload_stays_on_a_drained_cluster_because_of_a_freeze(fleet: Fleet) -> None:
+@pytest.mark.parametrize(
+    ("target", "edited", "target_text", "fault"),
+    [
+        ("three", cluster("one", "power:NoExecute"), "goes to three 2", "which is drained"),
+        ("oen", cluster("one", "power:NoExecute"), "would become unplaced", "which is drained"),
+        ("three", None, "goes to three 2", "whose document is gone"),
+    ],
+)
+def test_the_status_says_why_a_workload_that_a_freeze_keeps_on_a_cluster_should_leave_it(
+    target: str, edited: str | None, target_text: str, fault: str, fleet: Fleet
+) -> None:
     clusters = {f"{name}.yaml": cluster(name) for name in ("one", "two", "three")}
     fleet.commit({**clusters, "web.yaml": deployment("web"), "policy.yaml": policy("one,two")})
     fleet.reconcile()
     set_freeze(fleet.settings(1), REASON)
-    fleet.commit({"policy.yaml": policy("three")}, hour=2)
+    fleet.commit({"policy.yaml": policy(target)}, hour=2)
     fleet.reconcile(2)
-    fleet.commit({"one.yaml": cluster("one", "power:NoExecute")}, hour=3)
+    fleet.commit({"one.yaml": edited}, hour=3)
     fleet.reconcile(3)
     lines = write_fleet_status(read_fleet_status(fleet.settings(3)), 300).splitlines()
     [line] = [line for line in lines if line.startswith("  Deployment default/web")]
-    assert line.endswith("; it stays on one, which is drained")
+    assert target_text in line
+    assert line.endswith(f"; it stays on one, {fault}")
 
 
 @pytest.mark.parametrize("also", [False, True])
