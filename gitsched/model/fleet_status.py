@@ -18,7 +18,7 @@ from gitsched.model.mistakes import MISTAKES
 from gitsched.model.recent_runs import RecentRun
 from gitsched.model.rollouts import RolloutStatus
 from gitsched.model.taints import ClusterTaint
-from gitsched.model.time import EPOCH, format_age
+from gitsched.model.time import EPOCH, format_age, format_time
 from gitsched.named_tuples import NamedTuple
 
 CLUSTER_GONE: Final = "cluster-gone"
@@ -165,7 +165,8 @@ class SourceStatus(NamedTuple):
     facts branch of the settings does not exist. `removed_clusters` says of the first clusters that are gone which commit removed
     their documents. `mistakes` are the warnings with one of MISTAKES of documents that leave no workload unplaced. `allowed_changes` counts
     the changes that the next run makes after the last one withheld some. `uncommitted` says which taints of clusters differ in the
-    worktree. `followed_edits` are commits of people on the output branch whose records runs have followed and still have."""
+    worktree. `followed_edits` are commits of people on the output branch whose records runs have followed and still have. `due` is since
+    when a run should have ended an overlap, if that is long ago."""
 
     newer: str = ""
     waiting: SourceChange | None = None
@@ -175,6 +176,7 @@ class SourceStatus(NamedTuple):
     allowed_changes: int = 0
     uncommitted: tuple[str, ...] = ()
     followed_edits: tuple[HandEdit, ...] = ()
+    due: datetime | None = None
 
 
 class WithheldHistory(NamedTuple):
@@ -312,6 +314,8 @@ class FleetStatus(NamedTuple):
         waiting = self.source.waiting
         if waiting is not None and waiting.time is not None:
             yield f"commit {waiting.commit[:10]} has not been reconciled for {format_age(waiting.time, self.now)}"
+        elif self.source.due is not None:
+            yield f"a run has been due since {format_time(self.source.due)} ({format_age(self.source.due, self.now)} ago)"
         if self.errors:
             yield format_count(len(self.errors), "error")
         yield from _count_by_code(self.source.mistakes, MISTAKES)

@@ -121,6 +121,12 @@ def _list_waiting(status: FleetStatus) -> Iterator[str]:
             f"Not reconciled: {describe_source(status.source.waiting)}: check that gitsched watch or the job runs that reconciles, or run "
             "gitsched reconcile"
         )
+    elif status.source.due is not None:
+        older = "fetch later runs first, if there are any (git fetch, or --fetch origin); then " if status.from_origin else ""
+        yield (
+            f"Due: an overlap ended at {format_time(status.source.due)}, and no run has removed its copies: {older}check that gitsched "
+            "watch or the job runs that reconciles, or run gitsched reconcile"
+        )
 
 
 def _list_withheld(status: FleetStatus) -> list[str]:

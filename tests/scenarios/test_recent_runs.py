@@ -443,6 +443,22 @@ def test_a_commit_that_no_run_follows_is_wrong_after_an_hour(fleet: Fleet) -> No
     assert read(fleet, 60)[0] == FINE, "a run would change nothing"
 
 
+def test_an_overlap_that_no_run_ends_is_wrong_after_an_hour(fleet: Fleet) -> None:
+    overlap = SETTINGS.replace("karmada: {preemption: true}", "output: {overlap: 30m}")
+    merge(fleet, {**WEB, "gitsched.yaml": overlap, "policy.yaml": policy("one")}, 0)
+    merge(fleet, {"policy.yaml": policy("two")}, 1)
+    assert read_fleet_status(fleet.settings(1)).retained
+    assert read(fleet, 2)[0] == FINE, "people reconcile by hand, too"
+    end = "2026-03-02T09:30:00Z"
+    lines = read(fleet, 5)
+    assert lines[0] == f"Needs attention: a run has been due since {end} (3h ago)."
+    assert lines[1].startswith(f"Due: an overlap ended at {end}, and no run has removed its copies: check that gitsched ")
+    waiting = fleet.commit({"web.yaml": deployment("web", 3)}, hour=3)
+    assert read(fleet, 5)[0] == f"Needs attention: commit {waiting[:10]} has not been reconciled for 2h.", "one cause is said once"
+    fleet.reconcile(5)
+    assert read(fleet, 5)[0] == FINE
+
+
 def test_new_facts_after_an_hour_are_no_commit_that_waits(fleet: Fleet) -> None:
     facts = SETTINGS.replace("karmada: {preemption: true}", "source: {facts: {branch: facts}}")
     document = FACTS % {

@@ -53,7 +53,8 @@ from gitsched.render.output_files import CLUSTERS, escape_segment
 from gitsched.report.fleet_problems import WORKLOADS_SHOWN
 
 MAX_WAIT = 60
-"""Minutes that a commit of the source may wait for a run before that is wrong: people who reconcile by hand need some."""
+"""Minutes that a commit of the source, or the end of an overlap, may wait for a run before that is wrong: people who reconcile by hand
+need some."""
 
 
 def read_fleet_status(settings: RunSettings) -> FleetStatus:
@@ -64,16 +65,19 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
         record = fetched.record
         differs = record is not None and record.source_tree != fetched.source.tree
         withheld = read_guard_record(record.guard).digest if record is not None else ""
+        overdue = _find_overdue(record.retained if record is not None else (), settings.now)
 
         def make_status(fleet: PlannedFleet) -> FleetStatus:
             # A run records other withheld changes: a freeze was lifted, or something is allowed now.
             pending = fetched.output_head is None or withheld not in ("", fleet.plan.withheld.digest)
-            pending = pending or (differs and write(context, fetched, fleet.planned).changed)
+            changes = (differs or overdue is not None) and write(context, fetched, fleet.planned).changed
+            pending = pending or (differs and changes)
             found = make_fleet_status(context, fetched, fleet, pending=pending)
             allowed = len(fleet.plan.moves) if withheld and not fleet.plan.withheld.moves else 0
-            return found._replace(source=found.source._replace(allowed_changes=allowed))
+            due = overdue if changes else None
+            return found._replace(source=found.source._replace(allowed_changes=allowed, due=due))
 
-        fleet, status = use_fleet(context, fetched, make_status, written=differs, withholds=True)
+        fleet, status = use_fleet(context, fetched, make_status, written=differs or overdue is not None, withholds=True)
         log_ignored_settings(fleet.plan)
         newer = _find_newer_source(context, fetched)
         removed = describe_removed_clusters(context, fetched, [one.name for one in status.gone])
@@ -86,6 +90,7 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
             from_origin=_is_from_origin(fetched),
             source=status.source._replace(
                 newer=newer,
+                due=status.source.due if not newer else None,
                 waiting=waiting,
                 removed_clusters=tuple(removed),
                 uncommitted=tuple(list_uncommitted_taints(context, fetched, fleet.catalog)),
@@ -119,6 +124,13 @@ def _find_waiting(context: RunContext, fetched: Fetched, last: datetime | None) 
         return None
     found = list_source_changes(source, fetched.reconciled.source, fetched.source.oid)[-1:]  # none where only facts have changed
     return next((one for one in found if one.time is not None and one.time <= deadline), None)
+
+
+def _find_overdue(copies: Iterable[RetainedCopy], now: datetime) -> datetime | None:
+    """Return since when a run should end the overlap of one of `copies`, if that is too long ago; None if not. A run keeps a copy whose
+    overlap has ended if it sees the replacement first then."""
+    first = min((max(copy.until, copy.counted_from or copy.until) for copy in copies if copy.until is not None), default=None)
+    return first if first is not None and first <= now - timedelta(minutes=MAX_WAIT) else None
 
 
 def _find_newer_source(context: RunContext, fetched: Fetched) -> str:
