@@ -17,10 +17,11 @@ LOSSES: tuple[Loss, ...] = ("unplaced", "copied", "fewer", "removed", "moved")
 
 
 class RecentLoss(NamedTuple):
-    """What a run did to a workload, as far as it is still so."""
+    """What a run did to a workload, as far as it is still so. `left_data`: it has data, which it has left in other clusters."""
 
     kind: Loss
     move: Move
+    left_data: bool = False
 
 
 class RecentRun(NamedTuple):

@@ -20,6 +20,8 @@ from gitsched.report.serialization import serialize_clusters, serialize_key, ser
 RUNS_SHOWN = 3
 NAMES_SHOWN = 3
 """The number of runs that are listed, and of workloads that are named of each; the others are counted."""
+NAMES_RETURNED = 10
+"""The number of workloads that a command to bring them back names; for more it takes all that are elsewhere."""
 _TITLES: Mapping[Loss, tuple[str, str]] = {
     "unplaced": ("workload became unplaced", "workloads became unplaced"),
     "copied": ("workload with data got a copy with empty volumes", "workloads with data got copies with empty volumes"),
@@ -73,15 +75,14 @@ def _describe_clusters(left: Mapping[str, int | None], joined: Mapping[str, int 
 
 def _describe_cure(run: RecentRun) -> str:
     """Return how to undo what a run did, or what is left to do after a revert."""
-    kinds = {loss.kind for loss in run.losses}
     first = next((loss.move.key for loss in run.losses if loss.kind == "copied"), run.losses[0].move.key)
-    back = f"gitsched rebalance --to {abbreviate_oid(run.before)} --write" if "moved" in kinds else ""
+    back = _describe_return(run)
     explain = f"gitsched explain {format_words(first)}"
     if run.reverted_by is not None or run.is_undone:
         done = f"reverted by {describe_source(run.reverted_by)}" if run.reverted_by is not None else "nothing is left to revert"
         if run.awaits_run:
-            return f"{done}: gitsched reconcile carries that out{f', then {back} for what stays where it is' if back else ''}"
-        left = f"bring back what stays: {back}; " if back else ""
+            return f"{done}: gitsched reconcile carries that out{f', then {back}' if back else ''}"
+        left = f"to bring back what moved: {back}; " if back else ""
         return f"{done}; {left}what keeps them there: {explain}"
     details = f"all moves: gitsched history --from {abbreviate_oid(run.commit)} -m 1"
     if run.cause == "records" and len(run.edits) == 1:
@@ -91,8 +92,23 @@ def _describe_cure(run: RecentRun) -> str:
     if not run.sources:
         return f"{details}; why: {explain}"
     revert = describe_undo(run.sources[0], run.files) if run.has_one_source else "git revert the commit that did it"
-    later = f", then {back} for what stays where it is" if back else ""
+    later = f", then {back}" if back else ""
     return f"to undo it: {revert}, and gitsched reconcile{later}; {details}"
+
+
+def _describe_return(run: RecentRun) -> str:
+    """Return the command that brings back what a run moved, and what else it takes back or leaves out; "" if nothing moved."""
+    moved = [loss for loss in run.losses if loss.kind == "moved"]
+    names = sorted(format_words(loss.move.key) for loss in moved if not loss.left_data)
+    command = f"gitsched rebalance --to {abbreviate_oid(run.before)}"
+    if len(names) > NAMES_RETURNED or (run.more_moves and moved):
+        return f"{command} shows what stays where it is, and later moves of others, which --write takes back, too"
+    texts = [f"{command} {' '.join(names)} --write for what stays where it is"] if names else []
+    held = sorted(format_key(loss.move.key) for loss in moved if loss.left_data)
+    if held:
+        stay, them = ("stays with its data", "it") if len(held) == 1 else ("stay with their data", "them")
+        texts.append(f"{format_names(held, NAMES_SHOWN)} {stay} unless {command} names {them}")
+    return "; ".join(texts)
 
 
 def describe_revert(source: SourceChange) -> str:

@@ -16,6 +16,7 @@ from gitsched.reconcile.review.fleet_tree import read_fleet_tree
 from gitsched.reconcile.run import make_review
 from gitsched.report.fleet_status import serialize_fleet_status, write_fleet_status
 from gitsched.report.fleet_tree import write_fleet_tree
+from gitsched.report.recent_runs import NAMES_RETURNED
 from gitsched.report.summary import list_summary_rows
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
 from tests.scenarios.facts_histories import FACTS, commit_branch
@@ -96,7 +97,8 @@ def test_a_wrong_merge_that_has_run_is_named_until_it_is_undone(name: str, fleet
         return
     assert [one["revertedBy"]["commit"] for one in recent] == [reverted], "it stays where it is"
     back = fleet.git("rev-parse", "placements~2")[:10]
-    assert f"; bring back what stays: gitsched rebalance --to {back} --write; what keeps them there: " in "\n".join(read(fleet, 3))
+    cure = f"; to bring back what moved: gitsched rebalance --to {back} deployment/default/web --write for what stays where it is; "
+    assert f"{cure}what keeps them there: " in "\n".join(read(fleet, 3))
 
 
 def test_files_of_a_commit_that_decided_nothing_stay_when_it_is_undone(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -339,7 +341,7 @@ def test_a_revert_that_would_change_nothing_is_not_offered(name: str, fleet: Fle
     merge(fleet, back, 2)
     text = "\n".join(read(fleet, 2))
     assert "git revert" not in text
-    assert "  nothing is left to revert; bring back what stays: gitsched rebalance --to " in text
+    assert "  nothing is left to revert; to bring back what moved: gitsched rebalance --to " in text
 
 
 def test_the_revert_of_an_empty_commit_is_not_offered(fleet: Fleet) -> None:
@@ -535,3 +537,27 @@ def test_a_drain_is_not_proposed_where_failover_has_left_nothing_to_move(fleet: 
     assert fleet.where("default/statefulset-db") == ["one"]
     merge(fleet, {"one.yaml": unready.replace("  syncMode", "  taints: [{key: power, effect: NoExecute}]\n  syncMode")}, 2)
     assert fleet.where("default/statefulset-db") == ["one"], "a drain does not move it"
+
+
+@pytest.mark.parametrize("count", [2, NAMES_RETURNED, NAMES_RETURNED + 1])
+def test_what_brings_back_names_only_what_the_commit_moved(count: int, fleet: Fleet) -> None:
+    names = [f"web{number:02}" for number in range(count)]
+    merge(fleet, {**CLUSTERS, "policy.yaml": policy("one", "two"), **{f"{name}.yaml": deployment(name) for name in names}}, 0)
+    before = fleet.git("rev-parse", "placements")[:10]
+    merge(fleet, {"one.yaml": cluster("one", "power:NoExecute")}, 1)
+    (line,) = (line for line in read(fleet, 1) if "to undo it: " in line)
+    words = " ".join(f"deployment/default/{name}" for name in names)
+    few = f", then gitsched rebalance --to {before} {words} --write for what stays where it is; "
+    many = f", then gitsched rebalance --to {before} shows what stays where it is, and later moves of others, which --write takes back, "
+    assert (few if count <= NAMES_RETURNED else many) in line
+
+
+def test_what_brings_back_does_not_name_workloads_with_data(fleet: Fleet) -> None:
+    both = policy("one", "two") + "---\n" + policy("one", "two", kind="StatefulSet", name="data")
+    merge(fleet, {**WEB, "policy.yaml": both, "db.yaml": DATABASE}, 0)
+    before = fleet.git("rev-parse", "placements")[:10]
+    released = DATABASE.replace("  namespace:", "  annotations: {gitsched.io/release: one}\n  namespace:")
+    merge(fleet, {"one.yaml": cluster("one", "power:NoExecute"), "db.yaml": released}, 1)
+    (line,) = (line for line in read(fleet, 1) if "gitsched rebalance --to" in line)
+    assert f" gitsched rebalance --to {before} deployment/default/web --write for what stays where it is; " in line
+    assert f"; StatefulSet default/db stays with its data unless gitsched rebalance --to {before} names it; " in line

@@ -47,22 +47,25 @@ NAMED_SOURCES: Final = 3
 MAX_REMOVED: Final = 20
 """Removed workloads of a run of which the commit is searched that removed them."""
 _COPY: Final = "stateful-copy"
+_LEAVE: Final = "stateful-move"
 _REVERTS: Final = "This reverts commit "
 
 
+_Resource = tuple[str, str, str]
 _Aspect = Literal["clusters", "replicas"]
 """What of a placement a move changes. What a later run changed of it counts."""
 
 
 class _ReadRun(NamedTuple):
     """A commit of the output branch with its parent, what it moved by key, as paths have it, the number of moves that are not read, and the
-    workloads with data that got a copy."""
+    workloads with data that got a copy, or that left it."""
 
     commit: Commit
     parent: Commit
     moves: Mapping[Key, PlacementMove]
     more_moves: int
-    copied: frozenset[tuple[str, str, str]]
+    copied: frozenset[_Resource]
+    left_data: frozenset[_Resource]
 
 
 def list_recent_runs(
@@ -143,7 +146,7 @@ class _LossSearch:
             is_known = bool(one.move.before) and not one.damage
             loss = _find_loss(one, self._current, self._stopped, run.copied, changed - settled) if is_known else None
             if loss is not None:
-                losses[key] = loss
+                losses[key] = loss._replace(left_data=loss.move.key.resource in run.left_data)
             settled |= changed
         return losses
 
@@ -190,11 +193,12 @@ def _read_runs(records: CommitRecords, fetched: Fetched, oldest: datetime) -> li
             break
         try:
             moves, more = records.read_moves(commit, parent, MAX_RECORDS)
-            copied = _list_copied(repository, commit, fetched.prefix) if moves else frozenset()
+            copied, left_data = _list_with_data(repository, commit, fetched.prefix) if moves else (frozenset(), frozenset())
         except GitschedError:
             break
         count += len(moves)
-        read.append(_ReadRun(commit, parent, {identify_recorded(one.move.key): one for one in moves}, more, copied))
+        own = {identify_recorded(one.move.key): one for one in moves}
+        read.append(_ReadRun(commit, parent, own, more, copied, left_data))
     return read
 
 
@@ -244,11 +248,12 @@ def _reverts(source: Repository, oid: str, earlier: str) -> bool:
     return set(changed) == set(source.changed_paths(trees[1], source.commit(earlier).tree)) and _is_undone(source, earlier, oid)
 
 
-def _list_copied(repository: Repository, commit: Commit, prefix: str) -> frozenset[tuple[str, str, str]]:
-    """Return the workloads with data of which a run says that they got a copy with empty volumes."""
+def _list_with_data(repository: Repository, commit: Commit, prefix: str) -> tuple[frozenset[_Resource], frozenset[_Resource]]:
+    """Return the workloads with data of which a run says that they got a copy with empty volumes, and those that left their data."""
     record = read_run_record(repository, commit.tree, prefix)
-    findings = record.findings if record is not None else ()
-    return frozenset(one.resource for one in findings if one.code == _COPY and one.resource is not None)
+    found = [(one.code, one.resource) for one in record.findings if one.resource is not None] if record is not None else []
+    copied, left = (frozenset(resource for code, resource in found if code == wanted) for wanted in (_COPY, _LEAVE))
+    return copied, left
 
 
 def _find_loss(
