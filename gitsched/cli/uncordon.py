@@ -9,7 +9,7 @@ command = make_command(
     """End a drain or a cordon: remove the taints of `gitsched drain` and `gitsched cordon` from the documents in the worktree. Commits
     nothing.
 
-    Other taints stay, and are listed with their lines. `gitsched rebalance --all-displaced` brings back what left.
+    Other taints stay, and are listed with their lines. What left returns by `gitsched rebalance`, as the output says.
     """,
     ("A cluster", "uncordon cloud-1"),
     ("All clusters with a label", "uncordon -l ownership=cloud"),

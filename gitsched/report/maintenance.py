@@ -14,7 +14,10 @@ from gitsched.report.serialization import API_VERSION, serialize_key
 from gitsched.report.serialized_simulation import serialize_simulation
 from gitsched.report.simulation import write_simulation
 
-_RETURN = "gitsched rebalance --all-displaced says what returns by itself, and when; with --write it requests the rest"
+_RETURN = (
+    "gitsched rebalance --all-displaced says what returns by itself, and when; with --write it requests the rest; "
+    "what does not count as displaced: gitsched rebalance --to COMMIT"
+)
 MAX_SHORT = 5
 """Workloads without enough capacity that a step names."""
 

@@ -56,6 +56,7 @@ def test_a_drain_is_an_edit_and_says_what_moves_what_is_held_and_how_to_go_on(pl
     ended = gitsched("uncordon", "one")
     assert (placed / "one.yaml").read_text() == ONE
     assert "Bring back what left: gitsched rebalance --all-displaced says what returns by itself" in ended.stdout
+    assert "what does not count as displaced: gitsched rebalance --to COMMIT" in " ".join(ended.stdout.split())
 
 
 def test_status_says_what_is_not_committed(placed: Path, gitsched: Run, commit: Commit) -> None:
