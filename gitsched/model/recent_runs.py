@@ -27,7 +27,7 @@ class RecentLoss(NamedTuple):
 class RecentRun(NamedTuple):
     """What a run took from workloads for one cause: the output commit, the one `before` it, its time and cause, and the losses;
     the number of `more_moves` is not read. `departures` are the clusters that workloads had to leave, if no commit of the source is the
-    cause.
+    cause, or if it only says that clusters failed.
 
     `sources` are the commits of the source that it followed, the newest first, a few of them; the number of `more_sources` is left
     out. `reverted_by` is the later commit that reverts it, None without one. `edits` are the commits of people on the output branch since

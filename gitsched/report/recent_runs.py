@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from gitsched.model.changes import Move
-from gitsched.model.finding import count_shown, format_count, format_names
+from gitsched.model.finding import choose_form, count_shown, format_count, format_names
 from gitsched.model.history import CauseFiles, SourceChange
 from gitsched.model.recent_runs import LOSSES, Loss, RecentLoss, RecentRun
 from gitsched.model.scheduling import total_replicas
@@ -87,6 +87,12 @@ def _describe_cure(run: RecentRun) -> str:
     details = f"all moves: gitsched history --from {abbreviate_oid(run.commit)} -m 1"
     if run.cause == "records" and len(run.edits) == 1:
         return f"to undo it: {describe_revert(run.edits[0])} on the output branch, and gitsched reconcile; {details}"
+    if run.sources and run.departures:
+        names = list(dict.fromkeys(one.cluster for one in run.departures))
+        later = f", then {back}" if back else ""
+        return (
+            f"when {format_names(names)} {choose_form(len(names), 'is', 'are')} ready again: gitsched reconcile{later}; {details}"
+        )
     if run.reverts is not None:
         return f"it reverts {describe_source(run.reverts)}; {details}; why: {explain}"
     if not run.sources:

@@ -561,3 +561,15 @@ def test_what_brings_back_does_not_name_workloads_with_data(fleet: Fleet) -> Non
     (line,) = (line for line in read(fleet, 1) if "gitsched rebalance --to" in line)
     assert f" gitsched rebalance --to {before} deployment/default/web --write for what stays where it is; " in line
     assert f"; StatefulSet default/db stays with its data unless gitsched rebalance --to {before} names it; " in line
+
+
+def test_the_commit_that_says_that_a_cluster_failed_is_not_to_be_reverted(fleet: Fleet) -> None:
+    unready = cluster("one") + "status: {conditions: [{type: Ready, status: 'False', reason: Unreachable}]}\n"
+    merge(fleet, {**WEB, "gitsched.yaml": SETTINGS.replace("preemption: true", "failover: cluster")}, 0)
+    before = fleet.git("rev-parse", "placements")[:10]
+    source = merge(fleet, {"one.yaml": unready, "README.md": "x"}, 1, "Observe")
+    lines = read(fleet, 1)
+    (start,) = (number for number, line in enumerate(lines) if line.startswith(f"Changed 0s ago by {source[:10]} Observe "))
+    back = f"gitsched rebalance --to {before} deployment/default/web --write for what stays where it is"
+    assert lines[start + 2].startswith(f"  when one is ready again: gitsched reconcile, then {back}; all moves: ")
+    assert "git revert" not in "\n".join(lines)

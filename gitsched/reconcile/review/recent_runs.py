@@ -170,10 +170,10 @@ def _is_recorded(key: Key, document: Document) -> bool:
 
 def _split_losses(run: RecentRun, losses: Mapping[Key, RecentLoss], causes: Mapping[Key, RunCause]) -> Iterator[RecentRun]:
     """Yield a run once for each cause, with its losses, the cause of most of them first."""
-    by_cause: dict[RunSources, list[Key]] = {}
+    by_cause: dict[tuple[RunSources, bool], list[Key]] = {}
     for key in losses:
-        by_cause.setdefault(causes[key].sources, []).append(key)
-    for sources, keys in sorted(by_cause.items(), key=lambda entry: -len(entry[1])):
+        by_cause.setdefault((causes[key].sources, bool(causes[key].departures)), []).append(key)
+    for (sources, _), keys in sorted(by_cause.items(), key=lambda entry: -len(entry[1])):
         left = dict.fromkeys(one for key in keys for one in causes[key].departures)
         yield _add_sources(run._replace(losses=tuple(losses[key] for key in keys), departures=tuple(left)), sources)
 

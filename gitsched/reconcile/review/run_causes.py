@@ -29,7 +29,8 @@ MAX_FILES: Final = 1_000
 
 
 class RunCause(NamedTuple):
-    """The cause of a move: the commits of the source, or the clusters that the workload had to leave without one."""
+    """The cause of a move: the commits of the source, and the clusters that the workload had to leave without one, or because a commit
+    of the source says that they failed."""
 
     sources: RunSources
     departures: tuple[Departure, ...] = ()
@@ -83,7 +84,8 @@ class RunCauses:
         commits += [one for one in sources.commits if paths and self._narrowing.changes(one, paths)]
         is_late = all(one.timed for one in departures)
         if commits or (drains and not is_late):
-            return RunCause(RunSources("source", tuple(dict.fromkeys(commits)) if None not in drains else sources.commits))
+            known = tuple(dict.fromkeys(commits)) if None not in drains else sources.commits
+            return RunCause(RunSources("source", known), () if drains else failed)
         return RunCause(RunSources("deadline" if is_late else "facts"), tuple(departures))
 
     def _find_drain(self, newest: str, cluster: str, taint: str) -> SourceChange | None:
