@@ -145,3 +145,29 @@ def test_changed_rules_are_planned_from_the_state(fleet: Fleet, tmp_path: Path, 
     monkeypatch.setattr(source_plan, "plan_source", None)
     assert write_reports(compare_plans(known, "main~1")) == expected
     assert "tenant-changed" in expected["text"]
+
+
+LANE = """\
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: %s, namespace: blue}
+spec:
+  resourceSelectors:
+  - {apiVersion: apps/v1, kind: Deployment, labelSelector: {matchLabels: {lane: %s}}}
+  placement: {clusterAffinity: {clusterNames: [ams]}}
+"""
+
+
+def test_the_policies_of_a_tenant_select_otherwise_where_labels_change(fleet: Fleet, tmp_path: Path) -> None:
+    """All ways of one plan say the same of policies that select nothing."""
+    variants = ThreeVariants(fleet, tmp_path)
+    files = {f"{name}.yaml": DOCUMENT % (name, "east", 1, "") for name in ("ams", "bru")}
+    files |= {f"blue/{lane}.yaml": LANE % (lane, lane) for lane in ("one", "two")}
+    web = {"name": "web", "team": "blue", "lane": "one", "number": 4, "more": ""}
+    fleet.commit({**files, "tenant.yaml": NARROW, "blue/web.yaml": DEPLOYMENT % web})
+    for hour, lane in enumerate(("one", "two")):
+        fleet.commit({"blue/web.yaml": DEPLOYMENT % {**web, "lane": lane}}, hour=hour)
+        for result in variants.run(hour, lane):
+            assert result.plan.complete == (hour == 0)
+            found = [one.resource for one in result.plan.findings if one.code == "karmada-selects-nothing"]
+            assert found == [("PropagationPolicy", "blue", "two" if lane == "one" else "one")]

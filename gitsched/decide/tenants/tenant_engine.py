@@ -12,6 +12,7 @@ from gitsched.apis.capabilities import (
     ReferenceReading,
     SnapshotChanges,
 )
+from gitsched.apis.continuation import changes_followers, changes_selection
 from gitsched.apis.gitsched.tenancy import PLATFORM, Tenancy, TenantPaths
 from gitsched.apis.policy_api import PolicyEngine
 from gitsched.apis.snapshot import EMPTY_SNAPSHOT, Snapshot
@@ -213,7 +214,8 @@ class TenantEngine(PolicyEngine):
 
 def _continue(engine: PolicyEngine, snapshot: Snapshot, changes: SnapshotChanges) -> Continuation | None:
     """Return the engine of an owner for a new snapshot; None if it cannot continue."""
-    is_new = bool(changes.api_documents or changes.concerns_all) or any(None in pair for pair in changes.templates.values())
+    is_new = bool(changes.api_documents or changes.concerns_all)
+    is_new = is_new or changes_selection(changes.templates) or changes_followers(changes.templates)
     if is_new or (changes.templates and isinstance(engine, ReferenceReading)):
         return engine.continue_with(snapshot, changes) if isinstance(engine, Continuing) else None
     return Continuation(engine, frozenset()) if engine.update(snapshot) else None
