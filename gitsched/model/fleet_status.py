@@ -159,6 +159,14 @@ class HandEdit(NamedTuple):
         return any(path.startswith("status/") for path in self.files)
 
 
+class UnclaimedObject(NamedTuple):
+    """An object that no policy selects, with the place of its document; `nearest` says which policy nearly selects it, "" if none does."""
+
+    key: Key
+    location: Location | None
+    nearest: str = ""
+
+
 class SourceStatus(NamedTuple):
     """The source against what runs have planned. `newer` is the commit of the source that a run has planned and that came after the one
     here, "" where none did; `waiting` is the first one that runs have not followed for long. `missing_facts` are the findings that a
@@ -166,7 +174,8 @@ class SourceStatus(NamedTuple):
     their documents. `mistakes` are the warnings with one of MISTAKES of documents that leave no workload unplaced. `allowed_changes` counts
     the changes that the next run makes after the last one withheld some. `uncommitted` says which taints of clusters differ in the
     worktree. `followed_edits` are commits of people on the output branch whose records runs have followed and still have. `due` is since
-    when a run should have ended an overlap, if that is long ago."""
+    when a run should have ended an overlap, if that is long ago. `renamed` are workloads now in a namespace where no policy selects
+    them."""
 
     newer: str = ""
     waiting: SourceChange | None = None
@@ -177,6 +186,7 @@ class SourceStatus(NamedTuple):
     uncommitted: tuple[str, ...] = ()
     followed_edits: tuple[HandEdit, ...] = ()
     due: datetime | None = None
+    renamed: Mapping[Key, UnclaimedObject] = {}
 
 
 class WithheldHistory(NamedTuple):
@@ -187,14 +197,6 @@ class WithheldHistory(NamedTuple):
     sources: tuple[SourceChange, ...] = ()
     data: Mapping[Key, tuple[str, ...]] = {}
     more_sources: int = 0
-
-
-class UnclaimedObject(NamedTuple):
-    """An object that no policy selects, with the place of its document; `nearest` says which policy nearly selects it, "" if none does."""
-
-    key: Key
-    location: Location | None
-    nearest: str = ""
 
 
 class FleetStatus(NamedTuple):

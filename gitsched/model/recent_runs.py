@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from datetime import datetime
 from typing import Literal
 
 from gitsched.model.changes import Move
+from gitsched.model.document import Key
 from gitsched.model.history import CauseFiles, Departure, SourceChange
 from gitsched.named_tuples import NamedTuple
 
@@ -51,6 +53,13 @@ class RecentRun(NamedTuple):
     reverts: SourceChange | None = None
     files: CauseFiles = CauseFiles()
     departures: tuple[Departure, ...] = ()
+
+    def mark_unselected(self, keys: Container[Key]) -> RecentRun:
+        """Return it with these removed workloads as unplaced ones: they are in the source, and no policy selects them."""
+        losses = (
+            loss._replace(kind="unplaced") if loss.kind == "removed" and loss.move.key in keys else loss for loss in self.losses
+        )
+        return self._replace(losses=tuple(losses))
 
     @property
     def has_one_source(self) -> bool:

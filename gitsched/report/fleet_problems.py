@@ -73,6 +73,7 @@ def describe_problems(status: FleetStatus, width: int, paint: Paint | None = Non
     lines += [*_list_edits(status), *_list_stale(status)]
     lines += [f"{text[0].upper()}{text[1:]}" for text in status.source.removed_clusters if text]
     lines += _list_withheld(status) if status.withheld.moves else []
+    lines += _list_renamed(status)
     lines += _list_unplaced(status) if status.time is not None else []
     lines += [*_list_short(status), *_list_unscheduled(status)]
     lines += _list_unready(status)
@@ -127,6 +128,16 @@ def _list_waiting(status: FleetStatus) -> Iterator[str]:
             f"Due: an overlap ended at {format_time(status.source.due)}, and no run has removed its copies: {older}check that gitsched "
             "watch or the job runs that reconciles, or run gitsched reconcile"
         )
+
+
+def _list_renamed(status: FleetStatus) -> list[str]:
+    """Return what workloads are now whose namespace was changed to one where no policy selects them."""
+    lines = []
+    for key, new in status.source.renamed.items():
+        place = f" ({new.location.path}:{new.location.line})" if new.location is not None else ""
+        name = f"{new.key.namespace}/{new.key.name}"
+        lines.append(f"{format_key(key)} is {name} now{place}, which no policy selects: gitsched explain {format_words(new.key)}")
+    return list_limited(lines, WORKLOADS_SHOWN, "and {} more in other namespaces; gitsched status --unclaimed lists them")
 
 
 def _list_withheld(status: FleetStatus) -> list[str]:

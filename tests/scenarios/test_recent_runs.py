@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from gitsched.model.errors import Permanent
 from gitsched.model.explanation import Explanation
 from gitsched.reconcile.output import deciding_files
 from gitsched.reconcile.output.freeze import set_freeze
@@ -459,6 +460,23 @@ def test_an_overlap_that_no_run_ends_is_wrong_after_an_hour(fleet: Fleet) -> Non
     assert read(fleet, 5)[0] == f"Needs attention: commit {waiting[:10]} has not been reconciled for 2h.", "one cause is said once"
     fleet.reconcile(5)
     assert read(fleet, 5)[0] == FINE
+
+
+def test_a_workload_whose_new_namespace_no_policy_selects_is_wrong(fleet: Fleet) -> None:
+    merge(fleet, {**WEB, "api.yaml": deployment("api"), "other.yaml": deployment("api", namespace="other")}, 0)
+    merge(fleet, {"web.yaml": deployment("web", namespace="shop")}, 1)
+    lines = read(fleet, 1)
+    assert lines[0] == OUT_OF_WORK
+    assert lines[1].startswith("Deployment default/web is shop/web now (web.yaml:1), which no policy selects: gitsched explain ")
+    assert "  1 workload became unplaced: Deployment default/web (was on one 2)" in lines
+    with pytest.raises(
+        Permanent, match="deployment/default/web is deployment/shop/web now: `gitsched explain deployment/shop/web`"
+    ):
+        explain_resource(fleet.settings(1), "Deployment", "default", "web")
+    merge(fleet, {"web.yaml": deployment("web"), "api.yaml": None}, 2)
+    lines = read(fleet, 2)
+    assert lines[0] == FINE, "the one in the other namespace was there before"
+    assert any("1 workload was removed from the source: Deployment default/api" in line for line in lines)
 
 
 def test_new_facts_after_an_hour_are_no_commit_that_waits(fleet: Fleet) -> None:

@@ -84,7 +84,7 @@ def explain_resource(
                 return _add_sources(context, fetched, known)
             planned, found = use_plan(context, fetched, settings.now, explain, withholds=True, written=False)
         except UnknownObject as error:
-            removed = "" if context.caches.files.quarantine else describe_removed(fetched, kind, namespace, name)
+            removed = "" if context.caches.files.quarantine else describe_removed(context, fetched, kind, namespace, name)
             if removed:
                 raise Permanent(removed) from error
             asked = name if kind.lower() in _CLUSTER_WORDS and not why_not else ""  # which is of workloads

@@ -41,6 +41,7 @@ from gitsched.reconcile.output.removed_documents import describe_removed_cluster
 from gitsched.reconcile.review.freezes import list_freezes
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
 from gitsched.reconcile.review.recent_runs import lacks_history, list_recent_runs
+from gitsched.reconcile.review.removed_workloads import find_unselected_names
 from gitsched.reconcile.review.rollout_histories import find_rollout_histories
 from gitsched.reconcile.review.run_sources import list_source_changes
 from gitsched.reconcile.review.uncommitted_taints import list_uncommitted_taints
@@ -82,14 +83,17 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
         newer = _find_newer_source(context, fetched)
         removed = describe_removed_clusters(context, fetched, [one.name for one in status.gone])
         waiting = _find_waiting(context, fetched, status.time) if status.pending and not newer else None
+        recent = list_recent_runs(context, fetched, status.workloads, (one.key for one in status.unclaimed))
+        renamed = find_unselected_names(context, fetched, recent, status.unclaimed)
         return status._replace(
-            recent=list_recent_runs(context, fetched, status.workloads, (one.key for one in status.unclaimed)),
+            recent=tuple(run.mark_unselected(renamed) for run in recent),
             rollout_histories=find_rollout_histories(context, fetched, status.rollouts),
             retained=record.retained if record is not None else (),
             withheld_history=read_withheld_history(context, fetched, status.withheld),
             from_origin=_is_from_origin(fetched),
             source=status.source._replace(
                 newer=newer,
+                renamed=renamed,
                 due=status.source.due if not newer else None,
                 waiting=waiting,
                 removed_clusters=tuple(removed),

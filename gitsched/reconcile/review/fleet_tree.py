@@ -62,7 +62,9 @@ def _read_tree(
     kind, space, name = complete_name(statuses, kind, namespace, name)
     key, plan = find_key(statuses, kind, space, name) if kind else None, fleet.plan
     if key is None:
-        removed = _describe_unselected((one.key for one in fleet.unclaimed), kind, space, name) or describe_removed(fetched, *typed)
+        removed = _describe_unselected((one.key for one in fleet.unclaimed), kind, space, name) or describe_removed(
+            context, fetched, *typed
+        )
         raise Permanent(removed or describe_missing(statuses, kind, space, name, clusters))
     if key not in plan.outcomes:
         copies = tuple(copy for copy in retained if key in (copy.workload, copy.follows))

@@ -3,15 +3,16 @@ branch."""
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Final
 
 from gitsched.decide.commit_metadata import SOURCE_TRAILER
 from gitsched.model.history import HistoryFilter
 from gitsched.model.time import format_age, format_time
 from gitsched.named_tuples import NamedTuple
-from gitsched.reconcile.output.history_records import CommitRecords, HistoryBranch
-from gitsched.reconcile.output.removed_documents import find_removed_document
+from gitsched.reconcile.output.history_records import CommitRecords, HistoryBranch, identify_recorded
+from gitsched.reconcile.output.history_taints import ComparedTrees, contains, read_documents
+from gitsched.reconcile.output.removed_documents import find_removal, find_removed_document
 from gitsched.reconcile.review.resource_names import matches_name
 from gitsched.reconcile.source.source_commits import find_source_commit
 from gitsched.render.format_versions import FORMAT_VERSION
@@ -21,18 +22,24 @@ from gitsched.report.history import describe_source
 from gitsched.report.lines import abbreviate_oid, format_clusters, format_words
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from gitsched.git import Repository
     from gitsched.model.commit import Commit
     from gitsched.model.document import Key
+    from gitsched.model.fleet_status import UnclaimedObject
+    from gitsched.model.recent_runs import RecentRun
     from gitsched.reconcile.run import Fetched, RunContext
 
 MAX_COMMITS: Final = 200
-"""Commits of the output branch that are searched."""
+"""Commits of the output branch, and files of a commit of the source, that are searched."""
+MAX_RENAMED: Final = 20
+"""Removed workloads that are searched under another namespace."""
 
 
-def describe_removed(fetched: Fetched, kind: str, namespace: str | None, name: str) -> str:
-    """Return that the workload that was typed was removed, and where its history is; "" if no recent commit of the output had it. As for
-    other names, the kind may be "", or a namespace."""
+def describe_removed(context: RunContext, fetched: Fetched, kind: str, namespace: str | None, name: str) -> str:
+    """Return that the workload that was typed was removed, or what its namespace is now, and where its history is; "" if no recent commit
+    of the output had it. As for other names, the kind may be "", or a namespace."""
     repository = fetched.output.repository
     commits = list(repository.list_first_parents(fetched.output_head, MAX_COMMITS + 1))
     trees = [_find_placements(repository, commit, fetched.prefix) for commit in commits]
@@ -45,8 +52,48 @@ def describe_removed(fetched: Fetched, kind: str, namespace: str | None, name: s
             key = read_placement_key(path)
             if key is not None and _is_meant(key, kind, namespace, name):
                 removed = f"output commit {abbreviate_oid(commit.oid)} removed it ({format_time(commit.time)})"
-                return f"{format_words(key)} is gone: {removed}; `gitsched history {format_words(key)}` shows why"
+                shows = f"`gitsched history {format_words(key)}` shows why"
+                new = _find_new_namespace(context, fetched, key)
+                if new is not None:
+                    now = f"{format_words(new)} now: `gitsched explain {format_words(new)}` says where that is"
+                    return f"{format_words(key)} is {now}; {removed}; {shows}"
+                return f"{format_words(key)} is gone: {removed}; {shows}"
     return ""
+
+
+def find_unselected_names(
+    context: RunContext, fetched: Fetched, runs: Iterable[RecentRun], unclaimed: Iterable[UnclaimedObject]
+) -> dict[Key, UnclaimedObject]:
+    """Return the workloads that runs removed because their namespace was changed, with what they are now, which no policy selects."""
+    known = {identify_recorded(one.key): one for one in unclaimed}
+    names = {key._replace(namespace="") for key in known}
+    removed = (loss.move.key for run in runs for loss in run.losses if loss.kind == "removed")
+    found: dict[Key, UnclaimedObject] = {}
+    for key in islice((key for key in removed if identify_recorded(key)._replace(namespace="") in names), MAX_RENAMED):
+        new = _find_new_namespace(context, fetched, key)
+        if new is not None and identify_recorded(new) in known:
+            found[key] = known[identify_recorded(new)]
+    return found
+
+
+def _find_new_namespace(context: RunContext, fetched: Fetched, key: Key) -> Key | None:
+    """Return what a workload is since the commit of the source that removed it, if this added one with the same kind and name in another
+    namespace, which the source still has; None if not."""
+    old = identify_recorded(key)
+    removal = find_removal(context, fetched, key.name, lambda one: identify_recorded(one.key) == old)
+    if removal is None:
+        return None
+    source, cache = context.source.repository, context.caches.files
+    commit = source.commit(removal.source.commit)
+    before, after = source.commit(commit.parents[0]).tree, commit.tree
+    paths = source.changed_paths(before, after)[:MAX_COMMITS]
+    trees, mark = ComparedTrees(source, before, after, paths), key.name.encode()
+    had, has = (
+        {one.key for path in paths if contains(trees, tree, path, mark) for one in read_documents(cache, trees, tree, path)}
+        for tree in (before, after)
+    )
+    added = (one for one in sorted(has - had) if identify_recorded(one)._replace(namespace=old.namespace) == old)
+    return next(added, None)
 
 
 class LastPlacement(NamedTuple):
