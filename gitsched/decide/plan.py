@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from gitsched.apis.registered import Registered
 from gitsched.decide.decisions import DecisionSet, decide
 from gitsched.decide.foreign_documents import list_foreign_documents, list_foreign_kinds
 from gitsched.decide.guard.guard_settings import GuardRecord
@@ -32,7 +33,7 @@ from gitsched.decide.rendered_tree import RenderCache, RenderedTree, render
 from gitsched.decide.skipped_workloads import list_object_paths
 from gitsched.decide.workload_decision import DecisionCache
 from gitsched.model.capacity_use import EarlierPlacements
-from gitsched.model.changes import NOTHING_RETAINED, CopyRetention, Move, RetainedCopy
+from gitsched.model.changes import NOTHING_RETAINED, CopyRetention, Move, RetainedCopy, WithheldChanges
 from gitsched.model.observation import Observations
 from gitsched.model.rollouts import NOTHING_ROLLED_OUT, RolloutResult
 from gitsched.model.time import EPOCH, add_duration
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
     from gitsched.model.finding import Finding
     from gitsched.model.planned_files import PlannedFile
     from gitsched.model.scheduling import Outcome
+
+_MEASURE_WITHHELD = Registered("gitsched.decide.capacity.capacity_totals", "measure_withheld")
 
 
 class InMemoryCaches:
@@ -82,11 +85,7 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     copies for the overlap; render; compare where related objects go; add up the totals.
     """
     caches = caches or InMemoryCaches()
-    source, decisions = _decide(source, caches.decisions)
-    decisions = decisions if decisions.tenancy is None else drop_left_clusters(source, decisions)
-    decisions = decisions._replace(findings=(*decisions.findings, *_find_unread(decisions)))
-    changes = find_changes(source, decisions)
-    changes, withheld = withhold_changes(source, changes)
+    source, changes, withheld = _find_changes(source, caches.decisions)
     changes = report_changes(source, changes)
     changes, adopted = keep_adopted(source, changes)
     undelivered = _list_undelivered(source, changes.decisions)
@@ -140,6 +139,25 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
         rollout_records=rollouts.records,
         adopted=adopted,
     )
+
+
+def _find_changes(source: PlanInput, cache: DecisionCache) -> tuple[PlanInput, Changes, WithheldChanges]:
+    """Return what changes without what the guard withholds, and the input. Workloads are decided again if some whose removal is withheld
+    take capacity that others would get."""
+    while True:
+        source, decisions = _decide(source, cache)
+        decisions = decisions if decisions.tenancy is None else drop_left_clusters(source, decisions)
+        decisions = decisions._replace(findings=(*decisions.findings, *_find_unread(decisions)))
+        changes = find_changes(source, decisions)
+        removed = changes.removed
+        changes, withheld = withhold_changes(source, changes)
+        staying = [removed[move.key].workload for move in withheld.kept if move.key in removed] if removed else []
+        if not staying or source.previous.withheld:
+            return source, changes, withheld
+        pods = _MEASURE_WITHHELD(decisions, staying, source.previous.read_manifest)
+        if not pods:
+            return source, changes, withheld
+        source = source._replace(previous=source.previous._replace(withheld=pods))
 
 
 def _find_unread(decisions: DecisionSet) -> Iterator[Finding]:
@@ -201,7 +219,7 @@ def _decide_once(source: PlanInput, config: Config, cache: DecisionCache) -> Dec
         fixed=source.fixed,
         tenancy=tree.tenancy,
         progress=source.progress,
-        earlier=EarlierPlacements(source.previous.placed, source.previous.retained),
+        earlier=EarlierPlacements(source.previous.placed, source.previous.retained, source.previous.withheld),
     )._replace(replaced=tree.replaced)
 
 

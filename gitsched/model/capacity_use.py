@@ -14,6 +14,7 @@ from gitsched.named_tuples import NamedTuple
 if TYPE_CHECKING:
     from gitsched.model.changes import RetainedCopy
     from gitsched.model.document import Key
+    from gitsched.model.scheduling import EqualPods
 
 Requests = Mapping[str, int]
 """Amounts by resource."""
@@ -40,11 +41,12 @@ NO_CAPACITY_USE = CapacityUse()
 
 
 class EarlierPlacements(NamedTuple):
-    """What the output branch says about placements: what was `placed` since the facts about clusters were observed, and the copies that it
-    has only for an overlap."""
+    """What the output branch says about placements: what was `placed` since the facts about clusters were observed, the copies that it
+    has only for an overlap, and the pods by cluster of workloads whose removal is `withheld`."""
 
     placed: Mapping[str, tuple[PlacedRequests, ...]] = {}
     retained: tuple[RetainedCopy, ...] = ()
+    withheld: Mapping[Key, Mapping[str, tuple[EqualPods, ...]]] = {}
 
 
 NO_PLACEMENTS = EarlierPlacements()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -15,14 +15,17 @@ from gitsched.decide.capacity.requested_capacity import (
     sum_by_cluster,
 )
 from gitsched.model.capacity_use import NO_CAPACITY_USE, CapacityUse, PlacedRequests, Requests, add_requests
+from gitsched.model.document import Document
 from gitsched.model.finding import OVERCOMMITTED, Finding, locate_document
 from gitsched.model.quantity import describe_amount
+from gitsched.render.output_files import object_path
 
 if TYPE_CHECKING:
-    from gitsched.apis.policy_api import PolicyEngine
+    from gitsched.apis.policy_api import PolicyEngine, RemovedWorkload
     from gitsched.decide.decisions import DecisionSet
     from gitsched.decide.incremental.incremental_changes import IncrementalChanges
-    from gitsched.model.document import Document, Key
+    from gitsched.model.document import Body, Key
+    from gitsched.model.scheduling import EqualPods
 
 _MAX_NEW: Final = 200
 """How many workloads of clusters that begin to report their capacity an incremental plan reads."""
@@ -38,7 +41,11 @@ def measure_capacity(decisions: DecisionSet, now: datetime) -> CapacityUse:
     if reader is None or decisions.input is None:
         return NO_CAPACITY_USE
     placed, started, shared = list[PodsByCluster](), list[PodsByCluster](), decisions.shared
+    withheld = decisions.input.earlier.withheld
     for key, outcome in decisions.outcomes.items():
+        if key in withheld and key in decisions.withheld:
+            placed.append(withheld[key])  # the source may not have it
+            continue
         template, replicas, before = decisions.templates.get(key), outcome.replicas_by_cluster, outcome.previous_replicas
         if template is not None:
             known, pods = shared.started.get(key, _NOT_STARTED) if shared is not None else _NOT_STARTED
@@ -54,6 +61,33 @@ def measure_capacity(decisions: DecisionSet, now: datetime) -> CapacityUse:
         _continue_placed(reader, decisions.input.earlier.placed, added, now),
         limited,
     )
+
+
+def measure_withheld(
+    decisions: DecisionSet, removed: Iterable[RemovedWorkload], read_manifest: Callable[[str], Body | None]
+) -> dict[Key, PodsByCluster]:
+    """Return the pods of workloads whose removal is withheld in clusters with a known capacity, as their manifests say."""
+    reader = find_reader(decisions.engines, decisions.variants.__contains__)
+    if reader is None:
+        return {}
+    found: dict[Key, PodsByCluster] = {}
+    for workload in removed:
+        clusters = workload.replicas.keys() & reader.clusters.keys()
+        pods = {name: tuple(_read_delivered(reader, workload, name, read_manifest)) for name in sorted(clusters)}
+        if any(pods.values()):
+            found[workload.key] = pods
+    return found
+
+
+def _read_delivered(
+    reader: CapacityReader, workload: RemovedWorkload, cluster: str, read_manifest: Callable[[str], Body | None]
+) -> Iterator[EqualPods]:
+    """Yield the pods of the manifests that a cluster has of a workload."""
+    for key in (workload.key,) if workload.objects is None else workload.objects:
+        body = read_manifest(object_path(cluster, key))
+        if body is not None:
+            document = Document(key, str(body.get("apiVersion") or ""), body)
+            yield from reader.engine.measure_pods(document, {cluster: None}).get(cluster, ())
 
 
 def find_continued_reader(changes: IncrementalChanges) -> CapacityReader | None:

@@ -325,7 +325,8 @@ class _Sharing:
             return (outcomes[key], self._templates[key]) if key in outcomes and key in self._templates else None
 
         copies = measure_retained(reader, self._earlier.retained, find)
-        for name, more in copies.items():
+        withheld = sum_by_cluster(pods for key, pods in self._earlier.withheld.items() if key not in outcomes)
+        for name, more in (*copies.items(), *withheld.items()):
             add_amounts(staying.setdefault(name, {}), more)
         return list_free(reader, CapacityUse(staying, self._earlier.placed))
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from gitsched.model.holds import HeldPlacement
     from gitsched.model.observation import Observation, ObservationKey
     from gitsched.model.planned_files import ClusterInfo, PlannedFile
+    from gitsched.model.scheduling import EqualPods
     from gitsched.model.template_index import TemplateEntry, TemplateIndex
 
 
@@ -48,7 +49,7 @@ class PreviousOutput(NamedTuple):
     `list_delivered` returns for each cluster directory which of some relative paths it has. `retained` are copies that it has only for an
     overlap; of the `undelivered` workloads a cluster may have another manifest than was decided. `read_manifest` reads one. `has_files`
     says whether a commit of the output branch has files at some paths as the previous output does; None for another commit. `placed`
-    is what was placed on clusters since their facts were observed.
+    is what was placed on clusters since their facts were observed, `withheld` are the pods of workloads whose removal is withheld.
     """
 
     records: Mapping[Key, Body]
@@ -62,6 +63,7 @@ class PreviousOutput(NamedTuple):
     read_manifest: Callable[[str], Body | None] = dict[str, Body]().get
     has_files: Callable[[str, Iterable[str]], bool | None] = lambda _commit, _paths: None
     placed: Mapping[str, tuple[PlacedRequests, ...]] = {}
+    withheld: Mapping[Key, Mapping[str, tuple[EqualPods, ...]]] = {}
 
     def without_records(self, keys: Collection[Key]) -> PreviousOutput:
         """Return the previous output without some records."""

@@ -70,6 +70,8 @@ def can_stay_withheld(decisions: DecisionSet) -> bool:
         return False
     if any(isinstance(engine, Rescheduling) and tuple(engine.list_pending_requests()) for engine in decisions.engines):
         return False
+    if decisions.input is not None and decisions.input.earlier.withheld:
+        return False  # the state does not have what they request
     catalog, known = decisions.catalog, decisions.cluster_facts.keys()
     unused = {*catalog.broken, *catalog.duplicate_templates, *decisions.own_workloads}
     if not unused.isdisjoint(decisions.withheld):
@@ -126,6 +128,8 @@ def _find_guarded(changes: IncrementalChanges, moves: ChangedMoves, rules: Guard
     passing = frozenset(move.key for move in pending) - keys
     if passing:
         return passing
+    if not keys.isdisjoint(changes.removed) and any(engine.shares_capacity for engine in changes.continued.engines):
+        raise NeedsCompletePlan("a workload whose removal is withheld takes capacity")
     if not keys:
         return GuardedChanges(changes._replace(withheld=withheld, withheld_wakeups={}), moves, findings, withheld)
     from gitsched.decide.guard.withheld_changes import make_withheld_finding  # few changes exceed a limit
