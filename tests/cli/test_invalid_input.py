@@ -183,8 +183,8 @@ def test_a_log_line_contains_its_level_once(gitsched: Run, fleet: Path, commit: 
 
 
 def test_long_lists_of_findings_are_truncated_with_a_count(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
-    broken = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, name: b}\n"
-    commit(fleet, **{f"bad{number}": broken for number in range(60)})
+    broken = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a, labels: {{k{0}: a, k{0}: b}}}}\n"
+    commit(fleet, **{f"bad{number}": broken.format(number) for number in range(60)})
     for verb in ("validate", "plan", "reconcile"):
         lines = gitsched(verb).stdout.splitlines()
         below_headline = 0 if verb == "validate" else 3

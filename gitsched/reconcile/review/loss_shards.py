@@ -33,17 +33,19 @@ MAX_SHARDS = 10_000
 
 
 class ShardedPlan(NamedTuple):
-    """The plan that losses are simulated on: its digest, and its source commit with the time as text."""
+    """The plan that losses are simulated on: its digest, its source commit, and as text the times of that and of the losses."""
 
     digest: str
     commit: str = ""
     subject: str = ""
     author: str = ""
     time: str = ""
+    at: str = ""
 
     @property
     def source(self) -> SimulatedSource:
-        return SimulatedSource(SourceChange(self.commit, self.subject, self.author, parse_time(self.time)))
+        commit = SourceChange(self.commit, self.subject, self.author, parse_time(self.time))
+        return SimulatedSource(commit, time=parse_time(self.at or None))
 
 
 class ShardHeader(NamedTuple):
@@ -74,8 +76,8 @@ def describe_plan(fetched: Fetched, run: LossRun) -> ShardedPlan:
     for key, outcome in sorted(baseline.decisions.outcomes.items(), key=lambda entry: entry[0]):
         digest.update(json.dumps([key, outcome.api, outcome.policy, sorted(outcome.replicas_by_cluster.items())]).encode())
     source = describe_source_commit(fetched.source)
-    time = format_time(fetched.source.time)
-    return ShardedPlan(digest.hexdigest()[:32], source.commit, source.subject, source.author, time)
+    times = map(format_time, (fetched.source.time, baseline.time.replace(microsecond=0)))
+    return ShardedPlan(digest.hexdigest()[:32], source.commit, source.subject, source.author, *times)
 
 
 def format_shard(header: ShardHeader, lines: Iterable[bytes]) -> Iterator[bytes]:
