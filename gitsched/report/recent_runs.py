@@ -55,22 +55,25 @@ def _describe_run(run: RecentRun, now: datetime) -> list[str]:
 
 def _describe_loss(kind: Loss, move: Move) -> str:
     before, after, name = move.before, move.after, format_key(move.key)
-    left = {cluster: before[cluster] for cluster in before.keys() - after.keys()}
-    joined = {cluster: after[cluster] for cluster in after.keys() - before.keys()}
     if kind == "fewer":
         text = f"{name} {total_replicas(before.values())} -> {total_replicas(after.values())}"
-        return f"{text} ({_describe_clusters(left, joined)})" if left else text
+        return f"{text} ({_describe_clusters(before, after)})" if before.keys() - after.keys() else text
     if kind == "moved":
-        return f"{name} ({_describe_clusters(left, joined)})"
+        return f"{name} ({_describe_clusters(before, after)})"
     if kind == "copied":
+        joined = {cluster: after[cluster] for cluster in after.keys() - before.keys()}
         return f"{name} (data: {format_clusters(before, NAMES_SHOWN)}; copy: {format_clusters(joined, NAMES_SHOWN)})"
     return f"{name} (was on {format_clusters(before, NAMES_SHOWN)})"
 
 
-def _describe_clusters(left: Mapping[str, int | None], joined: Mapping[str, int | None]) -> str:
-    """Return which clusters a workload left, and which it has joined."""
-    shown = format_clusters(left, NAMES_SHOWN)
-    return f"{shown} -> {format_clusters(joined, NAMES_SHOWN)}" if joined else f"left {shown}"
+def _describe_clusters(before: Mapping[str, int | None], after: Mapping[str, int | None]) -> str:
+    """Return the clusters that a workload left, joined, or has with another number of replicas, as they were before and after."""
+    left, joined = (
+        {cluster: replicas[cluster] for cluster in replicas if cluster not in other or replicas[cluster] != other[cluster]}
+        for replicas, other in ((before, after), (after, before))
+    )
+    shown = format_clusters(left)
+    return f"{shown} -> {format_clusters(joined)}" if joined else f"left {shown}"
 
 
 def _describe_cure(run: RecentRun) -> str:

@@ -138,13 +138,21 @@ def test_a_workload_that_was_scaled_since_has_lost_its_cluster_all_the_same(flee
     spread = policy(more="    spreadConstraints: [{spreadByField: cluster, minGroups: 1}]\n", scheduling="Divided")
     merge(fleet, WEB | {"policy.yaml": spread, "web.yaml": deployment("web", 4), "api.yaml": deployment("api", 4)}, 0)
     merge(fleet, {"one.yaml": cluster("one", "power:NoExecute")}, 1, "Drain")
-    names = "Deployment default/api (left one 2), Deployment default/web (left one 2)"
+    names = "Deployment default/api (one 2, two 2 -> two 4), Deployment default/web (one 2, two 2 -> two 4)"
     for hour, replicas in ((2, 6), (3, 5), (4, 3), (5, 2)):
         merge(fleet, {"web.yaml": deployment("web", replicas)}, hour, f"Scale to {replicas}")
         lines = read(fleet, hour)
         assert f"  2 workloads moved: {names}" in lines
         fewer = [line for line in lines if "fewer replicas" in line]
         assert len(fewer) == (replicas != 6), "it counts once for those that it has lost"
+
+
+def test_replicas_that_go_to_clusters_which_the_workload_had_are_shown(fleet: Fleet) -> None:
+    merge(fleet, WEB | {"policy.yaml": policy("one,two", scheduling="Divided"), "web.yaml": deployment("web", 4)}, 0)
+    divided = {"policy.yaml": policy("two,three", scheduling="Divided"), "web.yaml": deployment("web", 8)}
+    merge(fleet, {"three.yaml": cluster("three"), **divided}, 1)
+    [line] = [line for line in read(fleet, 1) if "moved" in line]
+    assert line == "  1 workload moved: Deployment default/web (one 2, two 2 -> three 4, two 4)"
 
 
 def test_a_merge_commit_is_reverted_as_one(fleet: Fleet) -> None:
