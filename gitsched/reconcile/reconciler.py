@@ -155,7 +155,7 @@ def validate_source(settings: RunSettings) -> ValidatedSource:
     """Check the source."""
     reconciler = Reconciler(settings._replace(observations="recorded", findings_only=True))
     plan = reconciler.run(settings.now, preview=True).plan
-    if not plan.may_have_unselected:
+    if not plan.unclaimed:
         return ValidatedSource(plan.findings, 0)
     if not plan.complete and plan.totals.workload_count + plan.unclaimed < MIN_SHARED_ROWS:
         plan = reconciler.run(settings.now, preview=True, complete=True).plan

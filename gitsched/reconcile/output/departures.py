@@ -15,7 +15,7 @@ from gitsched.model.taints import split_taint
 from gitsched.reconcile.output.history_taints import locate_conditions
 
 if TYPE_CHECKING:
-    from gitsched.apis.policy_api import RecordedEviction
+    from gitsched.apis.policy_api import EvictionRecords, RecordedEviction
     from gitsched.model.changes import Move
     from gitsched.model.commit import Commit
     from gitsched.model.history import HistoryEntry, PlacementMove, TaintChange
@@ -60,9 +60,11 @@ def _find_departures(
 ) -> tuple[Departure, ...]:
     """Return why a workload had to leave clusters: as `known` of another one with the same policy that left the same clusters, unless its
     own record says more."""
-    marks = [api.commands.evictions for api in policy_apis.values() if api.commands.evictions is not None]
-    has_mark = any(records.has_record(commit, each.find_record(found.move.key), each.mark) for each in marks)
-    alike = tuple(_list_left(found.move)), found.reason_before, found.move.reason, found.move.key if has_mark else None
+    left = tuple(_list_left(found.move))
+    if not left:
+        return ()
+    has_mark = any(records.has_record(commit, each.find_record(found.move.key), each.mark) for each in _list_eviction_records())
+    alike = left, found.reason_before, found.move.reason, found.move.key if has_mark else None
     if alike not in known:
         known[alike] = tuple(_list_departures(records, commit, parent, found.move, taints, new))
     return known[alike]
@@ -127,7 +129,7 @@ def _list_departures(
     records: CommitRecords, commit: Commit, parent: Commit, move: Move, taints: Taints, new: Collection[tuple[str, str]]
 ) -> Iterator[Departure]:
     left = _list_left(move)
-    evictions = _read_evictions(records, commit, parent, move.key, {name: taints[name] for name in left}) if left else []
+    evictions = _read_evictions(records, commit, parent, move.key, {name: taints[name] for name in left})
     if evictions is None:
         for name in left:
             yield from (Departure(name, str(each.taint), each.added_by) for each in taints[name] if (name, str(each.taint)) in new)
@@ -145,13 +147,17 @@ def _read_evictions(
     records: CommitRecords, commit: Commit, parent: Commit, workload: Key, taints: Taints
 ) -> list[RecordedEviction] | None:
     """Return why a workload had to leave clusters with a commit, given their taints; None if no API records that."""
-    for api in policy_apis.values():
-        known = api.commands.evictions
-        key = known.find_record(workload) if known is not None else None
-        if known is None or key is None or not records.has_record(parent, key):
+    for known in _list_eviction_records():
+        key = known.find_record(workload)
+        if not records.has_record(parent, key):
             continue
         if not (any(taints.values()) or records.has_record(commit, key, known.mark)):
             return []
         before, after = (records.read_record(each, key) for each in (parent, commit))
         return [*known.read(before, after, taints, commit.time)] if before is not None and after is not None else []
     return None
+
+
+def _list_eviction_records() -> Iterator[EvictionRecords]:
+    """Yield what APIs say about the records of evictions."""
+    return (api.commands.evictions for api in policy_apis.values() if api.commands.evictions is not None)

@@ -4,6 +4,7 @@ history calls a drain a drain."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
 
 if TYPE_CHECKING:
     from gitsched.git import Repository
+    from gitsched.model.commit import Commit
     from gitsched.reconcile.cache.caches import ParseCache
     from gitsched.render.run_metadata import RunMetadata
 
@@ -37,6 +39,17 @@ class ComparedTrees(NamedTuple):
     after: str
     paths: Sequence[str]
     name: str = ""
+
+
+def list_latest_changes(source: Repository, head: str | None, commits: int, files: int) -> Iterator[tuple[Commit, ComparedTrees]]:
+    """Yield the latest commits of the source by first parents, the newest first, with what each changed: at most so many commits, and so
+    many files of all together."""
+    for commit, parent in pairwise(source.list_first_parents(head, commits + 1)):
+        paths = source.changed_paths(parent.tree, commit.tree)[:files]
+        files -= len(paths)
+        yield commit, ComparedTrees(source, parent.tree, commit.tree, paths)
+        if not files:
+            return
 
 
 def compare_inputs(

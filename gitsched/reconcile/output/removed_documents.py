@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
-from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from gitsched.decide.cluster_conditions import index_cluster_kinds
@@ -12,7 +11,8 @@ from gitsched.model.explanation import CLAIM_OF, POLICY_DELETED
 from gitsched.model.finding import format_names
 from gitsched.model.mistakes import CLUSTER_UNKNOWN
 from gitsched.named_tuples import NamedTuple
-from gitsched.reconcile.output.history_taints import ComparedTrees, contains, read_documents
+from gitsched.reconcile.output.history_records import identify_recorded
+from gitsched.reconcile.output.history_taints import contains, list_latest_changes, read_documents
 from gitsched.reconcile.source.reverted_files import find_cause_files
 from gitsched.reconcile.source.source_commits import describe_source_commit
 from gitsched.render.output_files import CLUSTERS, escape_segment
@@ -20,7 +20,7 @@ from gitsched.report.history import describe_source
 from gitsched.report.recent_runs import describe_undo
 
 if TYPE_CHECKING:
-    from gitsched.model.document import Document
+    from gitsched.model.document import Document, Key
     from gitsched.model.explanation import Explanation
     from gitsched.model.finding import Finding
     from gitsched.model.history import SourceChange
@@ -31,18 +31,15 @@ MAX_COMMITS: Final = 200
 """Commits of the source that are searched."""
 MAX_FILES: Final = 1_000
 """Changed files that are searched, of all commits together."""
-
-
 CLUSTERS_SEARCHED: Final = 20
 """Removed clusters of which the commit is searched that removed their document."""
 
 
 class Removal(NamedTuple):
-    """The commit of the source that removed a document from a file, and the command that brings this back."""
+    """The commit of the source that removed a document from a file."""
 
     source: SourceChange
     path: str
-    cure: str
 
 
 def find_removal(context: RunContext, fetched: Fetched, name: str, is_meant: Callable[[Document], bool]) -> Removal | None:
@@ -50,21 +47,24 @@ def find_removal(context: RunContext, fetched: Fetched, name: str, is_meant: Cal
     did."""
     source, cache = context.source.repository, context.caches.files
     head = fetched.source.oid or source.resolve("HEAD")
-    mark, left = name.encode(), MAX_FILES
-    for commit, parent in pairwise(source.list_first_parents(head, MAX_COMMITS + 1)):
-        paths = source.changed_paths(parent.tree, commit.tree)[:left]
-        left -= len(paths)
-        trees = ComparedTrees(source, parent.tree, commit.tree, paths)
-        for path in (path for path in paths if contains(trees, parent.tree, path, mark)):
-            had, has = (any(map(is_meant, read_documents(cache, trees, tree, path))) for tree in (parent.tree, commit.tree))
+    mark = name.encode()
+    for commit, trees in list_latest_changes(source, head, MAX_COMMITS, MAX_FILES):
+        for path in (path for path in trees.paths if contains(trees, trees.before, path, mark)):
+            had, has = (any(map(is_meant, read_documents(cache, trees, tree, path))) for tree in (trees.before, trees.after))
             if had and not has:
-                change = describe_source_commit(commit)
-                return Removal(
-                    change, path, describe_undo(change, find_cause_files(source, commit.oid, fetched.source.tree, {path}))
-                )
-        if not left:
-            return None
+                return Removal(describe_source_commit(commit), path)
     return None
+
+
+def find_removed_workload(context: RunContext, fetched: Fetched, key: Key) -> Removal | None:
+    """Return the commit of the source that removed the document of a workload, whose key may be as a path of the output has it."""
+    wanted = identify_recorded(key)
+    return find_removal(context, fetched, key.name, lambda one: identify_recorded(one.key) == wanted)
+
+
+def describe_cure(context: RunContext, fetched: Fetched, change: SourceChange, paths: Collection[str]) -> str:
+    """Return the command that brings back the documents that a commit of the source removed from some files."""
+    return describe_undo(change, find_cause_files(context.source.repository, change.commit, fetched.source.tree, paths))
 
 
 def find_removed_document(context: RunContext, fetched: Fetched, title: str) -> Removal | None:
@@ -92,12 +92,10 @@ def describe_removed_clusters(context: RunContext, fetched: Fetched, names: Iter
     """Yield for each commit of the source which clusters it removed that the output still has, and how to get them back."""
     directories = list_cluster_directories(fetched)
     found: dict[SourceChange | None, list[tuple[str, str]]] = {}
-    cures: dict[SourceChange | None, str] = {}
     for name in [name for name in names if escape_segment(name) in directories][:CLUSTERS_SEARCHED]:
         removal = find_removed_cluster(context, fetched, name)
-        change, path, cure = removal if removal is not None else (None, "", "")
+        change, path = removal if removal is not None else (None, "")
         found.setdefault(change, []).append((name, path))
-        cures[change] = cure
     for change, removed in found.items():
         is_one, clusters = len(removed) == 1, [name for name, _ in removed]
         what = f"cluster {clusters[0]} has" if is_one else f"clusters {format_names(clusters)} have"
@@ -105,8 +103,7 @@ def describe_removed_clusters(context: RunContext, fetched: Fetched, names: Iter
         if change is None:
             yield f"{what} no document any more; {shown}"
             continue
-        files = find_cause_files(context.source.repository, change.commit, fetched.source.tree, {path for _, path in removed})
-        them, cure = ("it", cures[change]) if is_one else ("them", describe_undo(change, files))
+        them, cure = "it" if is_one else "them", describe_cure(context, fetched, change, {path for _, path in removed})
         yield f"{what} no document any more: {describe_source(change)} removed {them}; to get {them} back: {cure}; {shown}"
 
 
@@ -139,4 +136,5 @@ def name_removal(context: RunContext, fetched: Fetched, found: Explanation) -> E
     removal = find_removed_document(context, fetched, title)
     if removal is None:
         return found
-    return found._replace(claim=f"{found.claim} by {describe_source(removal.source)}; to get it back: {removal.cure}")
+    cure = describe_cure(context, fetched, removal.source, {removal.path})
+    return found._replace(claim=f"{found.claim} by {describe_source(removal.source)}; to get it back: {cure}")

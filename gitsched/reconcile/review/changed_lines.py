@@ -32,16 +32,15 @@ class ChangedLines:
 
     def find_built(self, built: BuildInput) -> Location | None:
         """Return the new line of the files of a build that has most of the words, else where the first of them loses a line."""
+        paths = [path for path in self._paths if path in built.files]
         ranked = [
             (-sum(word in _WORD.findall(line) for word in built.words), path, number)
-            for path in self._paths
-            if path in built.files
+            for path in paths
             for number, line in self._list_lines(path)
         ]
         if ranked:
             return Location(min(ranked)[1], min(ranked)[2] + 1, 1)
-        path = next((path for path in self._paths if path in built.files), None)
-        return Location(path, self._find_removed(path) + 1, 1) if path is not None else None
+        return Location(paths[0], self._find_removed(paths[0]) + 1, 1) if paths else None
 
     def _find_removed(self, path: str) -> int:
         """Return the position of the first line that differs in a file, which is its last one at most."""

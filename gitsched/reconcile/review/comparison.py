@@ -388,7 +388,7 @@ def _list_unselected(
     plan = later.run.plan
     if later.fetched.record is not None:
         return _locate(context, comparer.list_added(inputs, later)) if inputs is not None else ()
-    if not (plan.complete and plan.may_have_unselected):
+    if not (plan.complete and plan.unclaimed):
         return ()
     return list_unselected_workloads(later.decisions, RuleLocations(context.source.repository))
 

@@ -12,7 +12,8 @@ from gitsched.model.cluster_facts import FACTS_KIND
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.reconcile.output.history_records import identify_recorded
 from gitsched.reconcile.output.history_taints import ComparedTrees, read_documents
-from gitsched.reconcile.review.run_sources import is_text
+from gitsched.reconcile.source.reverted_files import is_text
+from gitsched.reconcile.source.source_commits import CommitChange, find_change
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -43,7 +44,7 @@ class SourceNarrowing:
 
     def changes(self, change: SourceChange, wanted: Collection[str]) -> bool:
         """Return whether a commit changes one of some files."""
-        return any(path in wanted for path in self._list_changed(change)[2])
+        return any(path in wanted for path in self._list_changed(change).paths)
 
     def _concerns(self, change: SourceChange, workloads: Collection[Key]) -> bool:
         if change.commit not in self._known:
@@ -54,16 +55,20 @@ class SourceNarrowing:
     def _find_changed_keys(self, change: SourceChange) -> frozenset[Key] | None:
         """Return the objects whose documents a commit changes, without reports of clusters; None if it is not known which it concerns."""
         before, after, paths = self._list_changed(change)
+        if not 0 < len(paths) <= MAX_COMPARED:
+            return None
         trees = ComparedTrees(self._source, before, after, paths)
         found: set[Key] = set()
-        for path in paths[: MAX_COMPARED + 1]:
+        for path in paths:
+            if self._is_built(after, path):
+                return None
             sides = [{one.key: one.body for one in read_documents(self._cache, trees, tree, path)} for tree in (before, after)]
-            if not any(sides) or self._is_built(after, path):
+            if not any(sides):
                 return None
             keys = sides[0].keys() | sides[1].keys()
             changed = (key for key in keys if self._texts or sides[0].get(key) != sides[1].get(key))
             found |= {identify_recorded(key) for key in changed if key[:2] not in _REPORTS}
-        return frozenset(found) if 0 < len(paths) <= MAX_COMPARED else None
+        return frozenset(found)
 
     def _is_built(self, tree: str, path: str) -> bool:
         """Return whether a kustomization or a chart around a file may make other objects of it."""
@@ -72,10 +77,7 @@ class SourceNarrowing:
         paths = (name if each == "." else f"{each}/{name}" for each in directories for name in names)
         return any(self._source.find_entry(tree, each) is not None for each in paths)
 
-    def _list_changed(self, change: SourceChange) -> tuple[str, str, list[str]]:
+    def _list_changed(self, change: SourceChange) -> CommitChange:
         """Return the trees before and after a commit, and the changed files without texts for readers; none where it is not available."""
-        commit = self._source.commit(change.commit) if self._source.has_commit(change.commit) else None
-        if commit is None or not commit.parents or not self._source.has_commit(commit.parents[0]):
-            return "", "", []
-        before = self._source.commit(commit.parents[0]).tree
-        return before, commit.tree, [path for path in self._source.changed_paths(before, commit.tree) if not is_text(path)]
+        found = find_change(self._source, change.commit) or CommitChange("", "", [])
+        return found._replace(paths=[path for path in found.paths if not is_text(path)])

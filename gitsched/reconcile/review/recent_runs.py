@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from functools import cache, partial
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -17,11 +17,11 @@ from gitsched.reconcile.fetch import read_run_record
 from gitsched.reconcile.output.deciding_files import DecidingFiles
 from gitsched.reconcile.output.history_records import CommitRecords, HistoryBranch, identify_recorded
 from gitsched.reconcile.output.history_taints import ComparedTrees
-from gitsched.reconcile.output.removed_documents import find_removal
+from gitsched.reconcile.output.removed_documents import find_removed_workload
 from gitsched.reconcile.review.run_causes import RunCause, RunCauses
 from gitsched.reconcile.review.run_sources import RunSources, find_run_sources, list_commits
 from gitsched.reconcile.source.reverted_files import find_cause_files
-from gitsched.reconcile.source.source_commits import describe_source_commit
+from gitsched.reconcile.source.source_commits import describe_source_commit, find_change
 from gitsched.render.format_versions import FORMAT_VERSION
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from gitsched.git import Repository
     from gitsched.model.commit import Commit
-    from gitsched.model.document import Document, Key
+    from gitsched.model.document import Key
     from gitsched.model.fleet_status import WorkloadStatus
     from gitsched.reconcile.run import Fetched, RunContext
 
@@ -157,15 +157,11 @@ def _drop_later_removals(
     """Return losses without workloads that no policy selected any more after the `commits` of a run, and that a later commit removed."""
     source, later = context.source.repository, set[tuple[str, ...]]()
     for key in [key for key, loss in losses.items() if loss.kind == "removed"][:MAX_REMOVED] if commits else ():
-        removal = find_removal(context, fetched, key.name, partial(_is_recorded, key))
+        removal = find_removed_workload(context, fetched, key)
         oid = removal.source.commit if removal is not None else ""
         if oid and all(one.commit != oid for one in commits) and source.has_ancestor(oid, commits[0].commit):
             later.add(key)
     return {key: loss for key, loss in losses.items() if key not in later}
-
-
-def _is_recorded(key: Key, document: Document) -> bool:
-    return identify_recorded(document.key) == key
 
 
 def _split_losses(run: RecentRun, losses: Mapping[Key, RecentLoss], causes: Mapping[Key, RunCause]) -> Iterator[RecentRun]:
@@ -237,15 +233,8 @@ def _reverts(source: Repository, oid: str, earlier: str) -> bool:
     commit = source.commit(oid)
     if earlier in _list_reverted(commit):
         return True
-    trees = [
-        source.commit(one.parents[0]).tree
-        for one in (commit, source.commit(earlier))
-        if one.parents and source.has_commit(one.parents[0])
-    ]
-    if len(trees) < 2:
-        return False
-    changed = source.changed_paths(trees[0], commit.tree)
-    return set(changed) == set(source.changed_paths(trees[1], source.commit(earlier).tree)) and _is_undone(source, earlier, oid)
+    new, old = find_change(source, oid), find_change(source, earlier)
+    return new is not None and old is not None and set(new.paths) == set(old.paths) and _is_undone(source, earlier, oid)
 
 
 def _list_with_data(repository: Repository, commit: Commit, prefix: str) -> tuple[frozenset[_Resource], frozenset[_Resource]]:
@@ -294,17 +283,13 @@ def _add_sources(run: RecentRun, found: RunSources) -> RecentRun:
 def _add_files(context: RunContext, fetched: Fetched, run: RecentRun, moves: Sequence[PlacementMove]) -> RecentRun:
     """Return a run with the files of the one commit of the source that it followed: those that decide its losses, and others."""
     source = context.source.repository
-    commit = source.commit(run.sources[0].commit) if run.has_one_source and source.has_commit(run.sources[0].commit) else None
-    if commit is None or not commit.parents or not source.has_commit(commit.parents[0]):
+    change = find_change(source, run.sources[0].commit) if run.has_one_source else None
+    if change is None or len(change.paths) == 1:
         return run
-    before = source.commit(commit.parents[0]).tree
-    paths = source.changed_paths(before, commit.tree)
-    if len(paths) == 1:
-        return run
-    files = DecidingFiles(context.caches.files, ComparedTrees(source, before, commit.tree, paths), moves, moves)
+    files = DecidingFiles(context.caches.files, ComparedTrees(source, *change), moves, moves)
     deciding = [files.find(move) for move in moves]
     names = {one.path for found in deciding for one in found} if all(deciding) else set[str]()
-    return run._replace(files=find_cause_files(source, commit.oid, fetched.source.tree, names))
+    return run._replace(files=find_cause_files(source, run.sources[0].commit, fetched.source.tree, names))
 
 
 def _add_reverts(runs: list[RecentRun], source: Repository, reconciled: str, head: str) -> Iterator[RecentRun]:
@@ -331,11 +316,8 @@ def _add_reverts(runs: list[RecentRun], source: Repository, reconciled: str, hea
 
 def _is_undone(source: Repository, oid: str, head: str) -> bool:
     """Return whether all files that a commit changed are as before it, so that a revert would change nothing."""
-    commit = source.commit(oid) if source.has_commit(oid) else None
-    if commit is None or not commit.parents or not source.has_commit(commit.parents[0]):
-        return False
-    before, now = source.commit(commit.parents[0]).tree, source.commit(head).tree
-    return set(source.changed_paths(before, commit.tree)).isdisjoint(source.changed_paths(before, now))
+    change = find_change(source, oid)
+    return change is not None and set(change.paths).isdisjoint(source.changed_paths(change.before, source.commit(head).tree))
 
 
 def _list_reverted(commit: Commit) -> Iterator[str]:

@@ -12,7 +12,7 @@ from gitsched.model.time import format_age, format_time
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.output.history_records import CommitRecords, HistoryBranch, identify_recorded
 from gitsched.reconcile.output.history_taints import ComparedTrees, contains, read_documents
-from gitsched.reconcile.output.removed_documents import find_removal, find_removed_document
+from gitsched.reconcile.output.removed_documents import describe_cure, find_removed_document, find_removed_workload
 from gitsched.reconcile.review.resource_names import matches_name
 from gitsched.reconcile.source.source_commits import find_source_commit
 from gitsched.render.format_versions import FORMAT_VERSION
@@ -80,7 +80,7 @@ def _find_new_namespace(context: RunContext, fetched: Fetched, key: Key) -> Key 
     """Return what a workload is since the commit of the source that removed it, if this added one with the same kind and name in another
     namespace, which the source still has; None if not."""
     old = identify_recorded(key)
-    removal = find_removal(context, fetched, key.name, lambda one: identify_recorded(one.key) == old)
+    removal = find_removed_workload(context, fetched, key)
     if removal is None:
         return None
     source, cache = context.source.repository, context.caches.files
@@ -108,12 +108,12 @@ def find_last_placement(fetched: Fetched, key: Key) -> LastPlacement | None:
     branch = HistoryBranch(fetched.output.branch, fetched.output.repository, fetched.output_head or "", fetched.prefix)
     records = CommitRecords(branch, HistoryFilter(), lambda _: FORMAT_VERSION)
     path = placement_path(key).removeprefix(f"{PLACEMENTS}/")
-    for after, before in pairwise(fetched.output.repository.list_first_parents(fetched.output_head, MAX_COMMITS + 1)):
-        if records.read_placement(after, path) is not None:
-            return None
-        record = records.read_placement(before, path)
+    after: Commit | None = None
+    for commit in fetched.output.repository.list_first_parents(fetched.output_head, MAX_COMMITS + 1):
+        record = records.read_placement(commit, path)
         if record is not None:
-            return LastPlacement(record, after) if record.clusters else None
+            return LastPlacement(record, after) if after is not None and record.clusters else None
+        after = commit
     return None
 
 
@@ -129,7 +129,8 @@ def describe_last_placement(context: RunContext, fetched: Fetched, key: Key) -> 
     removal = find_removed_document(context, fetched, policy) if is_policy else None
     by = f" by {policy}" if is_policy else ""
     if removal is not None:
-        return f"{until}{by}, which {describe_source(removal.source)} removed; to get it back: {removal.cure}.", True
+        cure = describe_cure(context, fetched, removal.source, {removal.path})
+        return f"{until}{by}, which {describe_source(removal.source)} removed; to get it back: {cure}.", True
     oid = dict(last.commit.trailers).get(SOURCE_TRAILER, "")
     with_source = f" with {describe_source(find_source_commit(context.source.repository, oid))}" if oid else ""
     return f"{until}{by}; that ended{with_source}: gitsched history {format_words(key)}", False

@@ -46,8 +46,10 @@ def find_rollout_histories(context: RunContext, fetched: Fetched, rollouts: Iter
     records = [*_read_records(fetched)] if open_rollouts else []
     narrowing, found = SourceNarrowing(context.source.repository, context.caches.files, texts=True), {}
     for one in open_rollouts:
-        known = ((commit, record, (each for each in record.rollouts if each.name == one.name)) for commit, record in records)
-        runs = [_RecordedRollout(commit, record, next(same, None)) for commit, record, same in known]
+        runs = [
+            _RecordedRollout(commit, record, next((each for each in record.rollouts if each.name == one.name), None))
+            for commit, record in records
+        ]
         commits = _list_commits(context, fetched, one, runs)
         workloads = {*map(identify_recorded, runs[0].held)} if runs else set()
         changes = narrowing.narrow(commits, workloads) if workloads else commits
@@ -98,6 +100,8 @@ def _list_of_first_cluster(
     times = {one.since for one in rollout.clusters if one.since is not None}
     changed = [one for one in last.changed if one.applied_at in times] if last is not None else []
     parent = min(changed, key=lambda one: one.applied_at).parent if changed else ""
+    if not parent:
+        return ()
     repository = fetched.output.repository
     for commit, before in pairwise(repository.list_first_parents(fetched.output_head, MAX_COMMITS + 1)):
         if before.oid == parent:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.fetch import read_run_record
 from gitsched.reconcile.output.departures import add_departures, list_added_taints
-from gitsched.reconcile.output.history_taints import ComparedTrees, compare_inputs, contains, list_taint_changes
+from gitsched.reconcile.output.history_taints import compare_inputs, contains, list_latest_changes, list_taint_changes
 from gitsched.reconcile.review.narrowed_sources import SourceNarrowing
 from gitsched.reconcile.review.run_sources import MAX_COMMITS, RunSources, find_run_sources
 from gitsched.reconcile.review.withheld_requests import list_requests_before, was_withheld
@@ -96,17 +95,12 @@ class RunCauses:
         return self._drains[identity]
 
     def _search_drain(self, newest: str, cluster: str, taint: str) -> SourceChange | None:
-        left, mark = MAX_FILES, cluster.encode()
-        for commit, parent in pairwise(self._source.list_first_parents(newest, MAX_COMMITS + 1)):
-            paths = self._source.changed_paths(parent.tree, commit.tree)[:left]
-            left -= len(paths)
-            trees = ComparedTrees(self._source, parent.tree, commit.tree, paths)
-            trees = trees._replace(paths=[path for path in paths if contains(trees, commit.tree, path, mark)])
-            changes = list_taint_changes(self._cache, trees) if trees.paths else ()
+        mark = cluster.encode()
+        for commit, trees in list_latest_changes(self._source, newest, MAX_COMMITS, MAX_FILES):
+            concerned = trees._replace(paths=[path for path in trees.paths if contains(trees, trees.after, path, mark)])
+            changes = list_taint_changes(self._cache, concerned) if concerned.paths else ()
             if any((each.cluster, each.taint, each.added) == (cluster, taint, True) for each in changes):
                 return describe_source_commit(commit)
-            if not left:
-                return None
         return None
 
     def _narrow(self, sources: RunSources, workload: Key, record: RunMetadata | None) -> RunSources:

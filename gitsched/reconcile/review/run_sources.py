@@ -10,8 +10,8 @@ from gitsched.git.history import list_commits_since
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.fetch import read_run_record
 from gitsched.reconcile.output.output_edits import find_cause, is_written_by_run, list_earlier_edits
-from gitsched.reconcile.source.reverted_files import TEXTS
-from gitsched.reconcile.source.source_commits import describe_source_commit, find_source_commit
+from gitsched.reconcile.source.reverted_files import is_text
+from gitsched.reconcile.source.source_commits import describe_source_commit, find_change, find_source_commit
 from gitsched.reconcile.source.source_notes import find_reconciled
 
 if TYPE_CHECKING:
@@ -108,12 +108,5 @@ def list_commits(source: Repository, earlier: str, newest: str) -> tuple[Commit,
 
 def _changes_plan(source: Repository, commit: Commit) -> bool:
     """Return whether a commit changes files other than texts for readers; also of one whose parent is not available."""
-    if not commit.parents or not source.has_commit(commit.parents[0]):
-        return True
-    paths = source.changed_paths(source.commit(commit.parents[0]).tree, commit.tree)
-    return not all(map(is_text, paths))
-
-
-def is_text(path: str) -> bool:
-    """Return whether a file is a text for readers."""
-    return path.lower().endswith(TEXTS)
+    change = find_change(source, commit.oid)
+    return change is None or not all(map(is_text, change.paths))
