@@ -98,8 +98,7 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
 
         decisions = decisions._replace(outcomes={**decisions.outcomes, **rollouts.counted})
         moves = count_step(moves, rollouts, decisions.outcomes, find_active_clusters(source.previous))
-    if retention.copies or source.previous.retained:
-        moves = mark_copies(mark_preserved(moves, retention.copies), source.previous.retained)
+    moves = mark_copies(mark_preserved(moves, retention.copies), source.previous.retained)
     totals = compute_totals(decisions, rendered, source.source, source.times)._replace(
         retiring=directories.retiring,
         relation_findings=relation_findings,

@@ -66,11 +66,6 @@ class Plan(NamedTuple):
         return self.totals.overview.unclaimed
 
     @property
-    def may_have_unselected(self) -> bool:
-        """Whether an object with pods may be one that no policy selects."""
-        return bool(self.unclaimed)
-
-    @property
     def state_counts(self) -> Mapping[str, int]:
         """The number of workloads by state."""
         return self.totals.overview.state_counts
@@ -180,4 +175,9 @@ def describe_reason(outcome: Outcome) -> str:
 
 def list_previous_replicas(outcome: Outcome, had_workloads: HadWorkloads) -> dict[str, int | None]:
     """Return the replicas of a workload by cluster in the previous output, without clusters that it was being evicted from."""
-    return {name: count for name, count in outcome.previous_replicas.items() if had_workloads(name)}
+    return select_active(outcome.previous_replicas, had_workloads)
+
+
+def select_active(replicas: Mapping[str, int | None], had_workloads: HadWorkloads) -> dict[str, int | None]:
+    """Return the replicas in clusters that received workloads in the previous output."""
+    return {name: count for name, count in replicas.items() if had_workloads(name)}

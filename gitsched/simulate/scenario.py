@@ -84,15 +84,12 @@ def _describe_scopes(scopes: tuple[FailureDomain, ...], verbs: tuple[str, str]) 
     by_kind: dict[str, list[str]] = {}
     for scope in scopes:
         by_kind.setdefault(scope.kind, []).append(scope.name)
-    names = [
-        text
-        for kind, group in by_kind.items()
-        for text in (
-            [f"{format_count(len(group), kind)} ({format_names(group)})"]
-            if len(group) > _NAMED_SCOPES
-            else [f"{kind} {name}" for name in group]
-        )
-    ]
+    names: list[str] = []
+    for kind, group in by_kind.items():
+        if len(group) > _NAMED_SCOPES:
+            names.append(f"{format_count(len(group), kind)} ({format_names(group)})")
+        else:
+            names += [f"{kind} {name}" for name in group]
     return [f"{join_all(names)} {verbs[len(scopes) > 1]}"] if names else []
 
 

@@ -13,6 +13,7 @@ from gitsched.decide.engines import list_engine_records
 from gitsched.decide.recorded_decisions import compare_recorded
 from gitsched.model.changes import RecordChange
 from gitsched.model.document import Document, Key, get_field, workload_sort_key
+from gitsched.model.finding import FAILOVER_OFF
 from gitsched.model.holds import HeldPlacement
 from gitsched.model.scheduling import Outcome, add_replicas, total_replicas
 from gitsched.model.simulation import Simulation, WorkloadEffect
@@ -256,7 +257,7 @@ def _describe_cause(outcome: Outcome | None, lost: Collection[str]) -> str:
             if condition.get("type") == "Scheduled" and condition.get("status") == "False":
                 return _count_lost(str(condition.get("message") or condition.get("reason") or ""), lost)
     bound = sorted(outcome.replicas_by_cluster.keys() & set(lost))
-    unevicted = findings.get("cluster-failover-off")
+    unevicted = findings.get(FAILOVER_OFF)
     if unevicted is not None and bound:
         return unevicted.message
     return f"it stays bound to {', '.join(bound)}: nothing triggers an eviction" if bound else outcome.reason

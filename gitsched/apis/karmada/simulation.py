@@ -202,8 +202,8 @@ _AFTER_STABILIZATION = "; so does spec.karmada.failback: {AfterStabilization: 10
 
 def _describe_failback(state: KarmadaState, policy: PropagationPolicy | None, kept: Outcome, expected: Outcome) -> str:
     """Say when a workload returns to an earlier group by itself; "" for a later group: failback leads to earlier ones alone."""
-    order = [group.name for group in policy.placement.groups] if policy is not None else []
-    if kept.group not in order or expected.group not in order[: order.index(kept.group)]:
+    groups = policy.placement.groups[: policy.placement.find_group_index(kept.group)] if policy is not None else ()
+    if not any(group.name == expected.group for group in groups):
         return ""
     if state.settings.failback.mode == "AfterStabilization":
         return "; by itself it returns when the time of karmada.failback is over"

@@ -20,7 +20,7 @@ from gitsched.decide.guard.observed_moves import (
 from gitsched.decide.guard.scope_sizes import PlacedWorkload
 from gitsched.decide.guard.withheld_changes import extend_to_followers
 from gitsched.decide.plan_input import PlanInput
-from gitsched.decide.plan_result import HadWorkloads, list_previous_replicas
+from gitsched.decide.plan_result import HadWorkloads, list_previous_replicas, select_active
 from gitsched.decide.removals import RemovedPlacement
 from gitsched.decide.renames import continue_moves, find_successors, list_requests
 from gitsched.model.changes import NOTHING_WITHHELD, Cause, Move, WithheldChanges
@@ -63,7 +63,7 @@ def find_exceeding_changes(
 def guard_moves(moves: Iterable[Move], engines: Sequence[PolicyEngine], had_workloads: HadWorkloads) -> GuardedMoves:
     """Return which moves of placed workloads the guard counts. Only clusters that received workloads in the last run count."""
     active = (
-        move._replace(before={name: count for name, count in move.before.items() if had_workloads(name)})
+        move._replace(before=select_active(move.before, had_workloads))
         for move in moves
         if not move.preserved  # nothing is lost that stays in its clusters
     )
@@ -79,7 +79,7 @@ def list_placed(
         if outcome.key not in continued and (before := list_previous_replicas(outcome, had_workloads)):
             yield PlacedWorkload(outcome.key, before, outcome.stays_placed)
     for key, (workload, *_) in removed.items():
-        if before := {name: count for name, count in workload.replicas.items() if had_workloads(name)}:
+        if before := select_active(workload.replicas, had_workloads):
             yield PlacedWorkload(key, before, workload.preservation is not None)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from gitsched.apis.capabilities import AvailabilityReporting
 from gitsched.apis.gitsched.guard_config import MIN_PERCENT_SIZE, MIN_SCOPE_SIZE, GuardConfig
 from gitsched.apis.policy_api import PolicyEngine
+from gitsched.decide.engines import collect_unavailable_clusters
 from gitsched.decide.guard.scope_sizes import PlacedWorkload, ScopeSizes, count_replicas, list_scopes
 from gitsched.model.changes import NOTHING_WITHHELD, ExceededLimit, GuardEffect, GuardScope, Move, WithheldChanges
 from gitsched.model.document import Key
@@ -66,7 +67,7 @@ def list_guarded_moves(moves: Iterable[Move], engines: Iterable[PolicyEngine], c
     if not placed:
         return GuardedMoves(())
     reporting = [engine for engine in engines if isinstance(engine, AvailabilityReporting)]
-    unavailable = {name: reason for engine in reporting for name, reason in engine.unavailable_clusters().items()}
+    unavailable = collect_unavailable_clusters(reporting)
     counted: list[Move] = []
     failover: list[Move] = []
     for move in placed:
@@ -119,13 +120,13 @@ def _suspect_facts(
     """Return the exceeded limit if facts alone make too many clusters unready, of all clusters and of those with workloads that may move,
     and the moves that follow. In a fleet of few clusters, workloads that no other cluster can take leave all the same."""
     percent, following = config.limits.get("fleet", {}).get("clustersUnready"), guarded.following
+    if percent is None or percent >= 100 or not following:
+        return None, ()
     busy = {cluster for workload in placed if not workload.stays for cluster in workload.replicas}
     unready, known = guarded.reported, max(guarded.cluster_count, len(busy | guarded.reported))
     if known <= MIN_SCOPE_SIZE:
         following = tuple(move for move in following if move.after)
-    if percent is None or percent >= 100 or not following:
-        return None, ()
-    if 100 * len(unready) <= percent * known or 100 * len(unready & busy) <= percent * len(busy):
+    if not following or 100 * len(unready) <= percent * known or 100 * len(unready & busy) <= percent * len(busy):
         return None, ()
     return ExceededLimit("fleet", "", "clustersUnready", len(unready), known, percent), following
 

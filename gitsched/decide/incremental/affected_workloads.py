@@ -94,7 +94,7 @@ def decide_affected(
         raise NeedsCompletePlan(TAKEN_PATH)
     changes = IncrementalChanges(totals, rows, diff, snapshot, continued, documents, {}, outcomes, removed, frozenset(unstable))
     shared: IncrementalChanges | None = changes
-    if share_capacity(totals, continued):
+    if shares_capacity(totals, continued):
         shared = _SHARE_CHANGES(changes)
     if shared is None:
         raise NeedsCompletePlan("workloads want capacity that others use")
@@ -103,7 +103,7 @@ def decide_affected(
     return shared
 
 
-def share_capacity(totals: Totals, continued: ContinuedEngines) -> bool:
+def shares_capacity(totals: Totals, continued: ContinuedEngines) -> bool:
     """Return whether workloads share capacity, groups of clusters or quotas, or did so in the last plan."""
     used = totals.capacity
     return bool(used.requested or used.limited) or any(engine.shares_capacity for engine in continued.engines)

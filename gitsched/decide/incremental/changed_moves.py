@@ -71,10 +71,9 @@ def may_exceed_limits(changes: IncrementalChanges, moves: tuple[Move, ...], conf
 
     totals = changes.totals
     staying = frozenset(key for key, outcome in changes.outcomes.items() if outcome.stays_placed)
-    counts_replicas = not (
-        staying or totals.held or totals.overview.state_counts.get("stale")
-    )  # it is not known how many replicas stay
-    replicas = sum(facts.replicas for facts in totals.overview.first_clusters.values()) if counts_replicas else 0
+    # Of these it is not known how many replicas stay.
+    keeps_some = bool(staying or totals.held or totals.overview.state_counts.get("stale"))
+    replicas = 0 if keeps_some else sum(facts.replicas for facts in totals.overview.first_clusters.values())
     guarded = list_guarded_moves(moves, changes.continued.engines)
     count_placed = cache(partial(_count_placed, changes.rows.template_index, staying))  # changes of replicas alone do not need it
 

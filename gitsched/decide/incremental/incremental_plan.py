@@ -13,7 +13,7 @@ from gitsched.apis.registered import Registered
 from gitsched.decide.catalog import is_template
 from gitsched.decide.engines import collect_cluster_facts
 from gitsched.decide.foreign_documents import changes_notes, list_foreign_kinds
-from gitsched.decide.incremental.affected_workloads import TAKEN_PATH, decide_affected, render_affected, share_capacity
+from gitsched.decide.incremental.affected_workloads import TAKEN_PATH, decide_affected, render_affected, shares_capacity
 from gitsched.decide.incremental.changed_clusters import update_cluster_rows
 from gitsched.decide.incremental.changed_documents import NO_PARTS
 from gitsched.decide.incremental.changed_namespaces import list_rows_with_objects, update_namespace_manifests
@@ -178,7 +178,7 @@ def make_incremental_plan(
         new._replace(other_findings=(*new.other_findings, *findings)) if findings else new,
         StoredOutcomes(rows, new.workload_count, changed),
         changes.outcomes.values(),
-        mark_copies(all_moves, totals.retained) if totals.retained else all_moves,
+        mark_copies(all_moves, totals.retained),
         {**dict(list_changed_files(changes, new, {**with_namespaces, **cluster_rows}, copies)), **rollouts.files},
         wakeups=(*wakeups, *rollouts.wakeups, *(copy.until for copy in new.retained if copy.until is not None)),
         deadlines=(*rollouts.events, *(copy.until for copy in retention.ended if copy.until is not None)),
@@ -270,7 +270,7 @@ def _prepare(
     if not continued.is_new and any(_is_about(one, diff.findings) for one in continued.findings):
         raise NeedsCompletePlan(_ABOUT_CHANGES)
     withheld = state.totals.withheld
-    is_decided = state.guard.allows(withheld) or share_capacity(state.totals, continued)  # what is not placed is divided again
+    is_decided = state.guard.allows(withheld) or shares_capacity(state.totals, continued)  # what is not placed is divided again
     again = [move.key for move in withheld.moves] if is_decided else []
     if diff.tenants is not None and snapshot.tenancy is not None:
         from gitsched.decide.incremental.changed_tenants import list_concerned  # few commits change Tenants

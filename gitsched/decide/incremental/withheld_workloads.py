@@ -11,7 +11,7 @@ from gitsched.apis.registered import Registered
 from gitsched.decide.engines import list_engine_findings, list_engine_records
 from gitsched.decide.guard.guard_settings import NO_GUARD_INPUT, GuardInput
 from gitsched.decide.incremental.changed_moves import list_changed_moves, may_exceed_limits
-from gitsched.decide.plan_result import list_moves
+from gitsched.decide.plan_result import list_moves, select_active
 from gitsched.decide.renames import continue_moves, find_successors
 from gitsched.model.changes import NOTHING_WITHHELD, RENAMED_FROM
 from gitsched.model.document import Document, read_annotations, workload_sort_key
@@ -187,7 +187,7 @@ def _find_withheld(
         PlacedWorkload(outcome.key, replicas, outcome.stays_placed)
         for outcome in others
         if not (outcome.key in changes.outcomes or outcome.key in changes.removed or outcome.key in continued)
-        and (replicas := {name: n for name, n in outcome.replicas_by_cluster.items() if changes.had_workloads(name)})
+        and (replicas := select_active(outcome.replicas_by_cluster, changes.had_workloads))
     ]
     placed += list_placed(changes.outcomes.values(), moves.removed, continued, changes.had_workloads)
     engines, documents, tenancy = changes.continued.engines, changes.documents, changes.snapshot.tenancy

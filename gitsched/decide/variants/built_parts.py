@@ -68,7 +68,7 @@ class PartOwners:
 
     def list_clusters(self, key: Key) -> frozenset[str]:
         """Return the clusters to which Bundles bring an object, as a file in their directory or by a delivery tool."""
-        pairs = [(bundle, outcome) for bundle in self._bundles.get(key, ()) for outcome in self._list_outcomes(bundle)]
+        pairs = [(bundle, outcome) for bundle in self._bundles.get(key, ()) for outcome in self.list_outcomes(bundle)]
         return frozenset().union(*(self._list_replicas(key, bundle, outcome) for bundle, outcome in pairs))
 
     def add_brought(self, key: Key, before: Mapping[str, int | None], after: dict[str, int | None]) -> dict[str, int | None]:
@@ -100,7 +100,7 @@ class PartOwners:
         """The Bundles of which objects are a part, those that are placed first."""
         decisions = self._decisions
         found: dict[Key, dict[Key, None]] = {}
-        for bundle in sorted(decisions.variants, key=lambda key: (not self._list_outcomes(key), key)):
+        for bundle in sorted(decisions.variants, key=lambda key: (not self.list_outcomes(key), key)):
             if bundle[:2] == BUNDLE_KIND:
                 for variant in decisions.variants[bundle].variants:
                     for document in variant.objects:
@@ -124,7 +124,7 @@ class PartOwners:
                 found.setdefault((document.origin.path, document.key.kind), []).append(document)
         return found
 
-    def _list_outcomes(self, bundle: Key) -> list[Outcome]:
+    def list_outcomes(self, bundle: Key) -> list[Outcome]:
         return self._outcomes.get(bundle, [])
 
     def _describe_bundles(self, key: Key, bundles: list[Key]) -> PartOwner:
@@ -132,7 +132,7 @@ class PartOwners:
         replicas: dict[str, int | None] = {}
         carriers: dict[Key, tuple[str, ...]] = {}
         tools: set[str] = set()
-        pairs = [(bundle, outcome) for bundle in bundles for outcome in self._list_outcomes(bundle)]
+        pairs = [(bundle, outcome) for bundle in bundles for outcome in self.list_outcomes(bundle)]
         for bundle, outcome in pairs:
             tool = read_delivery(find_bundle(self._decisions.templates[outcome.key], outcome, bundle))
             found = self._list_replicas(key, bundle, outcome) if tool == MANIFESTS else {}

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from gitsched.decide.catalog import Catalog, KustomizedDocument, resolve_key
 from gitsched.model.document import Document, Key
 from gitsched.model.finding import Finding, locate_document
-from gitsched.model.mistakes import UNBUILT
+from gitsched.model.mistakes import KUSTOMIZE_UNBUILT
 
-PART_CODES = frozenset(("kustomized", "chart-template", "reconciled-path", UNBUILT))
+PART_CODES = frozenset(("kustomized", "chart-template", "reconciled-path", KUSTOMIZE_UNBUILT))
 """Codes of the findings about such documents: that a policy selects one, or that nothing builds it."""
 
 

@@ -24,15 +24,15 @@ def leave_to_bundles(decisions: DecisionSet) -> DecisionSet:
     source = decisions.input
     assert source is not None, "what was decided has an input"
     kept = decisions.quarantined & decisions.outcomes.keys()
-    parts = [(document.key, part.bundles) for document, part in source.parts if not part.is_reported and part.bundles]
     changed: dict[Key, Outcome | None] = {}
     owners = PartOwners(decisions, source.config)
-    for key, bundles in parts:
-        if key not in kept:
+    for document, part in source.parts:
+        key = document.key
+        if part.is_reported or not part.bundles or key not in kept:
             continue
         outcome = decisions.outcomes[key]
         staying = {target.cluster for target in outcome.targets} - owners.list_clusters(key)
-        if staying.isdisjoint(_list_failing(decisions, bundles, staying)):
+        if staying.isdisjoint(_list_failing(decisions, owners, part.bundles, staying)):
             changed[key] = None
         else:
             targets = [
@@ -51,7 +51,7 @@ def leave_to_bundles(decisions: DecisionSet) -> DecisionSet:
     )
 
 
-def _list_failing(decisions: DecisionSet, bundles: Iterable[Key], clusters: Iterable[str]) -> Iterator[str]:
+def _list_failing(decisions: DecisionSet, owners: PartOwners, bundles: Iterable[Key], clusters: Iterable[str]) -> Iterator[str]:
     """Yield those of some clusters for which one of the Bundles cannot be built, by gitsched or by its delivery tool."""
     source = decisions.input
     assert source is not None, "what was decided has an input"
@@ -60,10 +60,8 @@ def _list_failing(decisions: DecisionSet, bundles: Iterable[Key], clusters: Iter
         if variants is None:
             continue
         yield from variants.failed.keys() & clusters
-        for outcome in decisions.outcomes.values():
-            tool = (
-                read_delivery(find_bundle(decisions.templates[outcome.key], outcome, bundle)) if bundle in outcome.bundles else ""
-            )
-            if tool not in ("", MANIFESTS):
+        for outcome in owners.list_outcomes(bundle):
+            tool = read_delivery(find_bundle(decisions.templates[outcome.key], outcome, bundle))
+            if tool != MANIFESTS:
                 deliveries = BundleDeliveries(bundle, tool, variants, source.config.delivery)
                 yield from (name for name in sorted(clusters) if deliveries.find_problem(TargetCluster(name)))

@@ -10,7 +10,7 @@ from gitsched.decide.catalog import KustomizedDocument, make_duplicate_findings
 from gitsched.decide.pod_amounts import runs_pods
 from gitsched.model.document import Document
 from gitsched.model.finding import Finding, locate_document
-from gitsched.model.mistakes import UNBUILT
+from gitsched.model.mistakes import KUSTOMIZE_UNBUILT
 from gitsched.report.lines import format_key
 
 
@@ -26,7 +26,7 @@ def find_unbuilt(
                 f"builds the result: {part.describe()}; place the overlay with a Bundle (spec.path), or name it in "
                 "source.kustomize.build"
             )
-            yield Finding("warning", UNBUILT, message, locate_document(document), document.key.resource)
+            yield Finding("warning", KUSTOMIZE_UNBUILT, message, locate_document(document), document.key.resource)
 
 
 def find_unused_copies(copies: Iterable[tuple[Document, ...]], config: Config) -> Iterator[Finding]:

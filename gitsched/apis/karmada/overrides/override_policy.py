@@ -239,8 +239,8 @@ class OverrideIndex:
     def find_unused(self, template: Document, targets: Iterable[TargetCluster]) -> Iterator[Finding]:
         """Yield a note for each policy that names a workload and applies to none of the clusters that it is in."""
         clusters = sorted(target.cluster for target in targets if not target.evicting)
-        for numbers in self._match_policies(template) if clusters else ():
-            (rules,) = self._plan_rules([numbers])
+        matched = self._match_policies(template) if clusters else []
+        for numbers, rules in zip(matched, self._plan_rules(matched), strict=True):
             found = [rules[cluster] for cluster in clusters if cluster in rules]
             applied = {rule.policy.key for one in dict.fromkeys(found) if one is not None for rule in one.rules}
             unused = (self.policies[number] for number in numbers if self.policies[number].key not in applied)

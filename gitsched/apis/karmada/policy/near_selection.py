@@ -141,13 +141,13 @@ class NearSelections:
         elif not same_version:
             yield 1, f"{kind} of {selector.api_version}; this one is of {template.api_version}", ("apiVersion",)
         elif not matches_labels:
-            yield from self._compare_labels(kind, selector, labels, _read_pod_labels(template))
+            yield from self._compare_labels(kind, selector, labels, template)
         else:
             rank = 1 if self._is_near(key.name, [selector.name]) else 4
             yield rank, f"{kind}; this one is {key.name}", ("metadata", "name")
 
     def _compare_labels(
-        self, kind: str, selector: ResourceSelector, labels: Mapping[str, str], pod_labels: Mapping[str, str]
+        self, kind: str, selector: ResourceSelector, labels: Mapping[str, str], template: Document
     ) -> Iterator[tuple[int, str, tuple[str, ...]]]:
         """Yield the first requirement on labels that an object does not meet, as `_compare` does."""
         requirements = selector.labels.requirements if selector.labels is not None else ()
@@ -155,7 +155,8 @@ class NearSelections:
         if missed is None:
             return
         own = f"{missed.key}={labels[missed.key]}" if missed.key in labels else f"no label {missed.key}"
-        if missed.key not in labels and missed.key in pod_labels and missed.matches(pod_labels):
+        pod_labels = _read_pod_labels(template) if missed.key not in labels else {}
+        if missed.key in pod_labels and missed.matches(pod_labels):
             own += f" in metadata.labels, only its pod template has {missed.key}={pod_labels[missed.key]}"
         field = ("metadata", "labels", missed.key) if missed.key in labels else ("metadata", "labels")
         value = labels.get(missed.key)
