@@ -10,9 +10,7 @@ from typing import Final
 from gitsched.layouts.cluster_directories import separate_clusters
 from gitsched.layouts.layout import DeployedPath, Findings, LeftOut, Recognition, Target
 from gitsched.layouts.overlay_names import CONTAINERS, ENVIRONMENTS, is_base, is_unused, names_cluster, names_place
-from gitsched.layouts.repository_files import MANIFEST_SUFFIXES, DeliveryDocument, RepositoryFiles
-from gitsched.manifests.parser import parse_file
-from gitsched.model.document import as_object, parse_api_group
+from gitsched.layouts.repository_files import MANIFEST_SUFFIXES, DeliveryDocument, RepositoryFiles, parse_documents
 from gitsched.model.finding import format_count
 
 _BESIDE: Final = (
@@ -70,12 +68,11 @@ def _separate_clusters(files: RepositoryFiles) -> dict[str, str]:
 
 def _list_documents(files: RepositoryFiles) -> Iterator[DeliveryDocument]:
     """Yield the documents of files that no kustomization or chart has."""
-    for path, data in files.files.items():
-        if path.endswith(MANIFEST_SUFFIXES) and _is_plain(files, posixpath.dirname(path) or "."):
-            for parsed in parse_file(data, path=path, validate=None).documents:
-                group, kind = parse_api_group(str(parsed.body.get("apiVersion"))), str(parsed.body.get("kind"))
-                name = str(as_object(parsed.body.get("metadata")).get("name"))
-                yield DeliveryDocument(path, parsed.line, group, kind, name, parsed.body)
+    manifests = [path for path in files.files if path.endswith(MANIFEST_SUFFIXES)]
+    plain = {one for one in {posixpath.dirname(path) or "." for path in manifests} if _is_plain(files, one)}
+    for path in manifests:
+        if (posixpath.dirname(path) or ".") in plain:
+            yield from parse_documents(path, files.files[path])
 
 
 def _may_be_cluster(directory: str) -> bool:
@@ -87,6 +84,8 @@ def _may_be_cluster(directory: str) -> bool:
 
 def _is_plain(files: RepositoryFiles, directory: str) -> bool:
     """Return whether a directory has YAML, of which nothing else says how it is deployed."""
+    if files.find_kind(directory) != "plain":
+        return False
     others = (
         *files.kustomizations,
         *files.charts,
@@ -94,7 +93,7 @@ def _is_plain(files: RepositoryFiles, directory: str) -> bool:
         *(document.path for document in files.documents),
         *(files.clusters.keys() - {directory}),
     )
-    return files.find_kind(directory) == "plain" and not any(_is_below(path, directory) for path in others)
+    return not any(_is_below(path, directory) for path in others)
 
 
 def _is_below(path: str, directory: str) -> bool:

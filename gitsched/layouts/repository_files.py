@@ -12,7 +12,7 @@ from gitsched.manifests.charts import ChartIndex
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES, Kustomization
 from gitsched.manifests.kustomize_graph import resolve_path
 from gitsched.manifests.parser import parse_file
-from gitsched.model.document import Body, parse_api_group
+from gitsched.model.document import Body, as_object, parse_api_group
 from gitsched.named_tuples import NamedTuple
 
 MAX_FILES = 50_000
@@ -34,7 +34,7 @@ CHART = "Chart.yaml"
 
 
 class DeliveryDocument(NamedTuple):
-    """A document of Flux or Argo CD."""
+    """A document of a repository, mostly one of Flux or Argo CD."""
 
     path: str
     line: int
@@ -46,6 +46,14 @@ class DeliveryDocument(NamedTuple):
     @property
     def place(self) -> str:
         return f"{self.path}:{self.line}"
+
+
+def parse_documents(path: str, data: bytes) -> Iterator[DeliveryDocument]:
+    """Yield the documents of a file."""
+    for parsed in parse_file(data, path=path, validate=None).documents:
+        group, kind = parse_api_group(str(parsed.body.get("apiVersion"))), str(parsed.body.get("kind"))
+        name = str(as_object(parsed.body.get("metadata")).get("name"))
+        yield DeliveryDocument(path, parsed.line, group, kind, name, parsed.body)
 
 
 class RepositoryFiles:
@@ -123,10 +131,7 @@ class RepositoryFiles:
             data = self.files[path]
             if path in templates:
                 continue
-            for parsed in parse_file(data, path=path, validate=None).documents:
-                group, kind = parse_api_group(str(parsed.body.get("apiVersion"))), str(parsed.body.get("kind"))
-                if group in _DELIVERY_GROUPS:
-                    yield DeliveryDocument(path, parsed.line, group, kind, str(parsed.body["metadata"].get("name")), parsed.body)
+            yield from (one for one in parse_documents(path, data) if one.group in _DELIVERY_GROUPS)
 
     def list_documents(self, group: str, kind: str) -> Iterator[DeliveryDocument]:
         """Yield the documents of a kind."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from itertools import compress
 from typing import TYPE_CHECKING, Final, Literal
 
 from gitsched.model.finding import FieldOrigin, Finding, Location, choose_form, format_count, format_names, format_part
@@ -188,8 +187,10 @@ class WithheldChanges(NamedTuple):
     def compare(self, base: WithheldChanges) -> WithheldChanges:
         """Return the same with the moves apart that are left out of a base as well, and without limits that these exceed alone."""
         known = {move.key: (move.before, move.after) for move in base.moves}
-        is_known = [known.get(move.key) == (move.before, move.after) for move in self.moves]
-        own, of_base = (tuple(compress(self.moves, found)) for found in ([not one for one in is_known], is_known))
+        own, of_base = (
+            tuple(move for move in self.moves if (known.get(move.key) == (move.before, move.after)) is wanted)
+            for wanted in (False, True)
+        )
         return self._replace(moves=own, of_base=of_base, limits=tuple(limit for limit in self.limits if limit not in base.limits))
 
     def allow(self) -> WithheldChanges:

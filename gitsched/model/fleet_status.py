@@ -353,17 +353,15 @@ class FleetStatus(NamedTuple):
 
     def _list_rollout_problems(self) -> Iterator[str]:
         """Yield how many rollouts have stopped, and how many have waited for too long; of a single one, what for."""
-        stopped = [one for one in self.wrong_rollouts if one.state == "stopped"]
-        overdue = [one for one in self.wrong_rollouts if one not in stopped]
-        for found, one_text, text in (
-            (stopped, "has stopped because", "rollouts have stopped"),
-            (overdue, "has waited {} for", "rollouts have waited for too long"),
-        ):
+        wrong = self.wrong_rollouts
+        for is_stopped, text in ((True, "have stopped"), (False, "have waited for too long")):
+            found = [one for one in wrong if (one.state == "stopped") is is_stopped]
             if len(found) > 1:
-                yield f"{len(found):,} {text} ({format_names([one.name for one in found])})"
-            elif found:
-                since = found[0].find_overdue(self.now) or self.now
-                yield f"Rollout {found[0].name} {one_text.format(format_age(since, self.now))} {found[0].waits_for}"
+                yield f"{len(found):,} rollouts {text} ({format_names([one.name for one in found])})"
+            for one in found if len(found) == 1 else ():
+                since = None if is_stopped else one.find_overdue(self.now)
+                verb = "stopped because" if since is None else f"waited {format_age(since, self.now)} for"
+                yield f"Rollout {one.name} has {verb} {one.waits_for}"
 
     def _list_cluster_problems(self) -> Iterator[str]:
         groups = {

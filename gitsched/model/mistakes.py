@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from gitsched.model.finding import Finding
 
-UNBUILT: Final = "kustomize-unbuilt"
+KUSTOMIZE_UNBUILT: Final = "kustomize-unbuilt"
 """The code of the finding that nothing builds a workload that kustomizations change."""
 CLUSTER_UNKNOWN: Final = "karmada-cluster-unknown"
 """The code of the finding that a policy names a cluster that has no document."""
 MISTAKES: Final = {
     "selector-unmatched": ("policy wants a label or name that no cluster has", "policies want labels or names that no cluster has"),
     CLUSTER_UNKNOWN: ("policy names a cluster that does not exist", "policies name clusters that do not exist"),
-    UNBUILT: (
+    KUSTOMIZE_UNBUILT: (
         "workload is changed by kustomizations that nothing builds",
         "workloads are changed by kustomizations that nothing builds",
     ),

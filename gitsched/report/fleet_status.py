@@ -8,7 +8,7 @@ from typing import Any
 
 from gitsched.model.finding import count_shown, format_count, format_names
 from gitsched.model.fleet_status import ClusterStatus, FleetStatus, UnclaimedObject, WorkloadStatus
-from gitsched.model.mistakes import UNBUILT
+from gitsched.model.mistakes import KUSTOMIZE_UNBUILT
 from gitsched.model.scheduling import total_replicas
 from gitsched.model.time import format_age, format_time
 from gitsched.report.explained_rollouts import describe_rollouts_with_history
@@ -69,7 +69,8 @@ def write_fleet_status(
         lines += _list_clusters(status, width, paint) if status.clusters else ["There is no cluster."]
         counts = [_count_workloads(status), *_count_waiting(status), *_count_copies(status), *_describe_observations(status)]
         counts += filter(None, (_describe_branch(status), status.rewrite))
-        others = [one for one in status.rollouts if one not in status.wrong_rollouts[:ROLLOUTS_SHOWN]]
+        first = status.wrong_rollouts[:ROLLOUTS_SHOWN]
+        others = [one for one in status.rollouts if one not in first]
         rollouts = ["", *describe_rollouts_with_history(others, status.rollout_histories, status.now)] if others else []
         lines += (part for line in (*rollouts, "", *counts) for part in (wrap_indented(line, width) if line else [""]))
     return "\n".join(lines) + "\n"
@@ -83,7 +84,7 @@ def _make_unclaimed_row(one: UnclaimedObject) -> tuple[str, ...]:
 def _list_unbuilt(status: FleetStatus, namespace: str) -> Iterator[str]:
     """Yield the findings about workloads of a namespace, or of all, that nothing builds."""
     for one in status.source.mistakes:
-        if one.code == UNBUILT and namespace in ("", (one.resource or ("", "", ""))[1]):
+        if one.code == KUSTOMIZE_UNBUILT and namespace in ("", (one.resource or ("", "", ""))[1]):
             yield escape_unprintable(str(one))
 
 
@@ -92,7 +93,7 @@ def _list_clusters(status: FleetStatus, width: int, paint: Paint | None) -> list
     Messages are wrapped below each other."""
     reported = any(one.report is not None for one in status.clusters)
     failures = _describe_failures(status)
-    urgent = {one.name for one in status.clusters if one.needs_attention or one.is_drained or one in status.gone}
+    urgent = {one.name for one in status.clusters if one.needs_attention or one.is_drained}.union(one.name for one in status.gone)
     ordered = sorted(status.clusters, key=lambda one: not (one.name in urgent or one.name in failures))
     shown = ordered[: count_shown(len(ordered), MAX_ROWS)]
     rows = [_make_cluster_row(one, status.now, failures.get(one.name), reported=reported) for one in shown]
@@ -112,13 +113,14 @@ def _list_clusters(status: FleetStatus, width: int, paint: Paint | None) -> list
 
 def _describe_failures(status: FleetStatus) -> dict[str, str]:
     """Return by cluster in which Rollout it failed, or is waited for too long, and why."""
+    wrong = status.wrong_rollouts
     return {
         each.cluster: f"{'failed in' if each.state == 'failed' else 'awaited by'} Rollout {rollout.name}: {each.detail}".removesuffix(
             ": "
         )
         for rollout in status.rollouts
         for each in rollout.clusters
-        if each.state == "failed" or (each.state == "progressing" and rollout in status.wrong_rollouts)
+        if each.state == "failed" or (each.state == "progressing" and rollout in wrong)
     }
 
 

@@ -53,8 +53,9 @@ def _describe_places(copies: Sequence[RetainedCopy]) -> str:
 
 def count_after_run(copy: RetainedCopy, unmerged: datetime | None) -> timedelta | None:
     """Return how long a copy stays after the run that carries out an `unmerged` plan; None if its overlap does not begin with that."""
-    begins = unmerged is not None and copy.start is not None and copy.start >= unmerged
-    return copy.until - copy.start if begins and copy.start is not None and copy.until is not None else None
+    if unmerged is None or copy.start is None or copy.until is None or copy.start < unmerged:
+        return None
+    return copy.until - copy.start
 
 
 def describe_next_change(review: Review) -> str:

@@ -166,7 +166,9 @@ class Review(NamedTuple):
 
     def _compare_findings(self) -> FindingChanges:
         """Compare the findings with those of the base."""
-        known = list(self.base.findings or ())
+        known = self.base.findings
+        if not known:
+            return FindingChanges(list(self.findings), [], [])
         existing = Counter(map(_finding_identity, known))
         new = []
         for finding in self.findings:

@@ -52,11 +52,11 @@ def describe_wait(rollout: RolloutStatus, now: datetime) -> str:
     """Return how to go on with a rollout that has waited for too long, and how to go back; "" for another one."""
     if rollout.find_overdue(now) is None:
         return ""
-    pending = [one for one in rollout.clusters if one.state == "progressing" and one.since is not None]
-    accepted = ", ".join(f"{one.cluster}@{format_time(one.since)}" for one in pending if one.since is not None)
+    pending = {one.cluster: one.since for one in rollout.clusters if one.state == "progressing" and one.since is not None}
+    accepted = ", ".join(f"{name}@{format_time(since)}" for name, since in pending.items())
     if not pending:
         return "to go on, mend what gitsched plan reports about it; to go back, revert the source commit"
-    names = _format_clusters([one.cluster for one in pending])
+    names = _format_clusters([*pending])
     return (
         f"to go on, find out why {names} {'does' if len(pending) == 1 else 'do'} not report to be healthy (gitsched collect --self, Flux "
         f'or Argo CD), or accept that with the annotation {ACCEPT_ANNOTATION}: "{accepted}" on the Rollout; to go back, revert the source '

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gitsched.model.changes import RENAMED_FROM
 from gitsched.model.finding import choose_form, format_count, format_names, join_all
-from gitsched.model.mistakes import UNBUILT
+from gitsched.model.mistakes import KUSTOMIZE_UNBUILT
 from gitsched.model.scheduling import AtLeast, Unknown, weigh_replicas
 from gitsched.named_tuples import NamedTuple
 from gitsched.report.first_placement import describe_first_placement, describe_unfetched
@@ -253,7 +253,7 @@ def _describe_unplaced(review: Review) -> Iterator[str]:
 
 
 def _list_unbuilt(findings: Iterable[Finding]) -> set[object]:
-    return {finding.resource for finding in findings if finding.code == UNBUILT}
+    return {finding.resource for finding in findings if finding.code == KUSTOMIZE_UNBUILT}
 
 
 def _describe_empty(review: Review) -> str:

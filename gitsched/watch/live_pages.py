@@ -119,13 +119,13 @@ class LivePages:
             clusters = read_planned_clusters(run, review.moves)
             fleet = FleetView(clusters.facts, {}, clusters.sites, self._web)
             fleet_digest = _digest(fleet)
-        if earlier is None or earlier.review.source != review.source or fleet is not earlier.fleet:
-            written = locate_placed(run)
-            fleet = fleet._replace(places=written.workloads, policies=written.policies)
         reports = read_applied(run, Repository(run.git_directory), fleet.facts)
         version = _compute_version(review, fleet_digest, reports)
         if earlier is not None and earlier.version == version and run.update is not None:
             return  # the pages stay the same, so the outcomes need not be read
+        if earlier is None or earlier.review.source != review.source or fleet is not earlier.fleet:
+            written = locate_placed(run)
+            fleet = fleet._replace(places=written.workloads, policies=written.policies)
         fleet = fleet._replace(reports=reports, freezes=self._list_freezes(run), requests=self._list_requests(run))
         # A cluster without a document still has a directory while workloads stay on it.
         removed = sorted(fleet.facts.keys() - fleet.sites.keys()) if fleet.sites else []

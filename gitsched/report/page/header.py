@@ -44,7 +44,6 @@ _FINDINGS_SHOWN, _CONSEQUENCES_SHOWN = 3, 2
 _SELECTS_NOTHING, _EFFECTS, _OTHER = "-selects-nothing", (UNSCHEDULABLE, "copy-retained"), 2
 """Findings about policies that select nothing are causes, too, and those with the codes of _EFFECTS are consequences; _OTHER is the rank
 of what is neither."""
-"""The code of the finding that placements are frozen, also where nothing is withheld."""
 _REPORTED_ELSEWHERE, _HELD = frozenset(("changes-withheld", "rollout-stopped")), frozenset(("stateful-held", "adopted-held"))
 """Codes of findings that have an alert of their own: about changes and rollouts, and about held workloads."""
 _WITHHELD_LIMITS = "Which limits are exceeded, and how to allow it"
