@@ -299,7 +299,8 @@ def _serialize_entry(entry: HistoryEntry) -> dict[str, Any]:
 
 def _serialize_taint(change: TaintChange) -> dict[str, Any]:
     members = change._asdict()
-    return {**members, "addedBy": members.pop("added_by"), "fromFacts": members.pop("from_facts")}
+    added_by, from_facts = members.pop("added_by"), members.pop("from_facts")
+    return {**members, "addedBy": added_by, "fromFacts": from_facts}
 
 
 def _serialize_move(found: PlacementMove) -> dict[str, Any]:

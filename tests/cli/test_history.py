@@ -198,6 +198,8 @@ def test_failover_by_a_condition_in_facts_has_the_taint_and_the_line_of_the_cond
     assert next(line for line in lines if "staleAfter" in line).startswith("  the facts about 2 clusters are older than")
     entries = json.loads(gitsched("history", "-o", "json").stdout)["entries"]
     assert {each["addedBy"] for each in entries[2]["taints"]} == {"its condition Ready is False"}
+    names = {"cluster", "taint", "added", "evicts", "location", "addedBy", "fromFacts"}
+    assert {name for each in entries[2]["taints"] for name in each} == names
 
 
 NAMES = st.from_regex(r"[a-z0-9]([a-z0-9.:-]{0,30}[a-z0-9])?", fullmatch=True)
