@@ -27,7 +27,9 @@ def list_missing(name: str, kept: bytes, proposed: str) -> list[Body]:
             document = {**document, "spec": settings}
         lacking = document if known is None else _find_lacking(document, known)
         if lacking and (known is not None or name != FILE):
-            found.append({**{key: document[key] for key in ("apiVersion", "kind")}, "metadata": _name(document), **lacking})
+            identity = {key: document[key] for key in ("apiVersion", "kind")}
+            metadata = {**_name(document), **as_object(lacking.get("metadata"))}
+            found.append({**identity, "metadata": metadata, **{key: value for key, value in lacking.items() if key != "metadata"}})
     return found
 
 
