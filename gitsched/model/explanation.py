@@ -52,12 +52,13 @@ class ExplainedCandidate(NamedTuple):
 
 class ReplicaShare(NamedTuple):
     """The share of one cluster. `weight` is None without weights, `replicas` without replicas. `assigned` are those that the API assigns
-    where others are delivered; None elsewhere."""
+    where others are delivered, `copied` those of a copy that stays there for an overlap instead; None elsewhere."""
 
     cluster: str
     weight: int | None = None
     replicas: int | None = None
     assigned: int | None = None
+    copied: int | None = None
 
 
 class AppliedOverride(NamedTuple):
@@ -118,12 +119,13 @@ class Counterfactual(NamedTuple):
 
 
 class ExplainedRollout(NamedTuple):
-    """A rollout in which `kept` clusters keep the earlier content of a workload, and `lacking` ones have nothing of it yet. Ages count from
-    `now`."""
+    """A rollout in which clusters have the new content of a workload (`updated`) or the earlier one (`kept`), with their replicas, and
+    `lacking` ones have nothing of it yet, with the replicas that they get. Ages count from `now`."""
 
     status: RolloutStatus
-    kept: tuple[str, ...]
-    lacking: tuple[str, ...]
+    updated: Mapping[str, int | None]
+    kept: Mapping[str, int | None]
+    lacking: Mapping[str, int | None]
     history: RolloutHistory
     now: datetime
 

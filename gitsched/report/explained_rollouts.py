@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gitsched.model.finding import format_names
+from gitsched.model.finding import format_count, format_names
+from gitsched.model.scheduling import total_replicas
 from gitsched.model.time import format_age, format_time
 from gitsched.report.history import SOURCES_SHOWN, describe_source
-from gitsched.report.lines import escape_unprintable
+from gitsched.report.lines import escape_unprintable, format_clusters
 from gitsched.report.rollouts import CLUSTERS_SHOWN, describe_remedies, describe_rollout, describe_wait, serialize_rollouts
 from gitsched.report.serialization import serialize_source
 
@@ -24,17 +25,32 @@ def describe_explained_rollout(found: ExplainedRollout) -> list[str]:
     """Return for one workload what a rollout waits for, since when, which clusters keep what they have, and what continues it."""
     rollout = found.status
     lines = [*map(str.strip, describe_rollout(rollout)), *describe_history(rollout, found.history, found.now)]
-    return [*lines, f"{_describe_waiting(found)} until the rollout goes on", rollout.remedy or describe_wait(rollout, found.now)]
+    return [*lines, f"this workload: {_describe_waiting(found)}", rollout.remedy or describe_wait(rollout, found.now)]
 
 
 def _describe_waiting(found: ExplainedRollout) -> str:
-    """Return which clusters keep what they have of a workload, and which have nothing of it yet."""
-    kept, lacking = found.kept, found.lacking
-    parts = (
-        [f"{format_names(kept, CLUSTERS_SHOWN)} {'keeps' if len(kept) == 1 else 'keep'} the content from before"] if kept else []
-    )
-    parts += [f"{format_names(lacking, CLUSTERS_SHOWN)} {'has' if len(lacking) == 1 else 'have'} nothing of it"] if lacking else []
-    return ", and ".join(parts)
+    """Return in which clusters the change of a workload is, in which the content from before, and in which nothing of it: with the replicas
+    of each, and of all."""
+    parts = [
+        f"{what} in {format_clusters(clusters, CLUSTERS_SHOWN)}{_format_total(clusters)}"
+        for clusters, what in ((found.updated, "the change"), (found.kept, "the content from before"))
+        if clusters
+    ]
+    if found.lacking:
+        names = format_names([*found.lacking], CLUSTERS_SHOWN)
+        parts.append(f"nothing of it yet in {names}{_format_total(found.lacking, 'waits', 'wait')}")
+    first, *others = parts
+    what, _, where = first.partition(" in ")
+    return "; ".join((f"{what} is in {where}", *others))
+
+
+def _format_total(counts: Mapping[str, int | None], one: str = "", several: str = "") -> str:
+    """Return the replicas of several clusters, or those that wait, in parentheses; "" if no number says more than the clusters do."""
+    total = total_replicas(counts.values())
+    if not total or (len(counts) == 1 and not one):
+        return ""
+    verb = one if total == 1 else several
+    return f" ({format_count(total, 'replica')}{f' {verb}' if verb else ''})"
 
 
 def describe_stage(found: ExplainedRollout) -> str:

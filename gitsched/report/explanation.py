@@ -268,7 +268,8 @@ def _format_weighted_share(share: ReplicaShare) -> str:
 
 def _format_share(share: ReplicaShare) -> str:
     assigned = "" if share.assigned is None else f" ({share.assigned} assigned)"
-    return share.cluster + ("" if share.replicas is None else f": {share.replicas}") + assigned
+    copied = "" if share.copied is None else f" ({share.copied} run there until its overlap ends)"
+    return share.cluster + ("" if share.replicas is None else f": {share.replicas}") + assigned + copied
 
 
 def serialize_explanation(value: Explanation) -> dict[str, Any]:
@@ -325,4 +326,5 @@ def serialize_explanation(value: Explanation) -> dict[str, Any]:
 
 def _serialize_share(share: ReplicaShare) -> dict[str, Any]:
     assigned = {} if share.assigned is None else {"assigned": share.assigned}
-    return {"cluster": share.cluster, **serialize_replicas(share.replicas), **assigned}
+    copied = {} if share.copied is None else {"copied": share.copied}
+    return {"cluster": share.cluster, **serialize_replicas(share.replicas), **assigned, **copied}

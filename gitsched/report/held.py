@@ -114,13 +114,17 @@ def _add_wanted(explanation: Explanation, text: str, wanted: Mapping[str, int | 
 
 
 def describe_state(
-    explanation: Explanation, held: HeldPlacement | None, withheld: Move | None, waits: bool, freeze: str, wanted: int | None = None
+    explanation: Explanation,
+    held: HeldPlacement | None,
+    withheld: Move | None,
+    waits: bool,
+    freeze: str,
+    wanted: int | None = None,
+    copied: Mapping[str, int | None] = {},
 ) -> str:
-    """Return whether anything keeps a workload from being where its policies want it. `wanted` are its replicas where some are missing."""
-    clusters = len(explanation.result)
-    replicas = total_replicas(share.replicas for share in explanation.result)
-    count = format_part(replicas, wanted, "replica") if wanted else format_count(replicas, "replica")
-    placed = f"Placed on {format_count(clusters, 'cluster')}" + (f" with {count}" if replicas else "")
+    """Return whether anything keeps a workload from being where its policies want it. `wanted` are its replicas where some are missing,
+    `copied` those of copies that stay for an overlap."""
+    placed, clusters = _describe_placed(explanation, wanted or 0, copied), len(explanation.result)
     if held is not None:
         state = f"Held on {format_clusters(held.clusters)}: {held.reason}"
     elif withheld is not None:
@@ -130,6 +134,21 @@ def describe_state(
     else:
         state = placed if clusters else "Unplaced" if explanation.policy else ""
     return f"{state}. Placements are frozen: {freeze}" if freeze and state else f"{state}." if state else ""
+
+
+def _describe_placed(explanation: Explanation, wanted: int, copied: Mapping[str, int | None]) -> str:
+    """Return on how many clusters a workload runs, and with how many replicas. Those that have nothing of it until their turn in a rollout
+    do not count."""
+    result = explanation.result
+    lacking = {name for one in explanation.delivery.rollouts for name in one.lacking}
+    clusters, running = len(result), sum(share.cluster not in lacking for share in result)
+    replicas = total_replicas(share.replicas for share in result)
+    wanted = max(wanted, sum(share.replicas or 0 if share.assigned is None else share.assigned for share in result))
+    count = format_part(replicas, wanted, "replica") if wanted > replicas else format_count(replicas, "replica")
+    where = format_part(running, clusters, "cluster") if running < clusters else format_count(clusters, "cluster")
+    placed = f"Placed on {where}" + (f" with {count}" if replicas else "")
+    runs = total_replicas(({share.cluster: share.replicas for share in result} | dict(copied)).values())
+    return placed + (f", and {format_count(runs, 'replica')} in all until its copies go" if runs > replicas else "")
 
 
 def describe_retained_number(retained: Sequence[RetainedWorkload]) -> list[str]:

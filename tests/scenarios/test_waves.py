@@ -508,7 +508,9 @@ def test_explain_says_why_a_workload_waits_for_its_wave_since_when_and_what_cont
     waves.commit(web=web("two"))
     source, begun = waves.fleet.git("rev-parse", "main").strip()[:10], format_time(at_hour(waves.hour))
     waiting = explain()
-    assert "The Rollout waves waits for reports of ash: bru, cph, dub keep the content from before." in waiting
+    assert (
+        "waits for reports of ash: the change is in ash 2; the content from before in bru 2, cph 2, dub 2 (6 replicas)." in waiting
+    )
     assert f"Rollout waves began {begun} (1h ago) with {source} Change" in waiting
     waves.report("Degraded", "ash")
     stop, failure = format_time(at_hour(waves.hour)), f'accept-failures: "ash@{begun}"'
@@ -517,7 +519,9 @@ def test_explain_says_why_a_workload_waits_for_its_wave_since_when_and_what_cont
         assert f"and stopped {stop} (2h ago)" in text, "not with a later run"
         assert "to go on, push a fix" in text
         assert failure in text
-    assert "The Rollout waves is stopped, because ash failed: bru, cph, dub keep the content from before." in explain()
+    assert (
+        "The Rollout waves is stopped, because ash failed: the change is in ash 2; the content from before in bru 2, " in explain()
+    )
 
 
 def test_explain_says_that_a_cluster_has_nothing_of_a_workload_until_its_wave(waves: Waves) -> None:
@@ -525,7 +529,7 @@ def test_explain_says_that_a_cluster_has_nothing_of_a_workload_until_its_wave(wa
     waves.commit(policy=policy("ash,bru"), web=web("two"))
     found = explain_resource(waves.fleet.settings(waves.hour), "Deployment", None, "web")
     assert isinstance(found, Explanation)
-    assert found.state.endswith("waits for reports of ash: bru has nothing of it.")
+    assert found.state.endswith("waits for reports of ash: the change is in ash 2; nothing of it yet in bru (2 replicas wait).")
     (entry,) = serialize_explanation(found)["rollouts"]
     assert (entry["state"], entry["kept"], entry["lacking"], entry["stoppedAt"]) == ("progressing", [], ["bru"], None)
 

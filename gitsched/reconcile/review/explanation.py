@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 
 from gitsched.apis.topology import list_cluster_kinds
@@ -303,11 +303,13 @@ def _complete(
     found = _add_document_findings(found._replace(origin=template.origin), key, baseline, plan.findings)
     if plan.details is not None and not why_not:
         found = _add_related_objects(found, plan.details, key)
-    rollouts = list_rollouts(plan, key, context.settings.now)
+    copied = {copy.cluster: copy.replicas for copy in plan.retained if copy.workload == key}
+    result = _list_delivered(found.result, decisions.outcomes.get(key), copied)
+    rollouts = list_rollouts(plan, key, result, context.settings.now)
     rewritten = _find_refusal(context, plan.details, key) if found.overrides and plan.details is not None else ""
     found = found._replace(
         delivery=ExplainedDelivery(_list_copies(plan, key), rollouts, rewritten),
-        result=_list_delivered(found.result, decisions.outcomes.get(key)),
+        result=result,
     )
     found = _add_counterfactuals(baseline, key, found, why_not)
     held = plan.totals.held.get(key)
@@ -322,20 +324,24 @@ def _complete(
     if not why_not:
         outcome = decisions.outcomes.get(key)
         wanted = outcome.replicas if outcome is not None and outcome.unassigned else None
-        state = describe_state(found, held, move, waiting is not None, plan.freeze, wanted)
+        state = describe_state(found, held, move, waiting is not None, plan.freeze, wanted, copied)
         found = found._replace(state=" ".join(filter(None, (state, *map(describe_stage, rollouts)))))
     return locate_explanation(found, RuleLocations(context.source.repository))
 
 
-def _list_delivered(result: Iterable[ReplicaShare], outcome: Outcome | None) -> tuple[ReplicaShare, ...]:
-    """Return the shares of clusters with the replicas of their manifests, and 0 where a cluster has nothing of the workload yet."""
+def _list_delivered(
+    result: Iterable[ReplicaShare], outcome: Outcome | None, copied: Mapping[str, int | None]
+) -> tuple[ReplicaShare, ...]:
+    """Return the shares of clusters with the replicas of their manifests, and 0 where a cluster has nothing of the workload yet. `copied`
+    are the replicas of copies that stay for an overlap."""
     delivered = {target.cluster: 0 if target.waits else target.replicas for target in outcome.targets} if outcome else {}
     shares = []
     for share in result:
         replicas = delivered.get(share.cluster, share.replicas)
         is_other = replicas != share.replicas
         is_other &= share.replicas is not None and outcome is not None and outcome.replicas is not None  # else sets of objects
-        shares.append(share._replace(replicas=replicas, assigned=share.replicas if is_other else None))
+        copy = copied.get(share.cluster) if outcome is not None and outcome.replicas is not None else None
+        shares.append(share._replace(replicas=replicas, assigned=share.replicas if is_other else None, copied=copy))
     return tuple(shares)
 
 
