@@ -27,9 +27,9 @@ class RecentLoss(NamedTuple):
 
 
 class RecentRun(NamedTuple):
-    """What a run took from workloads for one cause: the output commit, the one `before` it, its time and cause, and the losses;
-    the number of `more_moves` is not read. `departures` are the clusters that workloads had to leave, if no commit of the source is the
-    cause, or if it only says that clusters failed.
+    """What a run took from workloads for one cause: the output commit, the one `before` it, its time and cause, and the losses that are
+    still so, out of those of `concerned` workloads; the number of `more_moves` is not read. `departures` are the clusters that workloads
+    had to leave, if no commit of the source is the cause, or if it only says that clusters failed.
 
     `sources` are the commits of the source that it followed, the newest first, a few of them; the number of `more_sources` is left
     out. `reverted_by` is the later commit that reverts it, None without one. `edits` are the commits of people on the output branch since
@@ -53,6 +53,7 @@ class RecentRun(NamedTuple):
     reverts: SourceChange | None = None
     files: CauseFiles = CauseFiles()
     departures: tuple[Departure, ...] = ()
+    concerned: int = 0
 
     def mark_unselected(self, keys: Container[Key]) -> RecentRun:
         """Return it with these removed workloads as unplaced ones: they are in the source, and no policy selects them."""

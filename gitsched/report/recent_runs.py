@@ -43,7 +43,7 @@ def _describe_run(run: RecentRun, now: datetime) -> list[str]:
     origin = "; ".join(map(describe_source, run.sources)) or describe_evictions(run.departures)
     origin = origin or describe_edited_cause(run.cause, run.edits).removeprefix("by ")
     more = f" and {format_count(run.more_sources, 'more commit')}" if run.more_sources else ""
-    lines = [f"Changed {format_age(run.time, now)} ago by {origin}{more}:"]
+    lines = [f"Changed {format_age(run.time, now)} ago by {origin}{more}{_describe_rest(run)}:"]
     for kind in LOSSES:
         found = sort_moves([loss.move for loss in run.losses if loss.kind == kind])
         if found:
@@ -51,6 +51,14 @@ def _describe_run(run: RecentRun, now: datetime) -> list[str]:
             lines.append(f"  {format_count(len(found), *_TITLES[kind])}: {names}")
     lines += [f"  {format_count(run.more_moves, 'more workload')} moved, which are not read"] if run.more_moves else []
     return [*lines, f"  {_describe_cure(run)}"]
+
+
+def _describe_rest(run: RecentRun) -> str:
+    """Return how many workloads a run took something from, and of how many that is still so; "" if it is of all."""
+    if run.concerned <= len(run.losses):
+        return ""
+    still = format_count(len(run.losses), "is still as it left it", "are still as it left them")
+    return f", which concerned {format_count(run.concerned, 'workload')}, of which {still}"
 
 
 def _describe_loss(kind: Loss, move: Move) -> str:
@@ -157,6 +165,7 @@ def serialize_recent_runs(runs: Sequence[RecentRun]) -> list[dict[str, Any]]:
             "moreSources": run.more_sources,
             "revertedBy": serialize_source(run.reverted_by) if run.reverted_by is not None else None,
             "edits": list(map(serialize_source, run.edits)),
+            "concerned": run.concerned,
             "losses": [_serialize_loss(loss) for loss in run.losses],
         }
         for run in runs

@@ -538,6 +538,23 @@ def test_a_later_commit_neither_hides_an_earlier_one_nor_is_blamed_for_it(name: 
     assert [line.split()[5] if line.startswith("Changed ") else line for line in named] == LATER[name][1]
 
 
+def test_a_commit_says_how_many_workloads_it_concerned_and_how_many_are_as_it_left_them(fleet: Fleet) -> None:
+    names = ["api", "db", "log", "web"]
+    many: dict[str, str | None] = {f"{name}.yaml": deployment(name) for name in names}
+    merge(fleet, {**CLUSTERS, **many, "policy.yaml": policy("one", "two")}, 0)
+    merge(fleet, {"policy.yaml": policy("two")}, 1, "Move")
+    header = next(line for line in read(fleet, 1) if line.startswith("Changed "))
+    assert "concerned" not in header, "all are as it left them"
+    merge(fleet, {"db.yaml": None}, 2, "Later")
+    merge(fleet, {"api.yaml": deployment("api", 3), "one.yaml": cluster("one", "power:NoExecute")}, 3, "Grow")
+    lines = read(fleet, 3)
+    (start,) = (number for number, line in enumerate(lines) if " Move " in line)
+    assert lines[start].endswith("), which concerned 4 workloads, of which 3 are still as it left them:")
+    assert lines[start + 1].startswith("  3 workloads moved: Deployment default/api (one 2 -> two 2), ")
+    (entry,) = (one for one in serialize_fleet_status(read_fleet_status(fleet.settings(3)))["recent"] if len(one["losses"]) == 3)
+    assert entry["concerned"] == 4
+
+
 @pytest.mark.parametrize("earlier", [None, policy("oen")], ids=["without a policy", "without a cluster"])
 def test_a_workload_that_a_later_commit_removes_is_not_removed_by_the_one_before(earlier: str | None, fleet: Fleet) -> None:
     merge(fleet, {**WEB, "api.yaml": deployment("api")}, 0)

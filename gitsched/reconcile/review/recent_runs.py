@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from functools import cache
@@ -25,7 +26,7 @@ from gitsched.reconcile.source.source_commits import describe_source_commit, fin
 from gitsched.render.format_versions import FORMAT_VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Container, Iterable, Sequence
     from datetime import datetime
 
     from gitsched.git import Repository
@@ -99,7 +100,7 @@ def list_recent_runs(
                 earlier = search.reverted.get(index)
                 reverts = find_sources(earlier).commits[0] if earlier is not None else None
                 new = RecentRun(run.commit.oid, run.parent.oid, run.commit.time, "", (), run.more_moves, reverts=reverts)
-                moves = {key: run.moves[key] for key in losses}
+                moves = {key: run.moves[key] for key in (*losses, *search.list_taken(index, losses))}
                 for one in _split_losses(new, losses, causes.find_causes(run.commit, run.parent, moves)):
                     own = [moves[identify_recorded(loss.move.key)] for loss in one.losses]
                     found.append(_add_files(context, fetched, one, own) if len(found) < FILES_READ else one)
@@ -150,6 +151,15 @@ class _LossSearch:
             settled |= changed
         return losses
 
+    def list_taken(self, index: int, losses: Container[Key]) -> Iterator[Key]:
+        """Yield the workloads from which a run took something that is not so any more, without these `losses`."""
+        run = self._runs[index]
+        for key, one in run.moves.items():
+            if key not in losses and one.move.before and not one.damage:
+                then = {} if one.removed else {key: (one.move.key, one.move.after)}
+                if _find_loss(one, then, (), run.copied, _list_aspects(one)) is not None:
+                    yield key
+
 
 def _drop_later_removals(
     context: RunContext, fetched: Fetched, losses: Mapping[Key, RecentLoss], commits: Sequence[SourceChange]
@@ -165,13 +175,16 @@ def _drop_later_removals(
 
 
 def _split_losses(run: RecentRun, losses: Mapping[Key, RecentLoss], causes: Mapping[Key, RunCause]) -> Iterator[RecentRun]:
-    """Yield a run once for each cause, with its losses, the cause of most of them first."""
+    """Yield a run once for each cause that has losses, with these and the number of all workloads with that cause; the cause of most of
+    them first."""
     by_cause: dict[tuple[RunSources, bool], list[Key]] = {}
     for key in losses:
         by_cause.setdefault((causes[key].sources, bool(causes[key].departures)), []).append(key)
-    for (sources, _), keys in sorted(by_cause.items(), key=lambda entry: -len(entry[1])):
+    concerned = Counter((cause.sources, bool(cause.departures)) for cause in causes.values())
+    for cause, keys in sorted(by_cause.items(), key=lambda entry: -len(entry[1])):
         left = dict.fromkeys(one for key in keys for one in causes[key].departures)
-        yield _add_sources(run._replace(losses=tuple(losses[key] for key in keys), departures=tuple(left)), sources)
+        own = tuple(losses[key] for key in keys)
+        yield _add_sources(run._replace(losses=own, departures=tuple(left), concerned=concerned[cause]), cause[0])
 
 
 def _list_aspects(found: PlacementMove) -> set[_Aspect]:
