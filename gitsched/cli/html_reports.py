@@ -10,6 +10,7 @@ from gitsched.model.changes import NOTHING_WITHHELD
 from gitsched.model.history import HistoryEntry
 from gitsched.reconcile.output.output_history import OutputHistory
 from gitsched.reconcile.review.comparison import PlanComparison
+from gitsched.reconcile.review.ended_drains import list_ended_drains
 from gitsched.reconcile.review.fleet_view import view_fleet
 from gitsched.reconcile.review.freezes import list_freezes
 from gitsched.reconcile.review.withheld_changes import read_withheld_history
@@ -41,6 +42,7 @@ def write_plan_page(compared: PlanComparison, review: Review) -> str:
         freezes=freezes,
         was_available=compared.was_available,
         requests=read_withheld_history(compared.context, compared.later.fetched, waits).sources,
+        ended_drains=tuple(list_ended_drains(compared)),
     )
     return write_page(review, shown)
 

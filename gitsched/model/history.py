@@ -75,6 +75,16 @@ class SourceChange(NamedTuple):
     is_merge: bool = False
 
 
+class EndedDrain(NamedTuple):
+    """A taint of people that let workloads leave a cluster until a change removed it: its FILE:LINE before that, and the commit of the
+    source that added it, None if it is not known."""
+
+    cluster: str
+    taint: str
+    location: str
+    added_by: SourceChange | None = None
+
+
 class CauseFiles(NamedTuple):
     """The changed files of a commit of the source: those to be `restored` from the commit before it, () if they cannot be taken back alone
     or are all, and the number of the `others`. `is_known`: it is known which files decide."""

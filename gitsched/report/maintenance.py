@@ -14,10 +14,11 @@ from gitsched.report.serialization import API_VERSION, serialize_key
 from gitsched.report.serialized_simulation import serialize_simulation
 from gitsched.report.simulation import write_simulation
 
-_RETURN = (
+HOW_TO_RETURN = (
     "gitsched rebalance --all-displaced says what returns by itself, and when; with --write it requests the rest; "
     "what does not count as displaced: gitsched rebalance --to COMMIT"
 )
+"""What brings back the workloads that left a drained cluster."""
 MAX_SHORT = 5
 """Workloads without enough capacity that a step names."""
 
@@ -94,12 +95,12 @@ def list_steps(value: Maintenance, *, written: bool) -> Iterator[str]:
         only = f"only {value.staying:,} {choose_form(value.staying, 'is', 'are')} left, which it does not move"
         wait = f"wait until {only if value.staying else 'none is left'}, and no copy stays for an overlap (gitsched tree CLUSTER)"
         yield f"gitsched status: {names} {has} {workloads} now; {wait}"
-        yield f"After the work: gitsched uncordon {' '.join(value.clusters)}; commit; then bring back what left: {_RETURN}"
+        yield f"After the work: gitsched uncordon {' '.join(value.clusters)}; commit; then bring back what left: {HOW_TO_RETURN}"
     elif value.action == "cordon":
         until = f"until gitsched uncordon {' '.join(value.clusters)}"
         yield f"Nothing moves: what {names} {has} stays there, and new workloads go elsewhere, {until}"
     else:
-        yield f"Bring back what left: {_RETURN}"
+        yield f"Bring back what left: {HOW_TO_RETURN}"
 
 
 def serialize_maintenance(value: Maintenance, *, written: bool) -> dict[str, Any]:

@@ -79,3 +79,50 @@ def test_the_html_of_a_plan_has_the_times_of_both_commits(fleet: Fleet, capsys: 
     fleet.commit(LATER, hour=2, message="Change the fleet")
     found = re.findall(r'(\w+) the fleet \([^<]*<time datetime="([^"]*)"', write_plan(fleet, capsys, "HEAD~1"))
     assert found == [(word, at_hour(hour).isoformat().replace("+00:00", "Z")) for word, hour in (("Change", 2), ("Add", 0))]
+
+
+DRAINED, OTHER_TAINT = (cluster("one", *taints) for taints in (("power:NoExecute",), ("disk:NoExecute",)))
+STAYS = (
+    "1 workload stays where it went: Deployment default/web.",
+    "gitsched rebalance --all-displaced says what returns by itself",
+)
+
+
+@pytest.mark.parametrize("base", [True, False], ids=["against-a-commit", "against-the-output"])
+@pytest.mark.parametrize(
+    ("later", "expected"),
+    [
+        (
+            {"one.yaml": cluster("one")},
+            ("The drain of one ends: the taint power:NoExecute is removed", "Nothing goes to one by this change alone: ", *STAYS),
+        ),
+        (
+            {"one.yaml": cluster("one"), "api.yaml": deployment("api")},
+            ("The drain of one ends: ", "1 workload goes to one with this change: Deployment default/api", *STAYS),
+        ),
+        ({"one.yaml": OTHER_TAINT}, ("one stays drained, but for one taint less: the taint power:NoExecute is removed",)),
+    ],
+    ids=["nothing-returns", "a-new-workload", "another-taint"],
+)
+def test_the_html_of_a_plan_says_which_drain_ends_who_began_it_and_what_returns(
+    fleet: Fleet, capsys: pytest.CaptureFixture[str], later: dict[str, str], expected: tuple[str, ...], base: bool
+) -> None:
+    files = {"two.yaml": cluster("two"), "web.yaml": deployment("web"), "policy.yaml": policy("one", "two")}
+    files["gitsched.yaml"] = UNGUARDED
+    fleet.commit({**files, "one.yaml": cluster("one")})
+    fleet.reconcile()
+    drain = fleet.commit({"one.yaml": DRAINED}, hour=1, message="Drain one for new disks")
+    fleet.reconcile(1)
+    fleet.commit(later, hour=2, message="Back")
+    page = write_plan(fleet, capsys, *(["HEAD~1"] if base else []))
+    problem = re.search(r'<li class="note" id="ended-drain-1">(.*?)</li>', page, re.DOTALL)
+    assert problem is not None
+    assert [text for text in expected if text not in problem[1]] == [], problem[1]
+    assert re.search(rf"\(was one.yaml:\d+\); {drain[:10]} Drain one for new disks \(Ada Author\) added it", problem[1]), problem[1]
+
+
+def test_the_html_of_a_plan_names_no_drain_that_goes_on(fleet: Fleet, capsys: pytest.CaptureFixture[str]) -> None:
+    fleet.commit(EARLIER)
+    fleet.reconcile(0)
+    fleet.commit({"apps/web.yaml": deployment("web", 3)}, hour=2)
+    assert "ended-drain" not in write_plan(fleet, capsys)

@@ -16,9 +16,11 @@ from gitsched.reconcile.source.source_commits import describe_source_commit
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from gitsched.git import Repository
     from gitsched.model.commit import Commit
     from gitsched.model.document import Key
     from gitsched.model.history import Departure, PlacementMove, SourceChange, TaintChange
+    from gitsched.reconcile.cache.caches import ParseCache
     from gitsched.reconcile.output.history_records import CommitRecords, HistoryBranch
     from gitsched.reconcile.run import Fetched, RunContext
     from gitsched.render.run_metadata import RunMetadata
@@ -91,17 +93,8 @@ class RunCauses:
         """Return the latest commit of the source up to `newest` that drained a cluster with a taint; None if it is not among the last."""
         identity = newest, cluster, taint
         if identity not in self._drains:
-            self._drains[identity] = self._search_drain(*identity)
+            self._drains[identity] = find_drain(self._source, self._cache, *identity)
         return self._drains[identity]
-
-    def _search_drain(self, newest: str, cluster: str, taint: str) -> SourceChange | None:
-        mark = cluster.encode()
-        for commit, trees in list_latest_changes(self._source, newest, MAX_COMMITS, MAX_FILES):
-            concerned = trees._replace(paths=[path for path in trees.paths if contains(trees, trees.after, path, mark)])
-            changes = list_taint_changes(self._cache, concerned) if concerned.paths else ()
-            if any((each.cluster, each.taint, each.added) == (cluster, taint, True) for each in changes):
-                return describe_source_commit(commit)
-        return None
 
     def _narrow(self, sources: RunSources, workload: Key, record: RunMetadata | None) -> RunSources:
         """Return sources without the commits that only change other workloads, unless all of them do. Where workloads share capacity, these
@@ -109,6 +102,17 @@ class RunCauses:
         if record is None or record.placed:
             return sources
         return sources._replace(commits=self._narrowing.narrow(sources.commits, (workload,)))
+
+
+def find_drain(source: Repository, cache: ParseCache, newest: str, cluster: str, taint: str) -> SourceChange | None:
+    """Return the latest commit of the source up to `newest` that drained a cluster with a taint; None if it is not among the last."""
+    mark = cluster.encode()
+    for commit, trees in list_latest_changes(source, newest, MAX_COMMITS, MAX_FILES):
+        concerned = trees._replace(paths=[path for path in trees.paths if contains(trees, trees.after, path, mark)])
+        changes = list_taint_changes(cache, concerned) if concerned.paths else ()
+        if any((each.cluster, each.taint, each.added) == (cluster, taint, True) for each in changes):
+            return describe_source_commit(commit)
+    return None
 
 
 def _list_paths(failed: Collection[Departure], begun: Iterable[TaintChange]) -> set[str]:

@@ -17,7 +17,7 @@ from gitsched.model.document import Key
 from gitsched.model.explanation import Explanation
 from gitsched.model.fleet_status import Freeze, LastReport
 from gitsched.model.fleet_topology import ClusterSite
-from gitsched.model.history import SourceChange
+from gitsched.model.history import EndedDrain, SourceChange
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import Outcome
 from gitsched.model.time import format_time
@@ -76,8 +76,8 @@ class FleetView(NamedTuple):
     """The clusters of the fleet, the explanation of each workload, where the clusters are, if that is known, the web pages of the source,
     None without any, the last report of each cluster about what it has applied, the source commits that the page names, by id, and the one
     of them that the head of the output branch follows, "" if it is not known, who froze placements, of clusters whose documents changed
-    whether they were available before, None where that is not known, the source commits that ask for what is withheld, and where
-    workloads without an explanation, and policies, are written."""
+    whether they were available before, None where that is not known, the source commits that ask for what is withheld, where workloads
+    without an explanation, and policies, are written, and which drains the change ends."""
 
     facts: Mapping[str, ClusterInfo]
     explanations: Mapping[Key, Explanation]
@@ -91,6 +91,7 @@ class FleetView(NamedTuple):
     requests: tuple[SourceChange, ...] = ()
     places: Mapping[Key, str] = {}
     policies: Mapping[str, str] = {}
+    ended_drains: tuple[EndedDrain, ...] = ()
 
 
 def choose_explained(review: Review, clusters: int) -> list[Outcome]:
@@ -154,7 +155,14 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
         digest=review.comparison.digest,
         time=format_time(review.time),
         wakeup=describe_next_change(review),
-        problems=list_problems(review, links, fleet.freezes, fleet.requests),
+        problems=list_problems(
+            review,
+            links,
+            fleet.freezes,
+            fleet.requests,
+            fleet.ended_drains,
+            [name for name, site in fleet.sites.items() if site.is_drained],
+        ),
         alerts=list_alerts(
             review,
             matrix["clusters"],

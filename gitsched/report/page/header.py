@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup, escape
@@ -22,7 +22,7 @@ from gitsched.model.finding import (
     format_part,
 )
 from gitsched.model.fleet_status import Freeze
-from gitsched.model.history import SourceChange
+from gitsched.model.history import EndedDrain, SourceChange
 from gitsched.model.mistakes import MISTAKES
 from gitsched.model.time import format_time
 from gitsched.named_tuples import NamedTuple
@@ -32,6 +32,7 @@ from gitsched.report.fleet_problems import describe_freeze
 from gitsched.report.held import describe_held
 from gitsched.report.lines import abbreviate_oid, escape_unprintable, format_key
 from gitsched.report.page.content import write_text
+from gitsched.report.page.ended_drains import describe_ended_drain
 from gitsched.report.page.links import PageLinks
 from gitsched.report.recent_runs import describe_requests
 from gitsched.report.review import Review, list_existing_findings
@@ -39,8 +40,9 @@ from gitsched.report.summary import NO_CHANGES, describe_setting_changes, descri
 
 _NAMES_IN_ALERT = 3
 """An alert names at most so many clusters or workloads, and counts more."""
-_FINDINGS_SHOWN, _CONSEQUENCES_SHOWN = 3, 2
-"""The page shows at most so many errors, new warnings and consequences above the changes; the others follow below, or are folded."""
+_FINDINGS_SHOWN, _CONSEQUENCES_SHOWN, _DRAINS_SHOWN = 3, 2, 2
+"""The page shows at most so many errors, new warnings, consequences and ended drains above the changes; the others follow below, or are
+folded."""
 _SELECTS_NOTHING, _EFFECTS, _OTHER = "-selects-nothing", (UNSCHEDULABLE, "copy-retained"), 2
 """Findings about policies that select nothing are causes, too, and those with the codes of _EFFECTS are consequences; _OTHER is the rank
 of what is neither."""
@@ -171,10 +173,16 @@ def _count_findings(review: Review, severity: Severity) -> tuple[int, int]:
 
 
 def list_problems(
-    review: Review, links: PageLinks, freezes: Sequence[Freeze] = (), requests: Sequence[SourceChange] = ()
+    review: Review,
+    links: PageLinks,
+    freezes: Sequence[Freeze] = (),
+    requests: Sequence[SourceChange] = (),
+    ended: Sequence[EndedDrain] = (),
+    drained: Collection[str] = (),
 ) -> list[Problem]:
-    """Return what stands above the changes: errors, what workloads lose, what is withheld, new warnings, freezes, holds and settings.
-    Warnings about mistakes stand before the consequences of these."""
+    """Return what stands above the changes: errors, what workloads lose, what is withheld, new warnings, freezes, ended drains, holds and
+    settings. Warnings about mistakes stand before the consequences of these. `drained` are the clusters that are drained after the change.
+    """
     lines = _link_all(list_consequence_lines(list_consequences(review)), links)
     more = lines[_CONSEQUENCES_SHOWN:]
     warnings, explains = _describe_findings(review, "warning", links), _explains_losses(review)
@@ -186,6 +194,7 @@ def list_problems(
         _describe_withheld_changes(review, requests, links) if review.withheld.moves else None,
         None if explains else warnings,
         *(Problem("frozen", "warning", _link_all([line], links)) for line in _list_frozen(review, freezes)),
+        *_list_ended_drains(review, ended, drained, links),
         _fold("held", "warning", describe_held(review.held, len(review.held)), links) if review.held else None,
         _describe_settings(describe_setting_changes(review, len(review.setting_changes)), links),
     ]
@@ -200,6 +209,26 @@ def _describe_withheld_changes(review: Review, requests: Sequence[SourceChange],
     return Problem(
         "withheld", "error", [title, *_link_all(map(_capitalize, shown), links)], _WITHHELD_LIMITS, _link_all(lines, links)
     )
+
+
+def _list_ended_drains(
+    review: Review, ended: Sequence[EndedDrain], drained: Collection[str], links: PageLinks
+) -> Iterator[Problem]:
+    """Yield what is said of each drain that a change ends, and then of the others, folded."""
+    found = [
+        _link_all(describe_ended_drain(one, review, is_drained=one.cluster in drained), links)
+        for one in ended
+        if one.cluster not in review.comparison.removed_clusters
+    ]
+    more, section = ("Where these workloads would go", "retained") if review.retained else ("", "")
+    shown = count_shown(len(found), _DRAINS_SHOWN)
+    for number, lines in enumerate(found[:shown], 1):
+        yield Problem(f"ended-drain-{number}", "note", lines, more=more if len(lines) > 1 else "", section=section)
+    if len(found) > shown:
+        folded = [line for lines in found[shown:] for line in lines]
+        yield Problem(
+            "ended-drains", "note", title=f"{format_count(len(found) - shown, 'more drain ends', 'more drains end')}", folded=folded
+        )
 
 
 def _capitalize(text: str) -> str:
