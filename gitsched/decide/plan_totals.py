@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from gitsched.model.planned_files import ClusterInfo
     from gitsched.model.scheduling import Outcome
 
-SELECTOR_CODES = ("selector-unmatched", "selector-invalid")
+SELECTOR_CODES = ("selector-unmatched", "selector-invalid", "cluster-label-misspelled")
 _SELECTORS = frozenset(("matchLabels", "matchExpressions", "exclude", "targetCluster", "targetClusters", "clusters"))
 """Members with a selector for clusters, or with names of clusters that no other finding is about."""
 COPY_CODES = ("copy-retained", "preserved-left", "preserved-encrypted")

@@ -9,6 +9,7 @@ from typing import Any
 from gitsched.apis.gitsched.config import FILE
 from gitsched.apis.policy_api import PolicyAPI, PolicyEngine
 from gitsched.apis.topology import CLUSTER, Topology
+from gitsched.decide.misspelled_labels import list_misspelled
 from gitsched.decide.registry import policy_apis
 from gitsched.decide.validation import list_document_choices
 from gitsched.manifests.choices import Choice
@@ -65,17 +66,18 @@ def list_unmatched(
     found: Iterable[Finding],
     engines: Iterable[PolicyEngine],
 ) -> Iterator[Finding]:
-    """Yield a warning for each invalid selector, for each value in selectors that no cluster has, and for each cluster that settings name
-    and that has nearly the name of another one.
+    """Yield a warning for each invalid selector, for each value in selectors that no cluster has, for each misspelled label of a cluster,
+    and for each cluster that settings name and that has nearly the name of another one.
 
     `documents` are those of policy APIs and the Bundles, by kind, `broken` the keys of broken ones; `found` are the other findings.
     """
     choosing = _list_choosing(documents)
-    found = tuple(found)
+    found, broken = tuple(found), tuple(broken)
     named = {finding.resource for finding in found if finding.resource and finding.code.endswith("-cluster-unknown")}
     refused = {finding.resource for finding in found if finding.resource and finding.severity == "error"}
     yield from _list_invalid(choosing, refused)
     yield from UnmatchedSelectors(documents, broken).find(choosing, frozenset(named))
+    yield from list_misspelled(documents, choosing, broken)
     yield from _list_similar_clusters(engines)
 
 

@@ -14,6 +14,10 @@ CLUSTER_UNKNOWN: Final = "karmada-cluster-unknown"
 """The code of the finding that a policy names a cluster that has no document."""
 MISTAKES: Final = {
     "selector-unmatched": ("policy wants a label or name that no cluster has", "policies want labels or names that no cluster has"),
+    "cluster-label-misspelled": (
+        "cluster has a label that is probably misspelled",
+        "clusters have labels that are probably misspelled",
+    ),
     CLUSTER_UNKNOWN: ("policy names a cluster that does not exist", "policies name clusters that do not exist"),
     KUSTOMIZE_UNBUILT: (
         "workload is changed by kustomizations that nothing builds",

@@ -70,3 +70,16 @@ def test_a_namespace_that_two_documents_define_differently_stays_as_it_was_deliv
             path = f"clusters/{name}/_/namespace-shop.yaml"
             assert (path in tree.split()) == bool(level)
             assert not level or f"enforce: {level}" in fleet.git("show", f"resident:{path}")
+
+
+def test_a_misspelled_label_of_a_cluster_comes_and_goes_with_it(fleet: Fleet, tmp_path: Path) -> None:
+    labelled = cluster("first").replace("metadata:\n", "metadata:\n  labels: {region: eu}\n")
+    chosen = policy("first").replace("clusterNames: [first]", "labelSelector: {matchLabels: {region: eu}}")
+    variants = ThreeVariants(fleet, tmp_path)
+    others = {f"clusters/{name}.yaml": labelled.replace("name: first", f"name: {name}") for name in ("second", "third")}
+    fleet.commit({"clusters/first.yaml": labelled, **others, "policy.yaml": chosen, "web.yaml": deployment("web", 6)})
+    variants.run(0, "first")
+    for hour, (label, count) in enumerate((("regoin: eu", 1), ("region: eu", 0)), 1):
+        fleet.commit({"clusters/first.yaml": labelled.replace("region: eu", label)}, hour=hour)
+        for run in variants.run(hour, f"hour {hour}"):
+            assert [finding.code for finding in run.plan.findings].count("cluster-label-misspelled") == count
