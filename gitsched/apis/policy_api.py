@@ -376,8 +376,6 @@ class PolicyAPI:
     """Return the validator of a group and kind."""
     validated_objects: Mapping[GroupKind, frozenset[str]] = field(default_factory=dict)
     """Kinds outside `groups` that are validated as well, with the names that count; no names means all."""
-    ignored_codes: Mapping[str, str] = field(default_factory=dict)
-    """Codes of validation findings, by the setting of `settings` that turns them off."""
 
     list_selectors: Callable[[Iterable[Body]], Iterable[WorkloadSelector]] = lambda bodies: (WorkloadSelector() for _ in bodies)
     """Return which workloads documents of the API may select, also because others refer to them; by default, all."""

@@ -1,4 +1,4 @@
-"""Find the worktree of a location, and note on stderr that it has files that are not committed."""
+"""Find the worktree of a location and its files that are not committed, and note on stderr that there are some."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from pathlib import Path
 import click
 
 from gitsched.cli import output
-from gitsched.git.uncommitted import list_uncommitted
-from gitsched.model.errors import Permanent
+from gitsched.git.process import run_git
+from gitsched.model.errors import Permanent, Temporary
 
 NOT_PLANNED = "are|is not in this plan; --worktree includes them|it"
+_TIMEOUT = 2.0
+"""Seconds for listing these files; a note is not worth more."""
 
 
 def note_uncommitted(location: str, log_format: str, text: str) -> None:
@@ -22,12 +24,12 @@ def note_uncommitted(location: str, log_format: str, text: str) -> None:
     root = find_worktree_root(location)
     if root is None:
         return
-    found = list_uncommitted(root)
-    count = len(found.changed)
-    if found.untracked:
+    changed, untracked = _list_uncommitted(root)
+    count = len(changed)
+    if untracked:
         from gitsched.reconcile.source.source_reader import is_manifest_path
 
-        count += sum(map(is_manifest_path, found.untracked))
+        count += sum(map(is_manifest_path, untracked))
     if not count:
         return
     words = [word.split("|")[-1 if count == 1 else 0] for word in f"uncommitted files|file {text}".split(" ")]
@@ -36,6 +38,21 @@ def note_uncommitted(location: str, log_format: str, text: str) -> None:
         output.LOGGER.info("%s", message, extra={"fields": {"event": "uncommitted", "files": count}})
     else:
         click.echo(f"note: {message}", err=True)
+
+
+def _list_uncommitted(root: Path) -> tuple[list[str], list[str]]:
+    """Return the paths of the tracked files of a worktree that differ from the checked-out commit, and of untracked files that Git does not
+    ignore. Other repositories in the worktree are left out. Both are empty if git needs more than two seconds."""
+    arguments = ["--no-optional-locks", "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all"]
+    try:
+        done = run_git([*arguments, "--ignore-submodules=all"], cwd=str(root), timeout=_TIMEOUT)
+    except (Temporary, Permanent):
+        return [], []
+    entries = [entry for entry in done.stdout.split("\0") if entry and not entry.endswith("/")] if done.exit_code == 0 else []
+    return (
+        [entry[3:] for entry in entries if not entry.startswith("??")],
+        [entry[3:] for entry in entries if entry.startswith("??")],
+    )
 
 
 def require_worktree_root(location: str) -> Path:

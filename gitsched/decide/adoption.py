@@ -153,7 +153,7 @@ def _compare(
             groups["unknown"].append(AdoptedObject(key, after=outcome.replicas_by_cluster, reason=UNKNOWN_REASON))
         elif outcome.targets:
             groups["new"].append(AdoptedObject(key, after=outcome.replicas_by_cluster, reason=outcome.reason))
-    for change in compare_recorded(describe_previous(previous.records), plan.recorded):
+    for change in compare_recorded(describe_previous(previous.records), plan.totals.engines.recorded):
         if change.subject in plan.outcomes or str(change.subject) in omitted:
             continue
         record = by_subject.get(change.subject)

@@ -92,7 +92,7 @@ def render_metadata_files(
         ],
         recorded=[
             RecordedRow(format_key(decision.subject), decision.target_kind, [_format_target(each) for each in decision.targets])
-            for decision in plan.recorded
+            for decision in plan.totals.engines.recorded
         ],
         held=_list_held_rows(plan),
         copies=_list_copy_lines(plan._replace(ended=())),

@@ -316,7 +316,7 @@ def _render(
     paths = list(map(namespace_path, protected))
     if source.skipped:
         paths += list_object_paths(source.skipped)
-    delivered = previous.list_delivered(paths)
+    delivered = previous.list_delivered(paths) if previous.clusters else {}
     existing = {**directories.retiring, **directories.kept}
     return render(
         decisions,

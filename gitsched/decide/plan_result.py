@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gitsched.model.holds import Releases
     from gitsched.model.planned_files import ClusterInfo, PlannedFile
     from gitsched.model.rollouts import RolloutRecord, RolloutStatus
-    from gitsched.model.scheduling import Outcome, RecordedDecision
+    from gitsched.model.scheduling import Outcome
 
 
 class PlanDetails(NamedTuple):
@@ -84,11 +84,6 @@ class Plan(NamedTuple):
     def cluster_count(self) -> int:
         """The number of clusters with a directory."""
         return self.totals.overview.cluster_count
-
-    @property
-    def recorded(self) -> tuple[RecordedDecision, ...]:
-        """The decisions that only records show."""
-        return self.totals.engines.recorded
 
     @property
     def retiring(self) -> Mapping[str, datetime]:

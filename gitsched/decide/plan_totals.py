@@ -254,7 +254,11 @@ def _add_workloads(
         _set_or_remove(findings, key, outcome.findings if outcome is not None else ())
         _set_or_remove(held, key, outcome.held if outcome is not None else None)
     return totals._replace(
-        overview=totals.overview._replace(state_counts=states, first_outcomes=_choose_first(totals, outcomes, former, list_first)),
+        overview=totals.overview._replace(
+            state_counts=states,
+            first_outcomes=_choose_first(totals, outcomes, former, list_first),
+            workload_count=sum(states.values()),
+        ),
         wakeups=wakeups,
         findings_by_workload=findings,
         held=held if held == totals.held else dict(sorted(held.items(), key=lambda entry: workload_sort_key(entry[0]))),
@@ -272,7 +276,7 @@ def _choose_first(
     """Return the outcomes that README.md shows: the first ones by (namespace, name)."""
     before = totals.overview.first_outcomes
     first = {key: outcome for key, outcome in before.items() if key not in former or key in outcomes}
-    if len(first) < len(before) and totals.workload_count > len(before):
+    if len(first) < len(before) and totals.overview.workload_count > len(before):
         first |= {outcome.key: outcome for outcome in list_first(MAX_ROWS)}
     last = max(map(workload_sort_key, first), default=None)
     for key, outcome in outcomes.items():

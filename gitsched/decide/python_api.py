@@ -12,7 +12,6 @@ from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.decide.decisions import DecisionSet, decide
 from gitsched.decide.fault_isolation import Isolated, isolate_faults, make_fault_finding
 from gitsched.decide.garbage_collection import gc_paused
-from gitsched.decide.registry import list_ignored_codes
 from gitsched.decide.skipped_workloads import OwnedRecords
 from gitsched.decide.validation import list_document_findings, validate_document
 from gitsched.decide.workload_explanation import explain_workload
@@ -164,7 +163,7 @@ def schedule(
         settings = parse_config(config, upstream=upstream_defaults)
     except ValueError as error:
         raise Permanent(str(error)) from error
-    ignored = list_ignored_codes(settings)
+    ignored = settings.ignored_codes
     raw: list[RawDocument] = []
     for checked in bodies:
         document, issues = _read_document(checked, ignored, strictness)

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from gitsched.apis.cluster_format import ClusterFormat
-    from gitsched.apis.gitsched.config import Config
     from gitsched.apis.policy_api import PolicyAPI
 
 policy_apis: dict[str, PolicyAPI] = {}
@@ -54,13 +53,6 @@ def is_active(api: PolicyAPI, kinds: Collection[tuple[str, str]]) -> bool:
     if api.active_kinds is not None:
         return not api.active_kinds.isdisjoint(kinds)
     return any(group in api.groups for group, _ in kinds)
-
-
-def list_ignored_codes(settings: Config) -> frozenset[str]:
-    """Return the codes of the validation findings that settings turn off."""
-    apis = [(api.settings, api.ignored_codes) for api in policy_apis.values() if api.ignored_codes]
-    found = ((settings.settings_of(section), codes) for section, codes in apis if section is not None)
-    return frozenset(code for values, codes in found for name, code in codes.items() if getattr(values, name))
 
 
 def load_cluster_formats() -> dict[str, ClusterFormat]:

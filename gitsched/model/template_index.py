@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from gitsched.model.document import Key
 from gitsched.named_tuples import NamedTuple
-
-if TYPE_CHECKING:
-    from gitsched.model.scheduling import Outcome
 
 
 class PlacementSummary(NamedTuple):
@@ -44,19 +40,3 @@ class TemplateEntry(NamedTuple):
 
 TemplateIndex = Mapping[Key, TemplateEntry]
 """The entries of all templates of a plan by key, also of those that no policy selects, in no particular order."""
-
-
-def summarize_placement(outcome: Outcome) -> PlacementSummary:
-    """Return what a plan keeps of an outcome."""
-    settled = outcome.state == "placed" and not (
-        outcome.findings or outcome.has_preference or outcome.held or outcome.suspended or outcome.wakeup or outcome.absent
-    )
-    shares = [target.replicas or 0 for target in outcome.targets if not target.evicting]
-    return PlacementSummary(
-        outcome.api,
-        outcome.policy,
-        outcome.group,
-        tuple(target.cluster for target in outcome.targets),
-        settled,
-        bool(outcome.replicas) and sum(shares) == outcome.replicas,
-    )

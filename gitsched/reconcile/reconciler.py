@@ -157,7 +157,7 @@ def validate_source(settings: RunSettings) -> ValidatedSource:
     plan = reconciler.run(settings.now, preview=True).plan
     if not plan.unclaimed:
         return ValidatedSource(plan.findings, 0)
-    if not plan.complete and plan.totals.workload_count + plan.unclaimed < MIN_SHARED_ROWS:
+    if not plan.complete and plan.totals.overview.workload_count + plan.unclaimed < MIN_SHARED_ROWS:
         plan = reconciler.run(settings.now, preview=True, complete=True).plan
     unselected = _LIST_UNSELECTED(plan.decisions, RuleLocations(reconciler.source.repository)) if plan.complete else ()
     return ValidatedSource(plan.findings, plan.unclaimed, unselected)

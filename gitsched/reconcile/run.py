@@ -403,7 +403,7 @@ def make_review(run: RunResult) -> Review:
         next_wakeup=plan.next_wakeup,
         time=plan.time,
         review_messages=run.reviewed,
-        recorded=plan.recorded,
+        recorded=plan.totals.engines.recorded,
         record_changes=run.record_changes,
         withheld=plan.withheld,
         retained_copies=totals.retained,

@@ -101,7 +101,7 @@ def find_known_plan(context: RunContext, fetched: Fetched, now: datetime) -> Pla
 def is_shared(context: RunContext, cache: PlanCache) -> bool:
     """Return whether the state is large enough that other machines should not have to plan everything again."""
     totals, mode = cache.header.totals, context.settings.state
-    return mode == "on" or (mode != "off" and totals.workload_count + totals.overview.cluster_count >= MIN_SHARED_ROWS)
+    return mode == "on" or (mode != "off" and totals.overview.workload_count + totals.overview.cluster_count >= MIN_SHARED_ROWS)
 
 
 def use_plan(
@@ -206,7 +206,7 @@ def _plan_source(context: RunContext, read: Callable[[], RunInput], written: boo
     if not isolates and use_made is not None:
         with suppress(GitschedError):  # the caller uses the plan again
             use_made(plan)
-    caches.plan_size = len(caches.files)
+    caches.plan_size = len(caches.files.parsed)
     # Otherwise the trusted settings hold workloads that the source no longer holds.
     tree = caches.tree if can_continue and is_sound and plan.totals.config is source.config else None
     if tree is None or not (tree.valid or tree.reading_rules is not None or tree.used_versions is not None):

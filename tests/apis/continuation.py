@@ -15,11 +15,12 @@ from gitsched.apis.policy_api import PolicyEngine
 from gitsched.decide.catalog import make_raw_document
 from gitsched.decide.decisions import DecisionSet, decide
 from gitsched.decide.engines import list_dependency_trackers
+from gitsched.decide.incremental.plan_contents import summarize_placement
 from gitsched.decide.validation import validate_document
 from gitsched.decide.workload_decision import adapt_outcome, is_unchanged
 from gitsched.model.document import Body, Document, Key, Origin, read_annotations, read_labels
 from gitsched.model.scheduling import Outcome, strip_outcome
-from gitsched.model.template_index import TemplateEntry, summarize_placement
+from gitsched.model.template_index import TemplateEntry
 from gitsched.model.time import parse_time
 from gitsched.reconcile.cache.plan_cache import deserialize, serialize_engines
 

@@ -27,7 +27,6 @@ NEEDED = {
     "gitsched.git.process",
     "gitsched.git.pygit2_loader",
     "gitsched.git.ref_state",
-    "gitsched.git.uncommitted",
     "gitsched.git.urls",
     "gitsched.model",
     "gitsched.model.errors",

@@ -107,6 +107,12 @@ class Config(NamedTuple):
         settings: T = self.api_settings.get(section.name, self.upstream_defaults.get(section.name, section.default))
         return settings
 
+    @property
+    def ignored_codes(self) -> frozenset[str]:
+        """The codes of the validation findings that the settings of policy APIs turn off."""
+        found = ((self.settings_of(section), section.ignored_codes) for section in _api_sections if section.ignored_codes)
+        return frozenset(code for values, codes in found for name, code in codes.items() if getattr(values, name))
+
 
 _api_sections: list[SettingsSection[Any]] = []
 

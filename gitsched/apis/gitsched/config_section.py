@@ -128,6 +128,7 @@ class SettingsSection(Generic[T]):
 
     `schema` is the JSON Schema of the section, for an API whose section is not in the schema of Config that gitsched ships.
     `upstream_values` are the members that `gitsched.schedule` uses where its config has none: it decides as the upstream scheduler does.
+    `ignored_codes` are the codes of validation findings by the setting that turns them off.
     """
 
     name: str
@@ -135,3 +136,4 @@ class SettingsSection(Generic[T]):
     parse: Callable[[ConfigSection], T]
     schema: Mapping[str, Any] | None = None
     upstream_values: Mapping[str, Any] = field(default_factory=dict)
+    ignored_codes: Mapping[str, str] = field(default_factory=dict)

@@ -20,9 +20,7 @@ from gitsched.apis.karmada.names import (
     REBALANCER,
     RECORD_KINDS,
     REMEDY_GROUP,
-    SPREAD_FIELD,
     TAINT_POLICY,
-    TAINT_POLICY_NO_EXECUTE,
     WORK_GROUP,
 )
 from gitsched.apis.karmada.settings import SETTINGS
@@ -85,7 +83,6 @@ API = PolicyAPI(
     find_validator=Registered("gitsched.apis.karmada.validation.admission", "find_validator"),
     remove_secrets=_remove_secrets,
     read_removed_workload=Registered("gitsched.apis.karmada.binding.removed_workload", "read_removed_workload"),
-    ignored_codes={"allow_no_execute_taint_policy": TAINT_POLICY_NO_EXECUTE, "strict_spread": SPREAD_FIELD},
     list_selectors=_list_selectors,
     load_cluster_format=Registered("gitsched.apis.karmada.cluster.facts", "CLUSTER_FORMAT").load,
     topology=TOPOLOGY,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from gitsched.apis.gitsched.config_section import ConfigSection, SettingsSection
+from gitsched.apis.karmada.names import SPREAD_FIELD, TAINT_POLICY_NO_EXECUTE
 from gitsched.named_tuples import NamedTuple
 
 
@@ -104,4 +105,9 @@ def _parse_failover(karmada: ConfigSection) -> str:
     return failover
 
 
-SETTINGS = SettingsSection("karmada", KarmadaConfig(), _parse_karmada)
+SETTINGS = SettingsSection(
+    "karmada",
+    KarmadaConfig(),
+    _parse_karmada,
+    ignored_codes={"allow_no_execute_taint_policy": TAINT_POLICY_NO_EXECUTE, "strict_spread": SPREAD_FIELD},
+)

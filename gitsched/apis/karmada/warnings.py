@@ -104,7 +104,7 @@ def find_policy_warnings(
         *find_disabled_preemption(policies, settings.preemption),
         *find_disabled_gates(policies, quotas, settings.gates),
         *find_unknown_clusters(policies, state.fleet.names),
-        *find_equal_policies(selectors, index, templates),
+        *(find_equal_policies(selectors, index, templates) if len(selectors) > 1 else ()),
         *(_DESCRIBE_UNMATCHED(selectors, unmatched[0]) if unmatched[0].selectors else ()),
         *(_DESCRIBE_UNMATCHED(overrides, unmatched[1]) if unmatched[1].selectors or unmatched[1].empty else ()),
     )

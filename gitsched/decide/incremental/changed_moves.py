@@ -80,7 +80,7 @@ def may_exceed_limits(changes: IncrementalChanges, moves: tuple[Move, ...], conf
     def count(scope: str, name: str) -> int:
         return count_placed()[scope, name]
 
-    return may_exceed_limit(guarded, totals.workload_count, replicas, config, count)
+    return may_exceed_limit(guarded, totals.overview.workload_count, replicas, config, count)
 
 
 def _count_placed(index: TemplateIndex, staying: Collection[Key]) -> Counter[tuple[str, str]]:

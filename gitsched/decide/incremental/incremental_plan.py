@@ -176,7 +176,7 @@ def make_incremental_plan(
     findings = (*guarded.findings, *(diff.tenants.findings if diff.tenants is not None else ()))
     plan = build_plan(
         new._replace(other_findings=(*new.other_findings, *findings)) if findings else new,
-        StoredOutcomes(rows, new.workload_count, changed),
+        StoredOutcomes(rows, new.overview.workload_count, changed),
         changes.outcomes.values(),
         mark_copies(all_moves, totals.retained),
         {**dict(list_changed_files(changes, new, {**with_namespaces, **cluster_rows}, copies)), **rollouts.files},

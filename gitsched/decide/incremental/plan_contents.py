@@ -7,14 +7,14 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from gitsched.decide.guard.guard_settings import GUARD_CODES
-from gitsched.decide.incremental.plan_state import ClusterRow, WorkloadRow
+from gitsched.decide.incremental.plan_state import NO_OUTPUT, ClusterRow, WorkloadRow
 from gitsched.decide.plan_totals import sort_findings
 from gitsched.decide.registry import apis_by_group, policy_apis, reserved_groups
 from gitsched.decide.workload_decision import TWO_CLAIMS
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.model.document import Body, Document, Key, is_known_group, parse_api_group, read_annotations, read_labels
 from gitsched.model.scheduling import strip_outcome
-from gitsched.model.template_index import PlacementSummary, TemplateEntry, summarize_placement
+from gitsched.model.template_index import PlacementSummary, TemplateEntry, TemplateIndex
 from gitsched.model.tenants import TENANT_CHANGED
 from gitsched.named_tuples import NamedTuple
 from gitsched.render.output_files import status_path
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from gitsched.decide.tenants.tenant_amounts import Amounts
     from gitsched.decide.workload_files import WorkloadFiles
     from gitsched.model.scheduling import Outcome
-    from gitsched.model.template_index import TemplateIndex
 
 
 PASSING_CODES = (*GUARD_CODES, TENANT_CHANGED)
@@ -139,6 +138,8 @@ def _share_record_paths(rendered: RenderedTree, records: Iterable[tuple[Key, Bod
 
 def _keeps_record_kinds(outcomes: Mapping[Key, Outcome], records: EngineRecords, previous: PreviousOutput) -> bool:
     """Return whether records are left of each kind of which this plan removes one: some policy APIs are active only because of records."""
+    if previous is NO_OUTPUT:
+        return True
     written = [key for outcome in outcomes.values() for key, _ in outcome.records]
     kinds = {(key.group, key.kind) for key in written}
     removed = previous.list_other_records([*written, *(key for key, _ in records)])
@@ -200,6 +201,22 @@ def make_template_index(templates: Mapping[Key, Document], outcomes: Mapping[Key
         placement = None if outcome is None else summarize_placement(outcome)
         entries[key] = _make_entry(template, None if placement is None else shared.setdefault(placement, placement))
     return entries
+
+
+def summarize_placement(outcome: Outcome) -> PlacementSummary:
+    """Return what a plan keeps of an outcome."""
+    settled = outcome.state == "placed" and not (
+        outcome.findings or outcome.has_preference or outcome.held or outcome.suspended or outcome.wakeup or outcome.absent
+    )
+    shares = [target.replicas or 0 for target in outcome.targets if not target.evicting]
+    return PlacementSummary(
+        outcome.api,
+        outcome.policy,
+        outcome.group,
+        tuple(target.cluster for target in outcome.targets),
+        settled,
+        bool(outcome.replicas) and sum(shares) == outcome.replicas,
+    )
 
 
 def update_template_index(known: TemplateIndex, changed: Mapping[Key, TemplateEntry | None]) -> TemplateIndex:

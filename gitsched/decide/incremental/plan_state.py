@@ -136,13 +136,15 @@ class EngineTotals(NamedTuple):
 
 
 class Overview(NamedTuple):
-    """What README.md shows: numbers of workloads by state, of objects that no policy selects and of clusters, and the first of them."""
+    """What README.md shows: numbers of workloads by state and of all of them, of objects that no policy selects and of clusters, and the
+    first of them."""
 
     state_counts: Mapping[str, int] = {}
     unclaimed: int = 0
     first_outcomes: Mapping[Key, Outcome] = {}
     first_clusters: Mapping[str, ClusterInfo] = {}
     cluster_count: int = 0
+    workload_count: int = 0
 
 
 class Totals(NamedTuple):
@@ -182,10 +184,6 @@ class Totals(NamedTuple):
     trusted_tenants: tuple[Tenant, ...] | None = None
     withheld: WithheldChanges = NOTHING_WITHHELD
     withheld_wakeups: Mapping[Key, datetime] = {}
-
-    @property
-    def workload_count(self) -> int:
-        return sum(self.overview.state_counts.values())
 
 
 class PlanRows(Protocol):

@@ -149,7 +149,7 @@ def _may_wait(changes: IncrementalChanges, moves: Iterable[Move], rules: GuardRu
     """Return whether a move that people did not cause may have to wait for a later period. Only a complete plan tells which moves wait, and
     which files differ that are built."""
     leaving = [move for move in moves if move.after and move.before.keys() - move.after.keys()]
-    if not leaving or changes.totals.workload_count <= MIN_PERCENT_SIZE:
+    if not leaving or changes.totals.overview.workload_count <= MIN_PERCENT_SIZE:
         return False
     if rules.given.choose_settings(changes.totals.config.guard).limits_evictions:
         return True

@@ -44,32 +44,22 @@ class ParseCache:
     def __init__(self, cache: Path) -> None:
         check_cache_directory(cache)
         self._rows = RowFile(cache / f"parsed-{identify_build()}.sqlite3")
-        self._files: dict[str, ParsedFile] = {}
+        self.parsed: dict[str, ParsedFile] = {}
         self._unsaved: dict[str, ParsedFile] = {}
         self.quarantine: Quarantine = {}
 
     def load(self, keys: Iterable[str]) -> None:
         """Load the rows of these keys from disk into memory at once."""
         try:
-            for key, value in self._rows.read([key for key in keys if key not in self._files]).items():
-                self._files[key] = ParsedFile.from_json(value)
+            for key, value in self._rows.read([key for key in keys if key not in self.parsed]).items():
+                self.parsed[key] = ParsedFile.from_json(value)
         except Exception as error:
             if not is_bug(error):
                 raise
             self._rows.discard(error)  # also because of a bug: the files are parsed again
 
-    def get(self, key: str) -> ParsedFile | None:
-        return self._files.get(key)
-
     def put(self, key: str, file: ParsedFile) -> None:
-        self._files[key] = self._unsaved[key] = file
-
-    def __len__(self) -> int:
-        return len(self._files)
-
-    def clear(self) -> None:
-        """Remove all entries from memory. Saved entries stay on disk."""
-        self._files.clear()
+        self.parsed[key] = self._unsaved[key] = file
 
     def save(self) -> None:
         """Write the new entries to disk. Log a failure instead of raising it: the run does not need the file."""
@@ -198,6 +188,6 @@ class Caches:
             self.builds.save()
         if self.plan is not None:
             self.plan.save()
-        if len(self.files) > 2 * self.plan_size + MAX_OLD_VERSIONS:
-            self.files.clear()
+        if len(self.files.parsed) > 2 * self.plan_size + MAX_OLD_VERSIONS:
+            self.files.parsed.clear()  # what is saved stays on disk
             self.record_bodies.clear()

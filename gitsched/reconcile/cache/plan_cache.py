@@ -10,6 +10,7 @@ import pickle
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import partial
 from hashlib import sha256
+from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -27,13 +28,14 @@ from gitsched.reconcile.cache.failed_builds import FailedBuilds
 from gitsched.reconcile.cache.reading_rules import ReadingRules
 from gitsched.reconcile.cache.row_format import (
     CorruptCacheError,
+    Row,
+    Shards,
     deserialize,
     flatten_row,
     restore_row,
     serialize,
     serialize_engines,
 )
-from gitsched.reconcile.cache.shards import Shards
 from gitsched.reconcile.cache.shared_rows import SharedRows
 from gitsched.reconcile.cache.storage import identify_build
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
     from gitsched.decide.relations.relation_database import PlanRelations
     from gitsched.git import OutputRepository
     from gitsched.model.template_index import TemplateEntry, TemplateIndex
-    from gitsched.reconcile.cache.plan_file import PlanFile, Row, RowStore
+    from gitsched.reconcile.cache.plan_file import PlanFile, RowStore
 
 _log = logging.getLogger("gitsched.reconcile")
 _SEPARATOR = "\n"
@@ -197,9 +199,9 @@ class PlanCache:
                 raise self._discard(CorruptCacheError("there is no database of relations"))
         return self._relations
 
-    def _list_query_rows(self) -> Iterator[Row]:
+    def _list_query_rows(self) -> list[Row]:
         rows = self._relations.store.take_rows() if self._relations is not None else {}
-        return ((_QUERY, name, 0, data) for name, data in sorted(rows.items()))
+        return [(_QUERY, name, 0, data) for name, data in sorted(rows.items())]
 
     def _read_query_row(self, name: str) -> bytes | None:
         return self.store.read(_QUERY, name) if self.store is not None else None
@@ -314,22 +316,24 @@ class PlanCache:
             self.store = store
             file.remove()
 
-    def _list_rows(self) -> Iterator[Row]:
-        """Yield all rows of a complete plan, about in the order of their kinds and names, in which a store writes them."""
+    def _list_rows(self) -> Iterable[Row]:
+        """Return all rows of a complete plan, about in the order of their kinds and names, in which a store writes them. The rows of
+        documents, clusters and workloads, which are many, are made one by one."""
         engines = serialize_engines(self._engines)
         deserialize(engines)  # fail now for engines that could not be read back
-        for kind, documents in sorted(self._api_documents.items()):
-            if len(documents) < document_rows.MIN_DIVIDED:
-                yield (_DOCUMENTS, _SEPARATOR.join(kind), 0, serialize(documents))
-                continue
-            yield from ((_DOCUMENTS, name, 0, serialize(row)) for name, row in document_rows.list_parts(kind, documents))
-        yield from _list_cluster_rows(self._clusters)
-        yield (_ENGINES, "", 0, engines)
-        yield (HEADER, "", 0, serialize(self.header))
-        yield (_PATHS, "", 0, serialize(self._paths))
-        yield from self._list_query_rows()
-        yield from self._templates.list_rows(every=True)
-        yield from _list_workload_rows(self._workloads)
+        single: tuple[Row, ...] = (
+            (_ENGINES, "", 0, engines),
+            (HEADER, "", 0, serialize(self.header)),
+            (_PATHS, "", 0, serialize(self._paths)),
+        )
+        return chain(
+            _list_document_rows(self._api_documents),
+            _list_cluster_rows(self._clusters),
+            single,
+            self._list_query_rows(),
+            self._templates.list_rows(every=True),
+            _list_workload_rows(self._workloads),
+        )
 
     def _write_changes(self, store: RowStore) -> None:
         """Write the changed rows, only if the stored state is still the one that this cache was read from or has written."""
@@ -379,6 +383,14 @@ def _read_header(data: bytes | None) -> PlanCacheHeader | None:
 
 def _sum_revisions(engines: Iterable[PolicyEngine]) -> int:
     return sum(engine.revision for engine in engines if isinstance(engine, DependencyTracking))
+
+
+def _list_document_rows(documents: Mapping[tuple[str, str], tuple[Document, ...]]) -> Iterator[Row]:
+    for kind, listed in sorted(documents.items()):
+        if len(listed) < document_rows.MIN_DIVIDED:
+            yield (_DOCUMENTS, _SEPARATOR.join(kind), 0, serialize(listed))
+            continue
+        yield from ((_DOCUMENTS, name, 0, serialize(row)) for name, row in document_rows.list_parts(kind, listed))
 
 
 def _list_workload_rows(workloads: Mapping[Key, WorkloadRow | None]) -> Iterator[Row]:

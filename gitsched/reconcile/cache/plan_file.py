@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from gitsched.reconcile.cache.ownership import is_private
-from gitsched.reconcile.cache.row_format import CorruptCacheError
+from gitsched.reconcile.cache.row_format import CorruptCacheError, Row
 from gitsched.reconcile.cache.storage import SET_PAGE_SIZE, discard_file, remove_temporary_files
 
 _log = logging.getLogger("gitsched.reconcile")
@@ -24,8 +24,6 @@ _UPSERT = "INSERT INTO rows VALUES (?, ?, ?, ?) ON CONFLICT (kind, name) DO UPDA
 _DELETE = "DELETE FROM rows WHERE kind = ? AND name = ?"
 _NAMES = "names"
 """The kind of the rows that say which names the rows of each kind have: a checksum of a row cannot say that another one is missing."""
-Row = tuple[str, str, int, bytes | None]
-"""Kind, name, position among the rows of this kind, and content; None to remove the row. The position of an existing row stays."""
 T = TypeVar("T")
 
 

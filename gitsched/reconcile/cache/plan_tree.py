@@ -28,7 +28,7 @@ from gitsched.reconcile.cache.row_format import CorruptCacheError
 
 if TYPE_CHECKING:
     from gitsched.git import Signer
-    from gitsched.reconcile.cache.plan_file import Row
+    from gitsched.reconcile.cache.row_format import Row
 
 _log = logging.getLogger("gitsched.reconcile")
 FORMAT = 1

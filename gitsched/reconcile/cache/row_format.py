@@ -4,20 +4,21 @@ Engines are graphs of objects of many types that refer to each other, which no f
 with an unpickler that creates only instances of the core's classes and of _ALLOWED_TYPES, and calls no function.
 
 Rows of workloads are plain values, which take a fifth of the time and fewer bytes: each value of a type names it. A row with anything that
-most workloads do not have, such as findings or edits, keeps its types.
+most workloads do not have, such as findings or edits, keeps its types. Small entries of many objects share a fixed number of rows.
 """
 
 from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from hashlib import blake2b
 from importlib import import_module
 from itertools import repeat
-from typing import Any
+from typing import Any, TypeVar
+from zlib import crc32
 
 from gitsched.apis.snapshot import EMPTY_SNAPSHOT, Snapshot
 from gitsched.decide.incremental.plan_state import WorkloadRow
@@ -51,6 +52,10 @@ _ALLOWED_TYPES = frozenset(
     }
 )
 _DIGEST_SIZE = 16
+Row = tuple[str, str, int, bytes | None]
+"""Kind, name, position among the rows of this kind, and content; None to remove the row. The position of an existing row stays."""
+SHARDS = 64
+V = TypeVar("V")
 
 
 class CorruptCacheError(Exception):
@@ -203,3 +208,57 @@ def _flatten_keys(keys: Iterable[Key]) -> tuple[tuple[str, ...], ...]:
 
 def _restore_keys(keys: Iterable[Any]) -> tuple[Key, ...]:
     return tuple([Key(*key) for key in keys])
+
+
+class Shards(Mapping[Key, V]):
+    """Entries by key, in the rows of one kind. Rows are read on demand with `read`."""
+
+    def __init__(self, kind: str, read: Callable[[str, str], Any]) -> None:
+        self._kind, self._read = kind, read
+        self._shards: dict[int, dict[Key, V]] = {}
+        self._changed: set[int] = set()
+
+    def fill(self, entries: Mapping[Key, V]) -> None:
+        """Set all entries."""
+        self._shards = {number: {} for number in range(SHARDS)}
+        for key, entry in entries.items():
+            self._shards[_choose_shard(key)][key] = entry
+
+    def update(self, entries: Mapping[Key, V | None]) -> None:
+        """Change some entries; None removes one."""
+        for key, entry in entries.items():
+            number = _choose_shard(key)
+            shard = self._load(number)
+            if entry is not None:
+                shard[key] = entry
+            else:
+                shard.pop(key, None)
+            self._changed.add(number)
+
+    def list_rows(self, *, every: bool = False) -> list[Row]:
+        """Return every row with an entry, or those that changed since the last call, without content if they have no entry any more."""
+        numbers = [number for number in range(SHARDS) if self._load(number)] if every else sorted(self._changed)
+        self._changed.clear()
+        return [(self._kind, str(number), 0, serialize(shard) if (shard := self._load(number)) else None) for number in numbers]
+
+    def __getitem__(self, key: Key) -> V:
+        return self._load(_choose_shard(key))[key]
+
+    def __iter__(self) -> Iterator[Key]:
+        return (key for number in range(SHARDS) for key in self._load(number))
+
+    def __len__(self) -> int:
+        return sum(len(self._load(number)) for number in range(SHARDS))
+
+    def items(self) -> ItemsView[Key, V]:
+        """Return all entries, without a lookup of each."""
+        return {key: entry for number in range(SHARDS) for key, entry in self._load(number).items()}.items()
+
+    def _load(self, number: int) -> dict[Key, V]:
+        if number not in self._shards:
+            self._shards[number] = dict(self._read(self._kind, str(number)) or {})  # other readers may share what is read
+        return self._shards[number]
+
+
+def _choose_shard(key: Key) -> int:
+    return crc32("\n".join(key).encode("utf-8", "surrogatepass")) % SHARDS

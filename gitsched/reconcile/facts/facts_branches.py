@@ -106,7 +106,7 @@ def read_facts_documents(context: RunContext, facts: Facts, source: SourceTree) 
     reader.load(entry for entries in listed if not isinstance(entries, Permanent) for entry in entries)
     for branch, entries in zip(facts.branches, listed, strict=True):
         findings += _limit_findings(branch, _read_branch(reader, branch, entries, owners, documents, broken))
-    context.caches.plan_size = max(context.caches.plan_size, len(context.caches.files))  # the next run reads the same files
+    context.caches.plan_size = max(context.caches.plan_size, len(context.caches.files.parsed))  # the next run reads the same files
     return FactsDocuments(tuple(documents), tuple(broken), tuple(findings))
 
 

@@ -94,7 +94,7 @@ def read_source_diff(
     if not repository.has(last_tree):
         raise NeedsCompletePlan(MISSING_TREE)
     changed = repository.changed_paths(last_tree, tree)
-    if len(changed) + len(due) > find_limit(totals.workload_count):
+    if len(changed) + len(due) > find_limit(totals.overview.workload_count):
         raise NeedsCompletePlan(MANY_CHANGES)
     files = _read_changed_files(repository, tree, changed, cache, reader)
     settings = None

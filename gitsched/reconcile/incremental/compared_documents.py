@@ -150,7 +150,7 @@ class SourceComparer:
     def _list_paths(self, before: str, after: str) -> list[str]:
         header = self._cache.header
         changed = [] if before == after else self._repository.changed_paths(before, after)
-        if len(changed) > 2 * find_limit(header.totals.workload_count):
+        if len(changed) > 2 * find_limit(header.totals.overview.workload_count):
             raise NeedsCompletePlan("many files differ")
         if header.reading_rules is None:
             if header.failed_builds and changed:

@@ -46,7 +46,7 @@ class PlacedLocations(NamedTuple):
 
 def locate_placed(run: RunResult) -> PlacedLocations:
     """Return where the workloads of a run and their policies are written; nothing of more than MAX_LOCATED. As below for the thread."""
-    if run.plan.totals.workload_count > MAX_LOCATED:
+    if run.plan.totals.overview.workload_count > MAX_LOCATED:
         return PlacedLocations()
     outcomes = {outcome.key: outcome.policy for outcome in run.plan.outcomes.values()}
     if run.update is not None:

@@ -115,7 +115,7 @@ class PlannedWorkloads:
     @property
     def _has_many_inputs(self) -> bool:
         """Whether new engines would read so many templates that they cost more than a complete plan."""
-        return len(self._inputs) > _MIN_LIMIT + self._totals.workload_count // _SHARE
+        return len(self._inputs) > _MIN_LIMIT + self._totals.overview.workload_count // _SHARE
 
     def _make_catalog(self, keys: Iterable[Key]) -> Catalog:
         """Return all documents of policy APIs, with some templates, and those that engines read whatever they decide."""
@@ -174,13 +174,13 @@ class PlannedWorkloads:
 
     def decide_few(self, keys: Collection[Key]) -> tuple[DecisionSet, Baseline]:
         """Return the decisions about some workloads, and a baseline for simulations of what concerns these alone."""
-        if len(keys) > _MIN_LIMIT + self._totals.workload_count // _SHARE or any(map(is_claim, keys)):
+        if len(keys) > _MIN_LIMIT + self._totals.overview.workload_count // _SHARE or any(map(is_claim, keys)):
             raise NeedsCompletePlan("many workloads are concerned, or a claim that any workload may mount")
         for engine in self.engines:
             if engine.decides_templates and not isinstance(engine, InputListing):
                 raise NeedsCompletePlan(f"decisions of {engine.name} may depend on any object")
         decisions = self.decide(keys)
-        others = self._totals.workload_count - len(decisions.outcomes)
+        others = self._totals.overview.workload_count - len(decisions.outcomes)
         baseline = make_baseline(
             decisions, self._totals.config, max(self._context.settings.now, self.plan.time), self.plan.observations
         )
@@ -242,7 +242,7 @@ class PlannedWorkloads:
     @cached_property
     def _decisions(self) -> DecisionSet:
         """The decisions about all workloads, which are read on demand."""
-        outcomes = StoredOutcomes(self._cache, self._totals.workload_count, self._current_outcomes)
+        outcomes = StoredOutcomes(self._cache, self._totals.overview.workload_count, self._current_outcomes)
         documents = {key: one.document for key, one in self._own.items()}
         return self._make_decision_set(self.catalog, outcomes, NamedTemplates(self._snapshot.templates, documents))
 
@@ -254,7 +254,7 @@ class PlannedWorkloads:
         def list_keys(clusters: Collection[str]) -> Collection[Key]:
             placements = ((key, entry.placement) for key, entry in self.index.items() if key not in current)
             found = [key for key, one in placements if one is not None and not set(clusters).isdisjoint(one.clusters)]
-            if len(found) > _MIN_LIMIT + self._totals.workload_count // _SHARE:
+            if len(found) > _MIN_LIMIT + self._totals.overview.workload_count // _SHARE:
                 raise NeedsCompletePlan("many workloads have taken capacity")
             return (*current, *found)
 
@@ -300,7 +300,7 @@ class PlannedWorkloads:
 
     def describe(self, decisions: DecisionSet) -> PlanDetails:
         """Return what a complete plan has about some workloads: what they refer to, their targets and their companions."""
-        outcomes = StoredOutcomes(self._cache, self._totals.workload_count, self._current_outcomes)
+        outcomes = StoredOutcomes(self._cache, self._totals.overview.workload_count, self._current_outcomes)
         return PlanDetails(decisions._replace(outcomes=outcomes), NOTHING_RENDERED, self._incremental.relations)
 
     def render(self, key: Key, decisions: DecisionSet) -> RenderedTree:

@@ -170,9 +170,9 @@ def _plan_from_cache(
         raise NeedsCompletePlan("files are broken, and facts branches complete documents")
     reader = SourceReader(repository, context.caches.files, totals.config, strict=totals.config.source.strict)
     finder = TemplateFinder(repository, tree, cache, reader, partial(read_templates, context, fetched))
-    due, limit = list_due(totals, now), find_limit(totals.workload_count)
+    due, limit = list_due(totals, now), find_limit(totals.overview.workload_count)
     if context.caches.shared_rows is not None:
-        limit += totals.workload_count  # several plans share what most of the time of an incremental one goes into
+        limit += totals.overview.workload_count  # several plans share what most of the time of an incremental one goes into
     find: Callable[[Key], Document | None] = finder.find
     trees = None
     try:

@@ -70,11 +70,11 @@ def write(context: RunContext, fetched: Fetched, planned: Planned) -> Written:
     changed = tree != fetched.output_tree or _has_record_changed(fetched, planned)
     records: tuple[RecordChange, ...] = ()
     if isinstance(planned.state, StateUpdate):
-        records = compare_recorded(planned.state.cache.header.totals.engines.recorded, plan.recorded)
-    if changed and plan.details is not None and (fetched.output_tree or plan.recorded):
+        records = compare_recorded(planned.state.cache.header.totals.engines.recorded, plan.totals.engines.recorded)
+    if changed and plan.details is not None and (fetched.output_tree or plan.totals.engines.recorded):
         previous = open_records(context, fetched) if fetched.output_tree else {}
         try:
-            records = compare_recorded(describe_previous(previous), plan.recorded)
+            records = compare_recorded(describe_previous(previous), plan.totals.engines.recorded)
         except Exception as error:
             if not is_bug(error):
                 raise
@@ -194,7 +194,7 @@ def _find_plan_key(context: RunContext, fetched: Fetched, planned: Planned, writ
     What the commit delivers does not depend on it: after a bug, there is no trailer.
     """
     totals = planned.plan.totals
-    if totals.workload_count + totals.overview.cluster_count < MIN_KEYED_ROWS:
+    if totals.overview.workload_count + totals.overview.cluster_count < MIN_KEYED_ROWS:
         return "", {}
     from gitsched.reconcile.output.recorded_plan import PLAN_KEY, find_plan_key  # not for a small fleet
 

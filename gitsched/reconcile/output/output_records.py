@@ -42,7 +42,7 @@ class OutputRecords(Mapping[Key, Body]):
         """Load all cached records into memory at once."""
         keys = {_make_record_key(blob): blob for blob in self._list_blobs().values() if blob not in self._bodies}
         self._files.load(keys)
-        missing = [blob for key, blob in keys.items() if self._files.get(key) is None]
+        missing = [blob for key, blob in keys.items() if self._files.parsed.get(key) is None]
         self._repository.prefetch(missing)
         if len(missing) >= MANY_FILES:
             self._prepare_parser()
@@ -120,7 +120,7 @@ class OutputRecords(Mapping[Key, Body]):
 
     def _parse_body(self, blob: str) -> Body:
         """Return the body of a record; {} for a file without one. Records that `RecordParser` reads are not cached: that takes as long."""
-        file = self._files.get(_make_record_key(blob))
+        file = self._files.parsed.get(_make_record_key(blob))
         if file is None:
             data = self._repository.blob(blob)
             self._parsed += 1

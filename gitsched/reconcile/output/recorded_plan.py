@@ -212,11 +212,12 @@ def _loses_kind(fetched: Fetched, planned: Planned, written: Written) -> bool:
 def _make_totals(
     record: RunMetadata, findings: tuple[Finding, ...], config: Config, times: PlanTimes, cluster_count: int
 ) -> Totals:
+    counts = Counter(record.workloads or {})
     return Totals(
         config=config,
         source_time=times.source_time,
         now=times.now,
-        overview=Overview(Counter(record.workloads or {}), record.unclaimed, cluster_count=cluster_count),
+        overview=Overview(counts, record.unclaimed, cluster_count=cluster_count, workload_count=counts.total()),
         other_findings=findings,
     )
 

@@ -139,7 +139,7 @@ class _Verifier:
         return PlanChanges(
             list_moves_between(earlier, later, later.decisions.templates),
             self._list_files(before.written.tree, after.written.tree, commit.oid),
-            compare_recorded(earlier.recorded, later.recorded),
+            compare_recorded(earlier.totals.engines.recorded, later.totals.engines.recorded),
         )
 
     def _plan(self, fetched: Fetched) -> _PlannedCommit:

@@ -231,7 +231,7 @@ def _compare_with_base(
     notes += _describe_output_lag(before.plan, name)
     search, lines = _Search(), _read_lines(repository, base, planned)
     moves = comparer.list_moves(earlier, later)
-    records = compare_recorded(before.plan.recorded, run.plan.recorded)
+    records = compare_recorded(before.plan.totals.engines.recorded, run.plan.totals.engines.recorded)
     changes = search.attempt(lambda: comparer.compare(context, earlier, later), None)
     retained: tuple[RetainedWorkload, ...] = ()
     if changes is not None:

@@ -151,7 +151,7 @@ class _MergedChanges:
                     by_tree.setdefault(tree, wanted)
             if len(by_tree) == count:
                 break
-        workloads = max((one.run.plan.totals.workload_count for one in self._planned_base.values()), default=0)
+        workloads = max((one.run.plan.totals.overview.workload_count for one in self._planned_base.values()), default=0)
         if len(by_tree) < (2 if workloads >= MIN_WORKLOADS else MIN_DIVIDED):
             return
 
@@ -251,7 +251,7 @@ class _MergedChanges:
         choices = context.settings.choices._replace(within_limits=within_limits)
         later = comparer.plan(context._replace(settings=context.settings._replace(choices=choices)), fetched)
         before, moves = earlier.run.plan, comparer.list_moves(earlier, later)
-        records = compare_recorded(before.recorded, later.run.plan.recorded)
+        records = compare_recorded(before.totals.engines.recorded, later.run.plan.totals.engines.recorded)
         if records:
             changes = comparer.compare(context, earlier, later).changes
             records = tuple(one._replace(intended=changes.removes(one.subject)) for one in records)
@@ -262,7 +262,7 @@ class _MergedChanges:
             comparison = comparison._replace(unplaced=tuple(comparer.list_unplaced(earlier, later)))
         known = ComparisonBase(self._base.source.oid, "", True, before.state_counts, before.findings)
         update, totals = later.update, later.run.plan.totals
-        decided = totals.workload_count if update is None else len(update.incremental.changes.workloads)
+        decided = totals.overview.workload_count if update is None else len(update.incremental.changes.workloads)
         return review._replace(moves=moves, record_changes=records, findings=findings, comparison=comparison, base=known), decided
 
     def _check_reserves(self, earlier: PlannedCommit, later: PlannedCommit) -> tuple[Finding, ...]:

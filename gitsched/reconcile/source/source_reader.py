@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from gitsched.apis.registered import Registered
 from gitsched.decide.catalog import make_raw_document
 from gitsched.decide.incremental.changed_documents import may_contain_bundle
-from gitsched.decide.registry import apis_by_group, list_ignored_codes, policy_apis
+from gitsched.decide.registry import apis_by_group, policy_apis
 from gitsched.manifests.charts import CHART_FILE, find_release_chart
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.manifests.parsed_file import (
@@ -124,7 +124,7 @@ class SourceReader:
         kinds = config.workloads if config is not None else ()
         self.repository, self._parse_cache = repository, cache
         self._replica_paths = tuple(dict.fromkeys((*_REPLICA_PATHS, *(kind.replicas_path for kind in kinds if kind.replicas_path))))
-        self._ignored_codes = list_ignored_codes(config) if config is not None else frozenset[str]()
+        self._ignored_codes = config.ignored_codes if config is not None else frozenset[str]()
         self.rules = ",".join((*self._replica_paths, *sorted(self._ignored_codes), *(("strict",) if strict else ())))
         self._rules_digest = blake2b(
             self.rules.encode("utf-8", "surrogatepass"), digest_size=8
@@ -146,7 +146,7 @@ class SourceReader:
     def read(self, blob: str, path: str, repository: Repository | None = None) -> ParsedFile:
         """Parse a blob that has this path, or return it from the cache."""
         key = self.make_cache_key(blob, path)
-        file = self._parse_cache.get(key)
+        file = self._parse_cache.parsed.get(key)
         if file is None:
             file = self._parse(repository or self.repository, blob, path)
             self._keep(key, file)
@@ -184,7 +184,7 @@ class SourceReader:
     def prefetch(self, entries: Iterable[TreeEntry]) -> None:
         """Load the cached files of these entries into memory at once. Of many other ones, parse most on all cores."""
         wanted = self.load(entries)
-        missing = [(key, entry) for key, entry in wanted.items() if self._parse_cache.get(key) is None]
+        missing = [(key, entry) for key, entry in wanted.items() if key not in self._parse_cache.parsed]
         if self.repository.promised is not None:
             self.repository.prefetch(entry.blob for _, entry in missing)
         if len(missing) >= MANY_FILES:

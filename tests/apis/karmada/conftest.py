@@ -14,7 +14,6 @@ from gitsched.apis.gitsched.config import parse_config
 from gitsched.apis.karmada.engine import KarmadaEngine
 from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.decide.decisions import DecisionSet, decide
-from gitsched.decide.registry import list_ignored_codes
 from gitsched.decide.validation import validate_document
 from gitsched.model.document import Body, Document, Key, Origin, parse_api_group
 from gitsched.model.explanation import Explanation
@@ -155,7 +154,7 @@ def run() -> Callable[..., Run]:
         else:
             previous = _written(after) if after else {}
         config = parse_config({"karmada": karmada or {}})
-        decided = decide(make_documents(files, list_ignored_codes(config)), previous, config, _time(at), _time(now or at))
+        decided = decide(make_documents(files, config.ignored_codes), previous, config, _time(at), _time(now or at))
         return Run(decided, previous)
 
     return schedule
