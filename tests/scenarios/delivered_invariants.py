@@ -4,7 +4,8 @@ For Deployments, StatefulSets and Jobs that a PropagationPolicy of Karmada selec
 
 - the replicas in all clusters are never fewer than the lesser of those before and those that the source asks for;
 - from one commit to the next a workload only gets replicas or only loses them, unless it is a Job, which is never in two clusters, or the
-  number in its full copies changes in the waves of a Rollout;
+  number in its full copies changes in the waves of a Rollout. Copies whose recorded overlap was over before, and without which the clusters
+  of the binding had all replicas that the source asked for, do not count;
 - a cluster gets a version that no cluster outside of the mandatory groups of a Rollout had only if the clusters of these groups reported
   that it is healthy, and no other cluster gets a version while more clusters than `maxFailures` report that it is not;
 - no Job asks for more completions than the source, apart from copies that are being evicted, and these do not change, unless dispatching is
@@ -15,8 +16,10 @@ For Deployments, StatefulSets and Jobs that a PropagationPolicy of Karmada selec
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -54,7 +57,7 @@ class Workload(NamedTuple):
 
     @property
     def path(self) -> str:
-        return f"default/{FILE_NAMES[self.kind]}-{self.name}.yaml"
+        return _get_path({"kind": self.kind, "name": self.name})
 
     @property
     def binding(self) -> str:
@@ -83,12 +86,28 @@ class Source(NamedTuple):
 
 
 class Output(NamedTuple):
-    """What a commit of the output delivers: copies by path and cluster, and the clusters that each binding has."""
+    """What a commit of the output delivers: copies by path and cluster, the replicas in the clusters that each binding has, and the ends of
+    overlaps by path and cluster."""
 
     commit: str
     source: Source
     copies: Mapping[str, Mapping[str, Copy]]
-    bound: Mapping[str, frozenset[str]]
+    bound: Mapping[str, Mapping[str, int]]
+    ends: Mapping[tuple[str, str], datetime]
+    time: datetime
+
+    def list_needed(self, path: str, time: datetime) -> Mapping[str, Copy]:
+        """Return the copies of a workload: those whose overlap is over at a time with what the binding asks for, if it has everything."""
+        copies, bound, workload = self.copies.get(path, {}), self.bound.get(path, {}), self.source.workloads.get(path)
+        if workload is None:
+            return copies
+        over = [name for name in copies if (path, name) in self.ends and self.ends[path, name] <= time]
+        counts = {name: min(copies[name].replicas, bound.get(name, 0)) for name in over}
+        needed = {
+            name: one._replace(replicas=counts.get(name, one.replicas)) for name, one in copies.items() if counts.get(name, 1)
+        }
+        wanted = workload.replicas if workload.is_divided else sum(bound.values())
+        return needed if sum(one.replicas for one in needed.values()) >= wanted else copies
 
 
 class Reader:
@@ -116,11 +135,20 @@ class Reader:
         if source not in self._sources:
             self._sources[source] = self._read_source(source)
         bound = {
-            one.path: frozenset(each["name"] for each in self._load(files[one.binding])[0]["spec"].get("clusters") or ())
+            one.path: {
+                each["name"]: each.get("replicas", one.replicas)
+                for each in self._load(files[one.binding])[0]["spec"].get("clusters") or ()
+            }
             for one in self._sources[source].workloads.values()
             if one.binding in files
         }
-        return Output(commit, self._sources[source], copies, bound)
+        record = json.loads(self._repository[files["gitsched.json"]].data)
+        ends = {
+            (_get_path(each["workload"]), each["cluster"]): datetime.fromisoformat(each["until"])
+            for each in record.get("retainedCopies", ())
+            if "until" in each and each["workload"]["kind"] in FILE_NAMES
+        }
+        return Output(commit, self._sources[source], copies, bound, ends, datetime.fromisoformat(record["time"]))
 
     def _read_copy(self, blob: str) -> Copy:
         (body,) = self._load(blob)
@@ -160,6 +188,11 @@ class Reader:
     def _load_blob(self, blob: str) -> list[Body]:
         found: Any = self._repository[blob]
         return [body for body in yaml.load_all(found.data, yaml.CSafeLoader) if body]
+
+
+def _get_path(named: Body) -> str:
+    """Return the path of a workload in the directory of a cluster."""
+    return f"default/{FILE_NAMES[named['kind']]}-{named['name']}.yaml"
 
 
 def _read_workload(body: Body, policies: Iterable[Body], overrides: Iterable[Body]) -> Workload | None:
@@ -222,10 +255,11 @@ class Invariants:
         self._history[after.commit] = after
         for path, workload in after.source.workloads.items():
             old, new = before.copies.get(path, {}), after.copies.get(path, {})
+            needed, bound = before.list_needed(path, after.time), after.bound.get(path, {})
             is_rolled_out = any((one.kind, one.name) == (workload.kind, workload.name) for one in after.source.rollouts)
-            yield from _check_replicas(workload, old, new, after.bound.get(path, frozenset()), is_rolled_out)
+            yield from _check_replicas(workload, needed, new, bound, is_rolled_out)
             if workload.completions is not None and workload.is_divided:
-                yield from _check_completions(workload, old, new, after.bound.get(path, frozenset()))
+                yield from _check_completions(workload, old, new, bound)
         yield from self._check_waves(before, after)
         self._note(before, after)
 
@@ -243,7 +277,7 @@ class Invariants:
                     self._since[path, name] = self._ages[after.commit]
                 if not is_first and (changed or before is after):
                     self._released.setdefault(path, set()).add(copy.version)
-            bound = after.bound.get(path, frozenset()) & after.source.clusters.keys()
+            bound = after.bound.get(path, {}).keys() & after.source.clusters.keys()
             versions = {copies[name].version if name in copies else "" for name in bound}
             if len(versions) == 1 and bound <= self._healthy.get((path, *versions), set()):  # all clusters may be canaries
                 self._released.setdefault(path, set()).update(versions)
@@ -298,7 +332,7 @@ class Invariants:
 
 
 def _check_replicas(
-    workload: Workload, old: Mapping[str, Copy], new: Mapping[str, Copy], bound: frozenset[str], is_rolled_out: bool
+    workload: Workload, old: Mapping[str, Copy], new: Mapping[str, Copy], bound: Mapping[str, int], is_rolled_out: bool
 ) -> Iterator[str]:
     before, after = (sum(one.replicas for one in copies.values()) for copies in (old, new))
     if workload.is_divided or not bound:
@@ -316,7 +350,7 @@ def _check_replicas(
 
 
 def _check_completions(
-    workload: Workload, old: Mapping[str, Copy], new: Mapping[str, Copy], bound: frozenset[str]
+    workload: Workload, old: Mapping[str, Copy], new: Mapping[str, Copy], bound: Mapping[str, int]
 ) -> Iterator[str]:
     wanted = workload.completions or 0
     before, total = (sum(one.completions or 0 for name, one in copies.items() if name in bound) for copies in (old, new))

@@ -163,6 +163,80 @@ def test_a_workload_that_keeps_moving_loses_its_first_copy_after_the_maximum(fle
     assert "ash" not in fleet.delivered(WEB), "an hour has passed"
 
 
+@pytest.mark.parametrize("complete", [False, True])
+@pytest.mark.parametrize("hour", [1 + 3 * MINUTE, 5])
+@pytest.mark.parametrize(
+    ("changes", "delivered"),
+    [
+        pytest.param({"web.yaml": deployment("web", 4)}, ["bru"], id="more replicas"),
+        pytest.param({"policy.yaml": policy("cph")}, ["bru", "cph"], id="another cluster"),
+        pytest.param({"policy.yaml": policy("ash")}, ["ash"], id="back"),
+    ],
+)
+def test_an_overlap_that_is_over_ends_in_the_next_run_whatever_it_changes(
+    fleet: Fleet, changes: dict[str, str], delivered: list[str], hour: float, complete: bool
+) -> None:
+    fill(fleet, "ash", **{"web.yaml": deployment("web", 3), "other.yaml": deployment("other")})
+    move(fleet, "bru", 1)
+    assert fleet.delivered(WEB) == ["ash", "bru"]
+    fleet.commit(changes, hour=hour)
+    if complete:
+        fleet.cache = fleet.cache / "unknown"
+    plan = fleet.reconcile(21).plan
+    assert plan.complete is complete
+    assert fleet.delivered(WEB) == delivered
+    assert plan.next_wakeup == (at_hour(21 + OVERLAP) if len(delivered) > 1 else None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "delivered", "end"),
+    [
+        pytest.param({"web.yaml": deployment("web", 4)}, ["bru"], None, id="more replicas: it is over"),
+        pytest.param({"policy.yaml": policy("cph")}, ["ash", "bru", "cph"], 1.25 + OVERLAP, id="the replacement moves"),
+        pytest.param(
+            {"policy.yaml": policy("cph"), "clusters/bru.yaml": None},
+            ["ash", "bru", "cph"],
+            1.25 + OVERLAP,
+            id="its cluster is removed",
+        ),
+    ],
+)
+def test_an_overlap_that_is_over_goes_on_while_its_replacement_moves(
+    fleet: Fleet, changes: dict[str, str | None], delivered: list[str], end: float | None
+) -> None:
+    fill(fleet, "ash", **{"web.yaml": deployment("web", 3)})
+    move(fleet, "bru", 1)
+    fleet.commit(changes, hour=1.25)
+    plan = fleet.reconcile(1.25).plan
+    assert fleet.delivered(WEB) == delivered
+    assert {copy.until for copy in plan.retained} == ({at_hour(end)} if end is not None else set())
+
+
+@pytest.mark.parametrize(("lost", "delivered"), [(False, ["bru", "cph"]), (True, ["ash", "bru", "cph"])])
+def test_after_the_maximum_a_copy_stays_only_where_the_cluster_of_its_replacement_is_lost(
+    fleet: Fleet, lost: bool, delivered: list[str]
+) -> None:
+    fill(fleet, "ash")
+    move(fleet, "bru", 1)
+    fleet.commit({"policy.yaml": policy("cph"), **({"clusters/bru.yaml": None} if lost else {})}, hour=5)
+    plan = fleet.reconcile(5).plan
+    assert fleet.delivered(WEB) == delivered
+    assert {copy.until for copy in plan.retained} == {at_hour(5 + OVERLAP)}
+
+
+def test_an_overlap_that_is_over_counts_again_where_no_replacement_was_delivered(fleet: Fleet) -> None:
+    fill(fleet, "ash")
+    move(fleet, "bru", 1)
+    environment = {"GIT_INDEX_FILE": str(fleet.path.parent / "index")}
+    fleet.git("read-tree", "placements", environment=environment)
+    fleet.git("update-index", "--force-remove", f"clusters/bru/{WEB}.yaml", environment=environment)
+    tree = fleet.git("write-tree", environment=environment)
+    fleet.git("update-ref", "refs/heads/placements", fleet.git("commit-tree", tree, "-p", "placements", "-m", "Change by hand"))
+    fleet.commit({"policy.yaml": policy("cph")}, hour=5)
+    assert fleet.reconcile(5).plan.next_wakeup == at_hour(5 + OVERLAP)
+    assert fleet.delivered(WEB) == ["ash", "cph"]
+
+
 def test_a_workload_without_a_cluster_keeps_its_copy_until_it_has_one(fleet: Fleet) -> None:
     fill(fleet, "ash")
     fleet.commit({"policy.yaml": policy("nowhere")}, hour=1)

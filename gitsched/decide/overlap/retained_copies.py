@@ -4,7 +4,7 @@ Decisions and records are those of the policy APIs; this concerns only what the 
 more replicas somewhere takes none away elsewhere: those that it would lose are retained for `output.overlap`, counted from this commit. A
 run that adds nothing removes at once what is no longer wanted and not retained. What counts is what is delivered: where the manifest of a
 cluster does not change, as while dispatching to it is suspended or a rollout holds it back, copies elsewhere stay without a limit until it
-changes.
+changes. An overlap that is over when a late run adds more ends in that run, unless its replacement is lost or moves in it.
 """
 
 from __future__ import annotations
@@ -66,12 +66,14 @@ def _retain_for_overlap(given: RetentionInput, preserved: frozenset[tuple[Key, s
 
 class _Placement(NamedTuple):
     """The delivered copies of a workload before this run with their replicas, and the replicas that are delivered by cluster after it,
-    without copies that are evicted. `wanted` are those of the decision: a cluster whose manifest does not change may have fewer."""
+    without copies that are evicted. `wanted` are those of the decision: a cluster whose manifest does not change may have fewer. `decided`
+    are those of the previous decision, whether they were delivered or not."""
 
     copies: Mapping[str, RetainedCopy]
     before: Mapping[str, int]
     after: Mapping[str, int]
     wanted: Mapping[str, int]
+    decided: Mapping[str, int]
 
     @property
     def grows(self) -> bool:
@@ -87,6 +89,19 @@ class _Placement(NamedTuple):
         if sum(self.after.values()) >= min(sum(self.before.values()), sum(self.wanted.values())):
             return {}
         return {name: self.after.get(name, 0) for name, count in self.wanted.items() if self.after.get(name, 0) < count}
+
+    def is_replaced(self, copy: RetainedCopy, lost: Container[str]) -> bool:
+        """Return whether a copy of an earlier run is replaced by what was delivered before this run in clusters that are not `lost` now. It
+        is not where its cluster loses replicas again."""
+        if copy.follows is None and self.decided.get(copy.cluster, 0) > self.after.get(copy.cluster, 0):
+            return False
+        delivered = sum(min(count, self.before.get(name, 0)) for name, count in self.decided.items() if name not in lost)
+        return delivered >= min(sum(self.decided.values()), sum(self.after.values()))
+
+    @property
+    def shrinks(self) -> bool:
+        """Return whether a cluster loses replicas of the previous decision."""
+        return any(count > self.after.get(cluster, 0) for cluster, count in self.decided.items())
 
 
 class _Retention:
@@ -159,7 +174,7 @@ class _Retention:
             elif outcome.key[:2] in RUN_ONCE_KINDS:
                 continue  # two copies at once would do the same work
             elif placement.grows or (is_new and (copy.cluster in evicted or not self._given.is_cluster(copy.cluster))):
-                self._add(self._count_from(copy._replace(start=copy.start or start, counted_from=start), outcome, placement))
+                self._prolong(copy, start, outcome, placement)
             elif not is_new:
                 self._continue(copy._replace(start=copy.start or start), outcome, placement)
         if not unplaced and not (followers and not placement.after):
@@ -206,13 +221,37 @@ class _Retention:
         outcome = self._given.find_outcome(copy.workload)
         return outcome is not None and copy.cluster in outcome.replicas_by_cluster
 
+    def _prolong(self, copy: RetainedCopy, start: datetime, outcome: Outcome, placement: _Placement) -> None:
+        """Add a copy whose overlap counts from the start of another one. One that was over before that goes, as it would have gone if a
+        run had been in between, but not while what replaces it moves, until the maximum, nor where it is replaced only now."""
+        end = find_end(self._count_from(copy, outcome, placement), self._config)
+        is_over = end is not None and end <= start
+        if is_over and not placement.is_replaced(copy, self._list_lost(outcome, placement)):
+            copy = copy._replace(start=None)
+        longer = self._count_from(copy._replace(start=copy.start or start, counted_from=start), outcome, placement)
+        latest = find_end(longer, self._config)
+        if is_over and copy.start is not None and (not placement.shrinks or (latest is not None and latest <= start)):
+            self._end(copy, end, outcome)
+        else:
+            self._add(longer)
+
+    def _list_lost(self, outcome: Outcome, placement: _Placement) -> set[str]:
+        """Return the clusters of the previous decision that no longer exist, or from which the workload is evicted."""
+        evicting = {target.cluster for target in outcome.targets if target.evicting}
+        return {name for name in placement.decided if not self._given.is_cluster(name)} | evicting | set(outcome.released)
+
     def _continue(self, copy: RetainedCopy, outcome: Outcome, placement: _Placement) -> None:
-        """Add a copy of an earlier run unless it is over. What the API itself still delivers does not go, so its end is no event."""
+        """Add a copy of an earlier run unless it is over."""
         copy = self._count_from(copy, outcome, placement)
         end = find_end(copy, self._config)
         if end is None or end > self._times.now:
             self._add(copy)
-        elif copy.follows is not None or not _is_evicting(outcome, copy.cluster):
+        else:
+            self._end(copy, end, outcome)
+
+    def _end(self, copy: RetainedCopy, end: datetime | None, outcome: Outcome) -> None:
+        """Have a copy go. What the API itself still delivers does not go, so its end is no event."""
+        if copy.follows is not None or not _is_evicting(outcome, copy.cluster):
             self._ended.append(copy._replace(until=end))
 
     def _count_from(self, copy: RetainedCopy, outcome: Outcome, placement: _Placement) -> RetainedCopy:
@@ -250,7 +289,8 @@ class _Retention:
         is_waiting = self._is_waiting(outcome)
         copies = dict(self._own.get(outcome.key, {}))
         move = self._moves.get(outcome.key)
-        replicas = dict(outcome.replicas_by_cluster if move is None else move.before)
+        decided = outcome.replicas_by_cluster if move is None else move.before
+        replicas = dict(decided)
         may_lack = is_waiting or outcome.key in self._given.undelivered
         for target in outcome.previous_targets:
             if target.evicting and (may_lack or move is not None):
@@ -283,7 +323,8 @@ class _Retention:
                 after[target.cluster] = wanted[target.cluster]
             elif target.cluster in before:
                 after[target.cluster] = before[target.cluster]
-        return _Placement(copies, before, after, wanted)
+        counted = {name: weigh_replicas(scaled.get(name) or count) for name, count in decided.items()}
+        return _Placement(copies, before, after, wanted, counted)
 
     def _retain_dependents(self) -> None:
         """Retain objects that retained copies brought along, such as their ConfigMaps, and that would leave the cluster."""
