@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gitsched import __version__
+from gitsched.apis.registered import Registered
 from gitsched.decide.garbage_collection import gc_paused
 from gitsched.model.errors import Conflict
 from gitsched.model.progress import PUBLISHING
@@ -32,6 +33,8 @@ from gitsched.reconcile.source_plan import find_known_plan, find_state_file, is_
 if TYPE_CHECKING:
     from gitsched.decide.plan_result import Plan
     from gitsched.model.finding import Finding
+
+_LIST_NEW_UNSELECTED = Registered("gitsched.reconcile.review.new_unselected", "list_new_unselected")
 
 
 def run(
@@ -85,7 +88,10 @@ def run(
             share_state(context, fetched)
         context.caches.save()
     result = make_result(fetched, planned, written, published)
-    return result if preview else result._replace(state_file=find_state_file(context, fetched, planned, written))
+    if preview:
+        return result
+    unselected = _LIST_NEW_UNSELECTED(context, fetched, planned) if planned.plan.unclaimed else ()
+    return result._replace(unselected=unselected, state_file=find_state_file(context, fetched, planned, written))
 
 
 def _check_source(context: RunContext, fetched: Fetched) -> tuple[Finding, ...]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gitsched.decide.incremental.plan_state import PreviousOutput
     from gitsched.decide.plan_input import PlanInput
     from gitsched.decide.plan_result import Plan
-    from gitsched.model.changes import RecordChange, SettingChange
+    from gitsched.model.changes import RecordChange, SettingChange, UnplacedObject
     from gitsched.model.commit import Commit
     from gitsched.model.finding import Finding
     from gitsched.reconcile.cache.caches import TreeCache
@@ -313,7 +313,8 @@ class RunResult(NamedTuple):
     head. `git_directory` is the local repository with the output commits, `prefix` where the output is inside its branch: "" or "path/".
     `state_file` is the plan cache from which the next run does the same; None if more than commits, options and the time may change that.
     `update` is an incremental plan with the plan cache that it continues; None for a complete plan. `rewrite` says in one line how the run
-    rewrites the output branch of an earlier version; "" otherwise. `edits` are those of Written.
+    rewrites the output branch of an earlier version; "" otherwise. `edits` are those of Written. `unselected` are the objects that came
+    since the last run and that no policy selects; none of a run that publishes nothing.
     """
 
     source: str
@@ -335,6 +336,7 @@ class RunResult(NamedTuple):
     update: StateUpdate | None = None
     rewrite: str = ""
     edits: tuple[str, ...] = ()
+    unselected: tuple[UnplacedObject, ...] = ()
 
 
 class OutputMoved(Conflict):
@@ -412,5 +414,5 @@ def make_review(run: RunResult) -> Review:
         race=run.race,
         held=totals.held,
         setting_changes=run.setting_changes,
-        comparison=OutputComparison(notes=(run.rewrite,) if run.rewrite else (), edits=run.edits),
+        comparison=OutputComparison(notes=(run.rewrite,) if run.rewrite else (), unplaced=run.unselected, edits=run.edits),
     )

@@ -123,6 +123,7 @@ def write_run(review: Review, width: int, paint: Paint | None = None, *, each: b
         _top_lines(top, width, paint),
         _refusal_lines(review, width, paint),
         wrap_all((*review.comparison.notes, *review.review_messages), width),
+        wrap_all(describe_unplaced_objects(review.comparison.unplaced), width) if review.comparison.unplaced else [],
         _setting_lines(review, width, paint),
         _held_lines(review, width),
         *_move_blocks(review.moves, width, paint, each=each),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from gitsched.reconcile.run import make_review
+from gitsched.report.text import write_run
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
 from tests.scenarios.histories import PLACEMENT
 from tests.scenarios.test_incremental_plan import ThreeVariants
@@ -83,3 +85,22 @@ def test_a_misspelled_label_of_a_cluster_comes_and_goes_with_it(fleet: Fleet, tm
         fleet.commit({"clusters/first.yaml": labelled.replace("region: eu", label)}, hour=hour)
         for run in variants.run(hour, f"hour {hour}"):
             assert [finding.code for finding in run.plan.findings].count("cluster-label-misspelled") == count
+
+
+def test_a_run_names_the_new_objects_that_no_policy_selects(fleet: Fleet, tmp_path: Path) -> None:
+    variants = ThreeVariants(fleet, tmp_path)
+    fleet.commit({"clusters/first.yaml": cluster("first"), "policy.yaml": policy("first"), "web.yaml": deployment("web", 2)})
+    variants.run(0, "first")
+    api = deployment("api", 2, namespace="billing")
+    steps: tuple[tuple[dict[str, str | bytes | None], list[str]], ...] = (
+        ({"api.yaml": api}, ["Deployment billing/api is selected by no policy, so that it runs in no cluster: ", " (api.yaml:5)"]),
+        ({"web.yaml": deployment("web", 3)}, []),
+        ({"api.yaml": None, "moved.yaml": api + "---\n" + deployment("web", 3), "web.yaml": None}, []),
+        ({"policy.yaml": policy("first") + "---\n" + policy("first").replace("namespace: default", "namespace: billing")}, []),
+    )
+    for hour, (files, lines) in enumerate(steps, 1):
+        fleet.commit(files, hour=hour)
+        for run in variants.run(hour, f"hour {hour}"):
+            text = write_run(make_review(run), 200)
+            assert [line in text for line in lines] == [True] * len(lines), text
+            assert ("is selected by no policy" in text) == bool(lines)

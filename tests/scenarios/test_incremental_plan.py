@@ -81,6 +81,7 @@ def summarize(run: RunResult) -> dict[str, object]:
         "findings": tuple(found._replace(message=found.message.replace(branch, "output branch")) for found in plan.findings),
         "wakeup": plan.next_wakeup,
         "unclaimed": plan.unclaimed,
+        "unselected": run.unselected,
         "time": plan.time,
         "retiring": dict(plan.retiring),
         "held": dict(plan.totals.held),
