@@ -37,3 +37,12 @@ class ClusterSite(NamedTuple):
     unavailable: str = ""
     resources: tuple[ResourceUse, ...] = ()
     is_drained: bool = False
+
+
+class SimulatedSite(NamedTuple):
+    """A cluster before and after a simulated event: the numbers of its workloads and replicas, and its site before the event, of which the
+    resources say what the event changes. The site of a cluster that the event adds is that after it."""
+
+    site: ClusterSite
+    workloads: tuple[int, int] = (0, 0)
+    replicas: tuple[int, int] = (0, 0)

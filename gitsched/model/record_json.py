@@ -14,10 +14,11 @@ from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hin
 from gitsched.model.changes import RecordChange
 from gitsched.model.document import Key
 from gitsched.model.errors import GitschedError
+from gitsched.model.fleet_topology import SimulatedSite
 from gitsched.model.holds import HeldPlacement
 
 T = TypeVar("T")
-_CHECKED_TYPES = {"HeldPlacement": HeldPlacement, "Key": Key, "RecordChange": RecordChange}
+_CHECKED_TYPES = {"HeldPlacement": HeldPlacement, "Key": Key, "RecordChange": RecordChange, "SimulatedSite": SimulatedSite}
 """Types that the modules of records import for type checkers alone."""
 
 

@@ -13,6 +13,7 @@ from gitsched.named_tuples import NamedTuple
 if TYPE_CHECKING:
     from gitsched.model.changes import Cause, RecordChange
     from gitsched.model.document import Key
+    from gitsched.model.fleet_topology import SimulatedSite
     from gitsched.model.history import SourceChange
     from gitsched.model.holds import HeldPlacement
     from gitsched.model.web_links import WebLinks
@@ -140,7 +141,8 @@ class Simulation(NamedTuple):
     evict their workloads; to remove the documents alone does not.
     `moved_besides` and `started_besides` count the workloads, and the replicas, that move without being in `effects`, and
     `reduced_besides` the workloads of these that run on with fewer replicas. `reserve` is the loss
-    that the event is and that some workloads have a reserve for, or "".
+    that the event is and that some workloads have a reserve for, or "". `fleet` are all clusters before and after the event, if they were
+    asked for.
     """
 
     event: str
@@ -161,6 +163,7 @@ class Simulation(NamedTuple):
     evicts: bool = False
     reserve: str = ""
     reduced_besides: int = 0
+    fleet: tuple[SimulatedSite, ...] = ()
 
     @property
     def moved(self) -> int:

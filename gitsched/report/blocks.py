@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 from gitsched.model.markdown import format_text
 from gitsched.named_tuples import NamedTuple
@@ -43,7 +44,31 @@ class HeatMap(NamedTuple):
     note: str = ""
 
 
-Block = Paragraph | TableBlock | ListBlock | HeatMap
+TileMark = Literal["", "bad", "drained", "gains", "loses"]
+
+
+class Tile(NamedTuple):
+    """A cluster, or what is lost with others, on a map: `level` is how full the tile is in percent, None if that is not known, `label` is
+    short, and `text` says what happens there."""
+
+    name: str
+    level: int | None
+    label: str
+    text: str
+    marks: tuple[TileMark, ...] = ()
+
+
+class TileMap(NamedTuple):
+    """Tiles by place, on several sides such as before and after a change. Only a page shows them; `note` says how full a tile is, and
+    `bad_text` what is bad."""
+
+    title: str
+    note: str
+    bad_text: str
+    sides: Sequence[tuple[str, Sequence[tuple[str, Sequence[Tile]]]]]
+
+
+Block = Paragraph | TableBlock | ListBlock | HeatMap | TileMap
 
 
 def blocks_to_markdown(blocks: Iterable[Block]) -> str:
@@ -60,7 +85,7 @@ def blocks_to_markdown(blocks: Iterable[Block]) -> str:
                 if block.lines
                 else []
             )
-        elif block.rows:
+        elif isinstance(block, TableBlock) and block.rows:
             lines = [
                 list(map(escape_markdown, block.head)),
                 ["---"] * len(block.head),

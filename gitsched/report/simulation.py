@@ -110,8 +110,8 @@ def _effect_sort_key(effect: WorkloadEffect) -> tuple[bool, int, bool, str, str]
     return (not effect.becomes_unplaced, -effect.lost_replicas, not effect.moves, effect.key.namespace, effect.key.name)
 
 
-def describe_simulation(value: Simulation) -> str:
-    """Return the event and its effect in one sentence."""
+def describe_simulation(value: Simulation, *, names_condition: bool = False) -> str:
+    """Return the event and its effect in one sentence, which may name the condition of the effect that the notes explain."""
     parts = [
         f"{value.moved:,} of {format_count(value.workloads, 'workload')} {'changes' if value.moved == 1 else 'change'} clusters or replicas"
         if value.moved
@@ -131,7 +131,10 @@ def describe_simulation(value: Simulation) -> str:
         describe_record_changes(value.record_changes),
     ]
     effect = ", ".join(filter(None, parts)) or f"no change for {format_count(value.workloads, 'workload')}"
-    return f"If {value.event}: {effect}."
+    is_conditional = names_condition and value.evicts and value.started_replicas
+    lost = choose_form(len(value.lost), "the lost cluster", "the lost clusters")
+    evicted = f", and workloads are evicted from {lost} as in a drain" if is_conditional else ""
+    return f"If {value.event}{evicted}: {effect}."
 
 
 def describe_reduced_workloads(number: int) -> str:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gitsched.model.finding import count_shown
-from gitsched.model.simulation import Resilience, ResilienceChange, Simulation
-from gitsched.report.blocks import Block, Paragraph, TableBlock
+from gitsched.model.simulation import Resilience, ResilienceChange, Simulation, WorkloadEffect
+from gitsched.report.blocks import Block, ListBlock, Paragraph, TableBlock
 from gitsched.report.effect_rows import EffectRows, format_effect_row
 from gitsched.report.lines import count_omitted, describe_remaining, format_key
 from gitsched.report.many_losses import describe_many_losses, is_many, list_heat_maps, list_many_loss_blocks, list_overview
+from gitsched.report.simulated_fleet import make_fleet_map, make_loss_map
 from gitsched.report.simulation import (
     EFFECT_HEADER,
     RECORD_HEADER,
     describe_lost_copies,
     describe_overcommitment,
+    describe_reduced,
     describe_resilience,
     describe_resilience_change,
     describe_shift,
@@ -31,7 +33,9 @@ from gitsched.report.summary import format_record_change
 
 MAX_ROWS = 200
 """The number of rows of one table; the others are counted, and JSON contains all."""
-MAX_CLUSTERS = 12
+MAX_CLUSTERS, WORST_NAMED = 12, 3
+_LOSSES_IN_TABLE = 20
+"""Losses of which the table stands above the map; the map of more of them shows the worst at a glance."""
 _EFFECT_HEADER = tuple(name.capitalize() for name in EFFECT_HEADER)
 _REDUCED_HEADER = (*_EFFECT_HEADER[:2], "What remains")
 
@@ -40,7 +44,9 @@ def list_simulation_blocks(value: Simulation) -> list[Block]:
     """Return the result of one scenario."""
     effects, lost_copies = EffectRows(list_disruptive_effects(value), MAX_ROWS), list_lost_copies(value)
     return [
-        Paragraph(describe_simulation(value)),
+        Paragraph(describe_simulation(value, names_condition=True)),
+        *(Paragraph(note) for note in list_notes(value)),
+        *_list_map_blocks(value),
         *_limit_rows(
             TableBlock(_EFFECT_HEADER, effects.list_rows(MAX_ROWS, MAX_CLUSTERS), effects.find_degraded()),
             effects.count_hidden(MAX_ROWS),
@@ -49,8 +55,24 @@ def list_simulation_blocks(value: Simulation) -> list[Block]:
         *([Paragraph(describe_lost_copies(lost_copies, MAX_ROWS))] if lost_copies else ()),
         *_list_record_blocks(value),
         *(Paragraph(describe_overcommitment(cluster)) for cluster in value.overloaded),
-        *(Paragraph(note) for note in list_notes(value)),
     ]
+
+
+def _list_map_blocks(value: Simulation) -> list[Block]:
+    """Return the map of the fleet, and above it the workloads that lack most; nothing without the clusters."""
+    if not value.fleet:
+        return []
+    worst = [*value.degraded, *(one for one in value.reduced if not one.is_degraded)]
+    lines = list(map(_describe_worst, worst[: count_shown(len(worst), WORST_NAMED)]))
+    more = len(worst) - len(lines)
+    lines += [f"and {more:,} more in the tables below"] if more else []
+    return [*([ListBlock("What lacks most", lines)] if lines else []), make_fleet_map(value)]
+
+
+def _describe_worst(effect: WorkloadEffect) -> str:
+    """Return what a workload lacks after an event, and why."""
+    what = f"{format_key(effect.key)} becomes unplaced" if effect.becomes_unplaced else describe_reduced(effect)
+    return f"{what}: {effect.reason}" if effect.reason else what
 
 
 def _list_reduced_blocks(value: Simulation) -> list[Block]:
@@ -78,9 +100,11 @@ def list_resilience_blocks(value: Resilience) -> list[Block]:
     highlighted = frozenset(index for index, row in enumerate(value.rows) if row.degraded)
     head = [name.capitalize() for name in list_loss_headers(value.domain_kind)]
     losses = value.rows[: count_shown(len(value.rows), MAX_ROWS)]
+    table = _limit_rows(TableBlock(head, [format_loss_row(row) for row in losses], highlighted), len(value.rows) - len(losses))
+    shown = [make_loss_map(value)] if value.rows else []
     blocks: list[Block] = [
         Paragraph(describe_resilience(value)),
-        *_limit_rows(TableBlock(head, [format_loss_row(row) for row in losses], highlighted), len(value.rows) - len(losses)),
+        *((*table, *shown) if len(value.rows) <= _LOSSES_IN_TABLE else (*shown, *table)),
         *(Paragraph(note) for note in list_resilience_notes(value)),
         *_list_reserve_blocks(value),
         *list_overview(value),

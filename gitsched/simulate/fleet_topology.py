@@ -37,11 +37,21 @@ class TopologyInput(NamedTuple):
 
 def read_topology(source: TopologyInput) -> dict[str, ClusterSite]:
     """Return the site of each cluster with a document."""
-    unavailable = collect_unavailable_clusters(source.engines)
     used = list_cluster_use(source.engines, source.totals, source.moves, source.outcomes, source.templates)
-    changes = _count_requests(source) if not used else {}
-    sites = {}
-    for name, entries in index_clusters(source.catalog).items():
+    changes = count_requests(source.engines, source.moves, source.outcomes, source.templates) if not used else {}
+    return make_sites(source.catalog, source.engines, used, changes)
+
+
+def make_sites(
+    catalog: Catalog,
+    engines: Iterable[PolicyEngine],
+    used: Mapping[str, tuple[ResourceUse, ...]],
+    changes: Mapping[str, Mapping[str, int]],
+) -> dict[str, ClusterSite]:
+    """Return the site of each cluster with a document. What is `used` of a cluster is known where placed workloads count; for the others,
+    `changes` are what moves add to the requests."""
+    unavailable, sites = collect_unavailable_clusters(engines), {}
+    for name, entries in index_clusters(catalog).items():
         locations = [location for _, _, location in entries]
         taints = [taint for topology, document, _ in entries for taint in list_cluster_taints(topology, document) if taint.evicts]
         reason = unavailable.get(name, "")
@@ -57,12 +67,14 @@ def read_topology(source: TopologyInput) -> dict[str, ClusterSite]:
     return sites
 
 
-def _count_requests(source: TopologyInput) -> dict[str, dict[str, int]]:
-    """Return what the moves add to the requests in each cluster, by resource, where placed workloads do not count."""
-    reporters = list_capacity_reporters(source.engines)
+def count_requests(
+    engines: Iterable[PolicyEngine], moves: Iterable[Move], outcomes: Mapping[Key, Outcome], templates: Mapping[Key, Document]
+) -> dict[str, dict[str, int]]:
+    """Return what moves add to the requests in each cluster, by resource, where placed workloads do not count."""
+    reporters = list_capacity_reporters(engines)
     changes: dict[str, dict[str, int]] = {}
-    for move in source.moves:
-        outcome, template = source.outcomes.get(move.key), source.templates.get(move.key)
+    for move in moves:
+        outcome, template = outcomes.get(move.key), templates.get(move.key)
         engine = reporters.get(outcome.api) if outcome is not None else None
         if outcome is None or engine is None or template is None:
             continue

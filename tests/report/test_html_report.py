@@ -34,7 +34,7 @@ from gitsched.model.document import Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation
 from gitsched.model.finding import Finding, Location
 from gitsched.model.fits import FitReport, FittingSets, SetVerdict
-from gitsched.model.fleet_topology import ClusterSite, ResourceUse
+from gitsched.model.fleet_topology import ClusterSite, ResourceUse, SimulatedSite
 from gitsched.model.history import HistoryEntry, PlacementMove, SourceChange
 from gitsched.model.holds import HeldPlacement
 from gitsched.model.planned_files import ClusterInfo
@@ -53,6 +53,7 @@ from gitsched.report.page.history import HistoryPage, write_history_page
 from gitsched.report.page.live import LiveView
 from gitsched.report.page.topology import build_place_rows
 from gitsched.report.review import ComparisonBase, DeliveryChanges, OutputComparison, Review
+from gitsched.report.simulation_blocks import list_simulation_blocks
 from tests.programs import find_program
 
 pytestmark = pytest.mark.needs("browser")
@@ -1401,3 +1402,44 @@ def test_what_a_reserve_lacks_is_a_table(browser: Browser, tmp_path: Path, width
     found = Axe().run(page, context="#reserve")
     assert found.violations_count == 0, found.generate_report()
     assert page.evaluate("window.pwned") is None
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
+def test_the_map_of_a_simulation_is_readable_with_a_thousand_clusters(
+    browser: Browser, tmp_path: Path, width: int, scheme: str
+) -> None:
+    sites = [
+        ClusterSite(
+            f"c{number:04}", region=f"region-{number % 4}", resources=(ResourceUse("cpu", 1000, number, 100 * (number < 900)),)
+        )
+        for number in range(1000)
+    ]
+    lost = tuple(site.name for site in sites if site.region == "region-3")
+    found = Simulation(
+        "region region-3 is lost",
+        None,
+        lost,
+        (),
+        (),
+        (),
+        1,
+        (WorkloadEffect(Key("apps", "Deployment", "shop", "web"), {"c0003": 2}, {"c0000": 1}, 2, 1, reason=f"full {EVIL}"),),
+        (),
+        (),
+        fleet=tuple(SimulatedSite(site, (1, 1), (2, 3)) for site in sites),
+    )
+    (tmp_path / "page.html").write_text(write_blocks_page("Simulation", list_simulation_blocks(found)))
+    page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900}, bypass_csp=True)  # type: ignore[arg-type]
+    page.goto((tmp_path / "page.html").as_uri())
+    report = Axe().run(page)
+    assert report.violations_count == 0, report.generate_report()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.evaluate("window.pwned") is None
+    assert page.locator(".side .tile").count() == 2000
+    assert page.locator(".side", has_text="After").locator(".tile.bad").count() == len(lost)
+    assert page.locator(".map-place").first.locator("p").inner_text() == "region-3 (250)", "the lost region is the first"
+    tops = page.locator(".side .tile.bad").evaluate_all(
+        "tiles => tiles.slice(0, 20).map((tile) => tile.getBoundingClientRect().top)"
+    )
+    assert max(tops) < 900, "on the first screen"
+    page.close()

@@ -463,3 +463,72 @@ def test_a_group_of_workloads_names_what_each_cluster_loses_and_gains(fleet: Fle
     assert re.split(" {2,}", row)[1:] == ["one 24", "three +12, two +12"]
     page = simulate("--lose", "one", "-o", "html")
     assert all(f'<th scope="row">Deployment default/{name}</th>' in page for name in names)
+
+
+DYNAMIC = (
+    "{replicaSchedulingType: Divided, replicaDivisionPreference: Weighted, weightPreference: {dynamicWeight: AvailableReplicas}}"
+)
+TILE = re.compile(r'<li class="tile ([^"]+)" title="([^"]+)">')
+
+
+def list_tiles(html: str, side: str) -> dict[str, tuple[set[str], str]]:
+    """Return the styles and the text of each cluster on one side of the map, by name."""
+    part = html.split(f"<h3>{side}</h3>")[1].split("<h3>")[0].split("</section>")[0]
+    return {title.partition(": ")[0]: (set(styles.split()), title.partition(": ")[2]) for styles, title in TILE.findall(part)}
+
+
+@pytest.mark.parametrize("has_state", [True, False], ids=["continued", "planned-anew"])
+def test_the_html_shows_each_cluster_before_and_after_an_event(
+    copies: Fleet, simulate: Simulate, tmp_path: Path, has_state: bool
+) -> None:
+    cache = [] if has_state else ["--cache-dir", str(tmp_path / "empty")]
+    page = simulate("--lose", "two", "--add-like", "three=four", "-o", "html", *cache)
+    before, after = list_tiles(page, "Before"), list_tiles(page, "After")
+    assert before.keys() == {"one", "two", "three"}
+    assert after.keys() == {"one", "two", "three", "four"}
+    assert before["two"][1] == "100 %, lost after the event"
+    assert after["two"] == ({"load-0", "vacant", "bad"}, "lost, before 100 %, had 3 workloads, 5 replicas")
+    assert after["four"] == ({"load-0", "gains"}, "20 %, added, +1 workload, +1 replica")
+    assert after["one"][1] == "100 %"
+    assert page.index("What lacks most") < page.index("Deployment default/half runs on with 4 of 8 replicas") < page.index("Map of")
+    assert "html" not in simulate("--lose", "two", "-o", "markdown")
+
+
+def test_the_map_of_a_simulation_has_the_requested_share_where_the_capacity_is_known(fleet: Fleet, simulate: Simulate) -> None:
+    """Workloads that were placed before and after the facts were observed count once."""
+    fleet.commit(
+        {
+            "clusters/one.yaml": cluster("one", pods=10),
+            "clusters/two.yaml": cluster("two", pods=5),
+            "clusters/far.yaml": cluster("far"),
+            "apps/web.yaml": deployment("web", 4),
+            "policies/web.yaml": divide("web", "clusterNames: [one, two]", DYNAMIC),
+        }
+    )
+    page = simulate("--lose", "one", "-o", "html")
+    before, after = list_tiles(page, "Before"), list_tiles(page, "After")
+    assert (before["two"][1], after["two"][1]) == ("20 %", "80 %, before 20 %, +3 replicas")
+    assert after["two"][0] == {"load-3", "gains"}
+    assert after["far"] == ({"load-none"}, "load not known")
+
+
+def test_the_headline_of_the_html_names_the_condition_of_a_loss(fleet: Fleet, simulate: Simulate) -> None:
+    fleet.commit(
+        {
+            "gitsched.yaml": OFF,
+            **{f"clusters/{name}.yaml": cluster(name) for name in ("one", "two")},
+            "apps/web.yaml": deployment("web", 4),
+            "policies/web.yaml": divide("web", "clusterNames: [one, two]", WEIGHTED),
+        }
+    )
+    evicted, kept = (
+        re.findall("<h1>(.*)</h1>", simulate(*words, "--lose", "one", "-o", "html")) for words in ((), ("--lost", "silent"))
+    )
+    assert evicted[0].startswith("If cluster one is lost, and workloads are evicted from the lost cluster as in a drain: 1 of 1")
+    assert kept[0].startswith("If cluster one does not answer: ")
+
+
+def test_the_html_of_single_losses_has_a_tile_for_each(copies: Fleet, simulate: Simulate) -> None:
+    page = simulate("--sweep", "clusters", "-o", "html")
+    assert "Map of the losses" in page
+    assert {name for _, title in TILE.findall(page) for name in [title.partition(": ")[0]]} == {"one", "two", "three"}

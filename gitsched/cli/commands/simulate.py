@@ -97,7 +97,7 @@ def _simulate(settings: RunSettings, scenario: Scenario, form: str, faults: list
     )
     with output.show_progress("Simulating") as progress:
         settings = settings._replace(progress=progress)
-        found = simulate_source(settings, scenario, faults, writer.write)
+        found = simulate_source(settings, scenario, faults, writer.write, maps_fleet=form == "html")
     writer.show()
     return bool(found.degraded)
 

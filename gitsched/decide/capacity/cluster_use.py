@@ -19,6 +19,7 @@ from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.apis.policy_api import PolicyEngine
+    from gitsched.decide.decisions import DecisionSet
     from gitsched.decide.incremental.plan_state import Totals
     from gitsched.model.changes import Move
     from gitsched.model.document import Document, Key
@@ -58,8 +59,31 @@ def list_cluster_use(
     }
 
 
+def list_simulated_use(
+    engines: Iterable[PolicyEngine],
+    decided: DecisionSet,
+    use: CapacityUse,
+    moves: Iterable[Move],
+    templates: Mapping[Key, Document],
+) -> dict[str, tuple[ResourceUse, ...]]:
+    """Return what is in use of each cluster with a known capacity before an event, and what its moves change; nothing where placed
+    workloads do not count. `use` is what the plan before the event uses, and the engines know the clusters before or after it."""
+    reader = find_reader(engines, decided.variants.__contains__)
+    if reader is None:
+        return {}
+    changes = _count_changes(reader, moves, decided.outcomes, templates)
+    return {
+        name: tuple(
+            one._replace(change=added, added=added)
+            for one in _list_resources(cluster, name, use, _NO_CHANGE)
+            for added in (changes.get(name, _NO_CHANGE).requested.get(one.resource, 0),)
+        )
+        for name, cluster in reader.clusters.items()
+    }
+
+
 def _count_changes(
-    reader: CapacityReader, moves: Sequence[Move], outcomes: Mapping[Key, Outcome], templates: Mapping[Key, Document]
+    reader: CapacityReader, moves: Iterable[Move], outcomes: Mapping[Key, Outcome], templates: Mapping[Key, Document]
 ) -> dict[str, _Change]:
     """Return what moves change in each cluster. A workload that the source does not have any more is not counted."""
     after, before, started = list[PodsByCluster](), list[PodsByCluster](), list[PodsByCluster]()

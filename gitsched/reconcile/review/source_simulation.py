@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from gitsched.apis.registered import Registered
 from gitsched.decide.garbage_collection import gc_paused
 from gitsched.diff.resilience import compare_resilience
 from gitsched.forge.web_links import find_web_links
@@ -32,7 +33,7 @@ from gitsched.simulate.continued_plan import NeedsNewEngines
 from gitsched.simulate.loss_simulation import simulate_all_losses
 from gitsched.simulate.reserve import ReserveRules, find_reserve_loss, mark_reserved
 from gitsched.simulate.scenario import Scenario, apply_scenario
-from gitsched.simulate.simulation import simulate
+from gitsched.simulate.simulation import decide_event, describe_event
 
 if TYPE_CHECKING:
     from gitsched.decide.plan_result import Plan
@@ -40,45 +41,59 @@ if TYPE_CHECKING:
     from gitsched.reconcile.incremental.planned_workloads import PlannedWorkloads
 
 T = TypeVar("T")
+_MAP_FLEET = Registered("gitsched.simulate.fleet_map", "map_fleet")
 Use = Callable[[T, SimulatedSource], object]
 """What is done with a result, given the source that it is about."""
 
 
-def simulate_source(settings: RunSettings, scenario: Scenario, faults: list[Finding], use: Use[Simulation]) -> Simulation:
-    """Simulate a scenario on the plan of the source. Raise Permanent if it names a missing cluster or object.
+def simulate_source(
+    settings: RunSettings, scenario: Scenario, faults: list[Finding], use: Use[Simulation], *, maps_fleet: bool = False
+) -> Simulation:
+    """Simulate a scenario on the plan of the source. Raise Permanent if it names a missing cluster or object. With `maps_fleet`, the result
+    has all clusters before and after it.
 
     Findings about documents on which a bug shows are added to `faults`, here and in the other functions. `use` is called with the result
     and its source, to find these, too.
     """
-    known = partial(_simulate_from_state, scenario=scenario)
-    return _run_on_source(settings, lambda baseline, _fetched, _: _simulate(baseline, scenario), faults, use, known)
+    known = partial(_simulate_from_state, scenario=scenario, maps_fleet=maps_fleet)
+
+    def answer(baseline: Baseline, _fetched: Fetched, _: Repository) -> Simulation:
+        return _simulate(baseline, scenario, baseline if maps_fleet else None)
+
+    return _run_on_source(settings, answer, faults, use, known)
 
 
-def _simulate(baseline: Baseline, scenario: Scenario) -> Simulation:
-    """Simulate a scenario, and mark what a reserve for it lacks."""
-    found, tenancy, kind = simulate(baseline, scenario), baseline.decisions.tenancy, find_reserve_loss(scenario)
+def _simulate(baseline: Baseline, scenario: Scenario, mapped: Baseline | None = None) -> Simulation:
+    """Simulate a scenario, and mark what a reserve for it lacks. If `mapped` is given, which has the decisions about all workloads, the
+    result has all clusters."""
+    event, tenancy, kind = decide_event(baseline, scenario), baseline.decisions.tenancy, find_reserve_loss(scenario)
+    found = describe_event(baseline, scenario, event)
+    if mapped is not None:
+        found = found._replace(fleet=_MAP_FLEET(mapped, event, found))
     rules = ReserveRules([baseline.config.reserve], [tenancy])
     return mark_reserved(found, rules, tenancy, kind) if rules.covers(kind) else found
 
 
 def _simulate_from_state(
-    context: RunContext, fetched: Fetched, use: Callable[[Simulation], object], scenario: Scenario
+    context: RunContext, fetched: Fetched, use: Callable[[Simulation], object], scenario: Scenario, maps_fleet: bool
 ) -> Simulation | None:
     """Simulate a scenario on what the last run has planned; None where a complete plan is needed."""
     workloads = _plan_workloads(context, fetched)
     if workloads is None:
         return None
-    plan = workloads.plan
+    plan, mapped = workloads.plan, None
     if scenario.scale or scenario.fresh:
         time = max(context.settings.now, plan.time)
         catalog, nodes = workloads.catalog, workloads.has_inner_placements
         changed = apply_scenario(catalog, scenario._replace(scale=()), plan.totals.config, time, nodes)
         baseline = workloads.decide_few(workloads.list_concerned(scenario, changed))[1]
+        mapped = workloads.make_fleet_baseline() if maps_fleet else None
     else:
         baseline = workloads.make_fleet_baseline()
+        mapped = baseline if maps_fleet else None
     baseline = _keep_delivered(baseline, plan)
     try:
-        return _use_from_state(plan, partial(_simulate, baseline, scenario), use)
+        return _use_from_state(plan, partial(_simulate, baseline, scenario, mapped), use)
     except Permanent:
         if not scenario.scale:
             raise

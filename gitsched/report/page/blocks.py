@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import csv
 import io
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from math import inf
 from typing import Any
 
 from markupsafe import Markup
@@ -14,13 +16,28 @@ from gitsched.model.history import SourceChange
 from gitsched.model.simulation import SimulatedSource
 from gitsched.model.time import format_time
 from gitsched.named_tuples import NamedTuple
-from gitsched.report.blocks import Block, HeatMap, ListBlock, Paragraph, TableBlock
+from gitsched.report.blocks import Block, HeatMap, ListBlock, Paragraph, TableBlock, Tile, TileMap
 from gitsched.report.lines import escape_unprintable
 from gitsched.report.page import embed_resource, load_template, read_resource
 from gitsched.report.page.links import PageLinks
 
 CsvRow = tuple[str, ...]
 _HEAT_LEVELS = 4
+_LOAD_STEPS = (25, 50, 75, 90)
+"""The percentages from which a tile has the next style."""
+_TILE_KEYS = (
+    ("load-0", "less than 25 %"),
+    ("load-1", "25 to 50 %"),
+    ("load-2", "50 to 75 %"),
+    ("load-3", "75 to 90 %"),
+    ("load-4", "90 % and more"),
+    ("load-none", "not known"),
+    ("gains", "gains"),
+    ("loses", "loses"),
+    ("drained", "drained"),
+)
+_TILE_SIZES = (("named", 60), ("large", 300), ("small", inf))
+"""The styles of maps, and the most tiles that they are for."""
 
 
 class Download(NamedTuple):
@@ -122,10 +139,13 @@ def _build_download(one: Download) -> dict[str, str]:
 
 
 def _build_rows(blocks: Iterable[Block], links: PageLinks) -> Iterator[dict[str, Any]]:
-    """Yield what the template shows of each block; a heading has the id to which links lead."""
+    """Yield what the template shows of each block; a heading has the id to which links lead. Titles of lists and tables are below the last
+    heading, if there is one."""
+    level = 2
     for number, block in enumerate(blocks):
         if isinstance(block, Paragraph):
             kind = "heading" if block.heading else "paragraph"
+            level = 3 if block.heading else level
             text = escape_unprintable(block.text)
             yield {"kind": kind, "text": text if block.heading else links.link_places(text), "id": f"part-{number}"}
         elif isinstance(block, ListBlock):
@@ -133,11 +153,16 @@ def _build_rows(blocks: Iterable[Block], links: PageLinks) -> Iterator[dict[str,
                 "kind": "list",
                 "title": escape_unprintable(block.title),
                 "lines": [links.link_places(escape_unprintable(line)) for line in block.lines],
+                "level": level,
             }
         elif isinstance(block, HeatMap):
+            level = 3
             yield _build_heat_map(block)
+        elif isinstance(block, TileMap):
+            level = 3
+            yield _build_tile_map(block)
         elif block.rows:
-            yield _build_table(block, links)
+            yield {**_build_table(block, links), "level": level}
 
 
 def _build_table(block: TableBlock, links: PageLinks) -> dict[str, Any]:
@@ -173,6 +198,36 @@ def _build_heat_map(block: HeatMap) -> dict[str, Any]:
             (escape_unprintable(name), [(number, _HEAT_LEVELS * number // largest if number else None) for number in numbers])
             for name, numbers in block.rows
         ],
+    }
+
+
+def _build_tile_map(block: TileMap) -> dict[str, Any]:
+    """Return the tiles with the styles of the map of a plan, and the keys of these; on a large map they have no names."""
+    sides = [(caption, [(place, list(map(_build_tile, tiles))) for place, tiles in places]) for caption, places in block.sides]
+    tiles = [[tile for _, found in places for tile in found] for _, places in sides]
+    used = {style for side in tiles for tile in side for style in tile["styles"].split()}
+    return {
+        "kind": "tiles",
+        "title": block.title,
+        "note": escape_unprintable(block.note),
+        "bad": block.bad_text if "bad" in used else "",
+        "keys": [(style, words) for style, words in _TILE_KEYS if style in used],
+        "size": next(size for size, most in _TILE_SIZES if max(map(len, tiles)) <= most),
+        "sides": [
+            (caption, [(escape_unprintable(place), f"{len(found):,}", found) for place, found in places])
+            for caption, places in sides
+        ],
+    }
+
+
+def _build_tile(tile: Tile) -> dict[str, str]:
+    step = "none" if tile.level is None else bisect_right(_LOAD_STEPS, tile.level)
+    styles = (f"load-{step}", "vacant" if tile.level == 0 else "", *tile.marks)
+    return {
+        "name": escape_unprintable(tile.name),
+        "text": escape_unprintable(tile.text),
+        "label": f"{'! ' if 'bad' in tile.marks else ''}{tile.label}",
+        "styles": " ".join(filter(None, styles)),
     }
 
 
