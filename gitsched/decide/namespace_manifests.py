@@ -9,6 +9,7 @@ from gitsched.decide.catalog import make_duplicate_findings
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.planned_files import ExistingBlob, PlannedFile
+from gitsched.named_tuples import NamedTuple
 from gitsched.render.cluster_directory import is_added_namespace, is_never_pruned, namespace_path, plan_namespace, write_namespace
 from gitsched.render.output_files import cluster_path, escape_segment, relative_path
 
@@ -16,6 +17,39 @@ if TYPE_CHECKING:
     from gitsched.decide.decisions import DecisionSet
     from gitsched.decide.skipped_workloads import FindBlob
     from gitsched.decide.workload_files import Files, WorkloadFiles
+
+
+class ChosenNamespaces(NamedTuple):
+    """The Namespaces that clusters get where they have objects in them: `own` are the path and manifest of each of the source, by the
+    directory of its objects, and `select` returns those of them that a cluster may get."""
+
+    own: Mapping[str, tuple[str, PlannedFile]]
+    select: Callable[[str], Mapping[str, tuple[str, PlannedFile]]]
+    findings: Sequence[Finding] = ()
+
+
+NO_NAMESPACES = ChosenNamespaces({}, lambda _: {})
+
+
+def choose_namespaces(
+    decisions: DecisionSet,
+    workloads: Collection[WorkloadFiles],
+    manifests: dict[str, dict[str, PlannedFile]],
+    delivered: Mapping[str, Collection[str]],
+    find_blob: FindBlob,
+    read_manifest: Callable[[str], Body | None],
+    protected: Container[str],
+) -> ChosenNamespaces:
+    """Return the Namespaces of the source that clusters get, and add those of objects that a delivery tool builds to the `manifests`.
+    `manifests` and `delivered` are as in `render`."""
+    own = list_namespace_manifests(decisions.templates, protected)
+    last, findings = _keep_duplicates(decisions, workloads, manifests, delivered, find_blob, protected)
+    own |= last
+    if decisions.withheld or any(outcome.held is not None for outcome in decisions.outcomes.values()):
+        own |= _keep_withheld(decisions, read_manifest, find_blob)
+    select = _select_namespaces(decisions, own)
+    _add_needed_namespaces(manifests, workloads, select, protected)
+    return ChosenNamespaces(own, select, findings)
 
 
 def list_namespace_manifests(templates: Mapping[Key, Document], protected: Container[str]) -> dict[str, tuple[str, PlannedFile]]:
@@ -76,7 +110,7 @@ def keep_namespace(cluster: str, path: str, decisions: DecisionSet, protected: I
     return plan_namespace(template) if template is not None else write_namespace(key.name)
 
 
-def keep_duplicates(
+def _keep_duplicates(
     decisions: DecisionSet,
     workloads: Iterable[WorkloadFiles],
     manifests: Mapping[str, Files],
@@ -116,7 +150,7 @@ def keep_duplicates(
     return kept, make_duplicate_findings(reported)
 
 
-def keep_withheld(
+def _keep_withheld(
     decisions: DecisionSet, read_manifest: Callable[[str], Body | None], find_blob: FindBlob
 ) -> dict[str, tuple[str, PlannedFile]]:
     """Return the Namespaces that the source does not have any more, as they were delivered last, by the directory of their objects, where
@@ -159,7 +193,7 @@ def _list_used_namespaces(
     return used
 
 
-def select_namespaces(
+def _select_namespaces(
     decisions: DecisionSet, own: Mapping[str, tuple[str, PlannedFile]]
 ) -> Callable[[str], Mapping[str, tuple[str, PlannedFile]]]:
     """Return what gives the Namespaces of the source that a cluster may get."""
@@ -172,7 +206,7 @@ def select_namespaces(
     return make_namespace_filter(own, keys, decisions.catalog.api_documents, tenancy)
 
 
-def add_needed_namespaces(
+def _add_needed_namespaces(
     manifests: dict[str, dict[str, PlannedFile]],
     workloads: Iterable[WorkloadFiles],
     select: Callable[[str], Mapping[str, tuple[str, PlannedFile]]],

@@ -87,7 +87,7 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     caches = caches or InMemoryCaches()
     source, changes, withheld = _find_changes(source, caches.decisions)
     changes = report_changes(source, changes)
-    changes, adopted = keep_adopted(source, changes)
+    changes, adopted = keep_adopted(source, changes) if source.adopted else (changes, {})
     undelivered = _list_undelivered(source, changes.decisions)
     relations, relation_findings = _relate(changes.decisions, source.source.config, caches)
     retention, directories, rendered, rollouts = _deliver(source, changes, undelivered, relations, caches)
@@ -98,7 +98,8 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
 
         decisions = decisions._replace(outcomes={**decisions.outcomes, **rollouts.counted})
         moves = count_step(moves, rollouts, decisions.outcomes, find_active_clusters(source.previous))
-    moves = mark_copies(mark_preserved(moves, retention.copies), source.previous.retained)
+    if retention.copies or source.previous.retained:
+        moves = mark_copies(mark_preserved(moves, retention.copies), source.previous.retained)
     totals = compute_totals(decisions, rendered, source.source, source.times)._replace(
         retiring=directories.retiring,
         relation_findings=relation_findings,

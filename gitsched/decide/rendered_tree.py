@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from gitsched.apis.gitsched.output_config import OutputConfig
 from gitsched.decide.namespace_manifests import (
+    NO_NAMESPACES,
     add_namespace_manifests,
-    add_needed_namespaces,
-    keep_duplicates,
+    choose_namespaces,
     keep_namespace,
-    keep_withheld,
-    list_namespace_manifests,
-    select_namespaces,
     withhold_namespaces,
 )
 from gitsched.decide.skipped_workloads import add_skipped_objects, add_skipped_records, list_object_paths
@@ -151,7 +148,8 @@ def render(
     rendered = {
         key: _render_or_reuse(outcome, decisions, find_blob, cache, delivery) for key, outcome in decisions.outcomes.items()
     }
-    withheld = withhold_namespaces(rendered, decisions, protected)
+    names_any = _has_namespaces(decisions, rendered.values())
+    withheld = withhold_namespaces(rendered, decisions, protected) if names_any else []
     complete_files = rendered
     if gate is not None:
         rendered = gate(rendered)
@@ -170,13 +168,11 @@ def render(
         object_paths = list_object_paths(skipped)
     facts = dict(decisions.cluster_facts)
     facts |= {name: ClusterInfo(name, {}) for name in retiring if name not in facts}
-    own = list_namespace_manifests(decisions.templates, protected)
-    last, duplicates = keep_duplicates(decisions, rendered.values(), manifests, delivered or {}, find_blob, protected)
-    own |= last
-    if decisions.withheld or any(outcome.held is not None for outcome in decisions.outcomes.values()):
-        own |= keep_withheld(decisions, read_manifest, find_blob)
-    select = select_namespaces(decisions, own)
-    add_needed_namespaces(manifests, rendered.values(), select, protected)
+    namespaces = NO_NAMESPACES
+    if names_any or decisions.withheld or any(outcome.held is not None for outcome in decisions.outcomes.values()):
+        namespaces = choose_namespaces(
+            decisions, rendered.values(), manifests, delivered or {}, find_blob, read_manifest, protected
+        )
     if any(path.startswith(f"{HUB}/") for path in files) or find_blob(HUB_KUSTOMIZATION) is not None:
         files |= complete_hub_directory(files, delivery.argocd.namespace)
     known = cache.last_tree.directories if cache.last_tree else {}
@@ -190,7 +186,9 @@ def render(
         kept = {path: keep_namespace(name, path, decisions, protected, find_blob) for path in sorted(paths)}
         manifests |= {name: {**kept, **manifests.get(name, {})}} if kept else {}
         facts[name] = facts[name]._replace(workloads=workloads, replicas=replicas, marked=marked)
-        complete = add_namespace_manifests(manifests.get(name, {}), select(name))
+        complete: Files = manifests.get(name, {})
+        if namespaces.own:
+            complete = add_namespace_manifests(complete, namespaces.select(name))
         directories[name] = _render_directory(facts[name], complete, known.get(name), protected)
         files.update(directories[name].files)
     if retained:
@@ -199,14 +197,22 @@ def render(
         keep_cluster_json(retained, retiring, find_blob, files)
     findings = (
         *withheld,
-        *duplicates,
+        *namespaces.findings,
         *_find_path_collisions(rendered.values(), decisions.templates),
         *(shared.list_findings(decisions.templates) if shared is not None else ()),
     )
     has_shared = shared is not None and shared.found
-    tree = RenderedTree(rendered, manifests, directories, files, facts, findings, own, has_shared)
+    tree = RenderedTree(rendered, manifests, directories, files, facts, findings, namespaces.own, has_shared)
     cache.last_tree = tree if gate is None else tree._replace(workloads=complete_files)
     return tree
+
+
+def _has_namespaces(decisions: DecisionSet, workloads: Iterable[WorkloadFiles]) -> bool:
+    """Return whether the source has a Namespace, or a workload consists of objects that may be one or that need one."""
+    keys = (*decisions.templates, *decisions.catalog.duplicate_templates)
+    return any(key.kind == "Namespace" for key in keys) or any(
+        workload.namespaces or workload.outcome.bundles or workload.outcome.manifests is not None for workload in workloads
+    )
 
 
 def _render_directory(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from functools import lru_cache, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from gitsched.apis.built_in_schemas import find_wrong_types, load_built_in_kinds
 from gitsched.apis.gitsched import config
 from gitsched.apis.gitsched.operator_config import KIND as OPERATOR_KIND
 from gitsched.apis.proposals import set_at
+from gitsched.apis.registered import Registered
 from gitsched.apis.schemas import has_field_table, list_schemas, make_field_validator, shipped_schemas
 from gitsched.decide.registry import apis_by_group, policy_apis
 from gitsched.manifests.object_meta import classify_document, validate_object_meta
@@ -37,8 +38,9 @@ def validate_document(body: Body, ignored: frozenset[str] = frozenset(), strictn
     group, kind = parse_api_group(str(body.get("apiVersion") or body.get("api") or "")), str(body.get("kind") or "")
     api = apis_by_group.get(group)
     try:
-        filled = api.apply_defaults(body) if api is not None and api.apply_defaults is not None else body
         known = _load_kinds()
+        defaults = known.find_defaults(group)
+        filled = defaults(body) if defaults is not None else body
         result = known.schemas.validate(filled, None if filled is body else body, strictness)
     except (TypeError, ValueError) as error:
         found = find_non_json_value(body)
@@ -244,6 +246,12 @@ def _report_ignored(body: Body) -> Iterator[Issue]:
     yield Issue("warning", "unknown-kind", message, ("kind",))
 
 
+def _find_defaults(group: str) -> Callable[[Body], Body] | None:
+    api = apis_by_group.get(group)
+    defaults = api.apply_defaults if api is not None else None
+    return defaults.load() if isinstance(defaults, Registered) else defaults
+
+
 def _find_api_rules(api: PolicyAPI, group: str, kind: str) -> DocumentValidator | None:
     """Return the rules of an API for documents of its groups, with those about fields that gitsched does not support."""
     rules = api.find_validator(group, kind) if api.find_validator is not None else None
@@ -276,9 +284,10 @@ def _list_config_schemas(apis: Iterable[PolicyAPI]) -> list[Mapping[SchemaKey, B
 
 
 class _KnownKinds:
-    """The schemas and the rules of the kinds that gitsched and some policy APIs read. Rules are looked up once for each kind."""
+    """The schemas and the rules of the kinds that gitsched and some policy APIs read. Rules are looked up once for each kind, and what
+    fills in defaults once for each group."""
 
-    __slots__ = ("_apis", "_find_rules", "_named", "checked_groups", "schemas")
+    __slots__ = ("_apis", "_find_rules", "_named", "checked_groups", "find_defaults", "schemas")
 
     def __init__(self, apis: tuple[PolicyAPI, ...]) -> None:
         known = list_schemas([*(api.schemas for api in apis), *_list_config_schemas(apis)])
@@ -292,6 +301,7 @@ class _KnownKinds:
         reading = {group for api in apis if api.find_validator is not None for group in api.groups}
         self._named = frozenset(pair for api in apis for pair in api.validated_objects if pair[0] not in reading)
         self._find_rules = lru_cache(maxsize=1024)(partial(_find_rules, with_schema))
+        self.find_defaults = lru_cache(maxsize=1024)(_find_defaults)
 
     def find_rules(self, group: str, kind: str, body: Body) -> DocumentValidator | None:
         """Return the rules for a document that a schema cannot express; None if there are none."""

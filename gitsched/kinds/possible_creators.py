@@ -51,7 +51,8 @@ _PASSIVE_GROUPS = frozenset(
 """API groups whose controllers create no object that others refer to."""
 _MENTIONED_KINDS = frozenset({("", "ConfigMap"), ("", "Secret")})
 """Kinds that workloads and custom resources create under a name from their own manifest."""
-_POD_SPECS = (("spec",), ("spec", "template", "spec"), ("spec", "jobTemplate", "spec", "template", "spec"))
+_POD_SPECS: tuple[tuple[str, ...], ...] = ((), ("template", "spec"), ("jobTemplate", "spec", "template", "spec"))
+"""Below `spec`."""
 _WORD = re.compile(r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?")
 
 
@@ -117,12 +118,13 @@ def _list_words(body: Body, is_custom: bool) -> set[str]:
 
 
 def _list_arguments(body: Body) -> Iterator[Any]:
-    for path in _POD_SPECS if "spec" in body else ():
-        pod = get_field(body, *path)
+    spec: Any = body.get("spec")
+    for path in _POD_SPECS if isinstance(spec, dict) else ():
+        pod = spec if not path else get_field(spec, *path) if path[0] in spec else None
         if not isinstance(pod, dict):
             continue
         for name in ("initContainers", "containers"):
-            for container in list_objects(pod.get(name)):
+            for container in list_objects(pod[name]) if name in pod else ():
                 for member in ("args", "command"):
                     values = container.get(member)
                     yield from values if isinstance(values, list) else ()

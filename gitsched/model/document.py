@@ -244,7 +244,8 @@ def add_kinds(kinds: ApiKinds) -> None:
     _config_map_data.update(kinds.config_map_data)
     _templates.update(kinds.templates)
     _priority_classes.update(kinds.priority_classes)
-    parse_api_group.cache_clear()
+    for function in (parse_api_group, is_known_group, is_namespaced):
+        function.cache_clear()
 
 
 def find_priority_class(group: str, kind: str) -> tuple[str, ...]:
@@ -291,11 +292,13 @@ def is_secret_value(body: Any, path: Iterable[str | int]) -> bool:
     return False
 
 
+@lru_cache(maxsize=1024)
 def is_known_group(group: str) -> bool:
     """Return whether an API group is one of Kubernetes or of a policy API."""
     return group in _known_groups
 
 
+@lru_cache(maxsize=1024)
 def is_namespaced(group: str, kind: str) -> bool | None:
     """Return whether a kind of a known group is namespaced; None for any other kind."""
     return (group, kind) not in _cluster_scoped if is_known_group(group) else None

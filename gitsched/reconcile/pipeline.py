@@ -90,7 +90,7 @@ def run(
     result = make_result(fetched, planned, written, published)
     if preview:
         return result
-    unselected = _LIST_NEW_UNSELECTED(context, fetched, planned) if planned.plan.unclaimed else ()
+    unselected = _LIST_NEW_UNSELECTED(context, fetched, planned) if planned.plan.totals.overview.unclaimed else ()
     return result._replace(unselected=unselected, state_file=find_state_file(context, fetched, planned, written))
 
 

@@ -5,7 +5,7 @@ Commands that look start from the same plans as a run.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -19,14 +19,16 @@ from gitsched.decide.registry import policy_apis
 from gitsched.git.output import list_state_refs
 from gitsched.model.cluster_facts import NO_FACTS
 from gitsched.model.errors import GitschedError
+from gitsched.model.rollouts import ROLLOUT_KIND
 from gitsched.model.system_errors import is_bug
-from gitsched.reconcile.facts.observations import has_delivery_reports, has_rollout, observe
+from gitsched.reconcile.facts.observations import has_delivery_reports, observe
 from gitsched.reconcile.fetch import read_previous_output
 from gitsched.reconcile.review.allowances import list_allowed_changes, read_releases
 from gitsched.reconcile.review.guard_input import make_guard_input
 from gitsched.reconcile.rollout_input import read_rollout_input
 from gitsched.reconcile.run import (
     NO_SETTING_REPORT,
+    NOTHING_OBSERVED,
     CompleteState,
     Facts,
     Fetched,
@@ -241,7 +243,9 @@ def read_plan_input(
 
         contacts = find_contact_changes(context, fetched, contact_documents)
     context.report_step("observing")
-    observed = observe(context, fetched, source, now)
+    kinds = {(document.group, document.kind) for document in source.documents}
+    is_observed = _may_be_observed(kinds)
+    observed = observe(context, fetched, source, now) if is_observed else NOTHING_OBSERVED
     source = source._replace(other_findings=(*source.other_findings, *observed.findings, *reported.findings, *contacts))
     previous = read_previous_output(context, fetched)
     if source.variants:
@@ -252,7 +256,7 @@ def read_plan_input(
     allowed = partial(list_allowed_changes, context, fetched)
     guard = _read_guard_input(context, fetched, source)
     rollouts = None
-    if has_rollout(source) or (record is not None and record.rollouts):
+    if ROLLOUT_KIND in kinds or (record is not None and record.rollouts):
         rollouts = read_rollout_input(context, fetched)
     made_from = PlanInput(
         source,
@@ -270,11 +274,17 @@ def read_plan_input(
     )
     # Reports of clusters may change anything: a plan with them is never the start of the next one, nor is one with findings about settings
     # or metrics.
-    has_reports = not observed.empty and (rollouts is not None or has_delivery_reports(source))
+    has_reports = is_observed and not observed.empty and (rollouts is not None or has_delivery_reports(source))
     awaits_statuses = rollouts is not None and own.observations.statuses is not None
     is_changed = (observed.findings, reported.findings, contacts, lacks_tenants, source.config is not own)
     can_continue = not any((has_reports, awaits_statuses, *is_changed))
     return RunInput(made_from, can_continue, reported.changes, facts)
+
+
+def _may_be_observed(kinds: Collection[tuple[str, str]]) -> bool:
+    """Return whether a source with these kinds may name metrics, or wait for reports of clusters."""
+    readers = [reader for api in policy_apis.values() for reader in (api.metrics, api.delivery_reports) if reader is not None]
+    return ROLLOUT_KIND in kinds or any(group in reader.groups for reader in readers for group, _ in kinds)
 
 
 def _check_tenants(context: RunContext, source: SourceTree, *, refuses: bool) -> SourceTree:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -19,12 +19,10 @@ from gitsched.render.output_files import (
     KUSTOMIZATION,
     STUB_FILE,
     STUB_MANIFEST_PATH,
+    STUB_NAME,
     plan_changed_manifest,
     plan_manifest,
     relative_path,
-    write_cluster_json,
-    write_kustomization,
-    write_stub,
 )
 from gitsched.render.yaml import dump, quote
 
@@ -52,6 +50,39 @@ def complete_directory(
     directory[STUB_FILE] = write_stub(cluster.name)
     directory[CLUSTER_JSON] = write_cluster_json(cluster)
     return directory
+
+
+def write_cluster_json(facts: ClusterInfo) -> NewBlob:
+    """Return `cluster.json` with all members, because Argo CD's templates fail on a missing one; and `atLeast` if the replicas are only the
+    least number."""
+    members = {
+        "labels": dict(facts.labels),
+        "name": facts.name,
+        "provider": facts.provider,
+        "region": facts.region,
+        "replicas": facts.replicas,
+        "workloads": facts.workloads,
+        **({"atLeast": True} if facts.marked else {}),
+    }
+    return NewBlob((json.dumps(members, indent=2, sort_keys=True) + "\n").encode())
+
+
+def write_kustomization(paths: Iterable[str]) -> NewBlob:
+    """Return `kustomization.yaml` with the given files of the directory and the stub, sorted."""
+    resources = "".join(f"- {quote(path)}\n" for path in sorted({*paths, STUB_FILE}))
+    return NewBlob(f"apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n{resources}".encode())
+
+
+def write_stub(cluster: str) -> NewBlob:
+    """Return a ConfigMap with the name of the cluster. It keeps the directory from being empty: Flux fails on an empty directory and
+    prunes nothing."""
+    body = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": STUB_NAME, "namespace": "default"},
+        "data": {"cluster": cluster},
+    }
+    return NewBlob(dump(body).encode())
 
 
 @lru_cache(maxsize=1 << 14)

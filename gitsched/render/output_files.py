@@ -19,7 +19,6 @@ from typing import Any, Final
 from gitsched.model.document import Body, Document, Key, SourceSpans, remove_server_owned
 from gitsched.model.planned_files import (
     END_OF_TEXT,
-    ClusterInfo,
     EditedBlob,
     ExistingBlob,
     NewBlob,
@@ -247,39 +246,6 @@ def _set_field(body: Any, path: list[str], value: int) -> Any:
 
 
 STUB_NAME = "gitsched-placement"
-
-
-def write_cluster_json(facts: ClusterInfo) -> NewBlob:
-    """Return `cluster.json` with all members, because Argo CD's templates fail on a missing one; and `atLeast` if the replicas are only the
-    least number."""
-    members = {
-        "labels": dict(facts.labels),
-        "name": facts.name,
-        "provider": facts.provider,
-        "region": facts.region,
-        "replicas": facts.replicas,
-        "workloads": facts.workloads,
-        **({"atLeast": True} if facts.marked else {}),
-    }
-    return NewBlob((json.dumps(members, indent=2, sort_keys=True) + "\n").encode())
-
-
-def write_kustomization(paths: Iterable[str]) -> NewBlob:
-    """Return `kustomization.yaml` with the given files of the directory and the stub, sorted."""
-    resources = "".join(f"- {quote(path)}\n" for path in sorted({*paths, STUB_FILE}))
-    return NewBlob(f"apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n{resources}".encode())
-
-
-def write_stub(cluster: str) -> NewBlob:
-    """Return a ConfigMap with the name of the cluster. It keeps the directory from being empty: Flux fails on an empty directory and
-    prunes nothing."""
-    body = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": STUB_NAME, "namespace": "default"},
-        "data": {"cluster": cluster},
-    }
-    return NewBlob(dump(body).encode())
 
 
 STUB_MANIFEST_PATH = relative_path(Key("", "ConfigMap", "default", STUB_NAME))

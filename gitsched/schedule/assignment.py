@@ -87,8 +87,8 @@ def _rank_by_score(request: Request, group: AffinityGroup, fleet: Fleet, mask: i
     tiers = _list_tiers(request, group, fleet, mask)
     previous = fleet.mask(target.name for target in request.previous) if request.previous else 0
     if len(tiers) == 1 and not mask & previous and request.remaining is None:
-        order = _sort_by_allocatable(request, fleet, allocatable, mask)
-        return RankedCandidates(order, allocatable, assigned, tiers, _get_ranking(request, fleet, allocatable, mask))
+        ranking = _get_ranking(request, fleet, allocatable, mask)
+        return RankedCandidates(_sort_as(ranking, fleet, allocatable, mask), allocatable, assigned, tiers, ranking)
     order = []
     for tier in tiers:
         # The sort is stable, also in reverse, so equal candidates stay in name order.
@@ -101,8 +101,11 @@ def _rank_by_score(request: Request, group: AffinityGroup, fleet: Fleet, mask: i
 def _sort_by_allocatable(request: Request, fleet: Fleet, allocatable: Estimates, mask: int) -> list[int]:
     if request.remaining is not None:
         return sorted(fleet.members(mask), key=allocatable.__getitem__, reverse=True)
-    key = _get_ranking(request, fleet, allocatable, mask)
-    return fleet.get_or_compute(key, lambda: sorted(fleet.cached_members(mask), key=allocatable.__getitem__, reverse=True))
+    return _sort_as(_get_ranking(request, fleet, allocatable, mask), fleet, allocatable, mask)
+
+
+def _sort_as(ranking: Hashable, fleet: Fleet, allocatable: Estimates, mask: int) -> list[int]:
+    return fleet.get_or_compute(ranking, lambda: sorted(fleet.cached_members(mask), key=allocatable.__getitem__, reverse=True))
 
 
 def _get_ranking(request: Request, fleet: Fleet, allocatable: Estimates, mask: int) -> Hashable:

@@ -13,9 +13,9 @@ from benchmarks.call_path import CallPath, measure
 from benchmarks.repository import environment
 
 ROOT = Path(__file__).parents[2]
-MAX_MODULES, MAX_CROSSINGS = 97, 500
+MAX_MODULES, MAX_CROSSINGS = 95, 465
 """Raise these only for work that every Deployment needs. Modules of a feature are entered where the feature is used."""
-STEPS = ("fetch", "source.source_tree", "facts.observations", "output.output_commit")
+STEPS = ("fetch", "source.source_tree", "source_plan", "output.output_commit")
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,8 @@ def test_features_that_the_repository_does_not_use_are_not_on_the_path(path: Cal
         "gitsched.watch",
         "gitsched.forge",
         "gitsched.simulate",
-        "gitsched.reconcile.facts.facts_branches",
+        "gitsched.reconcile.facts",
+        "gitsched.decide.namespace_manifests",
         "gitsched.reconcile.incremental.source_diff",
         "gitsched.reconcile.review.comparison",
         "gitsched.manifests.sourceignore",

@@ -15,8 +15,15 @@ from gitsched.git.trees import apply_edits
 from gitsched.manifests.parser import parse_file
 from gitsched.model.document import Document, Key, Origin
 from gitsched.model.planned_files import ClusterInfo, EditedBlob, ExistingBlob, NewBlob, PatchedBlob, PlannedFile
-from gitsched.render.cluster_directory import complete_directory, is_never_pruned, plan_namespace, write_namespace
-from gitsched.render.output_files import STUB_MANIFEST_PATH, plan_manifest, relative_path, write_cluster_json, write_kustomization
+from gitsched.render.cluster_directory import (
+    complete_directory,
+    is_never_pruned,
+    plan_namespace,
+    write_cluster_json,
+    write_kustomization,
+    write_namespace,
+)
+from gitsched.render.output_files import STUB_MANIFEST_PATH, plan_manifest, relative_path
 
 EU = ClusterInfo("eu-1", {"tier": "gold", "env": "prod"}, "eu", "metal", replicas=4, workloads=2)
 WEB = Key("apps", "Deployment", "shop", "web")

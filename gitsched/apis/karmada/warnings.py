@@ -306,6 +306,8 @@ def find_suspended_policies(policies: Iterable[PropagationPolicy]) -> list[Findi
     """Report policies that suspend dispatching."""
     findings = []
     for policy in policies:
+        if not policy.spec.get("suspension"):
+            continue
         everywhere, clusters = read_suspension(policy.spec)
         if everywhere or clusters:
             where = "every cluster" if everywhere else ", ".join(sorted(clusters))

@@ -113,8 +113,6 @@ def report_changes(source: PlanInput, changes: Changes) -> Changes:
 
 def keep_adopted(source: PlanInput, changes: Changes) -> tuple[Changes, Mapping[str, str]]:
     """Return the changes with findings about adopted objects that keep their placement, and why these do."""
-    if not source.adopted:
-        return changes, {}
     from gitsched.decide.adopted_holds import (
         find_adopted_holds,
         list_hold_findings,

@@ -10,8 +10,8 @@ from gitsched.decide.namespace_manifests import add_namespace_manifests
 from gitsched.model.document import Key
 from gitsched.model.planned_files import ExistingBlob
 from gitsched.named_tuples import NamedTuple
-from gitsched.render.cluster_directory import complete_directory
-from gitsched.render.output_files import CLUSTER_JSON, cluster_path, status_path, write_cluster_json, write_record
+from gitsched.render.cluster_directory import complete_directory, write_cluster_json
+from gitsched.render.output_files import CLUSTER_JSON, cluster_path, status_path, write_record
 
 if TYPE_CHECKING:
     from gitsched.apis.snapshot import Snapshot

@@ -40,6 +40,7 @@ _UNTRUSTED_OUTPUT = (
 def observe(context: RunContext, fetched: Fetched, source: SourceTree, now: datetime) -> ObservationResult:
     """Observe the metrics that the documents of the source name, and the commit statuses that clusters reported."""
     record, result = fetched.record, NOTHING_OBSERVED
+    kinds = {(document.group, document.kind) for document in source.documents}
     for api in policy_apis.values():
         documents = _list_metric_documents(api.metrics, source)
         if api.metrics is not None and documents:
@@ -51,7 +52,7 @@ def observe(context: RunContext, fetched: Fetched, source: SourceTree, now: date
             options, code = _make_options(context, fetched, source.config), api.delivery_reports.unknown_code
             result = _OBSERVE_STATUSES(result, fetched, clusters, options, now, code)
             result = _ADD_CLUSTER_REPORTS(result, fetched, source)
-    if fetched.trusted.config.observations.statuses is not None and has_rollout(source):
+    if fetched.trusted.config.observations.statuses is not None and ROLLOUT_KIND in kinds:
         clusters = {cluster.name for cluster in read_cluster_metadata(source.documents)}
         result = observe_all_statuses(context, fetched, source.config, clusters, now, result)
     return result
@@ -215,11 +216,6 @@ def _list_skipped_providers(others: Iterable[MetricQuery], source: MetricSource,
         )
         findings.append(Finding("warning", source.provider_changed_code, message, None, (kind, namespace, name)))
     return tuple(findings)
-
-
-def has_rollout(source: SourceTree) -> bool:
-    """Return whether the source has a Rollout."""
-    return any((document.group, document.kind) == ROLLOUT_KIND for document in source.documents)
 
 
 def list_reporting_clusters(reports: DeliveryReports, source: SourceTree) -> set[str]:
