@@ -167,15 +167,24 @@ class UnclaimedObject(NamedTuple):
     nearest: str = ""
 
 
+class DueRun(NamedTuple):
+    """What a run would do without a commit of the source, `since` time or new facts have changed it: it moves these workloads, removes
+    copies whose overlap `has_ended`, and `continues` rollouts in clusters."""
+
+    since: datetime
+    moved: tuple[Key, ...] = ()
+    has_ended: bool = False
+    continues: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
 class SourceStatus(NamedTuple):
     """The source against what runs have planned. `newer` is the commit of the source that a run has planned and that came after the one
     here, "" where none did; `waiting` is the first one that runs have not followed for long. `missing_facts` are the findings that a
     facts branch of the settings does not exist. `removed_clusters` says of the first clusters that are gone which commit removed
     their documents. `mistakes` are the warnings with one of MISTAKES of documents that leave no workload unplaced. `allowed_changes` counts
     the changes that the next run makes after the last one withheld some. `uncommitted` says which taints of clusters differ in the
-    worktree. `followed_edits` are commits of people on the output branch whose records runs have followed and still have. `due` is since
-    when a run should have ended an overlap, if that is long ago. `renamed` are workloads now in a namespace where no policy selects
-    them."""
+    worktree. `followed_edits` are commits of people on the output branch whose records runs have followed and still have. `due` is the run
+    that time or new facts would have changed long ago. `renamed` are workloads now in a namespace where no policy selects them."""
 
     newer: str = ""
     waiting: SourceChange | None = None
@@ -185,7 +194,7 @@ class SourceStatus(NamedTuple):
     allowed_changes: int = 0
     uncommitted: tuple[str, ...] = ()
     followed_edits: tuple[HandEdit, ...] = ()
-    due: datetime | None = None
+    due: DueRun | None = None
     renamed: Mapping[Key, UnclaimedObject] = {}
 
 
@@ -317,7 +326,8 @@ class FleetStatus(NamedTuple):
         if waiting is not None and waiting.time is not None:
             yield f"commit {waiting.commit[:10]} has not been reconciled for {format_age(waiting.time, self.now)}"
         elif self.source.due is not None:
-            yield f"a run has been due since {format_time(self.source.due)} ({format_age(self.source.due, self.now)} ago)"
+            since = self.source.due.since
+            yield f"a run has been due since {format_time(since)} ({format_age(since, self.now)} ago)"
         if self.errors:
             yield format_count(len(self.errors), "error")
         yield from _count_by_code(self.source.mistakes, MISTAKES)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from gitsched.model.changes import Move
     from gitsched.model.document import Key
-    from gitsched.model.fleet_status import ClusterStatus, FleetStatus, HandEdit, WorkloadStatus
+    from gitsched.model.fleet_status import ClusterStatus, DueRun, FleetStatus, HandEdit, WorkloadStatus
     from gitsched.report.paint import Paint, Role
 
 _AVAILABLE: Final = re.compile(
@@ -125,9 +125,18 @@ def _list_waiting(status: FleetStatus) -> Iterator[str]:
     elif status.source.due is not None:
         older = "fetch later runs first, if there are any (git fetch, or --fetch origin); then " if status.from_origin else ""
         yield (
-            f"Due: an overlap ended at {format_time(status.source.due)}, and no run has removed its copies: {older}check that gitsched "
-            "watch or the job runs that reconciles, or run gitsched reconcile"
+            f"Due since {format_time(status.source.due.since)}: {_describe_due(status.source.due)}: {older}run gitsched reconcile, or "
+            "check that gitsched watch or the job runs that reconciles"
         )
+
+
+def _describe_due(due: DueRun) -> str:
+    """Return what a run would do that time or new facts have changed."""
+    names = format_names([format_key(key) for key in due.moved], WORKLOADS_SHOWN)
+    parts = [f"{format_count(len(due.moved), 'workload')} to move ({names})"] if due.moved else []
+    parts += [f"Rollout {name} to continue in {format_names(clusters)}" for name, clusters in due.continues]
+    parts += ["copies to remove, because an overlap ended"] if due.has_ended else []
+    return join_all(parts) or "the output branch to change, because time has passed or facts are new"
 
 
 def _list_renamed(status: FleetStatus) -> list[str]:

@@ -463,7 +463,7 @@ def test_an_overlap_that_no_run_ends_is_wrong_after_an_hour(fleet: Fleet) -> Non
     end = "2026-03-02T09:30:00Z"
     lines = read(fleet, 5)
     assert lines[0] == f"Needs attention: a run has been due since {end} (3h ago)."
-    assert lines[1].startswith(f"Due: an overlap ended at {end}, and no run has removed its copies: check that gitsched ")
+    assert lines[1].startswith(f"Due since {end}: copies to remove, because an overlap ended: run gitsched reconcile, or ")
     waiting = fleet.commit({"web.yaml": deployment("web", 3)}, hour=3)
     assert read(fleet, 5)[0] == f"Needs attention: commit {waiting[:10]} has not been reconciled for 2h.", "one cause is said once"
     fleet.reconcile(5)

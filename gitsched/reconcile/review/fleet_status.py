@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from gitsched.decide.cluster_conditions import NO_CONDITION, ClusterCondition, read_cluster_conditions
 from gitsched.decide.garbage_collection import gc_paused
@@ -38,6 +38,7 @@ from gitsched.reconcile.incremental.planned_fleet import PlannedFleet, use_fleet
 from gitsched.reconcile.output.output_commit import write
 from gitsched.reconcile.output.output_edits import list_followed_edits, list_hand_edits
 from gitsched.reconcile.output.removed_documents import describe_removed_clusters, name_former_clusters
+from gitsched.reconcile.review.due_runs import MAX_WAIT, find_due_run, is_due, list_due_times
 from gitsched.reconcile.review.freezes import list_freezes
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
 from gitsched.reconcile.review.recent_runs import lacks_history, list_recent_runs
@@ -53,10 +54,6 @@ from gitsched.reconcile.source.source_locations import RuleLocations, locate_tai
 from gitsched.render.output_files import CLUSTERS, escape_segment
 from gitsched.report.fleet_problems import WORKLOADS_SHOWN
 
-MAX_WAIT = 60
-"""Minutes that a commit of the source, or the end of an overlap, may wait for a run before that is wrong: people who reconcile by hand
-need some."""
-
 
 def read_fleet_status(settings: RunSettings) -> FleetStatus:
     """Read the status of a fleet. Nothing is written to a branch."""
@@ -64,21 +61,15 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
     with gc_paused():
         fetched = fetch(context)
         record = fetched.record
-        differs = record is not None and record.source_tree != fetched.source.tree
-        withheld = read_guard_record(record.guard).digest if record is not None else ""
-        overdue = _find_overdue(record.retained if record is not None else (), settings.now)
-
-        def make_status(fleet: PlannedFleet) -> FleetStatus:
-            # A run records other withheld changes: a freeze was lifted, or something is allowed now.
-            pending = fetched.output_head is None or withheld not in ("", fleet.plan.withheld.digest)
-            changes = (differs or overdue is not None) and write(context, fetched, fleet.planned).changed
-            pending = pending or (differs and changes)
-            found = make_fleet_status(context, fetched, fleet, pending=pending)
-            allowed = len(fleet.plan.moves) if withheld and not fleet.plan.withheld.moves else 0
-            due = overdue if changes else None
-            return found._replace(source=found.source._replace(allowed_changes=allowed, due=due))
-
-        fleet, status = use_fleet(context, fetched, make_status, written=differs or overdue is not None, withholds=True)
+        differs = record is not None and record.source_tree != fetched.source.tree and not _is_reconciled(context, fetched)
+        overdue = list_due_times(context, fetched)
+        fleet, (status, may_be_due) = use_fleet(
+            context,
+            fetched,
+            lambda found: _compare_with_output(context, fetched, found, differs=differs, has_passed=bool(overdue)),
+            written=differs or bool(overdue),
+            withholds=True,
+        )
         log_ignored_settings(fleet.plan)
         newer = _find_newer_source(context, fetched)
         removed = describe_removed_clusters(context, fetched, [one.name for one in status.gone])
@@ -94,7 +85,7 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
             source=status.source._replace(
                 newer=newer,
                 renamed=renamed,
-                due=status.source.due if not newer else None,
+                due=find_due_run(context, fetched, overdue, fleet.plan, differs=differs) if may_be_due and not newer else None,
                 waiting=waiting,
                 removed_clusters=tuple(removed),
                 uncommitted=tuple(list_uncommitted_taints(context, fetched, fleet.catalog)),
@@ -103,6 +94,28 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
             diverges=_diverges_from_origin(fetched),
             lacks_history=lacks_history(context, fetched),
         )
+
+
+def _compare_with_output(
+    context: RunContext, fetched: Fetched, fleet: PlannedFleet, *, differs: bool, has_passed: bool
+) -> tuple[FleetStatus, bool]:
+    """Return the status of a planned fleet, and whether time or new facts may have changed it. The source `differs` from that of the last
+    run, or a time `has_passed` from which a run may change something."""
+    record, plan = fetched.record, fleet.plan
+    # A run records other withheld changes: a freeze was lifted, or something is allowed now.
+    withheld = read_guard_record(record.guard).digest if record is not None else ""
+    pending = fetched.output_head is None or withheld not in ("", plan.withheld.digest)
+    changes = (differs or has_passed) and write(context, fetched, fleet.planned).changed
+    found = make_fleet_status(context, fetched, fleet, pending=pending or (differs and changes))
+    allowed = len(plan.moves) if withheld and not plan.withheld.moves else 0
+    is_time = not (differs or allowed or fetched.is_edited or fetched.output_head is None) and is_due(plan)
+    return found._replace(source=found.source._replace(allowed_changes=allowed)), is_time or (has_passed and changes)
+
+
+def _is_reconciled(context: RunContext, fetched: Fetched) -> bool:
+    """Return whether a run has planned the tree of the source, also if it changed nothing."""
+    source, planned = context.source.repository, fetched.reconciled.source
+    return bool(planned) and source.has_commit(planned) and source.commit(planned).tree == fetched.source.tree
 
 
 def _is_from_origin(fetched: Fetched) -> bool:
@@ -123,18 +136,11 @@ def _diverges_from_origin(fetched: Fetched) -> bool:
 
 def _find_waiting(context: RunContext, fetched: Fetched, last: datetime | None) -> SourceChange | None:
     """Return the first commit of the source after those that runs have followed, if it and the `last` output commit are old."""
-    source, deadline = context.source.repository, context.settings.now - timedelta(minutes=MAX_WAIT)
+    source, deadline = context.source.repository, context.settings.now - MAX_WAIT
     if last is None or last > deadline or not fetched.reconciled.source:
         return None
     found = list_source_changes(source, fetched.reconciled.source, fetched.source.oid)[-1:]  # none where only facts have changed
     return next((one for one in found if one.time is not None and one.time <= deadline), None)
-
-
-def _find_overdue(copies: Iterable[RetainedCopy], now: datetime) -> datetime | None:
-    """Return since when a run should end the overlap of one of `copies`, if that is too long ago; None if not. A run keeps a copy whose
-    overlap has ended if it sees the replacement first then."""
-    first = min((max(copy.until, copy.counted_from or copy.until) for copy in copies if copy.until is not None), default=None)
-    return first if first is not None and first <= now - timedelta(minutes=MAX_WAIT) else None
 
 
 def _find_newer_source(context: RunContext, fetched: Fetched) -> str:
