@@ -159,7 +159,8 @@ class WithheldChanges(NamedTuple):
     leave, with the reason. `waiting` are moves that observations alone cause and that a later period makes, which starts at `next_period`.
     `rate` is what the output branch records about such moves. In a comparison, `of_base` are the moves that are left out of the base as
     well; they are not in `moves`, and the digest allows them, too. `doubted` are the clusters that only facts make unready, if these are so
-    many that the moves away from there are left out.
+    many that the moves away from there are left out. `companions` are the workloads of these moves that only follow others: they go where
+    the others stay.
     """
 
     moves: tuple[Move, ...] = ()
@@ -173,6 +174,7 @@ class WithheldChanges(NamedTuple):
     lift: str = ""
     unavailable: Mapping[str, str] = {}
     doubted: frozenset[str] = frozenset()
+    companions: frozenset[Key] = frozenset()
 
     @property
     def withheld_by(self) -> str:
@@ -181,8 +183,8 @@ class WithheldChanges(NamedTuple):
 
     @property
     def kept(self) -> tuple[Move, ...]:
-        """All moves that are left out: the workloads keep their placement."""
-        return (*self.moves, *self.waiting)
+        """All moves that are left out of workloads that do not only follow others: they keep their placement."""
+        return tuple(move for move in (*self.moves, *self.waiting) if move.key not in self.companions)
 
     def compare(self, base: WithheldChanges) -> WithheldChanges:
         """Return the same with the moves apart that are left out of a base as well, and without limits that these exceed alone."""

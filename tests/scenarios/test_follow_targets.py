@@ -227,3 +227,64 @@ def test_followers_refer_to_the_placements_of_their_targets(fleet: Fleet) -> Non
     fleet.commit({f"apps/{SERVICE}.yaml": write()[f"apps/{SERVICE}.yaml"] + "  [\n"}, hour=2)
     fleet.reconcile(2)
     assert where(fleet)[SERVICE] == ["ash"]
+
+
+OTHERS = {
+    f"apps/{name}-{number}.yaml": OBJECTS[name]
+    .replace("METADATA", METADATA % ", labels: {rest: 'yes'}")
+    .replace("name: web", f"name: other-{number}")
+    .replace("app: web", f"app: other-{number}")
+    for name in (WEB, SERVICE)
+    for number in range(9)
+}
+"""Workloads beside which a single one is too few for the limits of the guard."""
+REST = policy("first", name="rest").replace("Deployment}", "Deployment, labelSelector: {matchLabels: {rest: 'yes'}}}")
+ONLY_WEB = policy("first").replace("Deployment}", "Deployment, name: web}")
+BOTH = OBJECTS[WEB].replace("METADATA", METADATA % "").replace("name: web, ", "name: twin, ")
+"""Another Deployment whose pods have the same labels."""
+TWIN = policy("second", name="twin").replace("Deployment}", "Deployment, name: twin}")
+FREEZE = SETTINGS.replace("spec: {", "spec: {guard: {freeze: audit}, ")
+WITHHELD: dict[str, tuple[dict[str, str], list[str]]] = {
+    "a mistyped name": ({"policies/all.yaml": ONLY_WEB.replace("name: web", "name: wbe")}, ["first"]),
+    "a mistyped name, and others move": (
+        {"policies/all.yaml": ONLY_WEB.replace("name: web", "name: wbe"), "policies/rest.yaml": REST.replace("first", "third")},
+        ["first"],
+    ),
+    "a freeze": ({"gitsched.yaml": FREEZE, "policies/all.yaml": ONLY_WEB.replace("first", "second")}, ["first"]),
+}
+
+
+@pytest.mark.parametrize("complete", [False, True])
+@pytest.mark.parametrize("name", WITHHELD)
+def test_what_follows_a_withheld_workload_is_withheld_as_well(fleet: Fleet, name: str, complete: bool) -> None:
+    changes, clusters = WITHHELD[name]
+    files = {"gitsched.yaml": SETTINGS, "policies/all.yaml": ONLY_WEB, "policies/rest.yaml": REST}
+    fleet.commit({**FLEET, **write(), **OTHERS, **files})
+    fleet.reconcile()
+    fleet.commit(changes)
+    if complete:
+        fleet.cache = fleet.cache / "unknown"
+    for _ in range(2):  # what is withheld once is withheld again
+        planned = fleet.preview().plan
+        run = fleet.reconcile().plan
+        assert planned.withheld == run.withheld
+        assert {move.key.kind for move in planned.withheld.moves} == {"Deployment", "Service", "Ingress", "HorizontalPodAutoscaler"}
+        left_out = {move.key for move in planned.withheld.moves}
+        assert [move for move in planned.moves if move.key not in left_out] == list(run.moves)
+        assert where(fleet) == everywhere(*clusters)
+        fleet.commit({"unrelated.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: unrelated, namespace: default}\n"})
+
+
+def test_what_also_follows_a_workload_that_moves_is_not_withheld(fleet: Fleet) -> None:
+    files = {"gitsched.yaml": SETTINGS, "policies/all.yaml": ONLY_WEB, "policies/rest.yaml": REST}
+    twins = {"apps/twin.yaml": BOTH, "policies/twin.yaml": TWIN}
+    fleet.commit({**FLEET, **write(), **OTHERS, **files, **twins})
+    fleet.reconcile()
+    assert fleet.where(f"default/{SERVICE}") == ["first", "second"]
+    fleet.commit(
+        {"policies/all.yaml": ONLY_WEB.replace("name: web", "name: wbe"), "policies/twin.yaml": TWIN.replace("second", "third")}
+    )
+    planned, run = fleet.preview().plan, fleet.reconcile().plan
+    assert planned.withheld == run.withheld
+    assert {move.key.kind for move in planned.withheld.moves} == {"Deployment", "HorizontalPodAutoscaler"}
+    assert fleet.where(f"default/{SERVICE}") == ["first", "third"]

@@ -217,9 +217,10 @@ def test_what_a_withheld_workload_brings_along_stays_with_it(fleet: Fleet) -> No
     fleet.reconcile(1)
     fleet.commit({"web.yaml": workload("web", "configmap/conf", replicas=1)}, hour=2)
     run = fleet.reconcile(2)
-    assert (list_withheld(run), run.plan.moves) == (["web"], ())
+    assert (list_withheld(run), run.plan.moves) == (["conf", "web"], ())
     fleet.commit({"conf.yaml": settings_of("conf", 2)}, hour=3)
     fleet.reconcile(3)
+    assert "2" in str(fleet.load("clusters/a/default/configmap-conf.yaml")["data"]), "it stays only where it is"
     assert fleet.delivered("default/configmap-conf") == ["a", "b"], "web runs in both"
     required = fleet.binding("conf-configmap")["spec"]["requiredBy"]
     assert [entry["name"] for entry in required[0]["clusters"]] == ["a", "b"]

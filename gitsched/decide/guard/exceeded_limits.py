@@ -19,6 +19,7 @@ from gitsched.decide.guard.observed_moves import (
 )
 from gitsched.decide.guard.scope_sizes import PlacedWorkload
 from gitsched.decide.guard.withheld_changes import extend_to_followers
+from gitsched.decide.guard.withheld_companions import extend_to_companions
 from gitsched.decide.plan_input import PlanInput
 from gitsched.decide.plan_result import HadWorkloads, list_previous_replicas, select_active
 from gitsched.decide.removals import RemovedPlacement
@@ -55,9 +56,13 @@ def find_exceeding_changes(
     if len(placed) > MIN_PERCENT_SIZE:
         observed = find_observed_moves(guarded.counted, decisions, source.guard.list_edits, source.guard.record.rate)
     mistaken = find_mistaken_selections(guarded.counted, removed, decisions.engines)
-    return choose_withheld(
-        source.guard, own, lambda config: _extend_withheld(source, guarded, placed, config, decisions, observed, mistaken)
-    )
+
+    def find(config: GuardConfig) -> WithheldChanges:
+        withheld = _extend_withheld(source, guarded, placed, config, decisions, observed, mistaken)
+        every = (*guarded.counted, *guarded.failover)
+        return extend_to_companions(withheld, every, moves, decisions.outcomes.get, removed, source.previous.records)
+
+    return choose_withheld(source.guard, own, find)
 
 
 def guard_moves(moves: Iterable[Move], engines: Sequence[PolicyEngine], had_workloads: HadWorkloads) -> GuardedMoves:

@@ -48,7 +48,9 @@ class GuardRules(NamedTuple):
 
 NO_RULES = GuardRules()
 _EXTEND = Registered("gitsched.decide.guard.withheld_changes", "extend_to_followers")
+_ADD_COMPANIONS = Registered("gitsched.decide.guard.withheld_companions", "extend_to_companions")
 _CONTINUES = "a workload may continue another one whose removal is withheld"
+_FOLLOWED = "others depend on a workload that keeps its placement"
 _COMPOSED = "a workload that keeps its placement consists of several objects, or is not in the source as one document"
 
 
@@ -139,6 +141,8 @@ def _find_guarded(changes: IncrementalChanges, moves: ChangedMoves, rules: Guard
         raise LimitsExceededError(str(findings[-1]), len(changes.outcomes))
     if not rules.withholds:
         return GuardedChanges(changes, moves, findings, withheld)
+    if withheld.companions:
+        raise NeedsCompletePlan(_FOLLOWED)
     kept, removed = _withhold(changes, moves, withheld, keys & decided)
     removals = (move for move in moves.moves if move.key in removed)
     changed_moves = (*list_moves(kept.outcomes.values(), kept.had_workloads), *removals)
@@ -169,7 +173,7 @@ def _may_wait(changes: IncrementalChanges, moves: Iterable[Move], rules: GuardRu
 def _find_withheld(
     changes: IncrementalChanges,
     moves: ChangedMoves,
-    counted: Iterable[Move],
+    counted: Collection[Move],
     successors: Mapping[Key, Outcome],
     rules: GuardRules,
 ) -> WithheldChanges:
@@ -194,7 +198,11 @@ def _find_withheld(
 
     def find(config: GuardConfig) -> WithheldChanges:
         withheld = find_withheld_changes(guarded, placed, config, tenancy, rules.given.find_former_owner)
-        extended: WithheldChanges = _EXTEND(withheld, (*guarded.counted, *guarded.failover), engines, documents)
+        every = (*guarded.counted, *guarded.failover)
+        withheld = _EXTEND(withheld, every, engines, documents)
+        extended: WithheldChanges = _ADD_COMPANIONS(
+            withheld, every, counted, changes.find_outcome, moves.removed, changes.snapshot.previous
+        )
         return extended
 
     return choose_withheld(rules.given, changes.totals.config.guard, find)
@@ -227,7 +235,7 @@ def _withhold(
     kept = [outcomes[key] for key in keys]
     others = {key: found for key in sorted(pending) if (found := changes.find_outcome(key)) is not None}
     if not _stand_alone(changes, {**others, **{one.key: one for one in kept}}):
-        raise NeedsCompletePlan("others depend on a workload that keeps its placement")
+        raise NeedsCompletePlan(_FOLLOWED)
     known = {target.cluster for one in kept for target in one.targets if changes.is_cluster(target.cluster)}
     if not all(_is_plain(one, known) for one in kept):
         raise NeedsCompletePlan(_COMPOSED)
