@@ -68,11 +68,11 @@ class Consequence(NamedTuple):
 def list_consequences(review: Review) -> list[Consequence]:
     """Return the consequences of a change, the gravest first; those with the same cause are one."""
     copied = {copy.workload for copy in review.retained_copies}
-    withheld = dict.fromkeys((move.key for move in review.withheld.moves), review.withheld.withheld_by)
+    withheld, renamed = _list_withheld(review), _Renamed(review)
     moves: dict[tuple[bool, str], list[Move]] = {}
     for move in (*review.moves, *review.comparison.stopped):
         kind = classify_loss(move, has_copies=move.key in copied)
-        if kind:
+        if kind and move.key not in renamed.moves:
             moves.setdefault((move.intended, kind), []).append(move)
     found = [
         Consequence(
@@ -82,8 +82,40 @@ def list_consequences(review: Review) -> list[Consequence]:
         for group in group_moves(members)
     ]
     found += filter(None, map(_describe_record, review.record_changes))
-    found += _list_unplaced(review.comparison.unplaced)
+    found += (*renamed.list_consequences(withheld), *_list_unplaced(renamed.others))
     return sorted(found, key=lambda one: (one.intended, KINDS.index(one.kind)))
+
+
+class _Renamed:
+    """The workloads of a review whose namespace was changed to one where no policy selects them. `moves` are their removals by the former
+    key, and `others` the other objects that no cluster gets."""
+
+    def __init__(self, review: Review) -> None:
+        gone: dict[Key, list[Move]] = {}
+        for move in (*review.moves, *review.withheld.moves) if review.comparison.unplaced else ():
+            if move.intended and move.before and not move.after:
+                gone.setdefault(move.key._replace(namespace=""), []).append(move)
+        self._groups: dict[tuple[str, str], list[tuple[Move, UnplacedObject]]] = {}
+        self.others: list[UnplacedObject] = []
+        for one in review.comparison.unplaced:
+            former = gone.get(one.key._replace(namespace=""), [])
+            keys = {move.key for move in former}
+            if one.selected or len(keys) != 1 or one.key.namespace in ("", former[0].key.namespace):
+                self.others.append(one)
+            else:
+                self._groups.setdefault((former[0].key.namespace, one.key.namespace), []).append((former[0], one))
+        self.moves = frozenset(move.key for pairs in self._groups.values() for move, _ in pairs)
+
+    def list_consequences(self, withheld: Mapping[Key, str]) -> Iterator[Consequence]:
+        """Yield one entry for each change of a namespace."""
+        for (old, new), pairs in self._groups.items():
+            moves = [move for move, _ in pairs]
+            text = _inflect(f"is selected by no policy since its namespace changed from {old} to {new}: it leaves", len(pairs))
+            where = f"{_inflect('all of its clusters', len(pairs))} ({_measure(moves)}){_describe_withholding(moves, withheld)}"
+            cause = pairs[0][1].cause
+            if f" in namespace {old}" in cause.text:
+                cause = cause._replace(text=f"{cause.text}: change the namespace in the policy as well")
+            yield Consequence("removed", _list_keys(moves), f"{_name([one.key for _, one in pairs])} {text} {where}", (cause,), "")
 
 
 def loses_placements(review: Review) -> bool:
@@ -129,11 +161,17 @@ def _inflect(text: str, number: int) -> str:
     return text if number == 1 else _WORD.sub(lambda word: _PLURALS.get(word[0], word[0]), text)
 
 
-def _describe(kind: str, moves: Sequence[Move], withheld: Mapping[Key, str]) -> str:
+def _measure(moves: Sequence[Move]) -> str:
+    """Return the numbers of clusters and replicas that workloads had."""
     clusters = {name for move in moves for name in move.before}
+    replicas = add_replicas(sum_replicas(move)[0] for move in moves)
+    known = bool(replicas) and not isinstance(replicas, Unknown)
+    return ", ".join([format_count(len(clusters), "cluster"), *([format_count(replicas or 0, "replica")] if known else [])])
+
+
+def _describe(kind: str, moves: Sequence[Move], withheld: Mapping[Key, str]) -> str:
     earlier, later = (add_replicas(sum_replicas(move)[side] for move in moves) for side in (0, 1))
-    known = bool(earlier) and not isinstance(earlier, Unknown)
-    size = ", ".join([format_count(len(clusters), "cluster"), *([format_count(earlier or 0, "replica")] if known else [])])
+    known, size = bool(earlier) and not isinstance(earlier, Unknown), _measure(moves)
     if kind == "reduced":
         text = describe_remaining(later or 0, earlier or 0) if known else _describe_left(moves)
     elif kind == "scaledToZero":
@@ -177,6 +215,17 @@ def _describe_record(change: RecordChange) -> Consequence | None:
 def describe_unplaced_objects(objects: Iterable[UnplacedObject]) -> list[str]:
     """Return a line for each of the first causes for which objects are in no cluster, and the number of the other objects."""
     return list_consequence_lines(list(_list_unplaced(objects)))
+
+
+def describe_run_unplaced(review: Review) -> list[str]:
+    """Return such lines about a run, with what was removed because its namespace was changed."""
+    renamed, withheld = _Renamed(review), _list_withheld(review)
+    return list_consequence_lines([*renamed.list_consequences(withheld), *_list_unplaced(renamed.others)])
+
+
+def _list_withheld(review: Review) -> dict[Key, str]:
+    """Return what withholds the changes of which workloads."""
+    return dict.fromkeys((move.key for move in review.withheld.moves), review.withheld.withheld_by)
 
 
 def _list_unplaced(objects: Iterable[UnplacedObject]) -> Iterator[Consequence]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gitsched.model.finding import Finding, count_shown, format_count, format_names
 from gitsched.model.mistakes import MISTAKES
-from gitsched.report.consequences import describe_unplaced_objects
+from gitsched.report.consequences import describe_run_unplaced, describe_unplaced_objects
 from gitsched.report.first_placement import (
     describe_first_placement,
     describe_unfetched,
@@ -123,7 +123,7 @@ def write_run(review: Review, width: int, paint: Paint | None = None, *, each: b
         _top_lines(top, width, paint),
         _refusal_lines(review, width, paint),
         wrap_all((*review.comparison.notes, *review.review_messages), width),
-        wrap_all(describe_unplaced_objects(review.comparison.unplaced), width) if review.comparison.unplaced else [],
+        wrap_all(describe_run_unplaced(review), width) if review.comparison.unplaced else [],
         _setting_lines(review, width, paint),
         _held_lines(review, width),
         *_move_blocks(review.moves, width, paint, each=each),

@@ -272,13 +272,13 @@ def test_the_misspelt_selector_of_the_policy_that_nearly_selects_an_object_is_sh
     commit(fleet, policy=POLICY.replace("name: web}", "name: wbe}"))
     found = gitsched("explain", "deploy/web").stdout
     assert "PropagationPolicy/shop/web selects nothing: namespace shop has no Deployment wbe; did you mean web?" in found
-    assert "no policy selects it: PropagationPolicy/shop/web selects Deployment wbe; this one is web" in found
+    assert "no policy selects it: PropagationPolicy/shop/web selects Deployment wbe (policy.yaml:1); this one is web" in found
 
 
 def test_explain_names_the_policy_whose_namespace_is_misspelled(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
     assert gitsched("reconcile").returncode == 0
     commit(fleet, policy=POLICY.replace("namespace: shop", "namespace: shpo"))
-    near = "no policy selects it: PropagationPolicy/shpo/web selects Deployment web in namespace shpo; this one is in shop"
+    near = "no policy selects it: PropagationPolicy/shpo/web selects Deployment web in namespace shpo (policy.yaml:1); this one is in shop"
     warning = (
         "policy.yaml:5:14: warning: PropagationPolicy/shpo/web selects nothing: namespace shpo has no Deployment web; did you mean"
     )

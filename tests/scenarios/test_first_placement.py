@@ -146,18 +146,18 @@ UNSELECTED: dict[str, tuple[dict[str, str], list[str]]] = {
         },
         [
             "StatefulSet default/a is selected by no policy, so that it runs in no cluster: PropagationPolicy/default/all selects "
-            "Deployment a; this one is a StatefulSet (d.yaml:2)",
+            "Deployment a (p.yaml:1); this one is a StatefulSet (d.yaml:2)",
             "Deployment default/b is selected by no policy, so that it runs in no cluster: PropagationPolicy/default/all selects "
-            "Deployment a; this one is b (b.yaml:4)",
+            "Deployment a (p.yaml:1); this one is b (b.yaml:4)",
             "Deployment shop/a is selected by no policy, so that it runs in no cluster: PropagationPolicy/default/all selects "
-            "Deployment a in namespace default; this one is in shop (c.yaml:5)",
+            "Deployment a in namespace default (p.yaml:1); this one is in shop (c.yaml:5)",
         ],
     ),
     "a label": (
         {"p.yaml": policy("one").replace("Deployment}", "Deployment, labelSelector: {matchLabels: {tier: front}}}")},
         [
             "Deployment default/a, Deployment default/b are selected by no policy, so that they run in no cluster: "
-            "PropagationPolicy/default/all selects Deployment with tier=front; this one has no label tier (a.yaml:3)",
+            "PropagationPolicy/default/all selects Deployment with tier=front (p.yaml:1); this one has no label tier (a.yaml:3)",
         ],
     ),
     "nothing similar": (
@@ -218,7 +218,7 @@ def test_later_plans_name_the_new_objects_that_no_policy_selects(fleet: Fleet) -
     fleet.commit(lonely, hour=1)
     line = (
         "Deployment shop/c is selected by no policy, so that it runs in no cluster: PropagationPolicy/default/all selects Deployment in "
-        "namespace default; this one is in shop (new/c.yaml:5)"
+        "namespace default (p.yaml:1); this one is in shop (new/c.yaml:5)"
     )
     for base, complete in ((None, False), (None, True), ("HEAD~1", False), ("HEAD~1", True)):
         review = compare_plans(fleet.settings(1), base, complete=complete).review
@@ -244,7 +244,7 @@ def test_status_names_the_file_of_each_object_that_no_policy_selects(fleet: Flee
     fleet.reconcile()
     status = read_fleet_status(fleet.settings(1) if has_state else fleet.settings(1)._replace(cache=fleet.cache / "none"))
     assert write_fleet_status(status, unclaimed=True).splitlines() == [
-        "Deployment default/b  b.yaml:1      PropagationPolicy/default/a selects Deployment a; this one is b",
+        "Deployment default/b  b.yaml:1      PropagationPolicy/default/a selects Deployment a (p.yaml:1); this one is b",
         "ConfigMap shop/m      new/m.yaml:1",
     ]
     assert [each["location"] for each in serialize_fleet_status(status)["unclaimed"]] == [

@@ -101,6 +101,6 @@ def test_a_run_names_the_new_objects_that_no_policy_selects(fleet: Fleet, tmp_pa
     for hour, (files, lines) in enumerate(steps, 1):
         fleet.commit(files, hour=hour)
         for run in variants.run(hour, f"hour {hour}"):
-            text = write_run(make_review(run), 200)
+            text = write_run(make_review(run), 1_000)
             assert [line in text for line in lines] == [True] * len(lines), text
             assert ("is selected by no policy" in text) == bool(lines)

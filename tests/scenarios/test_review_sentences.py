@@ -12,11 +12,13 @@ from gitsched.cli.exit_codes import get_review_code
 from gitsched.reconcile.incremental import new_state
 from gitsched.reconcile.review import changed_lines, stopped_objects, unplaced_objects
 from gitsched.reconcile.review.comparison import compare_plans
+from gitsched.reconcile.run import make_review
 from gitsched.report.consequences import list_consequence_lines, list_consequences, loses_placements
 from gitsched.report.images import describe_image_changes
 from gitsched.report.review import Review
 from gitsched.report.saved_plan import parse_saved_plan, serialize_saved_plan
 from gitsched.report.summary import format_headline
+from gitsched.report.text import write_run
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
 
 pytestmark = pytest.mark.usefixtures("bugs_are_raised")
@@ -66,9 +68,29 @@ def test_a_new_workload_with_a_misspelt_label_is_named_among_thirty_with_the_pol
     assert format_headline(found).startswith("29 of 30 workloads are newly placed, 0 become unplaced, 1 new object is sel")
     assert say(found) == [
         "Deployment default/new-17 is selected by no policy, so that it runs in no cluster: PropagationPolicy/default/all selects "
-        "Deployment with tier=front; this one has tier=fornt (new/17.yaml:7)"
+        "Deployment with tier=front (front.yaml:1); this one has tier=fornt (new/17.yaml:7)"
     ]
     assert not loses_placements(found)
+
+
+def test_a_renamed_namespace_is_one_line_with_the_policy_that_selected_there(compared: Fleet) -> None:
+    others = {f"{name}.yaml": policy("ash", name=name).replace("namespace: default", f"namespace: {name}") for name in ("a", "z")}
+    files = {name: labelled(name.removesuffix(".yaml"), "front", namespace="shop") for name in ("one.yaml", "two.yaml")}
+    own = policy("ash", name="own").replace("namespace: default", "namespace: shop")
+    compared.commit({**others, **files, "own.yaml": own, "other.yaml": labelled("other", "front", namespace="a")})
+    compared.reconcile()
+    found = review(compared, {name: text.replace("namespace: shop", "namespace: store") for name, text in files.items()})
+    assert say(found) == [
+        "Deployment store/one, Deployment store/two are selected by no policy since their namespace changed from shop to store: they leave "
+        "all of their clusters (1 cluster, 4 replicas): PropagationPolicy/shop/own selects Deployment in "
+        "namespace shop (own.yaml:1); this one is in store: change the namespace in the policy as well (one.yaml:5)"
+    ]
+    assert loses_placements(found)
+    compared.git("checkout", "-q", "main")
+    compared.git("merge", "-q", "change")
+    text = write_run(make_review(compared.reconcile()), 10_000)
+    assert say(found)[0] in text
+    assert "did you mean the namespace store?" in text
 
 
 def test_a_namespace_is_no_object_that_a_policy_has_to_select_and_others_are_counted(compared: Fleet) -> None:

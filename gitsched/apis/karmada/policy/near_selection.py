@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, ResourceSelector, parse_resource_selector
@@ -75,7 +76,7 @@ def _selects_any(state: KarmadaState, policy: PropagationPolicy) -> bool:
 
 def describe_near_selections(state: KarmadaState, templates: Iterable[Document]) -> Mapping[Key, NearSelection]:
     """Return for each object that a policy nearly selects which policy and why it does not."""
-    return NearSelections(state.policies.policies.values()).describe_all(list(templates))
+    return NearSelections(state.policies.policies.values(), state.snapshot.templates).describe_all(list(templates))
 
 
 def _read_pod_labels(template: Document) -> Mapping[str, str]:
@@ -86,10 +87,12 @@ def _read_pod_labels(template: Document) -> Mapping[str, str]:
 
 
 class NearSelections:
-    """Compares objects that no policy selects with the selectors of all policies, of which each kind counts with at most 200."""
+    """Compares objects that no policy selects with the selectors of all policies, of which each kind counts with at most 200. `existing`
+    are the keys of all objects."""
 
-    def __init__(self, policies: Iterable[PropagationPolicy]) -> None:
+    def __init__(self, policies: Iterable[PropagationPolicy], existing: Iterable[Key] = ()) -> None:
         self._rules: dict[str, list[tuple[PropagationPolicy, ResourceSelector]]] = {}
+        self._existing = existing
         self._lookups = 0
         for policy in policies:
             for selector in map(parse_resource_selector, policy.spec.get("resourceSelectors") or ()):
@@ -106,22 +109,30 @@ class NearSelections:
         kind = template.key.kind.lower()
         kinds = ([kind], [other for other in _WORKLOADS if other != kind] if kind in _WORKLOADS else [])
         for compared in kinds:
-            candidates = sorted(
-                (rank, policy.key, text, pointer)
+            candidates = (
+                (rank, policy.key, text, pointer, policy.document)
                 for other in compared
                 for policy, selector in self._rules.get(other, ())
                 for rank, text, pointer in self._compare(policy, selector, template)
             )
-            if candidates:
-                _, policy, text, pointer = candidates[0]
-                return NearSelection(f"{policy.title} selects {text}", pointer)
+            nearest = min(candidates, key=lambda one: one[:4], default=None)
+            if nearest is not None:
+                _, policy_key, (selected, own), pointer, document = nearest
+                place = locate_document(document)
+                where = f" ({place.text})" if place is not None else ""
+                return NearSelection(f"{policy_key.title} selects {selected}{where}; this one {own}", pointer)
         return None
+
+    @cached_property
+    def _kinds_by_namespace(self) -> frozenset[tuple[str, str]]:
+        return frozenset((key.kind, key.namespace) for key in self._existing)
 
     def _compare(
         self, policy: PropagationPolicy, selector: ResourceSelector, template: Document
-    ) -> Iterator[tuple[int, str, tuple[str, ...]]]:
-        """Yield the only difference between a selector and an object, with its rank and the field of the object. First are a kind, a
-        label or a namespace that may be misspelt, then a version or a name, another namespace, other labels, and other names."""
+    ) -> Iterator[tuple[int, tuple[str, str], tuple[str, ...]]]:
+        """Yield the only difference between a selector and an object, as what the one selects and what the other is, with its rank and the
+        field of the object. First are a kind, a label or a namespace that may be misspelt, then a version, a name, or a namespace without
+        objects of the kind, another namespace, other labels, and other names."""
         key, labels = template.key, read_labels(template.body)
         kind = f"{key.kind} {selector.name}" if selector.name else key.kind
         namespace = selector.namespace or policy.key.namespace
@@ -134,21 +145,23 @@ class NearSelections:
             return
         if not same_kind:
             wanted = f"{selector.kind} {selector.name}".rstrip() if is_other_kind else f"the kind {selector.kind}"
-            yield 0, f"{wanted}; this one is a {key.kind}", ("kind",)
+            yield 0, (wanted, f"is a {key.kind}"), ("kind",)
         elif not in_namespace:
             rank = 0 if self._is_near(key.namespace, [namespace]) else 2
-            yield rank, f"{kind} in namespace {namespace}; this one is in {key.namespace}", ("metadata", "namespace")
+            if rank and self._existing and (key.kind, namespace) not in self._kinds_by_namespace:
+                rank = 1
+            yield rank, (f"{kind} in namespace {namespace}", f"is in {key.namespace}"), ("metadata", "namespace")
         elif not same_version:
-            yield 1, f"{kind} of {selector.api_version}; this one is of {template.api_version}", ("apiVersion",)
+            yield 1, (f"{kind} of {selector.api_version}", f"is of {template.api_version}"), ("apiVersion",)
         elif not matches_labels:
             yield from self._compare_labels(kind, selector, labels, template)
         else:
             rank = 1 if self._is_near(key.name, [selector.name]) else 4
-            yield rank, f"{kind}; this one is {key.name}", ("metadata", "name")
+            yield rank, (kind, f"is {key.name}"), ("metadata", "name")
 
     def _compare_labels(
         self, kind: str, selector: ResourceSelector, labels: Mapping[str, str], template: Document
-    ) -> Iterator[tuple[int, str, tuple[str, ...]]]:
+    ) -> Iterator[tuple[int, tuple[str, str], tuple[str, ...]]]:
         """Yield the first requirement on labels that an object does not meet, as `_compare` does."""
         requirements = selector.labels.requirements if selector.labels is not None else ()
         missed = next((entry for entry in requirements if not entry.matches(labels)), None)
@@ -161,7 +174,7 @@ class NearSelections:
         field = ("metadata", "labels", missed.key) if missed.key in labels else ("metadata", "labels")
         value = labels.get(missed.key)
         is_near = self._is_near(missed.key, labels) if value is None else self._is_near(value, missed.values)
-        yield 0 if is_near else 3, f"{kind} with {format_requirement(missed)}; this one has {own}", field
+        yield 0 if is_near else 3, (f"{kind} with {format_requirement(missed)}", f"has {own}"), field
 
     def _is_near(self, text: str, known: Iterable[str]) -> bool:
         """Return whether a text may be one of the known ones that is misspelt; False after a number of lookups."""

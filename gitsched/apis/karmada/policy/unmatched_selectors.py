@@ -117,6 +117,7 @@ class _SelectorComparison:
         self._lookups = 0
         selectors = [one for _, listed in policies for one in listed]
         self._names = {(one.kind, one.name) for one in selectors}
+        self._namespaces = {(one.kind, one.namespace) for one in selectors}
         self._labels = {
             (one.kind, requirement.key, value)
             for one in selectors
@@ -135,6 +136,8 @@ class _SelectorComparison:
             return SimilarObjects(misspelling)
         in_use, namespace = bool(matched), selector.namespace
         elsewhere = self._list_namespaces(selector) if namespace else []
+        # Where another policy has such a selector, it is less likely to be meant.
+        elsewhere = [one for one in elsewhere if (selector.kind, one) not in self._namespaces] or elsewhere
         if elsewhere and not ((in_use or not selector.name) and self._resources.has_objects(namespace)):
             return SimilarObjects(
                 hint=f"; did you mean the namespace {' or '.join(elsewhere[:_MAX_NAMESPACES])}?", is_elsewhere=True
