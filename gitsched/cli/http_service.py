@@ -5,6 +5,7 @@ from __future__ import annotations
 from gitsched.cli import output
 from gitsched.forge.credentials import Credential
 from gitsched.reconcile import Reconciler
+from gitsched.reconcile.facts.observation_times import read_run_observation_times
 from gitsched.reconcile.facts.score_reception import ScoreReceiver
 from gitsched.reconcile.review.freezes import list_run_freezes
 from gitsched.reconcile.review.withheld_changes import list_run_requests
@@ -39,6 +40,7 @@ def serve(
             reconciler.source.find_url(),
             lambda run: tuple(list_run_freezes(reconciler.context, run)),
             lambda run: list_run_requests(reconciler.context, run),
+            lambda run: read_run_observation_times(reconciler.context, run),
         )
         if pages or local_only
         else None

@@ -313,8 +313,8 @@ class RunResult(NamedTuple):
     head. `git_directory` is the local repository with the output commits, `prefix` where the output is inside its branch: "" or "path/".
     `state_file` is the plan cache from which the next run does the same; None if more than commits, options and the time may change that.
     `update` is an incremental plan with the plan cache that it continues; None for a complete plan. `rewrite` says in one line how the run
-    rewrites the output branch of an earlier version; "" otherwise. `edits` are those of Written. `unselected` are the objects that came
-    since the last run and that no policy selects; none of a run that publishes nothing.
+    rewrites the output branch of an earlier version; "" otherwise. `edits` are those of Written, `facts` the commits of facts branches.
+    `unselected` are the objects that came since the last run and that no policy selects; none of a run that publishes nothing.
     """
 
     source: str
@@ -337,6 +337,7 @@ class RunResult(NamedTuple):
     rewrite: str = ""
     edits: tuple[str, ...] = ()
     unselected: tuple[UnplacedObject, ...] = ()
+    facts: Mapping[str, str] = {}
 
 
 class OutputMoved(Conflict):
@@ -374,6 +375,7 @@ def make_result(fetched: Fetched, planned: Planned, written: Written, published:
         update=planned.state if isinstance(planned.state, StateUpdate) else None,
         rewrite=describe_rewrite(fetched),
         edits=written.edits,
+        facts=fetched.facts.commits,
     )
 
 

@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import datetime
 from html import escape
 from threading import Lock
 
@@ -32,6 +32,7 @@ from gitsched.report.page import FleetView, write_page, write_waiting_page
 from gitsched.report.page.history import HistoryPage, write_history_page
 from gitsched.report.page.live import LiveView
 from gitsched.report.review import DeliveryChanges, Review
+from gitsched.watch import loop
 from gitsched.watch.http_routes import EVENTS_PATH, FLEET_PATH
 from gitsched.watch.http_server import Headers, HttpResponse, HttpStream, RequestBody
 
@@ -41,6 +42,8 @@ HISTORY_ENTRIES = 50
 _HOSTS = frozenset((b"localhost", b"127.0.0.1", b"[::1]"))
 _LAST_RUN = "(when the last run was)"
 """Stands in a rendered page for what is said about the last run to browsers without JavaScript: runs that change nothing keep the page."""
+_RUN_TIME = "(time of the last run)"
+"""Stands there for the time alone, which the script replaces after later runs."""
 _HEADERS = (
     ("Cache-Control", "no-cache"),
     ("Cross-Origin-Resource-Policy", "same-origin"),
@@ -82,8 +85,8 @@ class LivePages:
 
     `source` is the Git directory of the source, and `url` where it is, None for a local one. With `local_only`, requests need the name of
     this machine as their host: a page of another site whose name leads to this machine (DNS rebinding) cannot read them. `list_freezes`
-    returns who froze placements, `list_requests` which source commits ask for what a run has withheld; both are called in the thread of the
-    runs.
+    returns who froze placements, `list_requests` which source commits ask for what a run has withheld, and `list_observed` when clusters
+    were observed; they are called in the thread of the runs.
     """
 
     def __init__(
@@ -94,8 +97,11 @@ class LivePages:
         url: str | None = None,
         list_freezes: Callable[[RunResult], tuple[Freeze, ...]] = lambda _: (),
         list_requests: Callable[[RunResult], tuple[SourceChange, ...]] = lambda _: (),
+        list_observed: Callable[[RunResult], Mapping[str, datetime]] = lambda _: {},
     ) -> None:
         self._source, self._local_only, self._list_freezes, self._list_requests = source, local_only, list_freezes, list_requests
+        self._list_observed = list_observed
+        self._observed: tuple[Mapping[str, str], Mapping[str, datetime]] = {}, {}
         self._repository, self._web = identify_repository(url) if url and is_url(url) else "", find_web_links(url)
         self._state: _State | None = None
         self._ran_at, self._succeeded_at, self._ended = 0.0, 0.0, EPOCH
@@ -106,12 +112,7 @@ class LivePages:
 
     def update(self, run: RunResult, review: Review) -> None:
         """Show the result of a run from now on."""
-        earlier, self._ran_at, self._ended, self._failure = (
-            self._state,
-            time.monotonic(),
-            datetime.now(UTC).replace(microsecond=0),
-            "",
-        )
+        earlier, self._ran_at, self._ended, self._failure = self._state, time.monotonic(), _read_time(), ""
         self._succeeded_at = self._ran_at
         if earlier is not None and not (review.moves or earlier.review.moves or changes_clusters(run)):
             fleet, fleet_digest = earlier.fleet, earlier.fleet_digest
@@ -120,13 +121,18 @@ class LivePages:
             fleet = FleetView(clusters.facts, {}, clusters.sites, self._web)
             fleet_digest = _digest(fleet)
         reports = read_applied(run, Repository(run.git_directory), fleet.facts)
-        version = _compute_version(review, fleet_digest, reports)
+        if run.facts != self._observed[0]:
+            self._observed = run.facts, self._list_observed(run)
+        observed = self._observed[1]
+        version = _compute_version(review, fleet_digest, reports, observed)
         if earlier is not None and earlier.version == version and run.update is not None:
             return  # the pages stay the same, so the outcomes need not be read
         if earlier is None or earlier.review.source != review.source or fleet is not earlier.fleet:
             written = locate_placed(run)
             fleet = fleet._replace(places=written.workloads, policies=written.policies)
-        fleet = fleet._replace(reports=reports, freezes=self._list_freezes(run), requests=self._list_requests(run))
+        fleet = fleet._replace(
+            reports=reports, observed=observed, freezes=self._list_freezes(run), requests=self._list_requests(run)
+        )
         # A cluster without a document still has a directory while workloads stay on it.
         removed = sorted(fleet.facts.keys() - fleet.sites.keys()) if fleet.sites else []
         # The outcomes of an incremental plan come from a cache file that only the thread of the runs may use.
@@ -147,7 +153,7 @@ class LivePages:
         """Show that a run failed; the reason is told only to this machine, since it may name a repository."""
         reason = "a repository cannot be reached" if isinstance(error, Temporary) else "it cannot succeed without a change"
         self._failure = str(error) if self._local_only else f"{reason}; see the log"
-        self._ran_at, self._ended = time.monotonic(), datetime.now(UTC).replace(microsecond=0)
+        self._ran_at, self._ended = time.monotonic(), _read_time()
 
     def close(self) -> None:
         """Stop rendering."""
@@ -174,7 +180,7 @@ class LivePages:
         known = _find_header(headers, b"if-none-match")
         rendered = self._rendered.get(path)
         if rendered is not None and rendered.version == self._state.version:
-            return _select_response(rendered, known, self._describe_last_run())
+            return _select_response(rendered, known, self._describe_last_run(), format_time(self._ended))
         return _PageRequest(self._executor.submit(self._render, path, known))
 
     def _read_run(self, last: float) -> tuple[float, bytes]:
@@ -182,7 +188,7 @@ class LivePages:
         ran_at = self._ran_at
         if ran_at == last:
             return last, b""
-        data: dict[str, object] = {"age": round(time.monotonic() - ran_at, 1)}
+        data: dict[str, object] = {"age": round(time.monotonic() - ran_at, 1), "time": format_time(self._ended)}
         if self._failure:
             data["error"] = self._failure
             if self._state is not None:
@@ -212,7 +218,7 @@ class LivePages:
                     _log.warning("the page %s cannot be made: %s", path.decode(), text)
                     return HttpResponse(503, b"the page cannot be made; see the log\n", headers=(("Retry-After", "30"),))
                 rendered = self._rendered[path] = _make_page(state.version, html)
-        return _select_response(rendered, known, self._describe_last_run())
+        return _select_response(rendered, known, self._describe_last_run(), format_time(self._ended))
 
     def _describe_last_run(self) -> str:
         """Return when the last run was, and why it failed."""
@@ -221,7 +227,7 @@ class LivePages:
 
     def _write_fleet(self, state: _State) -> str:
         review, changed = state.review, state.changed
-        live = LiveView(state.version, "fleet", self._repository, last_run=_LAST_RUN)
+        live = LiveView(state.version, "fleet", self._repository, last_run=_LAST_RUN, run_time=_RUN_TIME)
         commits = {review.source: find_source_commit(Repository(self._source()), review.source)}
         fleet = state.fleet._replace(commits=commits)
         if changed is None or changed is review:
@@ -274,7 +280,11 @@ class _EventStream:
         return begin + event + ran
 
 
-def _compute_version(review: Review, fleet_digest: str, reports: Mapping[str, LastReport]) -> str:
+def _read_time() -> datetime:
+    return loop.read_clock().replace(microsecond=0)
+
+
+def _compute_version(review: Review, fleet_digest: str, reports: Mapping[str, LastReport], observed: Mapping[str, datetime]) -> str:
     """Return a digest of what the pages show; equal for the same state in another process."""
     findings = [str(finding) for finding in review.findings]
     parts = (
@@ -288,6 +298,7 @@ def _compute_version(review: Review, fleet_digest: str, reports: Mapping[str, La
         findings,
         fleet_digest,
         sorted(reports.items()),
+        sorted(observed.items()),
     )
     return _digest(parts)
 
@@ -305,13 +316,14 @@ def _make_page(version: str, html: str) -> _Rendered:
     return _Rendered(version, HttpResponse(200, body, "text/html; charset=utf-8", headers), tag)
 
 
-def _select_response(rendered: _Rendered, known: bytes, last_run: str) -> HttpResponse:
+def _select_response(rendered: _Rendered, known: bytes, last_run: str, run_time: str) -> HttpResponse:
     tags = {tag.strip().removeprefix("W/") for tag in known.decode("latin-1").split(",")}
     page, tag = rendered.response, f'{rendered.tag[:-1]}-{_digest(last_run)}"'
     headers = tuple((name, tag if name == "ETag" else value) for name, value in page.headers)
     if tag in tags or "*" in tags:
         return HttpResponse(304, b"", "", headers)
     body = page.body.replace(_LAST_RUN.encode(), escape(last_run).encode("utf-8", "replace"), 1)
+    body = body.replace(_RUN_TIME.encode(), run_time.encode(), 2)  # as text and as an attribute
     return page._replace(body=body, headers=headers)
 
 

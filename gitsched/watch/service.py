@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
@@ -57,13 +57,14 @@ class ScoreSettings(NamedTuple):
 
 class PageSettings(NamedTuple):
     """The Git directory of the source, whether only this machine may read the pages, the URL of the source, None for a local one, who
-    froze placements, as a run found them, and which source commits ask for what it has withheld."""
+    froze placements, as a run found them, which source commits ask for what it has withheld, and when each cluster was observed."""
 
     source: Callable[[], str]
     local_only: bool
     url: str | None = None
     list_freezes: Callable[[RunResult], tuple[Freeze, ...]] = lambda _: ()
     list_requests: Callable[[RunResult], tuple[SourceChange, ...]] = lambda _: ()
+    list_observed: Callable[[RunResult], Mapping[str, datetime]] = lambda _: {}
 
 
 class WatchService:
@@ -109,6 +110,7 @@ class WatchService:
                 url=pages.url,
                 list_freezes=pages.list_freezes,
                 list_requests=pages.list_requests,
+                list_observed=pages.list_observed,
             )
         routes = HttpRoutes(self._health, self._metrics, secret=secret, request_run=request_run, scores=endpoint, pages=self._pages)
         self._server = HttpServer(sockets, routes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import socket
@@ -20,6 +21,7 @@ from playwright.sync_api import expect, sync_playwright
 from gitsched.cli.run_log import RunLog
 from gitsched.model.errors import Permanent, Temporary
 from gitsched.reconcile import Reconciler, RunSettings
+from gitsched.reconcile.facts.observation_times import read_run_observation_times
 from gitsched.reconcile.output.freeze import set_freeze
 from gitsched.reconcile.review.freezes import list_run_freezes
 from gitsched.reconcile.review.withheld_changes import list_run_requests
@@ -33,6 +35,8 @@ from gitsched.watch.prometheus_metrics import PrometheusMetrics
 from tests.cli.conftest import CLUSTER, POLICY, WORKLOAD
 from tests.local import PATIENCE
 from tests.programs import find_program
+from tests.scenarios.conftest import Fleet
+from tests.scenarios.facts_histories import commit_branch
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
@@ -52,6 +56,7 @@ class Site:
             local_only=local_only,
             list_freezes=lambda run: tuple(list_run_freezes(self._reconciler.context, run)),
             list_requests=lambda run: list_run_requests(self._reconciler.context, run),
+            list_observed=lambda run: read_run_observation_times(self._reconciler.context, run),
         )
         wakeup = Wakeup()
         health = WatchHealth(wakeup)
@@ -68,7 +73,12 @@ class Site:
 
     def read_fleet(self) -> str:
         """Return the page of the fleet without the time of the last run."""
-        return re.sub("Last run at [0-9TZ:-]+", "Last run", self.get("/")[1])
+        text = re.sub("Last run at [0-9TZ:-]+", "Last run", self.get("/")[1])
+        return re.sub('<time id="run-time" [^<]+</time>', "", text)
+
+    def write_facts(self, files: dict[str, str], hour: float) -> None:
+        """Set the content of the branch of facts."""
+        commit_branch(Fleet(self.fleet, self.fleet), "facts", files, hour)
 
     def last_commit(self) -> str:
         """Return the id of the last commit as pages show it."""
@@ -243,6 +253,43 @@ def test_a_page_shows_what_each_cluster_has_applied(open_site: Callable[..., Sit
     site.commit(report=yaml.safe_dump(report).replace("Healthy", "Degraded"))
     site.run()
     assert ">one degraded</a>" in site.get("/")[1]
+
+
+FACTS = """\
+apiVersion: gitsched.io/v1alpha1
+kind: ClusterFacts
+metadata: {name: %s}
+status: {observedAt: "%s", ready: {status: "True", reason: Observed}}
+"""
+
+
+def test_the_run_the_commit_and_the_observation_of_each_cluster_have_times_of_their_own(open_site: Callable[..., Site]) -> None:
+    """The commit may be days older than the last run."""
+    site = open_site()
+    site.commit(
+        two=CLUSTER.format(name="two", owner="private"),
+        three=CLUSTER.format(name="three", owner="private"),
+        gitsched="apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec: {source: {facts: {branch: facts}}}\n",
+    )
+    tree = site.last_commit()
+    earlier, later = "2026-03-01T07:00:00Z", "2026-03-02T08:30:00Z"
+    for times in ((earlier, earlier), (later, earlier)):
+        site.write_facts({f"{name}.yaml": FACTS % (name, time) for name, time in zip(("one", "two"), times, strict=True)}, 1)
+        site.run()
+    text = site.get("/")[1]
+    assert "<dt>as of</dt>" not in text
+    assert re.search(rf'<dt>last run</dt><dd><time id="run-time" datetime="{datetime.now(UTC).year}[^"]+Z">[^<]+</time>', text)
+    commit = re.search(rf"<dt>commit</dt><dd>{tree} Change .*?</dd>", text)
+    assert commit is not None
+    assert "<time datetime=" in commit[0]
+    times = "2 of 3, last at 2026-03-02T08:30:00Z, two only at 2026-03-01T07:00:00Z; never: three"
+    assert f"<dt>clusters observed</dt><dd>{times}</dd>" in text
+    data = json.loads(text.partition('id="fleet-data">')[2].partition("</script>")[0])
+    assert {one["name"]: one["observed"] for one in data["clusters"]} == {
+        "one": "was observed at 2026-03-02T08:30:00Z",
+        "two": "was observed at 2026-03-01T07:00:00Z",
+        "three": "has not been observed",
+    }
 
 
 @pytest.mark.parametrize("path", ["/", "/history"])

@@ -230,7 +230,7 @@ def _list_cluster_statuses(
     behind = _count_changes(repository, fetched, commits[: limit + 1], last)
     conditions, locations = read_cluster_conditions(fleet.catalog), RuleLocations(context.source.repository)
     find_blob = make_blob_finder(context.source.repository, fetched.source.tree)
-    observed = read_observation_times(context, fetched, plan.totals.config)
+    observed = read_observation_times(context, fetched.facts, plan.totals.config)
     deadline = add_duration(context.settings.now, -plan.totals.config.source.facts.stale_after)
     staying = {each.resource[2] for each in plan.findings if each.code == FAILOVER_OFF and each.resource is not None}
     found = []

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping
+from datetime import datetime
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -25,7 +26,7 @@ from gitsched.model.web_links import WebLinks
 from gitsched.named_tuples import NamedTuple
 from gitsched.report.images import describe_image_changes
 from gitsched.report.lines import escape_unprintable
-from gitsched.report.page.applied import build_applied_fields, summarize_applied
+from gitsched.report.page.applied import build_applied_fields, describe_observed, summarize_applied, summarize_observed
 from gitsched.report.page.content import (
     build_loss_table,
     build_manifest_entry,
@@ -77,7 +78,7 @@ class FleetView(NamedTuple):
     None without any, the last report of each cluster about what it has applied, the source commits that the page names, by id, and the one
     of them that the head of the output branch follows, "" if it is not known, who froze placements, of clusters whose documents changed
     whether they were available before, None where that is not known, the source commits that ask for what is withheld, where workloads
-    without an explanation, and policies, are written, and which drains the change ends."""
+    without an explanation, and policies, are written, which drains the change ends, and when clusters were observed."""
 
     facts: Mapping[str, ClusterInfo]
     explanations: Mapping[Key, Explanation]
@@ -92,6 +93,7 @@ class FleetView(NamedTuple):
     places: Mapping[Key, str] = {}
     policies: Mapping[str, str] = {}
     ended_drains: tuple[EndedDrain, ...] = ()
+    observed: Mapping[str, datetime] = {}
 
 
 def choose_explained(review: Review, clusters: int) -> list[Outcome]:
@@ -121,6 +123,8 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
     for cluster in matrix["clusters"]:
         if fleet.reports:
             cluster |= build_applied_fields(fleet.reports.get(cluster["name"]))
+        if fleet.observed:
+            cluster["observed"] = describe_observed(fleet.observed.get(cluster["name"]))
     places = build_place_rows(matrix["clusters"], review.outcomes, review.moves)
     style, script = read_resource("page.css"), read_script(*SCRIPTS, live=live)
     links = PageLinks(fleet.web, review.source, review.base.commit)
@@ -154,6 +158,7 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
         provenance=[escape_unprintable(line) for line in list_comparison_notes(review)],
         digest=review.comparison.digest,
         time=format_time(review.time),
+        observed=escape_unprintable(summarize_observed([*fleet.facts], fleet.observed)),
         wakeup=describe_next_change(review),
         problems=list_problems(
             review,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from gitsched.model.finding import format_count, format_names
@@ -46,3 +47,20 @@ def summarize_applied(clusters: Iterable[str], reports: Mapping[str, LastReport]
         ("clusters without a report", format_names([name for name in names if name not in reports], CLUSTERS_SHOWN)),
     )
     return [SummaryRow(title, "", text) for title, text in rows if text]
+
+
+def describe_observed(time: datetime | None) -> str:
+    """Return when a cluster was observed."""
+    return f"was observed at {format_time(time)}" if time is not None else "has not been observed"
+
+
+def summarize_observed(clusters: Sequence[str], observed: Mapping[str, datetime]) -> str:
+    """Return how many clusters were observed, between which times, and which never; "" where nobody observes any."""
+    known = sorted((observed[name], name) for name in clusters if name in observed)
+    if not known:
+        return ""
+    (first, earliest), (last, _) = known[0], known[-1]
+    when = f"at {format_time(last)}" if first == last else f"last at {format_time(last)}, {earliest} only at {format_time(first)}"
+    never = [name for name in clusters if name not in observed]
+    more = f"; never: {format_names(sorted(never), CLUSTERS_SHOWN)}" if never else ""
+    return f"{len(known):,} of {len(clusters):,}, {when}{more}"

@@ -11,7 +11,7 @@ PAGES = (("./", "fleet", "Fleet"), ("history", "history", "History"))
 class LiveView(NamedTuple):
     """The version of a live page, which the events name, its name in PAGES, the name of the source repository, "" for a local one, when the
     changes were made that it shows, "" if the last run made them, and why the first run failed, "" where one has succeeded. `last_run` is a
-    sentence about the last run for browsers without JavaScript."""
+    sentence about the last run for browsers without JavaScript, and `run_time` its time, "" where that is left out."""
 
     version: str
     name: str
@@ -19,3 +19,4 @@ class LiveView(NamedTuple):
     changed: str = ""
     failure: str = ""
     last_run: str = ""
+    run_time: str = ""

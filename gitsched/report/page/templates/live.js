@@ -29,7 +29,9 @@
   events.addEventListener("open", () => show("live", "connected"));
   events.addEventListener("error", () => show("not connected, trying again", "waiting"));
   events.addEventListener("run", (event) => {
-    const { age, error = "", succeeded } = JSON.parse(event.data);
+    const { age, error = "", succeeded, time } = JSON.parse(event.data);
+    const shown = document.getElementById("run-time");
+    if (shown) shown.textContent = shown.dateTime = time;
     last = { ran: Date.now() - 1000 * age, succeeded: succeeded === undefined ? null : Date.now() - 1000 * succeeded, error };
     failure.hidden = !error;
     document.getElementById("live-reason").textContent = error ? `The last run failed: ${error}` : ""; // announced once, unlike the age

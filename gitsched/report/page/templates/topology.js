@@ -122,7 +122,8 @@ const makeTopology = ({ title, amount, showWorkload, tree, scale, state }) => {
     const box = make("div", null, { class: "inside" });
     const facts = [cluster.zones && `zone ${cluster.zones.join(", ")}`, ...(cluster.resources || []).map(([name, , , text]) => `${name}: ${text}`)].filter(Boolean);
     if (cluster.unavailable) box.append(make("p", `${cluster.removed ? "Removed" : cluster.drained ? "Drained" : "Not available"}: ${cluster.unavailable}`, { class: cluster.drained && !cluster.removed ? "warning" : "error" }));
-    if (cluster.applied) box.append(make("p", `This cluster ${cluster.applied}.`));
+    const reported = [cluster.applied, cluster.observed].filter(Boolean);
+    if (reported.length) box.append(make("p", `This cluster ${reported.join("; it ")}.`));
     if (facts.length) box.append(make("p", facts.join(" · "), { class: "soft" }));
     if (cluster.labels.length) box.append(make("p", cluster.labels.join(" · "), { class: "soft" }));
     for (const [kind, heading] of [["arrive", "Arriving"], ["leave", "Leaving"], ["change", "Scaled"], ["keep", "Staying"]]) {
