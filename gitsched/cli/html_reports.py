@@ -13,7 +13,7 @@ from gitsched.reconcile.review.comparison import PlanComparison
 from gitsched.reconcile.review.ended_drains import list_ended_drains
 from gitsched.reconcile.review.fleet_view import view_fleet
 from gitsched.reconcile.review.freezes import list_freezes
-from gitsched.reconcile.review.withheld_changes import read_withheld_history
+from gitsched.reconcile.review.withheld_changes import list_plan_requests
 from gitsched.reconcile.source.source_commits import find_source_commit
 from gitsched.report.page import write_page
 from gitsched.report.page.history import HistoryPage, write_history_page
@@ -41,7 +41,7 @@ def write_plan_page(compared: PlanComparison, review: Review) -> str:
         placed_from=placed_from,
         freezes=freezes,
         was_available=compared.was_available,
-        requests=read_withheld_history(compared.context, compared.later.fetched, waits).sources,
+        requests=list_plan_requests(compared.context, compared.later.fetched, waits),
         ended_drains=tuple(list_ended_drains(compared)),
     )
     return write_page(review, shown)

@@ -1027,6 +1027,25 @@ def test_workloads_with_a_withheld_change_are_placed_after_a_run() -> None:
     assert "1 stale: not decided" in html
 
 
+def test_all_commits_that_request_what_is_withheld_are_named_the_first_ones_at_once(show: Open) -> None:
+    requests = tuple(SourceChange(f"{number:040x}", f"Change {number} {EVIL}", "Ann", NOW) for number in range(1, 306))
+    withheld = WithheldChanges((Move(Key("apps", "Deployment", "shop", "web"), {"ams": 2}, {"fra": 2}, ""),), (), "1234")
+    review = Review("c0ffee", "placements", before="beef", withheld=withheld)
+    fleet = FleetView({"ams": ClusterInfo("ams", {})}, {}, requests=requests)
+    page = show(write_page(review, fleet))
+    shown = page.locator("#withheld").inner_text()
+    assert "Change 3" in shown
+    assert "and 302 more commits" in shown
+    more = page.locator("#more-requests")
+    assert more.locator("p").first.is_hidden()
+    more.get_by_text("302 more commits ask for it").click()
+    lines = more.locator("p").all_inner_texts()
+    assert lines[0].startswith("0000000000 Change 4")
+    assert lines[-1] == "and 102 more"
+    few = write_page(review, fleet._replace(requests=requests[:3]))
+    assert "more-requests" not in few
+
+
 def test_new_warnings_stand_above_the_title_and_those_of_the_base_do_not(show: Open) -> None:
     text = "no cluster has ownership=privat; the fleet has private, cloud"
     old, new = (

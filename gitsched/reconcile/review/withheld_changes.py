@@ -30,20 +30,32 @@ def read_withheld_history(context: RunContext, fetched: Fetched, withheld: Withh
     if not withheld.moves:
         return WithheldHistory()
     data = dict(_list_data(context, fetched, sort_moves(withheld.moves)[:MAX_RECORDS]))
-    branch = HistoryBranch(fetched.output.branch, fetched.output.repository, fetched.output_head or "", fetched.prefix)
-    runs = list_withholding_runs(branch)
-    planned = PlannedRequest(withheld.digest, fetched.reconciled.source, fetched.source.oid)
-    sources = list_requests(context.source.repository, branch, runs, planned) if withheld.requested else ()
+    runs, sources = _read_requests(context, fetched, withheld)
     return WithheldHistory(_find_start(runs), sources[:NAMED_SOURCES], data, len(sources[NAMED_SOURCES:]))
 
 
+def list_plan_requests(context: RunContext, fetched: Fetched, withheld: WithheldChanges) -> tuple[SourceChange, ...]:
+    """Return the commits of the source that ask for what a plan withholds; nothing if only doubted facts cause that."""
+    return _read_requests(context, fetched, withheld)[1] if withheld.moves and withheld.requested else ()
+
+
+def _read_requests(
+    context: RunContext, fetched: Fetched, withheld: WithheldChanges
+) -> tuple[list[WithholdingRun], tuple[SourceChange, ...]]:
+    """Return the runs that withhold something, and the commits of the source that ask for it."""
+    branch = HistoryBranch(fetched.output.branch, fetched.output.repository, fetched.output_head or "", fetched.prefix)
+    runs = list_withholding_runs(branch)
+    planned = PlannedRequest(withheld.digest, fetched.reconciled.source, fetched.source.oid)
+    return runs, list_requests(context.source.repository, branch, runs, planned) if withheld.requested else ()
+
+
 def list_run_requests(context: RunContext, run: RunResult) -> tuple[SourceChange, ...]:
-    """Return the first commits of the source that ask for what a run has withheld; nothing if only doubted facts cause that."""
+    """Return the commits of the source that ask for what a run has withheld; nothing if only doubted facts cause that."""
     if not run.plan.withheld.requested:
         return ()
     output = HistoryBranch(run.branch, Repository(run.git_directory), run.after or run.before or "", run.prefix)
     planned = PlannedRequest(run.plan.withheld.digest, run.source, run.source)
-    return list_requests(context.source.repository, output, list_withholding_runs(output), planned)[:NAMED_SOURCES]
+    return list_requests(context.source.repository, output, list_withholding_runs(output), planned)
 
 
 def _list_data(context: RunContext, fetched: Fetched, moves: Iterable[Move]) -> Iterable[tuple[Key, tuple[str, ...]]]:

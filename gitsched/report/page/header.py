@@ -43,6 +43,8 @@ _NAMES_IN_ALERT = 3
 _FINDINGS_SHOWN, _CONSEQUENCES_SHOWN, _DRAINS_SHOWN = 3, 2, 2
 """The page shows at most so many errors, new warnings, consequences and ended drains above the changes; the others follow below, or are
 folded."""
+_REQUESTS_SHOWN, _REQUESTS_FOLDED = 3, 200
+"""The page names at most so many commits that ask for what is withheld, and has so many more below them, folded."""
 _SELECTS_NOTHING, _EFFECTS, _OTHER = "-selects-nothing", (UNSCHEDULABLE, "copy-retained"), 2
 """Findings about policies that select nothing are causes, too, and those with the codes of _EFFECTS are consequences; _OTHER is the rank
 of what is neither."""
@@ -192,6 +194,7 @@ def list_problems(
         warnings if explains else None,
         Problem("consequences", "error", lines[:_CONSEQUENCES_SHOWN], f"{len(more)} more" if more else "", more) if lines else None,
         _describe_withheld_changes(review, requests, links) if review.withheld.moves else None,
+        _list_more_requests(requests, links) if review.withheld.moves else None,
         None if explains else warnings,
         *(Problem("frozen", "warning", _link_all([line], links)) for line in _list_frozen(review, freezes)),
         *_list_ended_drains(review, ended, drained, links),
@@ -204,11 +207,24 @@ def list_problems(
 def _describe_withheld_changes(review: Review, requests: Sequence[SourceChange], links: PageLinks) -> Problem:
     """Return what is withheld, with the mistake that causes it and the commits that ask for it; the limits are folded."""
     first, *lines = describe_withheld(review.withheld, planned=True)
-    shown = filter(None, (describe_withheld_cause(review), describe_requests(requests)))
+    number = count_shown(len(requests), _REQUESTS_SHOWN)
+    shown = filter(None, (describe_withheld_cause(review), describe_requests(requests[:number], len(requests) - number)))
     title = Markup("<strong>{}</strong>").format(escape_unprintable(first))
     return Problem(
         "withheld", "error", [title, *_link_all(map(_capitalize, shown), links)], _WITHHELD_LIMITS, _link_all(lines, links)
     )
+
+
+def _list_more_requests(requests: Sequence[SourceChange], links: PageLinks) -> Problem | None:
+    """Return the commits that ask for what is withheld besides the first ones, folded; None without any."""
+    others = requests[count_shown(len(requests), _REQUESTS_SHOWN) :]
+    if not others:
+        return None
+    folded = list(map(links.describe_commit, others[:_REQUESTS_FOLDED]))
+    left = len(others) - len(folded)
+    folded += [Markup("and {:,} more").format(left)] if left else []
+    title = format_count(len(others), "more commit asks for it", "more commits ask for it")
+    return Problem("more-requests", "error", title=title, folded=folded)
 
 
 def _list_ended_drains(
