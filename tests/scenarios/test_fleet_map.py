@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from gitsched.cli import main
+from gitsched.reconcile.output.freeze import set_freeze
+from gitsched.reconcile.review import withheld_changes
 from tests.scenarios.conftest import UNGUARDED, Fleet, at_hour, cluster, deployment, policy
 
 TOLERANT = "    clusterTolerations: [{operator: Exists}]\n"
@@ -126,3 +128,23 @@ def test_the_html_of_a_plan_names_no_drain_that_goes_on(fleet: Fleet, capsys: py
     fleet.reconcile(0)
     fleet.commit({"apps/web.yaml": deployment("web", 3)}, hour=2)
     assert "ended-drain" not in write_plan(fleet, capsys)
+
+
+def test_a_plan_as_html_names_what_requests_withheld_changes_and_reads_no_delivered_manifest(
+    fleet: Fleet, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet.commit(
+        {"one.yaml": cluster("one"), "two.yaml": cluster("two"), "web.yaml": deployment("web"), "policy.yaml": policy("one")}
+    )
+    fleet.reconcile()
+    set_freeze(fleet.settings(1), "audit week")
+    request = fleet.commit({"policy.yaml": policy("two")}, hour=2, message="To two")
+    fleet.reconcile(2)
+
+    def read(*_: object) -> None:
+        raise AssertionError("the page shows nothing of manifests of withheld workloads")
+
+    monkeypatch.setattr(withheld_changes, "_list_data", read)
+    assert f"Requested by {request[:10]} To two (Ada Author); to withdraw it: git revert {request[:10]}" in write_plan(
+        fleet, capsys
+    )
