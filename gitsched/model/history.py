@@ -96,10 +96,11 @@ class CauseFiles(NamedTuple):
 
 class RolloutHistory(NamedTuple):
     """The commits of the source whose changes a rollout brings to clusters, the newest first, and the time of the run with which it
-    stopped; () and None where they are not known."""
+    stopped; () and None where they are not known. `note` says which record is damaged that would name the commits."""
 
     sources: tuple[SourceChange, ...] = ()
     stopped: datetime | None = None
+    note: str = ""
 
 
 class HistoryEntry(NamedTuple):

@@ -67,7 +67,8 @@ def describe_history(rollout: RolloutStatus, history: RolloutHistory, now: datet
     named = format_names([*map(describe_source, history.sources)], SOURCES_SHOWN)
     parts += [f"with {escape_unprintable(named)}"] if named else []
     stopped = f", and stopped {_describe_time(history.stopped, now)}" if history.stopped is not None else ""
-    return [f"Rollout {rollout.name} began {' '.join(parts)}{stopped}"] if parts else []
+    note = f"; {escape_unprintable(history.note)}" if history.note else ""
+    return [f"Rollout {rollout.name} began {' '.join(parts)}{stopped}{note}"] if parts else []
 
 
 def describe_rollouts_with_history(

@@ -623,3 +623,32 @@ def test_a_stopped_rollout_names_the_commits_that_made_its_changes(name: str, wa
     assert [one.subject for one in status.rollout_histories["waves"].sources] == expected
     (line,) = (line for line in write_fleet_status(status, 1_000).splitlines() if line.startswith("Rollout waves began "))
     assert [f" {one} (" in line for one in expected] == [True] * len(expected)
+
+
+def damage_last_run(fleet: Fleet, text: str) -> None:
+    """Replace gitsched.json in the last commit of the output branch, and add a commit with the former files."""
+    environment = {"GIT_INDEX_FILE": str(fleet.path.parent / "index")}
+    fleet.git("read-tree", "placements", environment=environment)
+    blob = fleet.git("hash-object", "-w", "--stdin", data=text.encode())
+    fleet.git("update-index", "--cacheinfo", f"100644,{blob},gitsched.json", environment=environment)
+    tree = fleet.git("write-tree", environment=environment)
+    damaged = fleet.git("commit-tree", tree, "-p", "placements^", "-m", "Damage")
+    commit = fleet.git(
+        "commit-tree", "placements^{tree}", "-p", damaged, "-F", "-", data=fleet.git("log", "-1", "--format=%B").encode()
+    )
+    fleet.git("update-ref", "refs/heads/placements", commit)
+
+
+@pytest.mark.parametrize("text", ["{", '{"formatVersion": 99}'], ids=["no JSON", "a later version"])
+def test_where_the_record_of_the_first_run_of_a_rollout_is_damaged_only_its_commits_are_not_known(text: str, waves: Waves) -> None:
+    waves.commit(rollout=rollout(PER_GROUP, "[{apiVersion: apps/v1, kind: Deployment, name: web}]"))
+    waves.commit(web=web("two"))
+    damage_last_run(waves.fleet, text)
+    waves.report("Degraded", "ash")
+    settings = waves.fleet.settings(waves.hour)
+    explained = explain_resource(settings, "", None, "web")
+    assert isinstance(explained, Explanation)
+    for written in (write_fleet_status(read_fleet_status(settings), 1_000), write_explanation(explained, 1_000)):
+        (line,) = (line for line in written.splitlines() if "Rollout waves began " in line)
+        assert "; its commits cannot be read: " in line
+        assert "gitsched.json" in line

@@ -50,10 +50,13 @@ def find_rollout_histories(context: RunContext, fetched: Fetched, rollouts: Iter
             _RecordedRollout(commit, record, next((each for each in record.rollouts if each.name == one.name), None))
             for commit, record in records
         ]
-        commits = _list_commits(context, fetched, one, runs)
+        try:
+            commits, note = _list_commits(context, fetched, one, runs), ""
+        except GitschedError as error:
+            commits, note = (), f"its commits cannot be read: {error}"
         workloads = {*map(identify_recorded, runs[0].held)} if runs else set()
         changes = narrowing.narrow(commits, workloads) if workloads else commits
-        found[one.name] = RolloutHistory(changes, _find_stop(one, runs) if one.state == "stopped" else None)
+        found[one.name] = RolloutHistory(changes, _find_stop(one, runs) if one.state == "stopped" else None, note)
     return found
 
 
