@@ -28,7 +28,7 @@ from gitsched.report.lines import format_key
 
 if TYPE_CHECKING:
     from gitsched.decide.plan_result import Plan
-    from gitsched.model.changes import RecordChange
+    from gitsched.model.changes import Move, RecordChange
     from gitsched.model.holds import Releases
     from gitsched.model.planned_files import PlannedFile
     from gitsched.model.scheduling import RecordTarget
@@ -165,20 +165,22 @@ def make_commit_message(
     trailers: Mapping[str, str] = MappingProxyType({}),
     *,
     follows_edits: bool = False,
+    withheld_before: str = "",
 ) -> str:
     """Return the commit message. The cause is the latest event: the source commit, newer facts, a deadline or an observation.
 
     `record_changes` are the changed recorded decisions, `changed_entries` the names at the root of the output that differ from the last
     commit. `facts` are the commits of the facts branches by branch, of which the message names the first ones. `trailers` are others.
-    The run `follows_edits` if it decides from records that people changed.
+    The run `follows_edits` if it decides from records that people changed. `withheld_before` is the digest of what the last run withheld.
     """
     cause = _find_cause(source, plan, facts_time)
-    moved, recorded = _count_moves(plan), len(record_changes)
+    moved, recorded, withheld = _count_moves(plan.moves), len(record_changes), plan.withheld
     parts = (
         moved,
         "edited records followed" if follows_edits else "",
         f"{recorded} recorded decision{'s' if recorded != 1 else ''} changed" if recorded else "",
         f"{len(plan.ended)} overlap{'s' if len(plan.ended) != 1 else ''} ended" if plan.ended and not moved else "",
+        f"withheld: {_count_moves(withheld.moves)}" if withheld.moves and withheld.digest != withheld_before else "",
     )
     summary = ", ".join(filter(None, parts)) or _summarize_changed_entries(changed_entries, plan)
     lines = [f"{move.key}: {_format_replicas(move.before)} -> {_format_replicas(move.after)}" for move in plan.moves]
@@ -202,10 +204,10 @@ def make_commit_message(
     )
 
 
-def _count_moves(plan: Plan) -> str:
+def _count_moves(moves: Iterable[Move]) -> str:
     """Return what happens to how many workloads, the gravest first; "" if nothing does."""
     counts = dict.fromkeys(("unplaced", "removed", "moved", "scaled", "placed", "placed again"), 0)
-    for move in plan.moves:
+    for move in moves:
         if not move.after:
             counts["removed" if move.intended else "unplaced"] += 1
         elif not move.before:

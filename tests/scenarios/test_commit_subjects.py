@@ -55,3 +55,20 @@ def test_a_subject_says_of_workloads_what_happens_to_them_the_gravest_first(pair
     pair.commit({**changed, **only("lost", "third"), **only("away", "second")}, hour=2)
     pair.reconcile(2)
     assert subject(pair) == "1 workload unplaced, 1 removed, 1 moved, 1 scaled, 1 placed"
+
+
+def test_a_subject_says_what_is_withheld_from_now_on(pair: Fleet) -> None:
+    names = ("gone", "lost", "stays")
+    pair.commit({**{f"apps/{name}.yaml": deployment(name) for name in names}, **only("lost", "first")}, hour=1)
+    pair.reconcile(1)
+    pair.commit({"gitsched.yaml": UNGUARDED.replace("  guard:\n", "  guard:\n    freeze: audit\n")}, hour=2)
+    pair.reconcile(2)
+    pair.commit({"apps/gone.yaml": None, **only("lost", "third")}, hour=3, message="Delete too much")
+    pair.reconcile(3)
+    assert subject(pair) == "withheld: 1 workload unplaced, 1 removed"
+    pair.commit({"policies/all.yaml": policy("first", "second", more="  conflictResolution: Overwrite\n")}, hour=4)
+    pair.reconcile(4)
+    assert subject(pair) == "records changed", "nothing else is withheld"
+    pair.commit({"apps/new.yaml": deployment("new"), "apps/stays.yaml": None}, hour=5)
+    pair.reconcile(5)
+    assert subject(pair) == "1 workload placed, withheld: 1 workload unplaced, 2 removed"

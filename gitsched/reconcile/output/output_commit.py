@@ -15,7 +15,7 @@ from gitsched.decide.commit_metadata import (
     make_rewrite_message,
     render_metadata_files,
 )
-from gitsched.decide.guard.guard_settings import has_guard_changed
+from gitsched.decide.guard.guard_settings import has_guard_changed, read_guard_record
 from gitsched.decide.incremental.plan_contents import PASSING_CODES, can_continue, has_new_records, make_plan_contents
 from gitsched.decide.recorded_decisions import compare_recorded, describe_previous
 from gitsched.decide.registry import policy_apis
@@ -371,6 +371,7 @@ def _make_message(
             branches,
             trailers,
             follows_edits=bool(written.edits),
+            withheld_before=read_guard_record(fetched.record.guard).digest if fetched.record is not None else "",
         )
     except Exception as error:
         if not is_bug(error):
