@@ -259,6 +259,10 @@ class CauseWriter:
         shown = document.after or document.before
         assert shown is not None, "a changed document is in one of the commits"
         removed = document.after is None
+        relabelled = self._changes.list_relabelled(change.key) if change.position == WHOLE else []
+        if relabelled:
+            alike = self._describe_alike(relabelled[0])
+            return _count_alike(self._write_change(relabelled[0]), sum(self._describe_alike(one) == alike for one in relabelled))
         difference = document.difference if change.position == WHOLE else document.differences[change.position]
         if difference is None:
             built = self._locate_built(document.built) if document.built.files else None

@@ -13,6 +13,7 @@ from gitsched.decide.decisions import DecisionInput
 from gitsched.decide.registry import reserved_groups
 from gitsched.decide.validation import validate_document
 from gitsched.diff.field_differences import FieldDifference, list_field_differences, revert_fields
+from gitsched.diff.relabelled_clusters import list_relabelled
 from gitsched.model.document import Document, Key
 from gitsched.model.finding import format_count
 from gitsched.model.variants import Variant, WorkloadVariants
@@ -169,6 +170,15 @@ class DocumentChanges:
                 name = topology.read_location(change.before).name
                 found[name] = found.get(name, True) and is_available(topology, change.before)
         return found
+
+    def list_relabelled(self, key: Key) -> list[Change]:
+        """Return the changes of clusters because of which a workload goes elsewhere whose variants are built as before; [] if none are."""
+        change = self.by_key[key]
+        if change.text != _BUILT_DIFFERENTLY or change.after is None or change.difference is not None:
+            return []
+        before, after = (state.find(key).variants for state in self._states)
+        changed = ((one.after, one.differences) for one in self.by_key.values() if one.before is not None and one.after is not None)
+        return [Change(*field) for field in list_relabelled(change.after, (before, after), changed)]
 
     def list_changes(self, key: Key) -> frozenset[Change]:
         """Return the smallest changes of a document; none if it has not changed."""

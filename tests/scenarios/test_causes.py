@@ -192,3 +192,55 @@ def test_json_says_which_causes_are_proved_and_which_belong_together(fleet: Flee
 def test_an_unproved_change_is_not_the_main_reason() -> None:
     move = Move(("apps", "Deployment", "s", "w"), {"a": 1}, {}, "no cluster fits", (Cause("Cluster/a removed", proved=False),))
     assert move.main_reason == "no cluster fits"
+
+
+ENVIRONMENTS = ("staging", "production")
+OVERLAYS = {
+    "base/kustomization.yaml": "resources: [web.yaml]\n",
+    "base/web.yaml": deployment("web"),
+    **{f"overlays/{name}/kustomization.yaml": f"namePrefix: {name}-\nresources: [../../base]\n" for name in ENVIRONMENTS},
+    "bundle.yaml": "apiVersion: gitsched.io/v1alpha1\nkind: Bundle\nmetadata: {name: web, namespace: default}\nspec:\n  variants:\n"
+    + "".join(f"  - {{path: overlays/{name}, clusters: {{matchLabels: {{environment: {name}}}}}}}\n" for name in ENVIRONMENTS),
+    "policy.yaml": "apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nmetadata: {name: web, namespace: default}\nspec:\n"
+    "  resourceSelectors: [{apiVersion: gitsched.io/v1alpha1, kind: Bundle}]\n  placement: {clusterAffinity: {}}\n",
+}
+
+
+def label(name: str, **labels: str) -> str:
+    found = ", ".join(f"{key}: {value}" for key, value in labels.items())
+    return cluster(name).replace(f"  name: {name}\n", f"  name: {name}\n  labels: {{{found}}}\n")
+
+
+LABELLED = {f"clusters/{name}.yaml": label(name, environment=name.partition("-")[0]) for name in (*ENVIRONMENTS, "staging-2")}
+RENAMED = "Cluster/production: metadata.labels.environment production -> prod"
+
+
+@pytest.mark.parametrize("against", ["main", None])
+@pytest.mark.parametrize(
+    ("changes", "cause"),
+    [
+        ({"clusters/production.yaml": label("production", environment="prod")}, RENAMED),
+        ({"clusters/production.yaml": label("production", environment="prod", zone="b")}, RENAMED),
+        (
+            {f"clusters/{name}.yaml": label(name, environment="stage") for name in ("staging", "staging-2")},
+            "Cluster/staging and 1 more: metadata.labels.environment staging -> stage",
+        ),
+        ({"bundle.yaml": OVERLAYS["bundle.yaml"].replace("environment: production", "environment: prod")}, ""),
+    ],
+    ids=["a label", "a label that variants read and another one", "labels of two clusters", "the Bundle"],
+)
+def test_bundles_that_leave_a_relabelled_cluster_name_its_label(
+    fleet: Fleet, changes: dict[str, str], cause: str, against: str | None
+) -> None:
+    start(fleet, {**LABELLED, **OVERLAYS})
+    fleet.commit(changes, hour=1)
+    review = compare(fleet, against)
+    (move,) = review.moves
+    assert all(one.proved for one in move.causes)
+    if cause:
+        assert [one.text for one in move.causes] == [cause]
+        (location,) = {one.location for one in move.causes}
+        assert location is not None
+        assert (location.path, location.line) == (next(iter(changes)), 5)
+    else:
+        assert [one.text.partition(" ")[0].rstrip(":") for one in move.causes] == ["Bundle/default/web"]

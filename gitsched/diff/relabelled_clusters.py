@@ -1,0 +1,52 @@
+"""Find the labels of clusters because of which variants go to other clusters, as after an environment is renamed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from gitsched.decide.cluster_conditions import index_cluster_kinds
+from gitsched.model.variants import WorkloadVariants
+
+if TYPE_CHECKING:
+    from gitsched.diff.field_differences import FieldDifference
+    from gitsched.model.document import Document, Key
+
+_CHOOSING = frozenset(("labels", "annotations"))
+"""The members of a cluster's metadata that variants read."""
+
+
+def list_relabelled(
+    document: Document,
+    variants: tuple[WorkloadVariants | None, WorkloadVariants | None],
+    changed: Iterable[tuple[Document, Sequence[FieldDifference]]],
+) -> Iterator[tuple[Key, int]]:
+    """Yield the fields of clusters that choose other variants of a workload than before, as documents with the positions of differences:
+    those of which its document has the name, else all that variants can read. `variants` are those before and after, `changed` are the
+    documents that differ, with their fields."""
+    names = set(_list_changed_clusters(*variants))
+    kinds = index_cluster_kinds()
+    text = json.dumps(document.body, default=str)
+    found: list[tuple[bool, Key, int]] = []
+    for other, differences in changed:
+        if other.key[:2] in kinds and kinds[other.key[:2]].read_location(other).name in names:
+            fields = ((position, one.pointer) for position, one in enumerate(differences))
+            chosen = ((position, field) for position, field in fields if field[0] == "metadata" and field[1] in _CHOOSING)
+            found += [(json.dumps(str(field[-1])) in text, other.key, position) for position, field in chosen]
+    is_named = any(named for named, *_ in found)
+    yield from ((key, position) for named, key, position in found if named or not is_named)
+
+
+def _list_changed_clusters(before: WorkloadVariants | None, after: WorkloadVariants | None) -> Iterator[str]:
+    """Yield the clusters that get another variant, or one with other values."""
+    if before is None or after is None:
+        return
+    for name in sorted(before.by_cluster.keys() | after.by_cluster.keys()):
+        if _identify(before, name) != _identify(after, name):
+            yield name
+
+
+def _identify(variants: WorkloadVariants, cluster: str) -> tuple[object, ...] | None:
+    found = variants.find(cluster)
+    return None if found is None else (found.path, found.details, found.values)
