@@ -10,6 +10,9 @@ from gitsched.model.changes import Move, RecordChange
 from gitsched.model.document import Key
 from gitsched.named_tuples import NamedTuple
 
+WITHHOLDS = "withholds changes: "
+"""Stands in the note of a commit with which changes became withheld, after what withholds them."""
+
 
 class Departure(NamedTuple):
     """Why a workload had to leave a cluster with a commit: a taint that evicts it. `added_by` is the condition or policy that added the

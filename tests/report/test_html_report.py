@@ -28,6 +28,7 @@ from gitsched.model.changes import (
     RecordChange,
     RetainedWorkload,
     SettingChange,
+    UnplacedObject,
     WithheldChanges,
 )
 from gitsched.model.document import Key
@@ -35,7 +36,7 @@ from gitsched.model.explanation import ExplainedCandidate, Explanation
 from gitsched.model.finding import Finding, Location
 from gitsched.model.fits import FitReport, FittingSets, SetVerdict
 from gitsched.model.fleet_topology import ClusterSite, ResourceUse, SimulatedSite
-from gitsched.model.history import HistoryEntry, PlacementMove, SourceChange
+from gitsched.model.history import WITHHOLDS, HistoryEntry, PlacementMove, SourceChange
 from gitsched.model.holds import HeldPlacement
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.reserve import Loss, ReserveCheck, ReserveShortage, Shortage
@@ -1044,6 +1045,26 @@ def test_all_commits_that_request_what_is_withheld_are_named_the_first_ones_at_o
     assert lines[-1] == "and 102 more"
     few = write_page(review, fleet._replace(requests=requests[:3]))
     assert "more-requests" not in few
+
+
+def test_new_objects_without_a_policy_stand_above_the_title(show: Open) -> None:
+    keys = [Key("apps", "Deployment", "shop", name) for name in ("api", "web")]
+    unplaced = [UnplacedObject(key, key.name == "web", Cause("why", Location("apps/new.yaml", 3, 1))) for key in keys]
+    review = Review("c0ffee", "placements", before="beef", comparison=OutputComparison(unplaced=unplaced))
+    page = show(write_page(review, FleetView({}, {})))
+    link = page.get_by_role("link", name="1 new object without a policy: Deployment shop/api")
+    link.click()
+    assert page.locator("#consequences").is_visible()
+
+
+def test_a_commit_with_which_changes_became_withheld_is_marked_in_the_timeline(show: Open) -> None:
+    entries = [
+        HistoryEntry(f"{number:040x}", NOW, "Ann", "Records", summary="records changed", notes=(note,))
+        for number, note in enumerate((f"the guard {WITHHOLDS}1234", "the guard withholds nothing any more"))
+    ]
+    page = show(write_history_page(HistoryPage("placements", "1" * 40, entries)))
+    assert page.locator(".entry", has_text="withholds changes").locator(".old").all_inner_texts() == ["withholds changes"]
+    assert page.locator(".entry .old").count() == 1
 
 
 def test_new_warnings_stand_above_the_title_and_those_of_the_base_do_not(show: Open) -> None:

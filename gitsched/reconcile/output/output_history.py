@@ -22,7 +22,7 @@ from gitsched.model.commit import Commit
 from gitsched.model.document import Key, as_object
 from gitsched.model.errors import GitschedError, Permanent
 from gitsched.model.finding import FROZEN, format_count, format_names
-from gitsched.model.history import HistoryEntry, HistoryFilter, PlacementMove, SourceChange
+from gitsched.model.history import WITHHOLDS, HistoryEntry, HistoryFilter, PlacementMove, SourceChange
 from gitsched.model.time import format_time, parse_time
 from gitsched.reconcile.fetch import fetch, read_run_record, read_source_config
 from gitsched.reconcile.output.deciding_files import DecidingFiles
@@ -254,7 +254,7 @@ class OutputHistory:
             what = "; ".join((digest, *messages))
             is_frozen = any(one.code == FROZEN for one in (record if digest else earlier or record).findings)
             by = "the freeze" if is_frozen else "the guard"
-            yield f"{by} withholds changes: {what}" if digest else f"{by} withholds nothing any more"
+            yield f"{by} {WITHHOLDS}{what}" if digest else f"{by} withholds nothing any more"
         yield from self._compare_copies(record.retained, () if earlier is None else earlier.retained, commit)
         known_messages = {finding.message for finding in earlier.findings} if earlier is not None else set()
         yield from (one.message for one in record.findings if one.code == "facts-stale" and one.message not in known_messages)

@@ -93,6 +93,7 @@ def list_alerts(
         ("error", "refused: nothing is written" if review.refused else "", "refused"),
         ("error", _count(new, "new error" if review.base.findings is not None else "error"), "errors"),
         ("error", _state(states["pending"], "unplaced", unplaced), "topology"),
+        ("error", _describe_unselected(review), "consequences"),
         ("error", _describe_withheld(review.withheld.moves), "withheld"),
         ("error", _describe_clusters(removed, "removed from the fleet"), "map"),
         ("error", _describe_clusters(lost, "not available"), "map"),
@@ -118,6 +119,12 @@ def _state(number: int, what: str, keys: Sequence[Key] = ()) -> str:
     """Return how many are what, with their names if they are few; "" for none."""
     names = f": {format_names(list(map(format_key, keys)))}" if 0 < len(keys) <= _NAMES_IN_ALERT else ""
     return f"{number:,} {what}{names}" if number else ""
+
+
+def _describe_unselected(review: Review) -> str:
+    """Return how many new objects no policy selects, with their names if they are few; other ones count as unplaced."""
+    keys = [one.key for one in review.comparison.unplaced if not one.selected]
+    return _state(len(keys), f"new {'object' if len(keys) == 1 else 'objects'} without a policy", keys)
 
 
 def _describe_withheld(moves: Sequence[Move]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from gitsched.model.finding import format_count, format_names
-from gitsched.model.history import HistoryEntry, PlacementMove, SourceChange
+from gitsched.model.history import WITHHOLDS, HistoryEntry, PlacementMove, SourceChange
 from gitsched.model.time import EPOCH, format_time
 from gitsched.model.web_links import WebLinks
 from gitsched.named_tuples import NamedTuple
@@ -164,6 +164,7 @@ def _list_ticks(start: datetime, end: datetime) -> list[AxisTick]:
 def _build_entry(entry: HistoryEntry, shown: int, links: PageLinks, *, is_open: bool) -> dict[str, Any]:
     counts = [classify_move(found.move) for found in entry.moves]
     badges = [(style, f"{counts.count(kind)} {word}") for kind, style, word in _COUNTED if kind in counts]
+    badges += [("old", "withholds changes")] if any(WITHHOLDS in note for note in entry.notes) else []
     source = entry.source
     others = [each for each in entry.sources if source is None or each.commit != source.commit]
     more_sources = max(len(others) - SOURCES_SHOWN, 0) + entry.more_sources
