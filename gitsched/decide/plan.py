@@ -188,7 +188,7 @@ def _decide(source: PlanInput, cache: DecisionCache) -> tuple[PlanInput, Decisio
 
     Return the input as well, changed if the commit no longer holds workloads and came after the moves of those that are held.
     """
-    config = choose_config(source)
+    config = source.source.config if source.guard.trusted is None else choose_config(source)
     decisions = _decide_once(source, config, cache)
     if config is source.source.config:
         return source, decisions

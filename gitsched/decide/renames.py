@@ -50,7 +50,7 @@ class RenameRequests(NamedTuple):
         return identity is not None and all(tenant.allows_namespace(identity[1]) for tenant in rules)
 
 
-def list_requests(decisions: DecisionSet) -> RenameRequests:
+def list_rename_requests(decisions: DecisionSet) -> RenameRequests:
     """Return what the workloads of a complete plan ask for."""
     annotated = ((key, read_annotations(decisions.templates[key].body).get(RENAMED_FROM, "")) for key in decisions.outcomes)
     names = {key: name for key, name in annotated if name}

@@ -94,7 +94,8 @@ def _is_scalable(key: Key) -> bool:
 def read_follow_annotation(body: Body) -> str:
     """Return the value that FOLLOW_ANNOTATION has on a companion or policy; "" without it."""
     metadata = body.get("metadata")
-    text = as_object(metadata.get("annotations")).get(FOLLOW_ANNOTATION, "") if isinstance(metadata, dict) else ""
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    text = annotations.get(FOLLOW_ANNOTATION, "") if isinstance(annotations, dict) else ""
     return text if isinstance(text, str) else ""
 
 

@@ -73,7 +73,7 @@ def _find_insertion_points(text: str, tree: YamlDocument, body: Body, editable: 
     found = []
     for parent, names in members.items():
         steps = parent.split(".")
-        values = get_field(body, *steps)
+        values = get_field(body, *steps) if len(steps) > 1 else body.get(parent)
         if not isinstance(values, dict) or names <= values.keys():
             continue
         pair = find_written_member(tree.node, steps)

@@ -18,7 +18,7 @@ ROLLOUT_KIND: Final = ("gitsched.io", "Rollout")
 """Group and kind of a Rollout, as `Key` begins with."""
 ACCEPT_ANNOTATION: Final = "gitsched.io/accept-failures"
 """An annotation of a Rollout: failures that it goes on without, as `CLUSTER@TIME`, separated by commas. The time is that of the change."""
-MAX_WAIT: Final = 60
+MAX_ROLLOUT_WAIT: Final = 60
 """Minutes that a rollout may wait for something that no time ends, such as a report, before that is wrong."""
 
 
@@ -126,7 +126,7 @@ class RolloutStatus(NamedTuple):
         """Return since when the rollout waits for something that no time ends, if that is too long."""
         last = max((one.since for one in self.clusters if one.since is not None), default=None)
         is_waiting = self.state == "progressing" and not (self.is_timed or any(one.state == "updated" for one in self.clusters))
-        return last if is_waiting and last is not None and now - last >= timedelta(minutes=MAX_WAIT) else None
+        return last if is_waiting and last is not None and now - last >= timedelta(minutes=MAX_ROLLOUT_WAIT) else None
 
 
 class RolloutResult(NamedTuple):

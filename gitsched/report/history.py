@@ -239,7 +239,7 @@ def describe_departure(move: Move, drained: Collection[str]) -> str:
     return f"it leaves {format_names(left)}, which {'is' if len(left) == 1 else 'are'} drained" if left else ""
 
 
-def add_departures(moves: Iterable[Move], drained: Collection[str]) -> tuple[Move, ...]:
+def add_drained_reasons(moves: Iterable[Move], drained: Collection[str]) -> tuple[Move, ...]:
     """Return moves of which the reason is that they leave `drained` clusters, before what a run gives as the reason."""
     found = ((move, describe_departure(move, drained)) for move in moves)
     return tuple(

@@ -245,7 +245,7 @@ class ClusterChange(NamedTuple):
 
 def list_cluster_changes(move: Move) -> tuple[list[ClusterChange], int]:
     """Return the clusters in which a move changes something, those that lose the workload first; and how many stay as they are."""
-    before, after = move.before or move.copies, move.after
+    before, after = list_before(move), move.after
     left = [ClusterChange("left", name, before[name], None) for name in sorted(before.keys() - after.keys())]
     joined = [ClusterChange("joined", name, None, after[name]) for name in sorted(after.keys() - before.keys())]
     both = sorted(before.keys() & after.keys())
@@ -278,9 +278,14 @@ def _format_sums(earlier: int | None, later: int | None) -> str:
     return str(later) if earlier == later else " -> ".join("0" if count is None else str(count) for count in (earlier, later))
 
 
+def list_before(move: Move) -> Mapping[str, int | None]:
+    """Return the replicas before a move by cluster; of an unplaced workload those of its copies that still run."""
+    return move.before or move.copies
+
+
 def sum_replicas(move: Move) -> tuple[int | None, int | None]:
     """Return the replicas before and after; None if the workload has no replicas there."""
-    return _sum_replicas(move.before or move.copies), _sum_replicas(move.after)
+    return _sum_replicas(list_before(move)), _sum_replicas(move.after)
 
 
 def describe_remaining(later: int, earlier: int) -> str:
@@ -326,7 +331,7 @@ def sort_moves(moves: Sequence[Move]) -> list[Move]:
 
 
 def _count_changed_replicas(move: Move) -> int:
-    before = move.before or move.copies
+    before = list_before(move)
     return sum(abs(count_replicas(move.after, name) - count_replicas(before, name)) for name in before.keys() | move.after.keys())
 
 

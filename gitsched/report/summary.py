@@ -20,6 +20,7 @@ from gitsched.report.lines import (
     count_replicas,
     format_key,
     format_revision,
+    list_before,
     list_limited,
     shrinks,
     sum_replicas,
@@ -97,7 +98,7 @@ def count_moves(moves: Iterable[Move]) -> MoveCounts:
     for move in moves:
         counts[classify_move(move)] += 1
         up = down = 0
-        before = move.before or move.copies
+        before = list_before(move)
         for name in before.keys() | move.after.keys():
             delta = clusters.get(name, ClusterDelta())
             earlier = count_replicas(before, name) + move.included.get(name, 0)

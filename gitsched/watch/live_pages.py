@@ -26,7 +26,7 @@ from gitsched.reconcile.incremental.planned_clusters import changes_clusters, lo
 from gitsched.reconcile.output.history_records import HistoryBranch
 from gitsched.reconcile.output.output_history import OutputHistory
 from gitsched.reconcile.source.source_commits import find_source_commit
-from gitsched.report.history import add_departures
+from gitsched.report.history import add_drained_reasons
 from gitsched.report.lines import escape_unprintable
 from gitsched.report.page import FleetView, write_page, write_waiting_page
 from gitsched.report.page.history import HistoryPage, write_history_page
@@ -138,8 +138,8 @@ class LivePages:
         # The outcomes of an incremental plan come from a cache file that only the thread of the runs may use.
         drained = [name for name, site in fleet.sites.items() if site.is_drained]
         shown = review._replace(
-            moves=add_departures(review.moves, drained),
-            withheld=review.withheld._replace(moves=add_departures(review.withheld.moves, drained)),
+            moves=add_drained_reasons(review.moves, drained),
+            withheld=review.withheld._replace(moves=add_drained_reasons(review.withheld.moves, drained)),
             comparison=review.comparison._replace(delivery=DeliveryChanges(), removed_clusters=removed),
             output_repository="",
             outcomes=tuple(review.outcomes),

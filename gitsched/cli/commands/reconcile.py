@@ -36,7 +36,8 @@ def run(
         note_uncommitted(location, log_format, "are|is not reconciled: commit them|it first")
     given = {"fail_on": fail_on, "each": each, "output_repository": output_repository, "log_format": log_format, **chosen}
     del given["now"]
-    terminal = (form, output.find_width(), output.choose_paint(color) is None)
+    paint = output.choose_paint(color)
+    terminal = (form, output.find_width(), paint is None)
     answers = None
     if not (wanted or chosen["verify"]) and chosen["cache"].is_dir():
         answers = open_idle_answers(chosen["cache"], location, chosen["now"], given, os.environ, terminal)
@@ -46,5 +47,5 @@ def run(
             return exit_codes.DONE
     from gitsched.cli.commands.reconciliation import Presentation, reconcile_and_show  # most runs have nothing to do
 
-    shown = Presentation(form, color, each, fail_on, wanted, count_lines)
+    shown = Presentation(form, paint, each, fail_on, wanted, count_lines)
     return reconcile_and_show(location, output_repository, chosen, shown, answers)

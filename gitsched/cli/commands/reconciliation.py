@@ -16,6 +16,7 @@ from gitsched.reconcile.run_settings import RunChoices, RunSettings
 from gitsched.report.text import write_run
 
 if TYPE_CHECKING:
+    from gitsched.report.paint import Paint
     from gitsched.report.review import Review
 
 _SERIALIZE_REVIEW = Registered("gitsched.report.serialization", "serialize_review")
@@ -26,7 +27,7 @@ class Presentation(NamedTuple):
     """How the result of a run is shown, by the options of `reconcile`; `count_lines` returns the lines of the log."""
 
     form: str
-    color: str
+    paint: Paint | None
     each: bool
     fail_on: exit_codes.FailOn
     wanted: tuple[output.ReportRequest, ...]
@@ -49,7 +50,7 @@ def reconcile_and_show(
         run = reconcile(RunSettings(location=location, output=output_repository, progress=progress, **group_options(chosen)))
     found = make_review(run)
     rendered = formats.ReviewRenderer(found)
-    write = partial(write_run, paint=output.choose_paint(shown.color), each=shown.each)
+    write = partial(write_run, paint=shown.paint, each=shown.each)
     text = rendered.format_as(shown.form, write, _SERIALIZE_REVIEW)
     output.show_formatted(shown.form, text)
     show_failing(shown.form, rendered.review, shown.fail_on)

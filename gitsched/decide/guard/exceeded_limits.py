@@ -23,7 +23,7 @@ from gitsched.decide.guard.withheld_companions import extend_to_companions
 from gitsched.decide.plan_input import PlanInput
 from gitsched.decide.plan_result import HadWorkloads, list_previous_replicas, select_active
 from gitsched.decide.removals import RemovedPlacement
-from gitsched.decide.renames import continue_moves, find_successors, list_requests
+from gitsched.decide.renames import continue_moves, find_successors, list_rename_requests
 from gitsched.model.changes import NOTHING_WITHHELD, Cause, Move, WithheldChanges
 from gitsched.model.document import Key
 
@@ -45,7 +45,7 @@ def find_exceeding_changes(
     A workload that continues under another name is not removed: it counts as one that moves to the clusters of the other one.
     """
     own = source.source.config.guard
-    successors = find_successors(list_requests(decisions), removed) if removed else {}
+    successors = find_successors(list_rename_requests(decisions), removed) if removed else {}
     moves = continue_moves(moves, successors)
     guarded = guard_moves(moves, decisions.engines, had_workloads)
     if not (guarded.is_guarded or (guarded.failover and source.guard.choose_settings(own).limits_evictions)):

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gitsched.decide.overlap.delivered_copies import DeliveredCopies
-from gitsched.decide.renames import list_requests
+from gitsched.decide.renames import list_rename_requests
 from gitsched.model.cluster_report import CLUSTER_REPORT, read_cluster_report
 from gitsched.named_tuples import NamedTuple
 from gitsched.render.output_files import escape_segment
@@ -91,7 +91,7 @@ def make_retention_input(
             previous.read_manifest,
         ),
         decisions.cluster_facts.__contains__,
-        partial(list_requests, decisions),
+        partial(list_rename_requests, decisions),
         lambda _companions, _workloads: decisions.catalog.templates,
         times,
         config,

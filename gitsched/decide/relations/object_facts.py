@@ -234,6 +234,11 @@ def read_api_facts(document: Document) -> ObjectFacts | None:
     return ObjectFacts(annotation=annotation) if annotation or document.key[:2] in SHARED_SERVICE_KINDS else None
 
 
+def list_api_facts(documents: Mapping[Key, Document]) -> dict[Key, ObjectFacts]:
+    """Return the facts of documents of policy APIs that have an effect on relations."""
+    return {key: facts for key, document in documents.items() if (facts := read_api_facts(document)) is not None}
+
+
 def _flatten_keys(keys: Iterable[Key]) -> tuple[PlainKey, ...]:
     return tuple([(key.group, key.kind, key.namespace, key.name) for key in keys])
 

@@ -10,7 +10,7 @@ from gitsched.apis.registered import Registered
 from gitsched.decide.relations.companion_findings import list_companion_findings
 from gitsched.decide.relations.located_findings import FindingSources, LocatedFinding
 from gitsched.decide.relations.missing_objects import LackingObject
-from gitsched.decide.relations.object_facts import NO_FACTS, FactReader, ManifestCache, ObjectFacts, find_source, read_api_facts
+from gitsched.decide.relations.object_facts import NO_FACTS, FactReader, ManifestCache, ObjectFacts, find_source, list_api_facts
 from gitsched.decide.relations.placement_texts import MAX_NAMES
 from gitsched.decide.relations.reference_findings import list_reference_findings
 from gitsched.decide.relations.relation_database import FactChanges, PlanRelations
@@ -35,16 +35,19 @@ def relate_decisions(
 ) -> tuple[PlanRelations, tuple[LocatedFinding, ...], ManifestCache]:
     """Return the relations of all decisions of a complete plan, the findings about them, and the facts of all manifests."""
     relations, cache = PlanRelations(), cache or ManifestCache()
-    changes = FactChanges(dict(_list_facts(decisions, config, cache)))
+    api_documents = decisions.catalog.api_documents_by_key
+    changes = FactChanges(dict(_list_facts(decisions, config, cache, api_documents)))
     if any(key[:2] == ROLLOUT_KIND for key in (*decisions.catalog.api_documents, *decisions.catalog.broken)):
         changes = _ADD_ROLLOUT_FACTS(changes, decisions)
     relations.assign(changes, config)
     relations.update()
-    sources = make_finding_sources(decisions.engines, decisions.templates, decisions.catalog.api_documents_by_key)
+    sources = make_finding_sources(decisions.engines, decisions.templates, api_documents)
     return relations, list_relation_findings(relations, sources), cache
 
 
-def _list_facts(decisions: DecisionSet, config: Config, cache: ManifestCache) -> Iterator[tuple[Key, ObjectFacts]]:
+def _list_facts(
+    decisions: DecisionSet, config: Config, cache: ManifestCache, api_documents: Mapping[Key, Document]
+) -> Iterator[tuple[Key, ObjectFacts]]:
     """Yield the facts of all objects that the source has or that a plan delivers."""
     reader = FactReader(decisions.variants, config, cache)
     catalog, outcomes, templates = decisions.catalog, decisions.outcomes, decisions.templates
@@ -55,10 +58,8 @@ def _list_facts(decisions: DecisionSet, config: Config, cache: ManifestCache) ->
     for key in dict.fromkeys((*parts, *broken, *duplicates)):
         if key not in catalog.templates:
             others[key] = others.get(key, NO_FACTS)._replace(source=find_source(key, duplicates, broken, parts))
-    for key, document in catalog.api_documents_by_key.items():
-        found = read_api_facts(document)
-        if found is not None:
-            others[key] = others.get(key, NO_FACTS)._replace(annotation=found.annotation)
+    for key, found in list_api_facts(api_documents).items():
+        others[key] = others.get(key, NO_FACTS)._replace(annotation=found.annotation)
     yield from others.items()
 
 

@@ -22,7 +22,7 @@ from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, format_count
 from gitsched.named_tuples import NamedTuple
-from gitsched.reconcile.adoption.running_objects import ClusterInput, RunningObjectReader, list_cluster_directories
+from gitsched.reconcile.adoption.running_objects import ClusterInput, RunningObjectReader, list_cluster_inputs
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.output.output_commit import prepare_commit, publish, write
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
@@ -123,7 +123,7 @@ def _read_inputs(context: RunContext, inputs: AdoptionInputs, source: SourceTree
         with _open(name) as stream:
             reader.add_dump("standard input" if name == STANDARD_INPUT else name, stream)
     for directory in inputs.directories:
-        for cluster in list_cluster_directories(directory):
+        for cluster in list_cluster_inputs(directory):
             reader.add_cluster(cluster)
     for cluster in inputs.clusters:
         reader.add_cluster(cluster)

@@ -200,7 +200,7 @@ class RunningObjectReader:
         return not built
 
 
-def list_cluster_directories(root: Path) -> list[ClusterInput]:
+def list_cluster_inputs(root: Path) -> list[ClusterInput]:
     """Return the directories in a directory, each with the objects of the cluster of its name."""
     if not root.is_dir():
         raise Permanent(f"{root} is not a directory")

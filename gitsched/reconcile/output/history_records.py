@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from gitsched.apis.added_taints import read_added_taints
 from gitsched.decide.cluster_conditions import index_cluster_kinds
@@ -21,6 +22,9 @@ from gitsched.render.format_versions import FORMAT_VERSION, upgrade_record
 from gitsched.render.output_files import PLACEMENTS, STATUS, cluster_path, status_path
 from gitsched.render.placement_records import PlacementRecord, read_placement_key, read_placement_record
 
+if TYPE_CHECKING:
+    from gitsched.reconcile.run import Fetched, RunResult
+
 MAX_MOVES = 2_000
 """Records of one commit that are read; the others are counted."""
 MAX_RECORD = 4 << 20
@@ -37,6 +41,17 @@ class HistoryBranch(NamedTuple):
     head: str
     prefix: str
     is_local: bool = False
+
+    @classmethod
+    def of_fetched(cls, fetched: Fetched) -> HistoryBranch:
+        """Return the output branch as it was fetched."""
+        output = fetched.output
+        return cls(output.branch, output.repository, fetched.output_head or "", fetched.prefix)
+
+    @classmethod
+    def of_run(cls, run: RunResult) -> HistoryBranch:
+        """Return the output branch as a run left it, in a repository of its own."""
+        return cls(run.branch, Repository(run.git_directory), run.after or run.before or "", run.prefix)
 
 
 class CommitRecords:

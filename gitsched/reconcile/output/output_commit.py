@@ -280,7 +280,7 @@ def make_complete_state(
         retained=(),
         engines=plan.totals.engines._replace(has_new_records=is_unread, observations=dict(plan.observations)),
         other_findings=others,
-        unstable=plan.totals.unstable - decisions.withheld_settled,
+        unstable=plan.totals.unstable - decisions.withheld_settled if decisions.withheld else plan.totals.unstable,
         withheld=plan.withheld,
         withheld_wakeups=decisions.withheld_wakeups,
     )

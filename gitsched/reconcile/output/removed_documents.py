@@ -109,8 +109,8 @@ def describe_removed_clusters(context: RunContext, fetched: Fetched, names: Iter
 
 def list_cluster_directories(fetched: Fetched) -> Collection[str]:
     """Return the names of the directories of clusters that the output has."""
-    repository, head = fetched.output.repository, fetched.output_head
-    return repository.list_directory(repository.commit(head).tree, f"{fetched.prefix}{CLUSTERS}").keys() if head is not None else ()
+    tree, repository = fetched.output_tree, fetched.output.repository
+    return repository.list_directory(tree, f"{fetched.prefix}{CLUSTERS}").keys() if tree else ()
 
 
 def name_former_clusters(fetched: Fetched, findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -24,7 +24,7 @@ from gitsched.reconcile.fetch import fetch, find_commit
 from gitsched.reconcile.incremental.incremental_comparer import IncrementalComparer
 from gitsched.reconcile.incremental.state_plan import try_with_state
 from gitsched.reconcile.output.manifest_changes import describe_manifest_changes, find_manifest_changes, list_empty_clusters
-from gitsched.reconcile.output.removed_documents import name_former_clusters
+from gitsched.reconcile.output.removed_documents import list_cluster_directories, name_former_clusters
 from gitsched.reconcile.pipeline import rewrite_output
 from gitsched.reconcile.review.changed_lines import ChangedLines, locate_images
 from gitsched.reconcile.review.compared_plans import CommitComparer, ComparedInputs, CompleteComparer, PlannedCommit
@@ -33,7 +33,7 @@ from gitsched.reconcile.review.unplaced_objects import list_unselected_workloads
 from gitsched.reconcile.run import Fetched, RunContext, RunResult, make_review, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_causes
-from gitsched.render.output_files import CLUSTERS, escape_segment
+from gitsched.render.output_files import escape_segment
 from gitsched.render.run_metadata import RunMetadata
 from gitsched.report.lines import format_key
 from gitsched.report.review import ComparisonBase, DeliveryChanges, OutputComparison, Review
@@ -164,7 +164,7 @@ def _compare_with_output(context: RunContext, fetched: Fetched, comparer: Commit
     nothing: tuple[UnplacedObject, ...] = ()
     unselected = search.attempt(lambda: _list_unselected(context, comparer, changes, later), nothing)
     files = find_manifest_changes(fetched.output.repository, fetched.prefix, fetched.output_tree, run.tree, run.source)
-    directories = _list_cluster_directories(fetched)
+    directories = set(list_cluster_directories(fetched))
     clusters = comparer.list_clusters(context, later)
     added = sorted(name for name in clusters if escape_segment(name) not in directories) if directories else []
     return PlanComparison(
@@ -355,12 +355,6 @@ def _add_causes(
 
 def _list_earlier_availability(inputs: ComparedInputs | None, search: _Search) -> dict[str, bool] | None:
     return search.attempt(inputs.changes.list_earlier_availability, None) if inputs is not None else None
-
-
-def _list_cluster_directories(fetched: Fetched) -> set[str]:
-    """Return the names of the cluster directories on the output branch."""
-    tree, repository = fetched.output_tree, fetched.output.repository
-    return set(repository.list_directory(tree, f"{fetched.prefix}{CLUSTERS}")) if tree else set()
 
 
 def _list_removed_clusters(planned: PlannedCommit, clusters: set[str], changes: ComparedInputs | None) -> list[str]:

@@ -24,14 +24,14 @@ MAX_COMMITS = 1_000
 
 def list_freezes(context: RunContext, fetched: Fetched, plan: Plan) -> Iterator[Freeze]:
     """Yield the freezes in force."""
-    branch = HistoryBranch(fetched.output.branch, fetched.output.repository, fetched.output_head or "", fetched.prefix)
+    branch = HistoryBranch.of_fetched(fetched)
     yield from _list_freezes(context, plan, branch, fetched.source.oid, fetched.frozen)
 
 
 def list_run_freezes(context: RunContext, run: RunResult) -> Iterator[Freeze]:
     """Yield the freezes that were in force in a run."""
     if run.plan.freeze:
-        branch = HistoryBranch(run.branch, Repository(run.git_directory), run.after or run.before or "", run.prefix)
+        branch = HistoryBranch.of_run(run)
         yield from _list_freezes(context, run.plan, branch, run.source, run.plan.guard.frozen)
 
 

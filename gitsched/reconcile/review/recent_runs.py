@@ -78,8 +78,8 @@ def list_recent_runs(
     stopped = frozenset(identify_recorded(one.key) for one in known if one.state == "stopped")
     current = {identify_recorded(one.key): (one.key, one.clusters) for one in known}
     current |= {identify_recorded(key): (key, {}) for key in unclaimed if identify_recorded(key) not in current}
-    repository, source = fetched.output.repository, context.source.repository
-    branch = HistoryBranch(fetched.output.branch, repository, fetched.output_head or "", fetched.prefix)
+    source = context.source.repository
+    branch = HistoryBranch.of_fetched(fetched)
     records = CommitRecords(branch, HistoryFilter(), lambda _: FORMAT_VERSION)
     read = _read_runs(records, fetched, context.settings.now - AGE)
     causes = RunCauses(context, fetched, branch, records)

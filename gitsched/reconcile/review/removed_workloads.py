@@ -105,7 +105,7 @@ class LastPlacement(NamedTuple):
 
 def find_last_placement(fetched: Fetched, key: Key) -> LastPlacement | None:
     """Return where a workload was that has no placement any more; None if it has one, or had none in the recent commits of the output."""
-    branch = HistoryBranch(fetched.output.branch, fetched.output.repository, fetched.output_head or "", fetched.prefix)
+    branch = HistoryBranch.of_fetched(fetched)
     records = CommitRecords(branch, HistoryFilter(), lambda _: FORMAT_VERSION)
     path = placement_path(key).removeprefix(f"{PLACEMENTS}/")
     after: Commit | None = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gitsched.git import Repository
 from gitsched.kinds.persistent_data import list_data
 from gitsched.model.fleet_status import WithheldHistory
 from gitsched.reconcile.fetch import find_output_blob
@@ -43,7 +42,7 @@ def _read_requests(
     context: RunContext, fetched: Fetched, withheld: WithheldChanges
 ) -> tuple[list[WithholdingRun], tuple[SourceChange, ...]]:
     """Return the runs that withhold something, and the commits of the source that ask for it."""
-    branch = HistoryBranch(fetched.output.branch, fetched.output.repository, fetched.output_head or "", fetched.prefix)
+    branch = HistoryBranch.of_fetched(fetched)
     runs = list_withholding_runs(branch)
     planned = PlannedRequest(withheld.digest, fetched.reconciled.source, fetched.source.oid)
     return runs, list_requests(context.source.repository, branch, runs, planned) if withheld.requested else ()
@@ -53,7 +52,7 @@ def list_run_requests(context: RunContext, run: RunResult) -> tuple[SourceChange
     """Return the commits of the source that ask for what a run has withheld; nothing if only doubted facts cause that."""
     if not run.plan.withheld.requested:
         return ()
-    output = HistoryBranch(run.branch, Repository(run.git_directory), run.after or run.before or "", run.prefix)
+    output = HistoryBranch.of_run(run)
     planned = PlannedRequest(run.plan.withheld.digest, run.source, run.source)
     return list_requests(context.source.repository, output, list_withholding_runs(output), planned)
 

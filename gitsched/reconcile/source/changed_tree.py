@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 from gitsched.apis.gitsched.config import FILE, GROUP
 from gitsched.decide.plan_input import SourceTree
 from gitsched.git import Repository
@@ -9,8 +12,8 @@ from gitsched.model.document import is_known_group
 from gitsched.model.tenants import TENANT
 from gitsched.reconcile.cache.caches import ParseCache, SourceFile, TreeCache
 from gitsched.reconcile.source.source_reader import (
+    DEFINITION_KIND,
     SourceReader,
-    has_definitions,
     has_policy_documents,
     has_tool_documents,
     list_release_charts,
@@ -19,6 +22,9 @@ from gitsched.reconcile.source.source_reader import (
     read_source_file,
 )
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
+
+if TYPE_CHECKING:
+    from gitsched.decide.catalog import RawDocument
 
 
 def read_changed_files(repository: Repository, tree: str, cache: ParseCache, last: TreeCache) -> TreeCache | None:
@@ -86,4 +92,8 @@ def _concerns_others(before: SourceFile, file: SourceFile, last: TreeCache) -> b
         return True  # Flux renders the templates of these charts
     has_custom = not all(is_known_group(document.group) for document in documents)
     # Custom resources are checked against their definitions.
-    return has_definitions(documents) or (has_custom and has_definitions(last.source_tree.documents))
+    return _has_definitions(documents) or (has_custom and _has_definitions(last.source_tree.documents))
+
+
+def _has_definitions(documents: Iterable[RawDocument]) -> bool:
+    return any(document.kind == DEFINITION_KIND for document in documents)

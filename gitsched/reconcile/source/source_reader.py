@@ -256,10 +256,6 @@ def make_origin(parsed: ParsedDocument, path: str, blob: str) -> Origin:
     return Origin(path, blob, parsed.index, parsed.item, parsed.line, parsed.column, parsed.spans)
 
 
-def has_definitions(documents: Iterable[RawDocument]) -> bool:
-    return any(document.kind == DEFINITION_KIND for document in documents)
-
-
 def has_policy_documents(files: Iterable[SourceFile]) -> bool:
     """Return whether a file has a document of a policy API, such as a policy or a cluster."""
     return any(document.group in apis_by_group for file in files for document in file.documents)

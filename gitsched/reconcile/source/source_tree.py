@@ -39,7 +39,6 @@ from gitsched.reconcile.source.source_reader import (
     DEFINITION_KIND,
     SourceReader,
     has_builds,
-    has_definitions,
     has_policy_documents,
     is_manifest_path,
     list_manifests,
@@ -307,7 +306,7 @@ def _choose_rules(
 
 def _check_custom_resources(cache: TreeCache, repository: Repository) -> TreeCache:
     """Return the tree with findings about custom resources, if the source defines their kinds."""
-    if not has_definitions(cache.source_tree.documents):
+    if not any(document.kind == DEFINITION_KIND for document in cache.source_tree.documents):
         return cache
     from gitsched.reconcile.source.custom_resources import add_custom_resource_findings  # many sources have no definitions
 

@@ -16,7 +16,7 @@ from gitsched.model.simulation import ResilienceChange
 from gitsched.named_tuples import NamedTuple
 from gitsched.report.causes import list_cause_texts, list_reasons
 from gitsched.report.explanation import describe_candidate, list_overrides, list_related_objects
-from gitsched.report.lines import escape_unprintable, format_key, format_replica_change, shrinks
+from gitsched.report.lines import escape_unprintable, format_key, format_replica_change, list_before, shrinks
 from gitsched.report.manifests import format_manifest_title
 from gitsched.report.move_groups import MoveGroup, describe_flows, describe_group, group_moves, name_workloads
 from gitsched.report.page.links import PageLinks
@@ -141,7 +141,7 @@ def _build_workload_row(
     if evicting:
         row["leaving"] = evicting
     if move is not None:
-        row |= {"before": _build_cluster_cells(move.before or move.copies, columns), "causes": _index_reasons(move, texts)}
+        row |= {"before": _build_cluster_cells(list_before(move), columns), "causes": _index_reasons(move, texts)}
     if explanation is not None:
         row["why"] = _build_explanation(explanation, texts)
     return row
@@ -349,7 +349,7 @@ def _build_group(group: MoveGroup) -> dict[str, Any]:
 def build_move_row(move: Move, common: Collection[str] = (), *, withheld: bool = False) -> dict[str, Any]:
     """Return the clusters of a move before and after with their replicas, and its reasons, without those that are common to a group."""
     clusters = []
-    before = move.before or move.copies
+    before = list_before(move)
     for cluster in sorted(before.keys() | move.after.keys()):
         earlier, later = before.get(cluster), move.after.get(cluster)
         if cluster not in before:

@@ -206,12 +206,13 @@ def build_outcome(
         findings = (*findings, make_binding_finding(template, "warning", "opaque-replicas", message))
     if failover is not None and tasks:
         findings = (*findings, *failover.find_unpreserved_state(template, policy, tasks))
-    reason = _describe_result(policy.key.title, result, has_clusters=bool(targets))
+    title = policy.key.title
+    reason = _describe_result(title, result, has_clusters=bool(targets))
     return Outcome(
         key=template.key,
         api=names.API_NAME,
         state="placed" if result.clusters or (attachment and attachment.clusters) else "pending",
-        policy=policy.key.title,
+        policy=title,
         group=result.observed_group,
         targets=targets,
         replicas=requirements.replicas,
