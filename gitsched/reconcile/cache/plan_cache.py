@@ -11,7 +11,6 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import partial
 from hashlib import sha256
 from itertools import chain
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from gitsched.apis.capabilities import DependencyTracking
@@ -27,11 +26,18 @@ from gitsched.reconcile.cache import document_rows
 from gitsched.reconcile.cache.failed_builds import FailedBuilds
 from gitsched.reconcile.cache.reading_rules import ReadingRules
 from gitsched.reconcile.cache.row_format import (
+    CLUSTER,
+    DOCUMENTS,
+    SEPARATOR,
+    WORKLOAD,
     CorruptCacheError,
     Row,
     Shards,
     deserialize,
     flatten_row,
+    list_cluster_rows,
+    list_document_rows,
+    list_workload_rows,
     restore_row,
     serialize,
     serialize_engines,
@@ -49,8 +55,7 @@ if TYPE_CHECKING:
     from gitsched.reconcile.cache.plan_file import PlanFile, RowStore
 
 _log = logging.getLogger("gitsched.reconcile")
-_SEPARATOR = "\n"
-_WORKLOAD, _CLUSTER, _DOCUMENTS, _PATHS, _ENGINES, _QUERY = "workload", "cluster", "api_documents", "paths", "engines", "query"
+_PATHS, _ENGINES, _QUERY = "paths", "engines", "query"
 _ALL = "all"
 """The kind of a shared row that has all rows of the kind that is its name."""
 HEADER = "header"
@@ -128,7 +133,7 @@ class PlanCache:
         self._relations = contents.relations
         self._relations.save()
         self._relations.store.read_from(self._read_query_row)
-        self._paths = _SEPARATOR.join(("", *contents.paths, ""))
+        self._paths = SEPARATOR.join(("", *contents.paths, ""))
         self._api_documents.update(contents.api_documents)
         self._engines, self._complete = contents.engines, True
 
@@ -156,18 +161,18 @@ class PlanCache:
 
     def read_workload(self, key: Key) -> WorkloadRow | None:
         if key not in self._workloads and not self._complete:
-            self._workloads[key] = self._select_row(_WORKLOAD, _SEPARATOR.join(key), restore_row)
+            self._workloads[key] = self._select_row(WORKLOAD, SEPARATOR.join(key), restore_row)
         return self._workloads.get(key)
 
     def read_cluster(self, name: str) -> ClusterRow | None:
         if name not in self._clusters and not self._complete:
-            self._clusters[name] = self._select_row(_CLUSTER, name)
+            self._clusters[name] = self._select_row(CLUSTER, name)
         return self._clusters.get(name)
 
     def list_clusters(self) -> Iterator[tuple[str, ClusterRow]]:
         """Yield the row of every cluster with a directory, by name."""
         if not self._complete:
-            rows = [(name, data) for name, data in self._read_all(_CLUSTER) if name not in self._clusters]
+            rows = [(name, data) for name, data in self._read_all(CLUSTER) if name not in self._clusters]
             self._clusters |= {name: self._decode(data) for name, data in rows}
         yield from sorted((name, row) for name, row in self._clusters.items() if row is not None)
 
@@ -180,12 +185,12 @@ class PlanCache:
     def _load_workloads(self) -> None:
         """Load all workloads from the store."""
         if self._shared is not None:
-            self._workloads = {**self._shared.read(_ALL, _WORKLOAD, partial(self._decode_workloads, {})), **self._workloads}
+            self._workloads = {**self._shared.read(_ALL, WORKLOAD, partial(self._decode_workloads, {})), **self._workloads}
         else:
             self._workloads |= self._decode_workloads(self._workloads)
 
     def _decode_workloads(self, known: Container[Key]) -> dict[Key, WorkloadRow]:
-        rows = [(Key(*name.split(_SEPARATOR)), data) for name, data in self._read_all(_WORKLOAD)]
+        rows = [(Key(*name.split(SEPARATOR)), data) for name, data in self._read_all(WORKLOAD)]
         return {key: self._decode(data, restore_row) for key, data in rows if key not in known}
 
     @property
@@ -212,14 +217,14 @@ class PlanCache:
 
     def has_source_file(self, path: str) -> bool:
         """Return whether the plan read a source file. Of many files, `list_source_files` tells sooner."""
-        return _SEPARATOR not in path and f"{_SEPARATOR}{path}{_SEPARATOR}" in self._load_paths()
+        return SEPARATOR not in path and f"{SEPARATOR}{path}{SEPARATOR}" in self._load_paths()
 
     def list_source_files(self) -> frozenset[str]:
-        return frozenset(self._load_paths().split(_SEPARATOR))
+        return frozenset(self._load_paths().split(SEPARATOR))
 
     def _load_paths(self) -> str:
         if not self._paths:
-            self._paths = self._select_row(_PATHS, "") or _SEPARATOR
+            self._paths = self._select_row(_PATHS, "") or SEPARATOR
         return self._paths
 
     @property
@@ -236,7 +241,7 @@ class PlanCache:
 
     def _load_kind(self, kind: tuple[str, str]) -> tuple[Document, ...]:
         if kind not in self._api_documents:
-            self._api_documents[kind] = document_rows.read_rows(kind, partial(self._select_row, _DOCUMENTS))
+            self._api_documents[kind] = document_rows.read_rows(kind, partial(self._select_row, DOCUMENTS))
         return self._api_documents[kind]
 
     def update(self, changes: StateChanges, header: PlanCacheHeader) -> None:
@@ -250,11 +255,11 @@ class PlanCache:
         for kind, documents in changes.api_documents.items():
             self._changed_documents |= document_rows.list_changed_rows(kind, self._load_kind(kind), documents)
             self._api_documents[kind] = documents
-        self._unsaved.update((_WORKLOAD, _SEPARATOR.join(key)) for key in changes.workloads)
-        self._unsaved.update((_CLUSTER, name) for name in changes.clusters)
+        self._unsaved.update((WORKLOAD, SEPARATOR.join(key)) for key in changes.workloads)
+        self._unsaved.update((CLUSTER, name) for name in changes.clusters)
         if changes.added_paths or changes.removed_paths:
-            paths = (set(self._load_paths().split(_SEPARATOR)) | changes.added_paths) - changes.removed_paths - {""}
-            self._paths = _SEPARATOR.join(("", *sorted(paths), ""))
+            paths = (set(self._load_paths().split(SEPARATOR)) | changes.added_paths) - changes.removed_paths - {""}
+            self._paths = SEPARATOR.join(("", *sorted(paths), ""))
             self._unsaved.add((_PATHS, ""))
         if changes.engines is not None:
             self._engines = changes.engines
@@ -265,10 +270,10 @@ class PlanCache:
         """Yield the rows that changed since they were written; without content if they are removed."""
         for kind, name in sorted(self._unsaved):
             row: Any
-            if kind == _WORKLOAD:
-                found = self._workloads.get(Key(*name.split(_SEPARATOR)))
+            if kind == WORKLOAD:
+                found = self._workloads.get(Key(*name.split(SEPARATOR)))
                 row = None if found is None else flatten_row(found)
-            elif kind == _CLUSTER:
+            elif kind == CLUSTER:
                 row = self._clusters.get(name)
             elif kind == _PATHS:
                 row = self._paths
@@ -277,7 +282,7 @@ class PlanCache:
                 continue
             yield (kind, name, 0, serialize(row) if row is not None else None)
         for name, documents in self._changed_documents.items():
-            yield (_DOCUMENTS, name, 0, serialize(documents) if documents is not None else None)
+            yield (DOCUMENTS, name, 0, serialize(documents) if documents is not None else None)
         yield from (*self._list_query_rows(), *self._templates.list_rows())
 
     def save(self) -> None:
@@ -327,12 +332,12 @@ class PlanCache:
             (_PATHS, "", 0, serialize(self._paths)),
         )
         return chain(
-            _list_document_rows(self._api_documents),
-            _list_cluster_rows(self._clusters),
+            list_document_rows(self._api_documents),
+            list_cluster_rows(self._clusters),
             single,
             self._list_query_rows(),
             self._templates.list_rows(every=True),
-            _list_workload_rows(self._workloads),
+            list_workload_rows(self._workloads),
         )
 
     def _write_changes(self, store: RowStore) -> None:
@@ -383,23 +388,6 @@ def _read_header(data: bytes | None) -> PlanCacheHeader | None:
 
 def _sum_revisions(engines: Iterable[PolicyEngine]) -> int:
     return sum(engine.revision for engine in engines if isinstance(engine, DependencyTracking))
-
-
-def _list_document_rows(documents: Mapping[tuple[str, str], tuple[Document, ...]]) -> Iterator[Row]:
-    for kind, listed in sorted(documents.items()):
-        if len(listed) < document_rows.MIN_DIVIDED:
-            yield (_DOCUMENTS, _SEPARATOR.join(kind), 0, serialize(listed))
-            continue
-        yield from ((_DOCUMENTS, name, 0, serialize(row)) for name, row in document_rows.list_parts(kind, listed))
-
-
-def _list_workload_rows(workloads: Mapping[Key, WorkloadRow | None]) -> Iterator[Row]:
-    rows = sorted(((_SEPARATOR.join(key), row) for key, row in workloads.items() if row is not None), key=itemgetter(0))
-    return ((_WORKLOAD, name, 0, serialize(flatten_row(row))) for name, row in rows)
-
-
-def _list_cluster_rows(clusters: Mapping[str, ClusterRow | None]) -> Iterator[Row]:
-    return ((_CLUSTER, name, 0, serialize(row)) for name, row in sorted(clusters.items()) if row is not None)
 
 
 def make_cache_key(source: str, output: OutputRepository, prefix: str, options: tuple[str, ...]) -> str:

@@ -17,14 +17,16 @@ from functools import cache
 from hashlib import blake2b
 from importlib import import_module
 from itertools import repeat
+from operator import itemgetter
 from typing import Any, TypeVar
 from zlib import crc32
 
 from gitsched.apis.snapshot import EMPTY_SNAPSHOT, Snapshot
-from gitsched.decide.incremental.plan_state import WorkloadRow
-from gitsched.model.document import Key
+from gitsched.decide.incremental.plan_state import ClusterRow, WorkloadRow
+from gitsched.model.document import Document, Key
 from gitsched.model.scheduling import Outcome, TargetCluster
 from gitsched.model.time import EPOCH
+from gitsched.reconcile.cache import document_rows
 
 _ALLOWED_MODULES = (
     "gitsched.apis.",
@@ -54,6 +56,10 @@ _ALLOWED_TYPES = frozenset(
 _DIGEST_SIZE = 16
 Row = tuple[str, str, int, bytes | None]
 """Kind, name, position among the rows of this kind, and content; None to remove the row. The position of an existing row stays."""
+SEPARATOR = "\n"
+"""Between the parts of a name."""
+WORKLOAD, CLUSTER, DOCUMENTS = "workload", "cluster", "api_documents"
+"""Kinds of rows, which have one for each object."""
 SHARDS = 64
 V = TypeVar("V")
 
@@ -208,6 +214,23 @@ def _flatten_keys(keys: Iterable[Key]) -> tuple[tuple[str, ...], ...]:
 
 def _restore_keys(keys: Iterable[Any]) -> tuple[Key, ...]:
     return tuple([Key(*key) for key in keys])
+
+
+def list_document_rows(documents: Mapping[tuple[str, str], tuple[Document, ...]]) -> Iterator[Row]:
+    for kind, listed in sorted(documents.items()):
+        if len(listed) < document_rows.MIN_DIVIDED:
+            yield (DOCUMENTS, SEPARATOR.join(kind), 0, serialize(listed))
+            continue
+        yield from ((DOCUMENTS, name, 0, serialize(row)) for name, row in document_rows.list_parts(kind, listed))
+
+
+def list_workload_rows(workloads: Mapping[Key, WorkloadRow | None]) -> Iterator[Row]:
+    rows = sorted(((SEPARATOR.join(key), row) for key, row in workloads.items() if row is not None), key=itemgetter(0))
+    return ((WORKLOAD, name, 0, serialize(flatten_row(row))) for name, row in rows)
+
+
+def list_cluster_rows(clusters: Mapping[str, ClusterRow | None]) -> Iterator[Row]:
+    return ((CLUSTER, name, 0, serialize(row)) for name, row in sorted(clusters.items()) if row is not None)
 
 
 class Shards(Mapping[Key, V]):

@@ -280,7 +280,7 @@ def make_complete_state(
         retained=(),
         engines=plan.totals.engines._replace(has_new_records=is_unread, observations=dict(plan.observations)),
         other_findings=others,
-        unstable=plan.totals.unstable - decisions.withheld_settled if decisions.withheld else plan.totals.unstable,
+        unstable=plan.totals.unstable - decisions.withheld_settled,
         withheld=plan.withheld,
         withheld_wakeups=decisions.withheld_wakeups,
     )
@@ -359,7 +359,7 @@ def _make_message(
     `changed_entries` are the names at the root of the output that differ from the last commit.
     """
     source, facts = fetched.source, fetched.facts
-    branches = facts.commits if facts.branches else {}
+    facts_time, branches = (facts.time, facts.commits) if facts.branches else (EPOCH, {})
     try:
         message = make_commit_message(
             source,
@@ -367,7 +367,7 @@ def _make_message(
             written.record_changes,
             changed_entries,
             __version__,
-            facts.time,
+            facts_time,
             branches,
             trailers,
             follows_edits=bool(written.edits),
@@ -377,7 +377,7 @@ def _make_message(
         if not is_bug(error):
             raise
         what = "the commit message was written: the commit does not name what changed, and what it delivers is complete"
-        plain = make_plain_commit_message(source, plan, __version__, facts.time, branches)
+        plain = make_plain_commit_message(source, plan, __version__, facts_time, branches)
         return plain, (make_fault_finding(error, what),)
     return message, ()
 
