@@ -359,9 +359,9 @@ def main() -> int:
 
 
 def search(options: argparse.Namespace) -> int:
-    """Play histories until the time is over, and print counts; or reduce one."""
+    """Play histories until the time is over, and print counts, to standard error after each history; or reduce one."""
     counts = Counts(Counter(), Counter(), Counter())
-    seed, end, failed, commits = options.first, time.monotonic() + options.seconds, 0, 0
+    seed, end, failed, commits, total = options.first, time.monotonic() + options.seconds, 0, 0, ""
     if options.reduce:
         return reduce_seed(options, counts)
     while time.monotonic() < end:
@@ -371,8 +371,11 @@ def search(options: argparse.Namespace) -> int:
             print(f"=== seed {seed}\n{found}", flush=True)
         commits += len(steps)
         seed += options.step
-    looks = sum(counts.kinds.values())
-    print(f"=== seeds {options.first} to {seed}: {commits} commits, {looks} looks, {failed} histories with a difference")
+        looks = sum(counts.kinds.values())
+        played = f"seeds {options.first} to {seed - options.step}: {commits} commits, {looks} looks"
+        total = f"=== {played}, {failed} histories with a difference"
+        print(total, file=sys.stderr, flush=True)
+    print(total)
     for title, counted in (("runs", counts.runs), ("looks", counts.looks), ("kinds of looks", counts.kinds)):
         print(f"{title}:")
         for name, count in counted.most_common():
