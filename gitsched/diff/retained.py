@@ -17,7 +17,7 @@ from gitsched.decide.catalog import RawDocument, build_catalog
 from gitsched.decide.decisions import DecisionInput, DecisionSet, decide
 from gitsched.decide.partial_decisions import decide_some
 from gitsched.decide.registry import reserved_groups
-from gitsched.model.changes import RetainedWorkload
+from gitsched.model.changes import RetainedCopy, RetainedWorkload
 from gitsched.model.document import Key
 from gitsched.model.observation import Observations
 from gitsched.model.scheduling import Outcome
@@ -41,12 +41,17 @@ class CommitInput(NamedTuple):
 
 
 def find_retained(
-    before: CommitInput, after: CommitInput, now: datetime, decided: DecisionSet, applied_at: datetime
+    before: CommitInput,
+    after: CommitInput,
+    now: datetime,
+    decided: DecisionSet,
+    applied_at: datetime,
+    copies: Collection[RetainedCopy] = (),
 ) -> tuple[RetainedWorkload, ...]:
     """Return the workloads of a plan that keep their clusters although the change affects them, in the order of the outcomes.
 
-    `decided` is the plan of the later commit, and `applied_at` the time when it is carried out. Workloads that move, and attached
-    workloads that follow others, are not included.
+    `decided` is the plan of the later commit, `applied_at` the time when it is carried out, and `copies` are those that stay for an overlap
+    then. Workloads that move, and attached workloads that follow others, are not included.
     """
     new = _decide_without_history(after, now)
     staying = {key: outcome for key, outcome in decided.outcomes.items() if stays(outcome, new.get(key))}
@@ -56,7 +61,7 @@ def find_retained(
     retained = {key: outcome for key, outcome in staying.items() if is_retained(old.get(key), new[key])}
     if not retained:
         return ()
-    return find_remedies(retained, new, make_baseline(decided, after.config, applied_at, after.observations))
+    return find_remedies(retained, new, make_baseline(decided, after.config, applied_at, after.observations, copies))
 
 
 def find_remedies(
@@ -65,7 +70,7 @@ def find_remedies(
     """Return how each workload can be moved to the expected clusters. If its API supports rescheduling, the result is simulated.
 
     A rescheduled workload can have other replicas than a new one in the same clusters, because its last division breaks ties. Of the
-    baseline, the outcomes and templates of the retained workloads are enough.
+    baseline, the outcomes and templates of the retained workloads are enough, with what finds the use of all.
     """
     catalog, templates = baseline.decisions.catalog, baseline.decisions.templates
     remedies = dict.fromkeys(retained, "it moves there when another change causes it to be rescheduled")

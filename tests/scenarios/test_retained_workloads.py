@@ -12,8 +12,10 @@ from gitsched.reconcile.review.comparison import compare_plans
 from gitsched.report.markdown import write_markdown
 from gitsched.report.saved_plan import parse_saved_plan, serialize_saved_plan
 from gitsched.report.text import write_plan
+from tests.scenarios import test_shared_capacity as shared_capacity
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
 from tests.scenarios.test_dependencies import config, workload
+from tests.scenarios.test_shared_capacity import AGGREGATED
 
 Files = Mapping[str, str | bytes | None]
 DOWN: Files = {"clusters/first.yaml": cluster("first", "power:NoExecute")}
@@ -185,3 +187,23 @@ def test_failback_is_not_proposed_where_it_leads_to_a_later_group(fleet: Fleet) 
     comment = write_markdown(review)
     assert "**2 affected workloads keep their placement because of scheduling history:**\n\n- although Cluster/first: " in comment
     assert tuple(parse_saved_plan(json.dumps(serialize_saved_plan(review, {}))).review.retained) == tuple(review.retained)
+
+
+def test_what_others_use_counts_for_a_rebalance(fleet: Fleet) -> None:
+    """A new web would fill ams alone; the one that runs in bru does not fit beside what runs in ams."""
+    clusters = {f"{name}.yaml": shared_capacity.cluster(name, cpu=cpu) for name, cpu in (("ams", 20), ("bru", 10))}
+    small = shared_capacity.policy("clusterAffinity: {clusterNames: [bru]}\n" + AGGREGATED, selector="{matchLabels: {app: web}}")
+    large = shared_capacity.policy("clusterAffinity: {clusterNames: [ams]}\n", "large", selector="{matchLabels: {app: large}}")
+    apps = {
+        f"{name}.yaml": shared_capacity.deployment(name, replicas, labels=f"{{app: {name}}}")
+        for name, replicas in (("web", 8), ("large", 15))
+    }
+    fleet.commit({**clusters, **apps, "policy.yaml": small + large})
+    fleet.reconcile()
+    fleet.commit({"policy.yaml": small.replace("[bru]", "[ams, bru]") + large}, hour=1)
+    compared = [compare_plans(fleet.settings(1), complete=complete) for complete in (False, True)]
+    assert [one.run.plan.complete for one in compared] == [False, True]
+    for one in compared:
+        (stay,) = one.review.retained
+        assert (stay.current, stay.if_rescheduled) == ({"bru": 8}, {"ams": 8})
+        assert stay.remedy == "a WorkloadRebalancer that names it would leave it where it is"

@@ -29,6 +29,7 @@ from gitsched.reconcile.incremental.source_diff import find_owners, merge_docume
 from gitsched.reconcile.output.output_records import open_records
 from gitsched.reconcile.review.compared_plans import ComparedInputs
 from gitsched.simulate.baseline import Baseline
+from gitsched.simulate.simulated_capacity import PlannedUse, add_copies
 
 if TYPE_CHECKING:
     from gitsched.apis.capabilities import DocumentPair
@@ -128,8 +129,17 @@ def find_retained(
     catalog = Catalog(documents, listed, {}, {}, {}, {}, {}, ())
     decisions = DecisionSet(catalog, partial.engines, retained, listed, frozenset(), (), frozenset(), tenancy=tenancy)
     records = list_planned_records(open_records(context, planned.fetched), update, plan.outcomes)
+    everything = decisions._replace(outcomes=plan.outcomes, templates=NamedTemplates(decided.templates))
     baseline = Baseline(
-        decisions, plan.totals.config, max(now, plan.time), plan.observations, records, {}, {}, adopted=plan.adopted
+        decisions,
+        plan.totals.config,
+        max(now, plan.time),
+        plan.observations,
+        records,
+        {},
+        {},
+        adopted=plan.adopted,
+        find_use=PlannedUse(lambda: add_copies(plan.totals.capacity, everything, plan.retained)),
     )
     return tuple(workload for workload in find_remedies(retained, expected, baseline) if workload.key not in plan.totals.held)
 

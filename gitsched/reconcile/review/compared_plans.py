@@ -183,7 +183,7 @@ class CompleteComparer:
             CommitInput(source.documents, source.config, min(later.time, now), plan.observations, source.tenancy)
             for source in sources
         )
-        retained = find_retained(before, after, now, planned.decisions, max(now, plan.time))
+        retained = find_retained(before, after, now, planned.decisions, max(now, plan.time), plan.retained)
         return tuple(workload for workload in retained if workload.key not in plan.totals.held)
 
     def list_clusters(self, _context: RunContext, planned: PlannedCommit, /) -> set[str]:
