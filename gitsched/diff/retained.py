@@ -7,23 +7,23 @@ previous decisions. If these results differ but the plan does not follow, schedu
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 
 from gitsched.apis.capabilities import Rescheduling
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.gitsched.tenancy import Tenancy
 from gitsched.decide.catalog import RawDocument, build_catalog
-from gitsched.decide.decisions import DecisionInput, DecisionSet, decide
+from gitsched.decide.decisions import DecisionInput, decide
 from gitsched.decide.partial_decisions import decide_some
 from gitsched.decide.registry import reserved_groups
-from gitsched.model.changes import RetainedCopy, RetainedWorkload
+from gitsched.model.changes import RetainedWorkload
 from gitsched.model.document import Key
 from gitsched.model.observation import Observations
 from gitsched.model.scheduling import Outcome
 from gitsched.model.time import add_duration
 from gitsched.named_tuples import NamedTuple
-from gitsched.simulate.baseline import Baseline, decide_changed_catalog, make_baseline
+from gitsched.simulate.baseline import Baseline, decide_changed_catalog
 from gitsched.simulate.scenario import edit_catalog
 
 _AFTER_PLAN = timedelta(seconds=1)
@@ -39,32 +39,43 @@ class CommitInput(NamedTuple):
     observations: Observations
     tenancy: Tenancy | None = None
 
+    def schedule(self, now: datetime, keys: Collection[Key]) -> Mapping[Key, Outcome]:
+        """Return the decisions about some workloads as if none had been made before, and each were alone."""
+        documents, config, observations, tenancy = self.documents, self.config, self.observations, self.tenancy
+        times = self.source_time, max(now, self.source_time)
+        if tenancy is not None:
+            return decide(documents, {}, config, *times, observations=observations, tenancy=tenancy, alone=True).outcomes
+        catalog = build_catalog(documents, config.kinds, reserved_groups)
+        return decide_some(DecisionInput(catalog, {}, config, *times, observations), keys).outcomes
+
+
+Schedule = Callable[[Collection[Key]], Mapping[Key, Outcome]]
+"""Returns the decisions about some workloads of a commit as if none had been made before, and each were alone."""
+
 
 def find_retained(
-    before: CommitInput,
-    after: CommitInput,
-    now: datetime,
-    decided: DecisionSet,
-    applied_at: datetime,
-    copies: Collection[RetainedCopy] = (),
+    placed: Mapping[Key, Outcome], before: Schedule, after: Schedule, make_baseline: Callable[[Collection[Key]], Baseline]
 ) -> tuple[RetainedWorkload, ...]:
-    """Return the workloads of a plan that keep their clusters although the change affects them, in the order of the outcomes.
+    """Return the workloads of a plan that keep their clusters although the change affects them, in the order of the `placed` ones.
 
-    `decided` is the plan of the later commit, `applied_at` the time when it is carried out, and `copies` are those that stay for an overlap
-    then. Workloads that move, and attached workloads that follow others, are not included.
+    `placed` are workloads of the plan that the change may affect, `before` and `after` schedule the commits, and `make_baseline` returns
+    the plan, with at least the decisions about some workloads. Workloads that move, and attached workloads that follow others, are not
+    included.
     """
-    new = _decide_without_history(after, now)
-    staying = {key: outcome for key, outcome in decided.outcomes.items() if stays(outcome, new.get(key))}
-    if not staying:
+    staying = {key: outcome for key, outcome in placed.items() if outcome.state == "placed" and outcome.policy}
+    new = after(staying.keys()) if staying else {}
+    expected = {key: new[key] for key, outcome in staying.items() if key in new and _is_elsewhere(new[key], outcome)}
+    old = before(expected.keys()) if expected else {}
+    keys = [key for key, outcome in expected.items() if _is_affected(old.get(key), outcome)]
+    if not keys:
         return ()
-    old = _decide_without_history(before, now, staying.keys())
-    retained = {key: outcome for key, outcome in staying.items() if is_retained(old.get(key), new[key])}
-    if not retained:
-        return ()
-    return find_remedies(retained, new, make_baseline(decided, after.config, applied_at, after.observations, copies))
+    baseline = make_baseline(keys)
+    decided = baseline.decisions.outcomes
+    retained = {key: decided[key] for key in keys if key in decided and _stays(decided[key], expected[key])}
+    return _find_remedies(retained, expected, baseline) if retained else ()
 
 
-def find_remedies(
+def _find_remedies(
     retained: Mapping[Key, Outcome], expected: Mapping[Key, Outcome], baseline: Baseline
 ) -> tuple[RetainedWorkload, ...]:
     """Return how each workload can be moved to the expected clusters. If its API supports rescheduling, the result is simulated.
@@ -93,26 +104,18 @@ def find_remedies(
     )
 
 
-def stays(outcome: Outcome, expected: Outcome | None) -> bool:
+def _stays(outcome: Outcome, expected: Outcome) -> bool:
     """Return whether a placed workload keeps its clusters, and would get others without previous decisions."""
-    if expected is None or outcome.state != "placed" or not outcome.policy or not expected.replicas_by_cluster:
-        return False
-    clusters = outcome.replicas_by_cluster.keys()
     previous = {target.cluster for target in outcome.previous_targets if not target.evicting}
-    return previous == clusters and expected.replicas_by_cluster.keys() != clusters
+    placed = outcome.state == "placed" and bool(outcome.policy)
+    return placed and previous == outcome.replicas_by_cluster.keys() and _is_elsewhere(expected, outcome)
 
 
-def is_retained(former: Outcome | None, expected: Outcome) -> bool:
+def _is_elsewhere(expected: Outcome, kept: Outcome) -> bool:
+    return bool(expected.replicas_by_cluster) and expected.replicas_by_cluster.keys() != kept.replicas_by_cluster.keys()
+
+
+def _is_affected(former: Outcome | None, expected: Outcome) -> bool:
     """Return whether the change affects a workload that stays: without previous decisions, it would move. `former` is its outcome before
     the change."""
     return former is None or former.replicas_by_cluster.keys() != expected.replicas_by_cluster.keys()
-
-
-def _decide_without_history(commit: CommitInput, now: datetime, only: Collection[Key] | None = None) -> Mapping[Key, Outcome]:
-    """Return the decisions about all workloads, or about `only` some, as if none had been made before, and each were alone."""
-    documents, config, observations, tenancy = commit.documents, commit.config, commit.observations, commit.tenancy
-    times = commit.source_time, max(now, commit.source_time)
-    if only is None or tenancy is not None:
-        return decide(documents, {}, config, *times, observations=observations, tenancy=tenancy, alone=True).outcomes
-    catalog = build_catalog(documents, config.kinds, reserved_groups)
-    return decide_some(DecisionInput(catalog, {}, config, *times, observations), only).outcomes

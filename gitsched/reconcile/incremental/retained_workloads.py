@@ -18,7 +18,7 @@ from gitsched.decide.incremental.plan_contents import update_template_index
 from gitsched.decide.named_templates import NamedTemplates
 from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.decide.workload_decision import TWO_CLAIMS, decide_workload
-from gitsched.diff.retained import find_remedies, is_retained, stays
+from gitsched.diff.retained import find_retained as compare_schedules
 from gitsched.kinds.persistent_data import is_claim
 from gitsched.model.document import Document, Key, workload_sort_key
 from gitsched.model.errors import NeedsCompletePlan
@@ -54,7 +54,7 @@ def find_retained(
     planned: PlannedCommit,
     update: StateUpdate,
 ) -> tuple[RetainedWorkload, ...]:
-    """Return what `gitsched.diff.retained.find_retained` does. Raise NeedsCompletePlan where only complete plans can tell it.
+    """Return what complete plans of both commits give (see `gitsched.diff.retained`). Raise NeedsCompletePlan where only these can tell it.
 
     `changes` are the documents that differ with the same facts, `planned` is the incremental plan of the commit `later`, and `update` what
     that changes.
@@ -106,42 +106,43 @@ def find_retained(
         found |= {key for key, entry in index.items() if tenancy.paths.find_owner(entry.path) in other_owners}
     together = frozenset[Key]().union(*(_list_limited(one, index, found) for one in rules if one is not None))
     found |= together
-    staying = {key: one for key in found if (one := decided.outcomes.get(key)) is not None and one.state == "placed" and one.policy}
-    if not staying:
+    kept = {key: one for key in found if (one := decided.outcomes.get(key)) is not None and one.state == "placed" and one.policy}
+    placed = {key: kept[key] for key in sorted(kept, key=workload_sort_key)}
+    if not placed:
         return ()
     if any(finding.code == TWO_CLAIMS for finding in plan.findings):
         raise NeedsCompletePlan("an API decides about a template that a policy of another one selects")
     if len(tracking) < len(deciding):
         raise NeedsCompletePlan("many workloads may keep their clusters, or other policy APIs may decide about them")
-    expected = after.decide(staying, together)
-    expected = {key: outcome for key, outcome in expected.items() if _is_elsewhere(outcome, staying[key])}
-    old = before.decide(expected, together.union(edits) if together else together)
-    keys = [key for key, outcome in expected.items() if is_retained(old.get(key), outcome)]
-    if not keys:
-        return ()
-    if any(map(is_claim, keys)):
-        raise NeedsCompletePlan("any workload may mount a claim")
-    partial = decided.decide_some(inputs.changes.after, keys)
-    retained = {
-        key: partial.outcomes[key] for key in keys if key in partial.outcomes and stays(partial.outcomes[key], expected[key])
-    }
-    listed = NamedTemplates(decided.templates, listed=tuple(retained))
-    catalog = Catalog(documents, listed, {}, {}, {}, {}, {}, ())
-    decisions = DecisionSet(catalog, partial.engines, retained, listed, frozenset(), (), frozenset(), tenancy=tenancy)
-    records = list_planned_records(open_records(context, planned.fetched), update, plan.outcomes)
-    everything = decisions._replace(outcomes=plan.outcomes, templates=NamedTemplates(decided.templates))
-    baseline = Baseline(
-        decisions,
-        plan.totals.config,
-        max(now, plan.time),
-        plan.observations,
-        records,
-        {},
-        {},
-        adopted=plan.adopted,
-        find_use=PlannedUse(lambda: add_copies(plan.totals.capacity, everything, plan.retained)),
+
+    def make_baseline(keys: Collection[Key]) -> Baseline:
+        if any(map(is_claim, keys)):
+            raise NeedsCompletePlan("any workload may mount a claim")
+        partial = decided.decide_some(inputs.changes.after, keys)
+        listed = NamedTemplates(decided.templates, listed=tuple(keys))
+        catalog = Catalog(documents, listed, {}, {}, {}, {}, {}, ())
+        decisions = DecisionSet(catalog, partial.engines, partial.outcomes, listed, frozenset(), (), frozenset(), tenancy=tenancy)
+        everything = decisions._replace(outcomes=plan.outcomes, templates=NamedTemplates(decided.templates))
+        records = list_planned_records(open_records(context, planned.fetched), update, plan.outcomes)
+        return Baseline(
+            decisions,
+            plan.totals.config,
+            max(now, plan.time),
+            plan.observations,
+            records,
+            {},
+            {},
+            adopted=plan.adopted,
+            find_use=PlannedUse(lambda: add_copies(plan.totals.capacity, everything, plan.retained)),
+        )
+
+    retained = compare_schedules(
+        placed,
+        lambda keys: before.decide(keys, together.union(edits) if together else together),
+        lambda keys: after.decide(keys, together),
+        make_baseline,
     )
-    return tuple(workload for workload in find_remedies(retained, expected, baseline) if workload.key not in plan.totals.held)
+    return tuple(workload for workload in retained if workload.key not in plan.totals.held)
 
 
 def _differ_in_content(before: Document | None, after: Document | None) -> bool:
@@ -173,10 +174,6 @@ def _list_limited(tenancy: Tenancy, index: TemplateIndex, keys: Iterable[Key]) -
         if limited
         else frozenset()
     )
-
-
-def _is_elsewhere(expected: Outcome, kept: Outcome) -> bool:
-    return bool(expected.replicas_by_cluster) and expected.replicas_by_cluster.keys() != kept.replicas_by_cluster.keys()
 
 
 class _FirstSchedule(NamedTuple):

@@ -23,6 +23,7 @@ from gitsched.reconcile.review.unplaced_objects import list_added, list_unplaced
 from gitsched.reconcile.run import Facts, Fetched, RunContext, RunResult, StateUpdate, make_result
 from gitsched.reconcile.source.loaded_source import read_source_at
 from gitsched.reconcile.source_plan import use_plan
+from gitsched.simulate.baseline import make_baseline
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config
@@ -183,7 +184,13 @@ class CompleteComparer:
             CommitInput(source.documents, source.config, min(later.time, now), plan.observations, source.tenancy)
             for source in sources
         )
-        retained = find_retained(before, after, now, planned.decisions, max(now, plan.time), plan.retained)
+        decided, time = planned.decisions, max(now, plan.time)
+        retained = find_retained(
+            decided.outcomes,
+            partial(before.schedule, now),
+            partial(after.schedule, now),
+            lambda _: make_baseline(decided, after.config, time, plan.observations, plan.retained),
+        )
         return tuple(workload for workload in retained if workload.key not in plan.totals.held)
 
     def list_clusters(self, _context: RunContext, planned: PlannedCommit, /) -> set[str]:
