@@ -130,7 +130,7 @@ class DecisionSet(NamedTuple):
     `kustomized` are objects that only kustomizations and charts have, and that are not placed, with the reason. `variants` are what
     clusters get in place of templates. `withheld` are workloads that keep their previous placement because the guard withholds its change,
     and `withheld_wakeups` the times at which the withheld decisions about them may change without a commit. `followers` are those that were
-    decided again because they depend on these.
+    decided again because they depend on these, and `kept_records` the keys of records of engines that stay as they were.
     `replaced` are the documents of files that builds read, as the files have them: what is built takes their place.
     `input` is what the decisions were made from. `refused` are workloads that a policy selects and a Tenant does not allow.
     `tenancy` says which tenant owns which document. `depend_on_others`: an autoscaler of one workload sets the replicas of another.
@@ -150,6 +150,7 @@ class DecisionSet(NamedTuple):
     withheld: frozenset[Key] = frozenset()
     withheld_wakeups: Mapping[Key, datetime] = {}
     followers: frozenset[Key] = frozenset()
+    kept_records: frozenset[Key] = frozenset()
     replaced: tuple[KustomizedDocument, ...] = ()
     input: DecisionInput | None = None
     engine_records: EngineRecords = ()

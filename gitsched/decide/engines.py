@@ -41,6 +41,14 @@ def list_engine_records(engines: Iterable[PolicyEngine]) -> EngineRecords:
     return tuple(record for engine in engines for record in engine.records())
 
 
+def keep_records(records: EngineRecords, kept: Collection[Key], previous: Mapping[Key, Body]) -> EngineRecords:
+    """Return records of engines, those with `kept` keys as they were before."""
+    if not kept:
+        return records
+    others = (entry for entry in records if entry[0] not in kept)
+    return (*others, *((key, previous[key]) for key in sorted(kept) if key in previous))
+
+
 def list_engine_findings(engines: Iterable[PolicyEngine]) -> tuple[Finding, ...]:
     """Return the findings of all engines."""
     return tuple(finding for engine in engines for finding in engine.findings)

@@ -79,7 +79,13 @@ def compute_totals(decisions: DecisionSet, rendered: RenderedTree, source: Sourc
             hidden_codes=list_absence_codes() if source.incomplete else frozenset(),
             input_counts=(sum(map(len, catalog.api_documents.values())), len(catalog.templates)),
         ),
-        engines=EngineTotals(engine_findings, decisions.engine_records, decisions.recorded, own=decisions.own_workloads),
+        engines=EngineTotals(
+            engine_findings,
+            decisions.engine_records,
+            decisions.recorded,
+            own=decisions.own_workloads,
+            kept=decisions.kept_records,
+        ),
         overview=Overview(unclaimed=decisions.unclaimed),
         findings_by_file={path: findings for path, findings in source.file_findings.items() if findings},
         other_findings=(*source.other_findings, *(one for one in decisions.findings if one not in known), *rendered.findings),
@@ -139,6 +145,7 @@ def update_totals(
             recorded=continued.recorded,
             has_new_records=continued.records != totals.engines.records or any(finding.is_change for finding in continued.findings),
             own=changes.own,
+            kept=continued.kept,
         ),
     )
 

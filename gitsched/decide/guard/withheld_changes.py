@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gitsched.apis.capabilities import SharedDecisions
 from gitsched.apis.stateful_holds import make_held_finding
 from gitsched.decide.decisions import DecisionSet
-from gitsched.decide.engines import EngineRecords
+from gitsched.decide.engines import keep_records
 from gitsched.decide.guard.large_changes import compute_digest
 from gitsched.decide.kept_outcomes import keep_outcomes
 from gitsched.decide.registry import policy_apis
@@ -62,15 +62,11 @@ def _list_shared_records(document: Document | None, engines: Iterable[SharedDeci
     return found
 
 
-def _keep_shared_records(decisions: DecisionSet, keys: Iterable[Key], previous: Mapping[Key, Body]) -> EngineRecords:
-    """Return the records of the engines, with the previous ones of decisions that workloads with withheld changes follow."""
-    sharing = [engine for engine in decisions.engines if isinstance(engine, SharedDecisions)]
-    documents = (decisions.templates.get(key) for key in keys)
-    kept = {record for document in documents for records in _list_shared_records(document, sharing).values() for record in records}
-    if not kept:
-        return decisions.engine_records
-    others = (entry for entry in decisions.engine_records if entry[0] not in kept)
-    return (*others, *((key, previous[key]) for key in sorted(kept) if key in previous))
+def list_kept_records(documents: Iterable[Document | None], engines: Iterable[PolicyEngine]) -> frozenset[Key]:
+    """Return the keys of the records that stay as they were, because workloads with withheld changes follow the decisions."""
+    sharing = [engine for engine in engines if isinstance(engine, SharedDecisions)]
+    found = (records for document in documents for records in _list_shared_records(document, sharing).values())
+    return frozenset[Key]().union(*found) if sharing else frozenset()
 
 
 def withhold(
@@ -108,9 +104,9 @@ def withhold(
         withheld=frozenset(kept),
         withheld_wakeups=wakeups,
         followers=found.followers,
-        engine_records=found.records,
     )
-    return decisions._replace(engine_records=_keep_shared_records(decisions, sorted(kept), previous))
+    shared = list_kept_records(map(decisions.templates.get, kept), decisions.engines)
+    return decisions._replace(engine_records=keep_records(found.records, shared, previous), kept_records=shared)
 
 
 def _list_required(kept: Mapping[Key, Outcome], removed: Mapping[Key, RemovedPlacement]) -> list[Key]:

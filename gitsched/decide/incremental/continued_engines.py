@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gitsched.apis.capabilities import Continuation, Continuing, ReferenceReading, SnapshotChanges
 from gitsched.apis.continuation import changes_followers, changes_selection
 from gitsched.decide.decisions import describe_recorded
-from gitsched.decide.engines import collect_cluster_facts, list_engine_findings, list_engine_records
+from gitsched.decide.engines import collect_cluster_facts, keep_records, list_engine_findings, list_engine_records
 from gitsched.decide.incremental.changed_documents import creates_engine
 from gitsched.decide.incremental.own_workloads import OwnWorkload, read_own_workloads
 from gitsched.decide.registry import is_active, policy_apis
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gitsched.decide.engines import EngineRecords
     from gitsched.decide.incremental.changed_documents import SourceDiff
     from gitsched.decide.incremental.plan_state import PlanRows, Totals
+    from gitsched.model.document import Body
     from gitsched.model.finding import Finding
     from gitsched.model.planned_files import ClusterInfo
     from gitsched.model.scheduling import Outcome, RecordedDecision
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 class ContinuedEngines(NamedTuple):
     """The engines for a new snapshot, and what they say now. `clusters` are the changed ones, None for one that is gone. `is_new` says that
     the engines differ from those of the last plan. `own` are the workloads that engines decide themselves, `referenced` the templates that
-    they read."""
+    they read. `kept` are the keys of records that stay as they were, because workloads with withheld changes follow them."""
 
     engines: tuple[PolicyEngine, ...]
     affected: frozenset[Key]
@@ -41,6 +42,7 @@ class ContinuedEngines(NamedTuple):
     own: Mapping[Key, OwnWorkload] = {}
     referenced_before: frozenset[Key] = frozenset()
     referenced: frozenset[Key] = frozenset()
+    kept: frozenset[Key] = frozenset()
 
     def read_again(self) -> ContinuedEngines:
         """Return what the engines say after decisions that count for each other."""
@@ -51,13 +53,23 @@ class ContinuedEngines(NamedTuple):
         recorded = describe_recorded(records, (one.outcome for one in self.own.values()))
         return self._replace(findings=findings, records=records, recorded=recorded)
 
+    def keep_records(self, kept: frozenset[Key], previous: Mapping[Key, Body]) -> ContinuedEngines:
+        """Return the engines with the records of these keys as they were in the previous output."""
+        if not kept:
+            return self
+        records = keep_records(self.records, kept, previous)
+        recorded = describe_recorded(records, (one.outcome for one in self.own.values()))
+        return self._replace(records=records, recorded=recorded, kept=kept)
+
 
 def continue_engines(
     totals: Totals, rows: PlanRows, diff: SourceDiff, snapshot: Snapshot, old_kinds: Iterable[tuple[str, str]]
 ) -> ContinuedEngines | None:
     """Return the engines for a new snapshot; None if only a complete plan can tell what they decide."""
     before = rows.engines
-    concerns_all = totals.engines.has_new_records or snapshot.observations != totals.engines.observations
+    # Records that stay as they were get the time of the run that writes them.
+    concerns_all = totals.engines.has_new_records or bool(totals.engines.kept)
+    concerns_all = concerns_all or snapshot.observations != totals.engines.observations
     concerns_all = concerns_all or snapshot.part_kinds != totals.source.part_kinds
     is_new = bool(diff.api_documents or diff.tenants) or concerns_all
     is_new = is_new or changes_selection(diff.templates) or changes_followers(diff.templates)
@@ -86,7 +98,8 @@ def continue_engines(
         return None  # what is built for clusters may be a part of them
     findings = list_engine_findings(engines)
     records = list_engine_records(engines)
-    if not is_new and (findings, records) != (totals.engines.findings, totals.engines.records):
+    same = keep_records(records, totals.engines.kept, dict(totals.engines.records))
+    if not is_new and (findings, same) != (totals.engines.findings, totals.engines.records):
         return None
     recorded = totals.engines.recorded
     if own or totals.engines.own or records != totals.engines.records:

@@ -123,7 +123,7 @@ class EngineTotals(NamedTuple):
     check the same documents and output again; None if they have to do so in the next run. `has_new_records` says that the plan changed
     records that belong to no workload, so that the engines have not read them yet, or that the engines say what it changes. `own` are the
     workloads that policy APIs decide themselves: each run that is not idle decides them all. `observations` are the values that metrics
-    providers returned.
+    providers returned. `kept` are the keys of records that stay as they were, because workloads with withheld changes follow them.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -133,6 +133,7 @@ class EngineTotals(NamedTuple):
     has_new_records: bool = False
     own: frozenset[Key] = frozenset()
     observations: Mapping[ObservationKey, Observation] = {}
+    kept: frozenset[Key] = frozenset()
 
 
 class Overview(NamedTuple):

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from gitsched.apis.capabilities import ObservationFollowing, Rescheduling, SharedDecisions
+from gitsched.apis.capabilities import ObservationFollowing, Rescheduling
 from gitsched.apis.gitsched.guard_config import MIN_PERCENT_SIZE
 from gitsched.apis.registered import Registered
 from gitsched.decide.engines import list_engine_findings, list_engine_records
 from gitsched.decide.guard.guard_settings import NO_GUARD_INPUT, GuardInput
 from gitsched.decide.incremental.changed_moves import list_changed_moves, may_exceed_limits
+from gitsched.decide.named_templates import NamedTemplates
 from gitsched.decide.plan_result import list_moves, select_active
 from gitsched.decide.renames import continue_moves, find_successors
 from gitsched.model.changes import NOTHING_WITHHELD, RENAMED_FROM
@@ -21,6 +22,7 @@ from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.guard_config import GuardConfig
+    from gitsched.apis.gitsched.tenancy import Tenancy
     from gitsched.decide.decisions import DecisionSet
     from gitsched.decide.incremental.changed_moves import ChangedMoves
     from gitsched.decide.incremental.incremental_changes import IncrementalChanges
@@ -66,9 +68,9 @@ class GuardedChanges(NamedTuple):
 
 def can_stay_withheld(decisions: DecisionSet) -> bool:
     """Return whether the next plan may continue a complete plan that withholds changes: those of workloads of their own, in clusters that
-    have a document, that follow no decision together with others, on which no other depends, and while no request is pending."""
-    special = (decisions.variants, decisions.kustomized, decisions.tenancy, decisions.input is None or decisions.input.adopted)
-    if any(special) or decisions.followers or any(isinstance(engine, SharedDecisions) for engine in decisions.engines):
+    have a document, on which no other depends, without a tenant that has limits, and while no request is pending."""
+    special = (decisions.variants, decisions.kustomized, decisions.input is None or decisions.input.adopted, decisions.followers)
+    if any(special) or _has_limits(decisions.tenancy):
         return False
     if any(isinstance(engine, Rescheduling) and tuple(engine.list_pending_requests()) for engine in decisions.engines):
         return False
@@ -81,6 +83,15 @@ def can_stay_withheld(decisions: DecisionSet) -> bool:
     if any(RENAMED_FROM in read_annotations(template.body) for template in catalog.templates.values()):
         return False
     return all(_is_plain(decisions.outcomes[key], known) for key in decisions.withheld)
+
+
+def _has_limits(tenancy: Tenancy | None) -> bool:
+    """Return whether a tenant has limits: what is withheld counts for what others may have."""
+    if tenancy is None:
+        return False
+    from gitsched.decide.tenants.tenant_amounts import list_limited_owners  # few sources have tenants
+
+    return bool(list_limited_owners(tenancy))
 
 
 def _is_plain(kept: Outcome, clusters: Collection[str]) -> bool:
@@ -117,8 +128,6 @@ def _find_guarded(changes: IncrementalChanges, moves: ChangedMoves, rules: Guard
     counted = continue_moves(moves.moves, successors)
     withheld = NOTHING_WITHHELD
     if pending or may_exceed_limits(changes, counted, rules.given.choose_settings(own)):
-        if rules.withholds and (totals.owners or any(isinstance(one, SharedDecisions) for one in changes.continued.engines)):
-            raise NeedsCompletePlan("changes over the limits of the guard concern tenants, or decisions that workloads share")
         withheld = _find_withheld(changes, moves, (*counted, *pending), successors, rules)
         if withheld.moves and moves.renames is not None and moves.renames.names:
             raise NeedsCompletePlan(_CONTINUES)
@@ -143,6 +152,12 @@ def _find_guarded(changes: IncrementalChanges, moves: ChangedMoves, rules: Guard
         return GuardedChanges(changes, moves, findings, withheld)
     if withheld.companions:
         raise NeedsCompletePlan(_FOLLOWED)
+    if changes.snapshot.tenancy is not None:
+        from gitsched.decide.incremental.changed_tenants import measure_changes  # few sources have tenants
+
+        if _has_limits(changes.snapshot.tenancy):
+            raise NeedsCompletePlan("what is withheld counts for the limits of a tenant")
+        measure_changes(changes)  # a complete plan first checks whether Tenants allow what is decided
     kept, removed = _withhold(changes, moves, withheld, keys & decided)
     removals = (move for move in moves.moves if move.key in removed)
     changed_moves = (*list_moves(kept.outcomes.values(), kept.had_workloads), *removals)
@@ -194,7 +209,8 @@ def _find_withheld(
         and (replicas := select_active(outcome.replicas_by_cluster, changes.had_workloads))
     ]
     placed += list_placed(changes.outcomes.values(), moves.removed, continued, changes.had_workloads)
-    engines, documents, tenancy = changes.continued.engines, changes.documents, changes.snapshot.tenancy
+    engines, tenancy = changes.continued.engines, changes.snapshot.tenancy
+    documents = NamedTemplates(changes.snapshot.templates, changes.documents)
 
     def find(config: GuardConfig) -> WithheldChanges:
         withheld = find_withheld_changes(guarded, placed, config, tenancy, rules.given.find_former_owner)
@@ -213,7 +229,7 @@ def _withhold(
 ) -> tuple[IncrementalChanges, Mapping[Key, RemovedPlacement]]:
     """Return the changes in which workloads with these keys keep their placement, and the workloads that are still removed. Raise
     NeedsCompletePlan if only a complete plan can keep one."""
-    from gitsched.decide.guard.withheld_changes import keep_placement, restore_placement
+    from gitsched.decide.guard.withheld_changes import keep_placement, list_kept_records, restore_placement
 
     totals, snapshot = changes.totals, changes.snapshot
     if totals.adopted or totals.source.with_variants or snapshot.part_kinds or not changes.own.isdisjoint(keys):
@@ -241,7 +257,10 @@ def _withhold(
         raise NeedsCompletePlan(_COMPOSED)
     if _lose_clusters(changes, pending):
         raise NeedsCompletePlan("a workload that keeps its placement loses its cluster")
+    templates = NamedTemplates(snapshot.templates, documents)
+    shared = list_kept_records((templates.get(move.key) for move in withheld.moves), changes.continued.engines)
     changed = changes._replace(
+        continued=changes.continued.keep_records(shared, snapshot.previous),
         documents={key: documents[key] for key in sorted(documents, key=workload_sort_key)},
         outcomes={key: outcomes[key] for key in sorted(outcomes, key=workload_sort_key)},
         removed=removed,
