@@ -17,16 +17,21 @@ if TYPE_CHECKING:
     from gitsched.model.changes import RetainedCopy
     from gitsched.reconcile.run import Fetched, RunContext
 
-MAX_WAIT: Final = timedelta(minutes=60)
-"""How long a commit of the source, or something that time changes, may wait for a run before that is wrong: people who reconcile by hand
-need some time."""
+MAX_WAIT: Final = 60
+"""How many minutes a commit of the source, or something that time changes, may wait for a run before that is wrong: people who reconcile by
+hand need some time."""
 MAX_TIMES: Final = 4
 """Times at which something may have been due that are tried one after another; the last of them counts untried."""
 
 
+def find_wait_end(now: datetime) -> datetime:
+    """Return the time before which what waits for a run has waited too long."""
+    return now - timedelta(minutes=MAX_WAIT)
+
+
 def list_due_times(context: RunContext, fetched: Fetched) -> list[datetime]:
     """Return the times in the last record that have passed long ago, and from which a run may change something, the earliest first."""
-    record, limit = fetched.record, context.settings.now - MAX_WAIT
+    record, limit = fetched.record, find_wait_end(context.settings.now)
     if record is None:
         return []
     times, copied = [*_list_ends(record.retained)], {copy.until for copy in record.retained}
@@ -67,7 +72,7 @@ def _find_since(context: RunContext, fetched: Fetched, times: Iterable[datetime]
     """Return the first time long ago from which a run would change the output branch: that of the commits, one of the given ones, or one
     after these."""
     pending = sorted({*times, max(fetched.time, fetched.record.time if fetched.record is not None else fetched.time)})
-    pending = [time for time in pending if time <= context.settings.now - MAX_WAIT]
+    pending = [time for time in pending if time <= find_wait_end(context.settings.now)]
     for number in range(MAX_TIMES):
         if not pending or pending[0] in ends or number == MAX_TIMES - 1:
             break
@@ -75,7 +80,7 @@ def _find_since(context: RunContext, fetched: Fetched, times: Iterable[datetime]
         changed, later = _try_run(context._replace(settings=context.settings._replace(now=since)), fetched)
         if changed:
             return since
-        if later is not None and since < later <= context.settings.now - MAX_WAIT:
+        if later is not None and since < later <= find_wait_end(context.settings.now):
             pending = sorted({later, *pending})
     return next(iter(pending), None)
 

@@ -38,7 +38,7 @@ from gitsched.reconcile.incremental.planned_fleet import PlannedFleet, use_fleet
 from gitsched.reconcile.output.output_commit import write
 from gitsched.reconcile.output.output_edits import list_followed_edits, list_hand_edits
 from gitsched.reconcile.output.removed_documents import describe_removed_clusters, name_former_clusters
-from gitsched.reconcile.review.due_runs import MAX_WAIT, find_due_run, is_due, list_due_times
+from gitsched.reconcile.review.due_runs import find_due_run, find_wait_end, is_due, list_due_times
 from gitsched.reconcile.review.freezes import list_freezes
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
 from gitsched.reconcile.review.recent_runs import lacks_history, list_recent_runs
@@ -136,7 +136,7 @@ def _diverges_from_origin(fetched: Fetched) -> bool:
 
 def _find_waiting(context: RunContext, fetched: Fetched, last: datetime | None) -> SourceChange | None:
     """Return the first commit of the source after those that runs have followed, if it and the `last` output commit are old."""
-    source, deadline = context.source.repository, context.settings.now - MAX_WAIT
+    source, deadline = context.source.repository, find_wait_end(context.settings.now)
     if last is None or last > deadline or not fetched.reconciled.source:
         return None
     found = list_source_changes(source, fetched.reconciled.source, fetched.source.oid)[-1:]  # none where only facts have changed
