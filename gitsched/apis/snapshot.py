@@ -36,8 +36,10 @@ class Snapshot(NamedTuple):
     may use, and `elsewhere` are the workloads of the source that others decide. `broken` are quarantined documents of which no version
     was valid; what can be read of them may hold workloads that have no decision yet. In one cycle of the scheduler they do not count.
     `part_kinds` are the kinds of objects that kustomizations change and that are not placed; where they are not empty, `quarantined` does
-    not have these objects. `tenant` is the name of the Tenant whose workloads are decided, which may not allow all clusters. `kept` are the
-    outcomes of workloads that keep their previous placement whatever an engine decides: see `PolicyEngine.keep_outcomes`. `placed` is what
+    not have these objects. `unused` are quarantined documents that are in the snapshot of an incremental plan in place of `quarantined`: no
+    engine reads them, and the last run did not place them. `tenant` is the name of the Tenant whose workloads are decided, which may not
+    allow all clusters. `kept` are the outcomes of workloads that keep their previous placement whatever an engine decides: see
+    `PolicyEngine.keep_outcomes`. `placed` is what
     earlier runs placed since the facts about clusters were observed.
     """
 
@@ -61,6 +63,7 @@ class Snapshot(NamedTuple):
     elsewhere: Container[Key] = frozenset()
     broken: Mapping[Key, Document] = {}
     part_kinds: frozenset[tuple[str, str]] = frozenset()
+    unused: frozenset[Key] = frozenset()
     tenant: str = ""
     kept: Mapping[Key, Outcome] = {}
     placed: Mapping[str, tuple[PlacedRequests, ...]] = {}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from gitsched.reconcile.run import make_review
 from gitsched.report.text import write_run
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
@@ -104,3 +106,29 @@ def test_a_run_names_the_new_objects_that_no_policy_selects(fleet: Fleet, tmp_pa
             text = write_run(make_review(run), 1_000)
             assert [line in text for line in lines] == [True] * len(lines), text
             assert ("is selected by no policy" in text) == bool(lines)
+
+
+UNUSED = {
+    "an invalid label": {
+        f"apps/web-{number}.yaml": deployment(f"web-{number}").replace("  namespace", "  labels: {old: yes}\n  namespace", 1)
+        for number in range(6)
+    },
+    "an object with two documents": {"apps/one.yaml": deployment("web", 1), "apps/two.yaml": deployment("web", 2)},
+}
+
+
+@pytest.mark.parametrize("name", UNUSED)
+def test_selectors_match_documents_that_stay_invalid_as_in_a_complete_plan(fleet: Fleet, tmp_path: Path, name: str) -> None:
+    variants = ThreeVariants(fleet, tmp_path)
+    fleet.commit({**UNUSED[name], "clusters/one.yaml": cluster("one"), "policy.yaml": policy("")})
+    variants.run(0, "first")
+    steps: list[tuple[dict[str, str], bool]] = [
+        ({"clusters/two.yaml": cluster("two")}, name == "an invalid label"),
+        ({"policy.yaml": policy("one")}, False),
+        ({"conf.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: conf, namespace: default}\n"}, False),
+        ({next(iter(UNUSED[name])): deployment("web")}, False),
+    ]
+    for hour, (changes, is_incremental) in enumerate(steps, 1):
+        fleet.commit(changes, hour=hour)
+        runs = variants.run(hour, f"hour {hour}")
+        assert not is_incremental or not any(run.plan.complete for run in runs)

@@ -70,7 +70,8 @@ class KarmadaEngine(CapacityEngine):
         templates, and reads none."""
         before, made = continued if continued is not None else (None, None)
         state = self.state = KarmadaState(snapshot) if made is None else made.state
-        kinds = (*snapshot.documents, *((key.group, key.kind) for key in snapshot.quarantined), *snapshot.part_kinds)
+        unused = (*snapshot.quarantined, *snapshot.unused)
+        kinds = (*snapshot.documents, *((key.group, key.kind) for key in unused), *snapshot.part_kinds)
         # An engine that continues another one looks for them when its findings are read: a simulation reads none.
         self._policy_warnings: PolicyWarnings | None = None
         known = before._policy_warnings if before is not None else None

@@ -322,6 +322,7 @@ class _CounterfactualDecisions:
             has_adopted=bool(totals.adopted),
             tenancy=find_owners(self._tenancy, self._cache, stored, {**api_changes, **changed}),
             part_kinds=totals.source.part_kinds,
+            unused=totals.source.unused,
         )
         engines, dirty = self._continue_engines(snapshot, documents, api_changes, changed)
         for tracker in list_dependency_trackers(engines):

@@ -244,6 +244,7 @@ def _plan_from_cache(
         has_adopted=bool(totals.adopted),
         tenancy=tenancy,
         part_kinds=part_kinds,
+        unused=totals.source.unused,
     )
     guard_input = make_guard_input(context, fetched, has_tenants=tenancy is not None)
     guard = GuardRules(
