@@ -131,6 +131,16 @@ def test_who_owns_the_replicas(fleet: Fleet, label: str, owner: str, expected: s
     assert codes == ([("scaled-per-cluster", severity)] if expected == "as written" else [])
 
 
+def test_an_autoscaler_that_no_policy_selects_scales_nothing(fleet: Fleet) -> None:
+    only_web = selects("apps/v1", "Deployment", "Divided")
+    fleet.commit({**BASE, "policies.yaml": only_web, "web.yaml": FOUR, "scaler.yaml": HPA})
+    for policies, text in ((only_web, ", which no policy selects: each cluster runs 4; "), (BASE["policies.yaml"], "sets 3 to 10")):
+        fleet.commit({"policies.yaml": policies})
+        found = [finding.message for finding in fleet.reconcile().plan.findings if finding.code == "scaled-per-cluster"]
+        assert [text in message for message in found] == [True], found
+        assert ("each cluster scales by itself" in found[0]) == (policies != only_web)
+
+
 def test_a_workload_without_an_owner_gets_its_replicas_in_one_new_line(fleet: Fleet) -> None:
     fleet.commit({**BASE, "web.yaml": WEB})
     fleet.reconcile()

@@ -197,8 +197,10 @@ def find_scaled_per_cluster(
     replicas_path: str | None,
     assignments: Iterable[Assignment],
     templates: Mapping[Key, Document],
+    is_selected: Callable[[Document], bool] = lambda _: True,
 ) -> Iterator[Finding]:
-    """Report a workload with divided replicas whose number each of its clusters sets by itself."""
+    """Report a workload with divided replicas whose number each of its clusters sets by itself; `is_selected` returns whether clusters may
+    get an autoscaler."""
     divided = sorted(assignment for assignment in assignments if assignment.replicas)
     if len(divided) < 2 or replicas_path is None or not index.retains_replicas(template):
         return
@@ -210,9 +212,17 @@ def find_scaled_per_cluster(
     written = _read(template.body, replicas_path)
     kept = (
         f"{template.key} is divided ({shares}), but its manifests keep {replicas_path} as in the source "
-        f"({'none' if written is None else written}), and each cluster scales by itself:"
+        f"({'none' if written is None else written})"
     )
     location, resource = locate_document(template), template.key.resource
+    if undivided and not any(map(is_selected, undivided)):
+        names, each = format_names([str(one.key) for one in undivided]), 1 if written is None else written
+        message = (
+            f"{kept} for {names}, which no policy selects: each cluster runs {each}; select it in the policy, too, or remove it"
+        )
+        yield Finding("warning", "scaled-per-cluster", message, location, resource)
+        return
+    kept += ", and each cluster scales by itself:"
     if not undivided:
         message = f"{kept} the workload has the label {RETAIN_REPLICAS}"
         yield Finding("info", "scaled-per-cluster", message, location, resource)

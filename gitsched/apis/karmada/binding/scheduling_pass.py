@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gitsched.apis.karmada import names
@@ -285,8 +286,14 @@ def find_target_clusters(
         findings = (*gone, *findings)
     if divided and not revised:
         path, templates = requirements.replicas_path, state.snapshot.templates
-        findings = (*findings, *find_scaled_per_cluster(state.autoscalers, template, path, assignments, templates))
+        found = find_scaled_per_cluster(state.autoscalers, template, path, assignments, templates, partial(_may_be_placed, state))
+        findings = (*findings, *found)
     return overridden, findings
+
+
+def _may_be_placed(state: KarmadaState, template: Document) -> bool:
+    """Return whether a policy selects an object, or it may follow its target."""
+    return state.has_followers or bool(state.policies.list_matching_rules(template, most=1))
 
 
 def _complete_manifests(
