@@ -53,5 +53,10 @@ class PolicyNames:
         return ((record, owner.policy) for owner in owners for record, _ in owner.records if record.namespace == namespace)
 
 
+def split_names(names: Iterable[str]) -> list[str]:
+    """Return the names of single policies: a workload of several has their joined names."""
+    return [name for joined in names for name in joined.split(", ")]
+
+
 def _list_records(outcome: Outcome) -> Records:
     return outcome.records
