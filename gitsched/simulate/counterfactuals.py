@@ -3,17 +3,21 @@ cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Collection, Iterable, Sequence
 from datetime import timedelta
 
-from gitsched.apis.capabilities import ChangeProposing
+from gitsched.apis.capabilities import ChangeProposal, ChangeProposing
+from gitsched.apis.topology import list_cluster_kinds
 from gitsched.decide.catalog import Catalog
 from gitsched.model.document import Document, Key
 from gitsched.model.explanation import Counterfactual, ProposedChange
+from gitsched.model.finding import Pointer
 from gitsched.model.time import add_duration
 from gitsched.simulate.baseline import Baseline, decide_changed_catalog
 from gitsched.simulate.scenario import edit_catalog
 
+_NUMBER = re.compile("[0-9]")
 _MAX_CHANGES = 8
 """The maximum number of changes in one result."""
 _AFTER_PLAN = timedelta(seconds=1)
@@ -34,7 +38,8 @@ def _find_counterfactual(baseline: Baseline, template: Document, cluster: str) -
     catalog, engines = baseline.decisions.catalog, baseline.decisions.engines
     changes: list[ProposedChange] = []
     edited: list[Key] = []
-    while len(changes) < _MAX_CHANGES:
+    waiting = {one for one, outcome in baseline.decisions.outcomes.items() if outcome.unassigned or not outcome.targets}
+    for _ in range(_MAX_CHANGES):
         edit = next(
             (
                 edit
@@ -45,6 +50,8 @@ def _find_counterfactual(baseline: Baseline, template: Document, cluster: str) -
         )
         if edit is None or edit.change in changes:
             break
+        if edit.document is not None and edit.document.key in edited:
+            _drop_earlier(changes, edited, edit)  # others took some of the capacity that it added
         changes.append(edit.change)
         if edit.document is None:
             break
@@ -52,14 +59,50 @@ def _find_counterfactual(baseline: Baseline, template: Document, cluster: str) -
         known = edit.document.key in catalog.api_documents_by_key
         catalog = edit_catalog(catalog, {edit.document.key: edit.document} if known else {}, () if known else (edit.document,))
         template = catalog.templates.get(template.key, template)
-        after = decide_changed_catalog(later, catalog, {template.key})
+        # What has no cluster yet takes the capacity of a changed cluster as well, perhaps before this workload.
+        is_cluster = edit.document.key[:2] in list_cluster_kinds()
+        after = decide_changed_catalog(later, catalog, {template.key, *waiting} if is_cluster else {template.key})
         engines = after.engines
         shares = after.outcomes[template.key].replicas_by_cluster if template.key in after.outcomes else {}
         if cluster in shares:
-            return Counterfactual(
-                cluster, _restore_origins(changes, edited, baseline.decisions.catalog), sufficient=True, replicas=shares[cluster]
-            )
+            found = Counterfactual(cluster, tuple(changes), sufficient=True, replicas=shares[cluster])
+            found = _try_without_added(later, catalog, template.key, edited, found, waiting) if len(edited) > 1 else found
+            return found._replace(changes=_restore_origins([*found.changes], edited, baseline.decisions.catalog))
     return Counterfactual(cluster, _restore_origins(changes, edited, baseline.decisions.catalog))
+
+
+def _drop_earlier(changes: list[ProposedChange], edited: list[Key], edit: ChangeProposal) -> None:
+    """Remove an earlier change of the same field of the same document that says the same with other numbers."""
+    assert edit.document is not None, "only changes of documents are repeated"
+    for index, (change, key) in enumerate(zip(changes, edited, strict=True)):
+        if key == edit.document.key and _identify_change(change) == _identify_change(edit.change):
+            del changes[index], edited[index]
+            return
+
+
+def _identify_change(change: ProposedChange) -> tuple[Pointer | None, str]:
+    """Return the path of the field that changes, and the text up to its first number. Edited documents have other origins."""
+    return change.field.pointer if change.field is not None else None, _NUMBER.split(change.text, 1)[0]
+
+
+def _try_without_added(
+    baseline: Baseline, catalog: Catalog, key: Key, edited: Sequence[Key], found: Counterfactual, waiting: Collection[Key]
+) -> Counterfactual:
+    """Return the changes without the document that they add, if the others suffice: a request to schedule again is needed only where
+    nothing else does that."""
+    before = baseline.decisions.catalog
+    known = before.api_documents_by_key.keys() | before.templates.keys()
+    added = next((index for index, one in enumerate(edited) if one not in known), None)
+    if added is None:
+        return found
+    after = decide_changed_catalog(baseline, edit_catalog(catalog, {edited[added]: None}), {key, *waiting})
+    shares = after.outcomes[key].replicas_by_cluster if key in after.outcomes else {}
+    if found.cluster not in shares:
+        return found
+    return found._replace(
+        changes=(*found.changes[:added], *found.changes[added + 1 :]),
+        replicas=shares[found.cluster],
+    )
 
 
 def _restore_origins(changes: list[ProposedChange], edited: list[Key], catalog: Catalog) -> tuple[ProposedChange, ...]:

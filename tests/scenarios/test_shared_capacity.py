@@ -215,7 +215,7 @@ def test_what_stays_is_explained_with_what_is_left_and_who_took_it(fleet: Fleet,
     assert "tried now it would be unschedulable" in printed
     assert "capacity for 0: 109 pods, example.com/gpu 0 / 1 = 0" in printed
     assert "prem 1 example.com/gpu, 1 pods Job.batch/shop/j0, earlier runs" in printed
-    assert "prem: a WorkloadRebalancer rescheduled it and it had capacity for 1 replica instead of 0" in printed
+    assert "prem: a WorkloadRebalancer rescheduled it and it had capacity for 1 replica (allocatable: " in printed
     assert main(["-C", str(fleet.path), "simulate", "--lose", "cloud"]) == 0
     assert "affinity group prem can run it" not in capsys.readouterr().out
 

@@ -28,7 +28,7 @@ from gitsched.apis.proposals import (
 )
 from gitsched.model.document import Body, Document, get_field
 from gitsched.model.explanation import ProposedChange
-from gitsched.model.finding import Pointer, format_names
+from gitsched.model.finding import Pointer, format_count, format_names
 from gitsched.model.known_values import find_near
 from gitsched.model.labels import Requirement
 from gitsched.model.quantity import describe_amount
@@ -323,18 +323,20 @@ class _ChangeFinder:
         need = _find_minimum(fits, now + 1, 2 * now + 2 * self.request.replicas + sum(t.replicas for t in self.request.previous))
         if need is None:
             return None
-        return self._edit_capacity(need, now, _make_capacity(need, resource_request), taken)
+        return self._edit_capacity(need, _make_capacity(need, resource_request), taken)
 
-    def _edit_capacity(self, need: int, now: int, wanted: Capacity, taken: Mapping[str, int]) -> ChangeProposal | None:
+    def _edit_capacity(self, need: int, wanted: Capacity, taken: Mapping[str, int]) -> ChangeProposal | None:
         """Return the change of a Cluster after which it has a capacity free besides what is `taken`."""
-        amounts = {name: describe_amount(name, amount) for name, amount in wanted.free.items()}
-        total = {name: describe_amount(name, amount + max(taken.get(name, 0), 0)) for name, amount in wanted.free.items()}
+        known = self.state.inventory.allocatable.get(self.candidate.name, Capacity({})).free
+        amounts = {name: max(amount + max(taken.get(name, 0), 0), known.get(name, 0)) for name, amount in wanted.free.items()}
+        total = {name: describe_amount(name, amount) for name, amount in amounts.items()}
         status = (self.document.body.get("status") or {}) if self.document else {}
-        kept = {name: value for name, value in status.items() if name != "resourceSummary"}
-        free = ", ".join(f"{text} {name}" for name, text in amounts.items() if name != PODS)
-        text = f"it had capacity for {need} replica{'s' if need != 1 else ''} instead of {now}" + (f", {free} free" if free else "")
-        summary = {"status": {**kept, "resourceSummary": {"allocatable": total}}}
-        return self._edit_cluster(text, ("status", "resourceSummary"), summary)
+        summary = status.get("resourceSummary") or {}
+        kept = {name: value for name, value in summary.items() if name != "allocatableModelings"}
+        changed = {**kept, "allocatable": {**(kept.get("allocatable") or {}), **total}}
+        listed = ", ".join(f"{text} {name}" for name, text in sorted(total.items()))
+        text = f"it had capacity for {format_count(need, 'replica')} (allocatable: {listed})"
+        return self._edit_cluster(text, ("status", "resourceSummary"), {"status": {**status, "resourceSummary": changed}})
 
     def _is_selected(self, request: Request, group: AffinityGroup, fleet: Fleet) -> bool:
         decision = pipeline.schedule_in_group(request, group, fleet)
