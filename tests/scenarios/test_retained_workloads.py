@@ -83,6 +83,30 @@ def test_the_proposed_remedy_moves_the_workload(fleet: Fleet, rules: str, more: 
     ]
 
 
+def capacity(name: str, pods: int) -> str:
+    return f"{cluster(name)}status: {{resourceSummary: {{allocatable: {{pods: '{pods}'}}}}}}\n"
+
+
+def test_a_rebalance_that_only_divides_replicas_otherwise_says_how(fleet: Fleet) -> None:
+    """It runs on two of three clusters, of which one has more capacity now; a new one would go to the third as well."""
+    spread = policy(more=SPREAD.replace("maxGroups: 1", "maxGroups: 2")).replace("Duplicated", DYNAMIC)
+    more = {"clusters/first.yaml": DOWN["clusters/first.yaml"], "clusters/third.yaml": capacity("third", 10)}
+    files = {"apps/web.yaml": deployment("web", 20), "policy.yaml": spread, "clusters/second.yaml": capacity("second", 10), **more}
+    fleet.commit(files)
+    fleet.reconcile()
+    assert fleet.where("default/deployment-web") == ["second", "third"]
+    fleet.commit({"clusters/first.yaml": capacity("first", 500), "clusters/second.yaml": capacity("second", 18)}, hour=1)
+    (stay,) = list_stays(fleet, 1)
+    divided = "a WorkloadRebalancer that names it would leave it on these clusters, and divide its replicas as second "
+    assert stay.remedy.startswith(divided)
+    fleet.reconcile(1)
+    fleet.commit({"back.yaml": REBALANCER}, hour=1.1)
+    fleet.reconcile(1.1)
+    placed = {one["name"]: one["replicas"] for one in fleet.binding("web-deployment")["spec"]["clusters"]}
+    assert stay.remedy.endswith(" as " + ", ".join(f"{name} {count}" for name, count in sorted(placed.items())))
+    assert stay.current != placed
+
+
 def test_the_expected_replicas_are_those_of_the_rebalance(fleet: Fleet) -> None:
     """Of equal weights, the cluster that has replicas gets the odd one; for a new workload the name decides."""
     fail_over(fleet, policy().replace("Duplicated", DYNAMIC), {"apps/web.yaml": deployment("web", replicas=3)})

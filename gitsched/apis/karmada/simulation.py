@@ -183,6 +183,9 @@ def describe_remedy(state: KarmadaState, template: Document, kept: Outcome, resc
     taints = name_ignored_taints(state, policy, clusters - expected_clusters) if policy is not None else ""
     if taints:
         return f"{taints} moves no running workload, and new ones avoid it; gitsched drain moves those that run there"
+    if rescheduled is not None and rescheduled.replicas_by_cluster != kept.replicas_by_cluster:
+        counts = (f"{name} {count}" for name, count in sorted(rescheduled.replicas_by_cluster.items()))
+        return f"{request} would leave it on these clusters, and divide its replicas as {', '.join(counts)}"
     return f"{request} {LEFT_IN_PLACE}"
 
 
