@@ -52,7 +52,7 @@ def write_simulation(value: Simulation, width: int) -> str:
     reduced = count_shown(len(value.reduced), REDUCED_SHOWN)
     records = count_shown(len(value.record_changes), EFFECTS_SHOWN)
     return join_blocks(
-        wrap(describe_simulation(value), width),
+        [line for text in (describe_simulation(value), *list_conditions(value)) for line in wrap(text, width)],
         _write_effects(effects, width),
         [line for effect in value.reduced[:reduced] for line in wrap(f"{describe_reduced(effect)}.", width)],
         count_omitted(len(value.reduced) - reduced),
@@ -63,7 +63,7 @@ def write_simulation(value: Simulation, width: int) -> str:
         ),
         count_omitted(len(value.record_changes) - records),
         [line for cluster in value.overloaded for line in wrap(describe_overcommitment(cluster), width)],
-        [line for note in list_notes(value) for line in wrap(note, width)],
+        [line for note in list_notes(value, conditions=False) for line in wrap(note, width)],
     )
 
 
@@ -159,13 +159,18 @@ def describe_overcommitment(overloaded: OverloadedCluster) -> str:
 _MORE_TIMERS = "Not simulated: further timers, which start when the simulated ones end, one after the other."
 
 
-def list_notes(value: Simulation) -> list[str]:
-    """Return the assumptions of a simulation."""
+def list_conditions(value: Simulation) -> list[str]:
+    """Return what has to be so for the effect of a simulation to follow: that workloads are evicted from lost clusters."""
+    return [_describe_eviction(value.lost)] if value.evicts and value.started_replicas else []
+
+
+def list_notes(value: Simulation, *, conditions: bool = True) -> list[str]:
+    """Return the assumptions of a simulation, with its conditions or without."""
     notes = [
         f"Not lost, because they also run in other zones: {_join_names(value.partly_lost)}." if value.partly_lost else "",
         _describe_unknown_capacity(value.unknown_capacity) if value.unknown_capacity else "",
         _MORE_TIMERS if value.has_more_timers else "",
-        _describe_eviction(value.lost) if value.evicts and value.started_replicas else "",
+        *(list_conditions(value) if conditions else ()),
         _describe_simulated_reserve(value) if value.reserve else "",
     ]
     return list(filter(None, notes))
