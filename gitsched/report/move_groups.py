@@ -172,7 +172,7 @@ def format_flow(flow: Flow, kind: str) -> str:
         return f"to {joined}"
     if kind == "left":
         return f"from {left}"
-    return f"{left or 'further clusters'} -> {joined or 'nowhere'}"
+    return f"{left} -> {joined or 'nowhere'}" if left else f"to {joined} as well"
 
 
 def describe_flows(group: MoveGroup) -> list[str]:

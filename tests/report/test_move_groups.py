@@ -202,3 +202,10 @@ def test_workloads_with_fewer_replicas_are_first_among_those_that_only_leave_clu
         "1 workload leaves some clusters: from c000, 4 -> 1 replica",
         "4 workloads leave some clusters: from c000, 16 replicas as before",
     ]
+
+
+def test_workloads_that_only_get_clusters_do_not_read_as_leaving() -> None:
+    moves = [move(n, {"a": 1}, {"a": 1, "b": 1}, tainted(0)) for n in range(4)]
+    text = write_plan(REVIEW._replace(moves=moves), 120)
+    assert "4 workloads move: to b as well, 4 -> 8 replicas\n" in text
+    assert "further clusters" not in text
