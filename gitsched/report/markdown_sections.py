@@ -144,7 +144,7 @@ def _list_alerts(data: CommentData, detail: DetailLevel) -> Iterator[str]:
     if review.refused:
         yield _format_alert("CAUTION", f"**gitsched would refuse this change:** {format_text(review.refused, 600)}.")
     if review.withheld.moves:
-        title, *lines = describe_withheld(review.withheld, planned=True)
+        title, *lines = describe_withheld(review.withheld, planned=True, requested=review.comparison.requested)
         yield _format_alert("CAUTION", f"**{title}**", *(f"- {format_text(text.strip(), MAX_LINE)}" for text in lines))
     if review.setting_changes:
         kind = "WARNING" if any(change.sensitive for change in review.setting_changes) else "NOTE"

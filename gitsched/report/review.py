@@ -77,7 +77,8 @@ class OutputComparison(NamedTuple):
     same; against the output branch, only those that no policy selects: new ones, and before a first run those with pods. `reserve` is what
     workloads lack after losses, None without a reserve. `stopped` are objects that lose their last replica while
     the workload of several objects that they are a part of goes on. `edits` are commits of people on the output branch that changed
-    records, from which the run decides: what these move is not among the moves.
+    records, from which the run decides: what these move is not among the moves. `requested` says of a plan against the output branch which
+    commits of the source ask for what is withheld, "" if none does.
     """
 
     digest: str = ""
@@ -91,6 +92,7 @@ class OutputComparison(NamedTuple):
     stopped: Sequence[Move] = ()
     edits: Sequence[str] = ()
     empty_clusters: Sequence[str] = ()
+    requested: str = ""
 
 
 class FindingChanges(NamedTuple):

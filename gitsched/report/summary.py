@@ -312,21 +312,23 @@ def describe_withheld(
     planned: bool = False,
     cause: str = "",
     commit: str = "the commit that gitsched status names",
+    requested: str = "",
     is_status: bool = False,
 ) -> list[str]:
-    """Return what the guard withholds, the `cause` if it is a mistake, the limits that are exceeded, and what to do: to correct a mistake,
-    or to revert the `commit`, or to allow it. `planned`: a run will withhold it. The status says elsewhere what lifts a freeze, and which
-    workloads stay in clusters that they have to leave."""
+    """Return what the guard withholds, who `requested` that, the `cause` if it is a mistake, the limits that are exceeded, and what to do:
+    to correct a mistake, or to revert the `commit`, or to allow it. `planned`: a run will withhold it. The status says elsewhere what lifts
+    a freeze, and which workloads stay in clusters that they have to leave."""
     count = format_count(len(withheld.moves), "change")
     lines = [f"Withheld by {withheld.withheld_by}: {f'a run leaves out {count}' if planned else count}."]
-    lines += [f"  {cause}"] if cause else []
+    lines += [f"  {text}" for text in (requested, cause) if text]
     if withheld.freeze:
         lift = f". To lift it, {withheld.lift}" if withheld.lift and not is_status else ""
         lines.append(f"  Placements are frozen: {withheld.freeze}{lift}")
     lines += [] if is_status else list_limited(_describe_stays(withheld), LIMITS_SHOWN, "  and {} more")
     lines += list_limited([f"  {limit}" for limit in withheld.limits], LIMITS_SHOWN, "  and {} more limits")
     if not (withheld.freeze or withheld.is_doubted):
-        lines.append(f"If this is a mistake, correct it, or revert {'the change' if planned else commit}.")
+        undone = "what requests it" if requested else "the change" if planned else commit
+        lines.append(f"If this is a mistake, correct it, or revert {undone}.")
     others = f" and the {format_count(len(withheld.of_base), 'change')} of the base" if withheld.of_base else ""
     return [*lines, f"To allow exactly these{others}, {withheld.allowance}."]
 

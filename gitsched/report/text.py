@@ -246,7 +246,8 @@ def _withheld_lines(review: Review, width: int, paint: Paint | None, *, planned:
     if not review.withheld.moves:
         return []
     cause = "" if planned else describe_withheld_cause(review)
-    lines = wrap_all(describe_withheld(review.withheld, planned=planned, cause=cause), width)
+    found = describe_withheld(review.withheld, planned=planned, cause=cause, requested=review.comparison.requested)
+    lines = wrap_all(found, width)
     return _paint(lines, paint, "Withheld by ", "error")
 
 

@@ -11,6 +11,7 @@ from gitsched.model.explanation import Explanation
 from gitsched.reconcile.output import deciding_files
 from gitsched.reconcile.output.freeze import set_freeze
 from gitsched.reconcile.review import recent_runs, run_sources
+from gitsched.reconcile.review.comparison import compare_plans
 from gitsched.reconcile.review.explanation import explain_resource
 from gitsched.reconcile.review.fleet_status import read_fleet_status
 from gitsched.reconcile.review.fleet_tree import read_fleet_tree
@@ -19,6 +20,7 @@ from gitsched.report.fleet_status import serialize_fleet_status, write_fleet_sta
 from gitsched.report.fleet_tree import write_fleet_tree
 from gitsched.report.recent_runs import NAMES_RETURNED
 from gitsched.report.summary import list_summary_rows
+from gitsched.report.text import write_plan
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
 from tests.scenarios.facts_histories import FACTS, commit_branch
 
@@ -255,6 +257,10 @@ def test_only_commits_that_request_withheld_changes_are_named(fleet: Fleet) -> N
     assert find_requests(3) == both
     fleet.reconcile(3)
     assert find_requests(3) == both
+    plan = write_plan(compare_plans(fleet.settings(3)).review, 1000)
+    asked = next(line for line in plan.splitlines() if line.startswith("  requested by "))
+    assert asked.replace(f" ({fleet.git('log', '-1', '--format=%an')})", "") == both, "not only by the last commit"
+    assert "correct it, or revert what requests it." in plan
     merge(fleet, {"web.yaml": deployment("web", 3)}, 4, "Bring the last back")
     assert find_requests(4) == alone
     for number in range(4):

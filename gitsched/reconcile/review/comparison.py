@@ -52,6 +52,7 @@ _OUTPUT_LAG = "The output branch is not up to date with {base}: {moves} there. T
 _WITHHELD_IN_BASE = "{guard} withholds {count} of {base} as well: {names}. This comparison leaves that out."
 
 _CHECK_RESERVES = Registered("gitsched.reconcile.review.reserve_check", "check_plan")
+_DESCRIBE_REQUESTS = Registered("gitsched.reconcile.review.withheld_changes", "describe_planned_requests")
 _CAUSES_SEARCHED = "the causes of moves were searched: the moves are right"
 _RESERVES_CHECKED = "reserves were checked, and they are not: the moves are right"
 
@@ -111,8 +112,18 @@ def compare_plans(
         comparison = None if complete else _compare_incrementally(compare)
         if comparison is None:
             comparison = _check_reserves(compare(CompleteComparer()))
+        comparison = _add_requests(comparison) if base is None else comparison
     context.caches.save()
     return comparison
+
+
+def _add_requests(compared: PlanComparison) -> PlanComparison:
+    """Return a comparison with the output branch with the commits that ask for what is withheld: not only the last one may do so."""
+    review = compared.review
+    if not review.withheld.moves:
+        return compared
+    requested = _DESCRIBE_REQUESTS(compared.context, compared.later.fetched, review.withheld)
+    return compared._replace(review=review._replace(comparison=review.comparison._replace(requested=requested)))
 
 
 def _check_reserves(compared: PlanComparison) -> PlanComparison:

@@ -13,6 +13,7 @@ from gitsched.reconcile.review.withheld_requests import PlannedRequest, Withhold
 from gitsched.reconcile.source.source_reader import SourceReader
 from gitsched.render.output_files import cluster_path, relative_path
 from gitsched.report.lines import sort_moves
+from gitsched.report.recent_runs import describe_requests
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -46,6 +47,12 @@ def _read_requests(
     runs = list_withholding_runs(branch)
     planned = PlannedRequest(withheld.digest, fetched.reconciled.source, fetched.source.oid)
     return runs, list_requests(context.source.repository, branch, runs, planned) if withheld.requested else ()
+
+
+def describe_planned_requests(context: RunContext, fetched: Fetched, withheld: WithheldChanges) -> str:
+    """Return which commits of the source ask for what a plan withholds; "" if only doubted facts cause that."""
+    sources = list_plan_requests(context, fetched, withheld)
+    return describe_requests(sources[:NAMED_SOURCES], len(sources[NAMED_SOURCES:]))
 
 
 def list_run_requests(context: RunContext, run: RunResult) -> tuple[SourceChange, ...]:
