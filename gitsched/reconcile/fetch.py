@@ -6,7 +6,7 @@ import logging
 import posixpath
 import re
 from collections.abc import Iterable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -294,7 +294,13 @@ def read_run_record(repository: Repository, tree: str | None, prefix: str) -> Ru
                 f"the output branch exists, and gitsched did not write it: it holds no {RUN_METADATA}, but {known}. "
                 "Choose another branch, or set spec.output.path in gitsched.yaml to share this one"
             )
-    return parse_run_metadata(repository.blob(entry[0]), __version__) if entry else None
+    return _parse_record(repository.blob(entry[0])) if entry else None
+
+
+@lru_cache(maxsize=6)
+def _parse_record(data: bytes) -> RunMetadata:
+    """Parse gitsched.json once: a command reads those of the newest commits for several questions."""
+    return parse_run_metadata(data, __version__)
 
 
 def read_previous_output(context: RunContext, fetched: Fetched) -> PreviousOutput:
