@@ -59,6 +59,7 @@ def plan_adoption(source: PlanInput, running: RunningObjects) -> AdoptionPlan:
         unknown = sorted((*adoption.unknown, *others.unknown), key=lambda one: one.key)
         adoption = others._replace(held=adoption.held, unknown=tuple(unknown))
         holds |= adoption.holds
+    adoption = adoption._replace(excluded=tuple(_list_excluded(records, decisions, following, adoption)))
     changes = adoption.moving or adoption.holds or adoption.new
     output = make_plan(made_from._replace(fixed=True, adopted=holds)) if changes else following
     return AdoptionPlan(adoption, output, following, tuple(_list_findings(records, decisions, running, following, adoption)))
@@ -168,6 +169,29 @@ def _compare(
     unselected, foreign = _list_others(plan, running)
     moving, kept, unknown, new = (tuple(sorted(found, key=lambda one: one.key)) for found in groups.values())
     return Adoption(in_place, moving, kept, unknown, new, unselected, foreign)
+
+
+def _list_excluded(
+    records: Iterable[AdoptedRecord], decisions: DecisionSet, plan: Plan, adoption: Adoption
+) -> Iterator[AdoptedObject]:
+    """Yield the objects that stay in a cluster which their policies exclude; `decisions` are those about new objects."""
+    engines = {engine.name: engine for engine in plan.decisions.engines}
+    others = {one.key for one in (*adoption.moving, *adoption.held, *adoption.unknown)}
+    for record in sorted(records, key=lambda one: one.subject):
+        fresh, outcome = decisions.outcomes.get(record.subject), plan.outcomes.get(record.subject)
+        if (
+            fresh is None
+            or outcome is None
+            or record.subject in others
+            or not record.clusters.keys() - fresh.replicas_by_cluster.keys()
+        ):
+            continue
+        candidates = engines[outcome.api].evaluate_candidates(decisions.templates[record.subject])
+        reasons = [
+            f"{one.name}: {one.reason}" for one in candidates if not one.eligible and one.name in outcome.replicas_by_cluster
+        ]
+        if reasons:
+            yield AdoptedObject(record.subject, record.clusters, fresh.replicas_by_cluster, "; ".join(reasons))
 
 
 def _find_running(key: Key, record: AdoptedRecord, plan: Plan, running: RunningObjects) -> ClusterReplicas:

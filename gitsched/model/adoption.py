@@ -59,7 +59,8 @@ class Adoption(NamedTuple):
     `in_place` counts objects that stay where they are. `moving` are those that their policies place elsewhere: the next run moves them.
     `held` stay where they are although their policies place them elsewhere, because what is known about them is incomplete. `unknown` are
     selected by a policy and placed nowhere, because it is not known where they run. `new` run nowhere, and the next run places them.
-    `unselected` run and no policy selects them; `foreign` run and are not in the source. Neither is changed or deleted.
+    `unselected` run and no policy selects them; `foreign` run and are not in the source. Neither is changed or deleted. `excluded` are
+    those in place in a cluster that their policies exclude: nothing moves them until they are scheduled again.
     """
 
     in_place: int = 0
@@ -69,6 +70,7 @@ class Adoption(NamedTuple):
     new: tuple[AdoptedObject, ...] = ()
     unselected: tuple[AdoptedObject, ...] = ()
     foreign: tuple[AdoptedObject, ...] = ()
+    excluded: tuple[AdoptedObject, ...] = ()
 
     @property
     def holds(self) -> Mapping[str, str]:

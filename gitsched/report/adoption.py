@@ -41,7 +41,8 @@ def _list_lines(report: AdoptionReport) -> Iterator[str]:
     adoption = report.adoption
     yield _describe_result(report)
     yield ""
-    yield f"  {adoption.in_place} where they run"
+    excluded = f", {len(adoption.excluded)} of them in a cluster that their policies exclude" if adoption.excluded else ""
+    yield f"  {adoption.in_place} where they run{excluded}"
     yield f"  {len(adoption.moving)} that the policies place elsewhere: the next run moves them"
     for count, text in (
         (len(adoption.held), "kept where they run, because what is known about them is incomplete"),
@@ -54,6 +55,7 @@ def _list_lines(report: AdoptionReport) -> Iterator[str]:
     yield f"  {others}: left as they are"
     groups: Iterable[tuple[str, tuple[AdoptedObject, ...]]] = (
         ("Would move", adoption.moving),
+        ("Would go elsewhere if scheduled again, as `gitsched rebalance` requests it", adoption.excluded),
         ("Kept", adoption.held),
         ("Not known", adoption.unknown),
         ("New", adoption.new),
@@ -107,6 +109,7 @@ def serialize_adoption(report: AdoptionReport) -> dict[str, Any]:
         "new": list(map(_serialize_object, adoption.new)),
         "unselected": list(map(_serialize_object, adoption.unselected)),
         "foreign": list(map(_serialize_object, adoption.foreign)),
+        "excluded": list(map(_serialize_object, adoption.excluded)),
         "findings": list(map(serialize_finding, report.findings)),
     }
 

@@ -256,6 +256,18 @@ def test_directories_of_clusters_say_what_runs(fleet: Fleet, tmp_path: Path) -> 
     assert not fleet.preview(1).plan.moves
 
 
+def test_what_stays_in_a_cluster_that_its_policy_excludes_is_named(fleet: Fleet, tmp_path: Path) -> None:
+    fleet.commit({"policy.yaml": PLACED % "b, c"})
+    write_manifest(tmp_path / "dirs/a", 4)
+    for name in "bc":
+        (tmp_path / "dirs" / name).mkdir()
+    adoption = take_over(fleet, directories=(tmp_path / "dirs",)).adoption
+    [excluded] = adoption.excluded
+    assert (adoption.in_place, dict(excluded.before), dict(excluded.after)) == (1, {"a": 4}, {"b": 2, "c": 2})
+    assert excluded.reason.startswith("a: cluster(s) did not match the placement cluster affinity constraint")
+    assert not fleet.preview(1).plan.moves, "nothing schedules it again"
+
+
 @pytest.mark.parametrize(
     ("place", "target"), [("b", "../outside"), ("b/web.yaml", "../../outside/web.yaml"), ("b/all", "../../outside")]
 )
