@@ -32,10 +32,10 @@ def read_built_in_schemas() -> Any:
     return json.loads(find_schema_directory().joinpath(*FILE).read_bytes())
 
 
-def find_object_issues(key: SchemaKey, body: Body) -> list[Issue]:
+def find_object_issues(key: SchemaKey, body: Body, *, may_be_patch: bool = True) -> list[Issue]:
     """Return the issues of an object of any kind but those of policy APIs. TypeError or ValueError for a value that JSON does not have."""
     built_in = load_built_in_kinds()
-    return built_in.find_issues(key, body) if key[0] in built_in.groups else find_wrong_types(key, body)
+    return built_in.find_issues(key, body, may_be_patch=may_be_patch) if key[0] in built_in.groups else find_wrong_types(key, body)
 
 
 def find_wrong_types(key: SchemaKey, body: Body) -> list[Issue]:

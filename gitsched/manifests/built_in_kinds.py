@@ -125,8 +125,8 @@ class BuiltInKinds:
         message = f"Kubernetes {self._version} has no {shown} in {_join(group, version)[:100]}: {advice}"
         return Issue("error", "unknown-kind", message, (member,))
 
-    def find_issues(self, key: tuple[str, str, str], body: Body) -> list[Issue]:
-        """Return the issues of an object with this group, version and kind."""
+    def find_issues(self, key: tuple[str, str, str], body: Body, *, may_be_patch: bool = True) -> list[Issue]:
+        """Return the issues of an object with this group, version and kind; a patch may lack fields."""
         checks = self._checks.get(key)
         if checks is None:
             name = self._names.get(key)
@@ -135,10 +135,11 @@ class BuiltInKinds:
             checks = self._checks[key] = self._compile(key, name)
         schema, relations = checks
         found = [
-            issue._replace(severity="warning") if issue.message == _NO_SELECTOR else issue for issue in schema.find_issues(body)
+            issue._replace(severity="warning") if issue.message == _NO_SELECTOR else issue
+            for issue in schema.find_issues(body, may_be_patch=may_be_patch)
         ]
         if not is_encrypted(body) and not any(issue.severity == "error" for issue in found):
-            relations.find_issues(body, is_whole_object(body), found)
+            relations.find_issues(body, not may_be_patch or is_whole_object(body), found)
         return found
 
     def _compile(self, key: tuple[str, str, str], name: str) -> tuple[ObjectSchema, RelationTree]:

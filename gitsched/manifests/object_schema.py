@@ -80,8 +80,8 @@ class ObjectSchema:
         except ValueError:
             return False
 
-    def find_issues(self, body: Body) -> list[Issue]:
-        """Return what an API server would refuse in an object, and the fields that the kind does not have."""
+    def find_issues(self, body: Body, *, may_be_patch: bool = True) -> list[Issue]:
+        """Return what an API server would refuse in an object, and the fields that the kind does not have; a patch may lack fields."""
         if self._compiled.is_valid(body) or is_encrypted(body):
             return []
         from gitsched.manifests.schema_errors import explain_errors  # lazy: takes 100 ms, and most objects are valid
@@ -89,7 +89,7 @@ class ObjectSchema:
         pruned, unknown = self._pruner.prune(body)
         issues = [issue for issue in unknown if _find_value(body, issue.pointer) is not None]  # null is the absence of a value
         if not self._compiled.is_valid(pruned):
-            is_fragment = self._is_fragment(body, unknown)
+            is_fragment = may_be_patch and self._is_fragment(body, unknown)
             issues += [
                 issue._replace(severity=self._severities.get(issue.code, "error"))
                 for issue in explain_errors(pruned, self._explained, self._compiled)

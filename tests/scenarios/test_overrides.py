@@ -194,6 +194,8 @@ MISTAKES = [
     ("{path: /spec/template/spec/containers, operator: remove}", "'spec' lacks 'containers', which is required"),
     ("{path: /spec/template/metadata/labels/app, operator: replace, value: other}", "give both the same labels"),
     ("{path: /metadata/labels, operator: add, value: {a: -b-}}", "'-b-' cannot be a label's value"),
+    ("{path: /spec/template, operator: remove}", "lacks 'template', which is required"),
+    ("{path: /spec, operator: replace, value: {replicas: 3}}", "lacks 'selector', which is required"),
     ("{path: /apiVersion, operator: replace, value: apps/v1beta1}", "Kubernetes 1.36 has no Deployment in apps/v1beta1"),
 ]
 

@@ -43,9 +43,9 @@ class ObjectRules(NamedTuple):
     strict: bool = False
 
     def list_issues(self, body: Body) -> list[Issue]:
-        """Return what an API server refuses as errors, also a missing field: the object of the source has it."""
+        """Return what an API server refuses as errors, also a missing field: the object of the source has it, and is no patch."""
         group, version, kind = get_schema_key(body)
-        found = [*validate_object_meta(body), *find_object_issues((group, version, kind), body)]
+        found = [*validate_object_meta(body), *find_object_issues((group, version, kind), body, may_be_patch=False)]
         issues = [issue._replace(severity="error") if issue.code == "missing-field" else issue for issue in found]
         if self.custom is not None:
             issues += (
@@ -76,8 +76,8 @@ def check_override(before: Body, after: Body, combined: Sequence[CombinedRules],
         return OverrideCheck()
     if any(issue.severity == "error" for issue in added):
         entry, issue = search.find_first(lambda issue: issue.severity == "error", added)
-        rule, pointer, reason = _describe(entry, issue)
-        return OverrideCheck(InapplicableOverride(rule, f"{reason}, which an API server refuses", pointer))
+        rule, pointer, reason = _describe(entry, issue, "an API server refuses the result: ")
+        return OverrideCheck(InapplicableOverride(rule, reason, pointer))
     doubtful = []
     for identity in dict.fromkeys((issue.code, issue.pointer) for issue in added):
         entry, issue = search.find_first(partial(_is_same, identity), added)
@@ -155,6 +155,6 @@ def _identify(issue: Issue) -> Iterable[tuple[str, Pointer, str]]:
     return (issue.code, issue.pointer, ""), (issue.code, names, issue.message)
 
 
-def _describe(entry: _Entry, issue: Issue) -> tuple[OverrideRule, Pointer, str]:
+def _describe(entry: _Entry, issue: Issue, cause: str = "") -> tuple[OverrideRule, Pointer, str]:
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in issue.pointer)[1:]
-    return entry.rule, entry.pointer, f"{entry.name}[{entry.number}]: {f'{path}: ' if path else ''}{issue.message}"
+    return entry.rule, entry.pointer, f"{entry.name}[{entry.number}]: {cause}{f'{path}: ' if path else ''}{issue.message}"

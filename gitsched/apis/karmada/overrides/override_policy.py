@@ -333,7 +333,8 @@ def _make_finding(template: Document, failure: InapplicableOverride, clusters: l
     policy, origin = rule.policy.key, rule.policy.origin
     path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in rule.pointer)[1:]
     kept = f"whose manifest in {format_names(clusters)} does not change"
-    message = f"{policy.title} cannot be applied to {template.key}, {kept}: {path}.{reason}"
+    joined = "." if len(pointer) > len(rule.pointer) else ": "  # the reason begins with the overrider, or concerns all of them
+    message = f"{policy.title} cannot be applied to {template.key}, {kept}: {path}{joined}{reason}"
     written = locate_field(origin, pointer)
     return Finding("error", "override-failed", message, locate_document(rule.policy), policy.resource, written)
 
