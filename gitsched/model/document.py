@@ -364,8 +364,9 @@ def list_server_owned(body: Body) -> list[FieldPath]:
         return []
     metadata = body.get("metadata")
     found: list[FieldPath] = []
-    is_annotated = False
+    is_annotated = is_owned = False
     if isinstance(metadata, dict):
+        is_owned = "ownerReferences" in metadata
         found += [("metadata", name) for name in metadata if name in SERVER_OWNED]
         annotations = metadata.get("annotations")
         if isinstance(annotations, dict):
@@ -373,7 +374,7 @@ def list_server_owned(body: Body) -> list[FieldPath]:
             is_annotated = not _SERVER_ANNOTATIONS.isdisjoint(annotations)
     if "status" in body:
         found.append(("status",))
-    if not (found or is_annotated or body.get("kind") in _OFTEN_GENERATED):
+    if not (found or is_annotated or is_owned or body.get("kind") in _OFTEN_GENERATED):
         return []
     from gitsched.model.dumped_fields import join_paths, list_dumped_fields  # most sources have no dumps
 

@@ -81,7 +81,9 @@ def join_paths(body: Body, paths: Iterable[FieldPath]) -> list[FieldPath]:
 
 
 def _shows_server(kind: tuple[str, str], body: Body) -> bool:
-    """Return whether an object has a uid that a server gave, outside of its metadata."""
+    """Return whether an object has a uid that a server gave: that of an owner, of a Job's selector, or of a volume's claim."""
+    if any(owner.get("uid") for _, owner in _list_entries(_read(body, "metadata"), "ownerReferences")):
+        return True
     if kind == ("batch", "Job"):
         return not frozenset(_UID_LABELS).isdisjoint(_read(body, "spec", "selector", "matchLabels"))
     return kind == ("", "PersistentVolume") and bool(_read(body, "spec", "claimRef").get("uid"))
