@@ -29,7 +29,7 @@ class DeliveredManifest(NamedTuple):
 
 def list_manifests(outcome: Outcome, template: Document, variants: TemplateVariants) -> Iterator[DeliveredManifest]:
     """Yield the manifests that an outcome delivers: the template, the objects that it consists of, or those of its variants."""
-    targets = frozenset([target.cluster for target in outcome.targets])
+    targets = frozenset([target.cluster for target in outcome.targets if not target.waits])
     active = targets - {target.cluster for target in outcome.targets if target.evicting}
     varied = outcome.bundles or ((outcome.key,) if outcome.key in variants else ())
     for key in varied:

@@ -15,6 +15,7 @@ from gitsched.decide.relations.object_queries import (
     is_delivered,
     list_requirements,
     read_facts,
+    read_placement,
 )
 from gitsched.decide.relations.placement_texts import describe_placement
 from gitsched.decide.relations.schema import (
@@ -54,7 +55,7 @@ class LackingObject(NamedTuple):
     kustomization or chart. `creators` are delivered objects that may create it then, and `uncertain` the clusters that they go to: there it
     is not reported. `parts` are the objects that refer to it, by the referrer that they are a part of, each as key and location.
     `placement` says where the policies place its `source`, which is itself or its maker; `is_delivered` that a cluster gets that,
-    and `is_contained` that it is a part of a workload.
+    `is_contained` that it is a part of a workload, and `is_assigned` that its policy places it where it is reported.
     """
 
     key: Key
@@ -70,6 +71,7 @@ class LackingObject(NamedTuple):
     placement: str = ""
     is_delivered: bool = False
     is_contained: bool = False
+    is_assigned: bool = False
 
     @property
     def reported(self) -> Clusters:
@@ -112,12 +114,14 @@ def find_missing(db: Reader, key: QueryKey) -> object:
         is_delivered(db, source),
         bool(db.rows_of(CONTAINS, tuple(source), 1)),
     )
+    placement = read_placement(read_facts(db, source))
+    missing = missing._replace(is_assigned=placement is not None and missing.reported <= placement.undelivered)
     if missing.reported:
         db.emit(REPORTED, (*missing.group, *key))
     plain_parts = tuple((tuple(one), part) for one, part in missing.parts.items())
     return (
         *(tuple(wanted), missing.clusters, tuple(map(tuple, missing.referrers)), in_source, maker and tuple(maker), is_part),
-        *(tuple(map(tuple, missing.creators)), missing.uncertain, plain_parts, tuple(source), *missing[-3:]),
+        *(tuple(map(tuple, missing.creators)), missing.uncertain, plain_parts, tuple(source), *missing[-4:]),
     )
 
 

@@ -10,7 +10,7 @@ import marshal
 from collections.abc import Container, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from gitsched.decide.relations.delivered_manifests import Clusters, list_changed_bodies, list_manifests
+from gitsched.decide.relations.delivered_manifests import NO_CLUSTERS, Clusters, list_changed_bodies, list_manifests
 from gitsched.kinds.companion_kinds import SHARED_SERVICE_KINDS
 from gitsched.kinds.companion_targets import (
     FOLLOW_VALUES,
@@ -42,13 +42,15 @@ _DEFINITION = ("apiextensions.k8s.io", "CustomResourceDefinition")
 
 
 class PlacementFacts(NamedTuple):
-    """The placement of a workload: `active` are the `clusters` from which it is not being evicted."""
+    """The placement of a workload: `active` are the `clusters` from which it is not being evicted. To those that are `undelivered`, its
+    policy assigns it, and no manifest of it is delivered there."""
 
     api: str
     policy: str
     state: str
     clusters: Clusters
     active: Clusters
+    undelivered: Clusters = NO_CLUSTERS
 
 
 class PartFacts(NamedTuple):
@@ -162,10 +164,11 @@ class FactReader:
 
     def read_placed(self, template: Document, outcome: Outcome, source: str = "") -> ObjectFacts:
         """Return the facts of an object that is placed. Of what the source says there is only how it has the object."""
-        clusters = self._share(frozenset([target.cluster for target in outcome.targets]))
+        clusters = self._share(frozenset([target.cluster for target in outcome.targets if not target.waits]))
         evicting = [target.cluster for target in outcome.targets if target.evicting]
         active = self._share(clusters.difference(evicting)) if evicting else clusters
-        placement = outcome.api, outcome.policy, outcome.state, clusters, active
+        undelivered = self._share(frozenset([target.cluster for target in outcome.targets if target.waits]))
+        placement = outcome.api, outcome.policy, outcome.state, clusters, active, undelivered
         if outcome.manifests is None and not outcome.bundles and outcome.key not in self._variants:
             found = self._cache.read(template, self._pod_paths)
             references = self._read_changed(template, outcome, clusters, active, found.references) if clusters else ()
@@ -193,7 +196,7 @@ class FactReader:
         features = self._cache.read(template, self._pod_paths).features
         if features is None:
             return _IN_SOURCE
-        return ObjectFacts(DOCUMENT, parts=((None, _NO_CLUSTERS, _NO_CLUSTERS, features, None, None),))
+        return ObjectFacts(DOCUMENT, parts=((None, NO_CLUSTERS, NO_CLUSTERS, features, None, None),))
 
     def _read_changed(
         self, template: Document, outcome: Outcome, clusters: Clusters, active: Clusters, own: References
@@ -222,7 +225,6 @@ def find_source(key: Key, duplicates: Container[Key], broken: Container[Key], pa
     return f"{PART}{parts[key]}" if key in parts else ""
 
 
-_NO_CLUSTERS: Clusters = frozenset()
 _IN_SOURCE = ObjectFacts(DOCUMENT)
 
 

@@ -32,7 +32,9 @@ def describe_placement(db: RelationReader, key: Key) -> str:
     placement = read_placement(facts)
     if placement is None:
         return "a Tenant does not allow it" if facts.is_refused else "no policy selects it"
-    return f"{placement.policy or 'its policy'} places it on {join_clusters(placement.clusters) if placement.clusters else 'no cluster'}"
+    assigned = placement.clusters | placement.undelivered
+    text = f"{placement.policy or 'its policy'} places it on {join_clusters(assigned) if assigned else 'no cluster'}"
+    return f"{text}, and its manifest is not delivered to {join_clusters(placement.undelivered)}" if placement.undelivered else text
 
 
 def join_clusters(clusters: Iterable[str]) -> str:

@@ -100,7 +100,12 @@ def _make_delivery_finding(missing: LackingObject, sources: FindingSources, loca
     cures = ["list these clusters in its policy" if missing.is_delivered else "select it with a policy"]
     if missing.is_contained:
         cures = ["add it to what goes to these clusters"]
-    cures += [*sources.list_delivery_options(missing), "list it under `spec.assumed` in gitsched.yaml"]
+    if missing.is_assigned:
+        cures = ["resume dispatching to these clusters", "correct what another finding reports about its manifest"]
+    cures += [
+        *(() if missing.is_assigned else sources.list_delivery_options(missing)),
+        "list it under `spec.assumed` in gitsched.yaml",
+    ]
     message = (
         f"{missing.source}{made} does not go to {join_clusters(missing.reported)}, where {_describe_users(missing)}: "
         f"{missing.placement}; {', '.join(cures[:-1])}, or {cures[-1]} if these clusters have it by themselves"
