@@ -136,3 +136,30 @@ def test_workloads_that_keep_what_they_have_because_they_cannot_be_scheduled_are
     fleet.commit({"policy.yaml": policy("oen")}, hour=30)
     fleet.reconcile(30)
     assert lost not in write_fleet_status(read_fleet_status(fleet.settings(30))), "it is unplaced, or selected by no policy"
+
+
+BROKEN = """\
+apiVersion: policy.karmada.io/v1alpha1
+kind: OverridePolicy
+metadata: {name: none, namespace: default}
+spec:
+  overrideRules: [{targetCluster: {clusterNames: [two]}, overriders: {plaintext: [{path: /spec/none, operator: remove}]}}]
+"""
+NOT_DELIVERED = {
+    "an override cannot be applied": ({"override.yaml": BROKEN}, "OverridePolicy/default/none cannot be applied to"),
+    "dispatching is suspended": (
+        {"policy.yaml": f"{DYNAMIC}  suspension: {{dispatchingOnClusters: {{clusterNames: [two]}}}}\n"},
+        "its manifest is not delivered to two;",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NOT_DELIVERED)
+def test_replicas_whose_manifest_is_not_delivered_are_missing(name: str, fleet: Fleet) -> None:
+    files, reason = NOT_DELIVERED[name]
+    fleet.commit({**FIT, **files, "api.yaml": ""})
+    fleet.reconcile(0)
+    lines = write_fleet_status(read_fleet_status(fleet.settings(0))).splitlines()
+    (missing,) = [line for line in lines if line.startswith("Missing: ")]
+    assert missing.startswith(f"Missing: Deployment default/web has 5 of 8 replicas: {reason}")
+    assert "1 workload: 1 placed (5 replicas), 3 replicas missing." in lines

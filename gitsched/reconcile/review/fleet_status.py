@@ -16,7 +16,7 @@ from gitsched.model.changes import NO_RATE, RetainedCopy
 from gitsched.model.cluster_facts import FALSE, TRUE
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import Key
-from gitsched.model.finding import FAILOVER_OFF, NO_REPLICAS, OVERCOMMITTED, UNSCHEDULABLE, Finding
+from gitsched.model.finding import FAILOVER_OFF, NO_REPLICAS, OVERCOMMITTED, UNSCHEDULABLE, Finding, join_all
 from gitsched.model.fleet_status import (
     IMPAIRMENTS,
     ClusterStatus,
@@ -334,13 +334,22 @@ def list_workload_statuses(plan: Plan) -> Iterable[WorkloadStatus]:
         state: WorkloadState = "" if clusters else _choose_unplaced_state(outcome)
         for name, keys in states:
             state = name if key in keys else state
-        missing = outcome.unassigned or 0 if clusters and state in ("", "held") else 0
+        lacking, cause = _find_lacking(outcome, held.get(key, ()))
+        missing = lacking if clusters and state in ("", "held") else 0
         is_lost = not clusters or key in lost
-        own = lost.get(key, outcome.reason)
+        own = lost.get(key, cause)
         reason = _find_reason(outcome, own, mistakes if is_lost else {}) if is_lost or missing else ""
         names = tuple(sorted(held.get(key, ())))
         yield WorkloadStatus(key, outcome.policy, clusters, names, state, reason, outcome.replicas, missing)
     yield from _list_removed(plan)
+
+
+def _find_lacking(outcome: Outcome, held: Container[str]) -> tuple[int, str]:
+    """Return how many replicas no cluster gets of a workload, and why. What waits for a wave of a rollout in a cluster is `held`."""
+    found = {one.cluster: one.wanted or 0 for one in outcome.targets if one.waits and not one.evicting}
+    undelivered = [name for name, number in sorted(found.items()) if number and name not in held]
+    cause = f"its manifest is not delivered to {join_all(undelivered)}" if undelivered else outcome.reason
+    return (outcome.unassigned or 0) + sum(found[name] for name in undelivered), cause
 
 
 def _choose_unplaced_state(outcome: Outcome) -> WorkloadState:
