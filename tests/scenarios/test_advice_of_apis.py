@@ -1262,6 +1262,7 @@ OTHER_TEXTS = {
     "in a YAML flow sequence": "a hint about syntax",
     "leave its objects on the hub": "what a hub has",
     "leave their ManifestWorks": "what a hub has",
+    "has errors: correct them": "documents that were never valid: tests/apis/ocm/test_engine.py",
     "Magnum with the project": "a running Magnum",
     "has no effect, because": "preferred clusters: tests/apis/test_preferred_clusters.py",
 }

@@ -87,7 +87,8 @@ class OcmEngine(PolicyEngine):
             merge_decisions(previous_decisions, self._documents(names.PLACEMENT_DECISION)), placement_names
         )
         scores = PrioritizerScores(self._documents(names.ADDON_SCORE), self.fleet.names, self._clusters.bodies)
-        self.cluster_sets = ClusterSets(self._documents(names.CLUSTER_SET), self._documents(names.CLUSTER_SET_BINDING), self.fleet)
+        sets, bindings = self._documents(names.CLUSTER_SET), self._documents(names.CLUSTER_SET_BINDING)
+        self.cluster_sets = ClusterSets(sets, bindings, self.fleet, snapshot.quarantined)
         self._compiler = ExpressionCompiler(self._clusters.bodies, scores.list_addon_scores)
         self.run = schedule_placements(
             placements,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from gitsched.apis.ocm.availability import AvailabilityTaint, add_availability_taint, derive_availability_taint
-from gitsched.apis.ocm.names import SET_LABEL
+from gitsched.apis.ocm.names import CLUSTER_SET, CLUSTER_SET_BINDING, GROUP, SET_LABEL
 from gitsched.apis.ocm.placement import OcmPlacement, parse_label_selector, select_label
 from gitsched.model.document import Body, Document, Key, get_field, read_labels
 from gitsched.model.planned_files import ClusterInfo
@@ -77,20 +77,23 @@ def select_set_members(document: Document, fleet: Fleet) -> int | str:
 
 class EligibleClusters(NamedTuple):
     """The clusters that a Placement may choose from: sets that exist and are bound to its namespace, those of them that it lists, and their
-    members as a mask of candidates. `absent_sets` are bound and have no document."""
+    members as a mask of candidates. `absent_sets` are bound and have no document, or are one of the `broken_sets`, which have errors, as
+    `broken_bindings` have."""
 
     bound_sets: tuple[str, ...]
     eligible_sets: tuple[str, ...]
     clusters: int
     absent_sets: tuple[str, ...] = ()
+    broken_sets: frozenset[str] = frozenset()
+    broken_bindings: tuple[str, ...] = ()
 
 
 class ClusterSets:
     """The ManagedClusterSets of a fleet and their bindings to namespaces."""
 
-    __slots__ = ("_absent_sets", "_bound_sets", "_fleet", "_members", "sets")
+    __slots__ = ("_absent_sets", "_bound_sets", "_broken_bindings", "_broken_sets", "_fleet", "_members", "sets")
 
-    def __init__(self, sets: Iterable[Document], bindings: Iterable[Document], fleet: Fleet) -> None:
+    def __init__(self, sets: Iterable[Document], bindings: Iterable[Document], fleet: Fleet, broken: Iterable[Key] = ()) -> None:
         self.sets = {document.key.name: document for document in sets}
         self._fleet = fleet
         self._members = {name: select_set_members(document, fleet) for name, document in self.sets.items()}
@@ -99,6 +102,9 @@ class ClusterSets:
         for binding in bindings:
             found = self._bound_sets if binding.key.name in self.sets else self._absent_sets
             found.setdefault(binding.key.namespace, []).append(binding.key.name)
+        own = sorted(key for key in broken if key.group == GROUP)
+        self._broken_sets = frozenset(key.name for key in own if key.kind == CLUSTER_SET)
+        self._broken_bindings = [key for key in own if key.kind == CLUSTER_SET_BINDING]
 
     def find_eligible_clusters(self, placement: OcmPlacement) -> EligibleClusters | tuple[Document, str]:
         """Return the clusters that a Placement may choose from, or the cluster set that is invalid and why."""
@@ -111,7 +117,8 @@ class ClusterSets:
                 return self.sets[name], members
             available |= members
         absent = tuple(sorted(self._absent_sets.get(placement.key.namespace, ())))
-        return EligibleClusters(bound, eligible, available & ~self._fleet.deleting, absent)
+        broken = tuple(key.name for key in self._broken_bindings if key.namespace == placement.key.namespace)
+        return EligibleClusters(bound, eligible, available & ~self._fleet.deleting, absent, self._broken_sets, broken)
 
     def list_sets_of(self, index: int) -> list[str]:
         """Return the names of the sets that contain a cluster."""

@@ -329,9 +329,14 @@ def describe_missing_sets(result: PlacementResult) -> str:
     """Describe why a Placement has no eligible cluster set."""
     namespace, wanted, eligible = result.placement.key.namespace, result.placement.cluster_sets, result.eligible
     absent = [name for name in eligible.absent_sets if not wanted or name in wanted]
+    if absent and absent[0] in eligible.broken_sets:
+        return f"the ManagedClusterSet {absent[0]}, which is bound to the namespace {namespace}, has errors: correct them"
     if absent:
         text = f"the ManagedClusterSet {absent[0]}, which is bound to the namespace {namespace}, does not exist: add its document"
         return f"{text}, with {_BUILT_IN_SETS[absent[0]]}, as on each hub" if absent[0] in _BUILT_IN_SETS else text
+    broken = [name for name in eligible.broken_bindings if not wanted or name in wanted]
+    if broken:
+        return f"the ManagedClusterSetBinding {broken[0]} of the namespace {namespace} has errors: correct them"
     if not eligible.bound_sets:
         return f"no ManagedClusterSet is bound to the namespace {namespace}: add a ManagedClusterSetBinding"
     return f"its clusterSets ({', '.join(wanted)}) are not bound to the namespace {namespace}, which has {', '.join(eligible.bound_sets)}"

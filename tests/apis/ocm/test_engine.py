@@ -126,6 +126,25 @@ def test_a_placement_without_clusters_has_a_finding_with_the_reasons(change: Bod
 
 
 @pytest.mark.parametrize(
+    ("broken", "spec", "message"),
+    [
+        (
+            0,
+            {"clusterSelector": {"selectorType": "Other"}},
+            "ManagedClusterSet global, which is bound to the namespace ns, has errors",
+        ),
+        (1, {"clusterSet": "other"}, "the ManagedClusterSetBinding global of the namespace ns has errors: correct them"),
+        (1, {"clusterSet": ["global"]}, "the ManagedClusterSetBinding global of the namespace ns has errors: correct them"),
+    ],
+)
+@pytest.mark.parametrize("listed", [{}, {"clusterSets": ["global"]}])
+def test_a_placement_whose_cluster_set_has_errors_says_so(broken: int, spec: Body, message: str, listed: Body) -> None:
+    sets = [{**document, "spec": spec} if index == broken else document for index, document in enumerate(bound_global_set("ns"))]
+    findings = gitsched.schedule([*sets, managed_cluster("a"), placement("p", "ns", 1, **listed)], now=NOW).findings
+    assert [message in finding.message for finding in findings if finding.code == "ocm-nothing-chosen"] == [True]
+
+
+@pytest.mark.parametrize(
     ("body", "reason"),
     [
         (placement("p", "ns", 0), "its numberOfClusters is 0"),
