@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from gitsched.reconcile.review.explanation import explain_resource
-from tests.builders.knative import ADAPTER, NAMESPACE, RENDERED, settings, source
+from tests.builders.knative import ADAPTER, NAMESPACE, RENDERED, pods, settings, source
 
 from .conftest import Fleet
 from .vreplicas import VreplicaFleet
@@ -63,6 +63,23 @@ def test_a_deleted_statefulset_is_removed(fleet: Fleet) -> None:
     events.commit({"adapter.yaml": None}, 1)
     assert RENDERED not in fleet.files()
     assert len(events.findings("knative-adapter")) == 1
+
+
+@pytest.mark.parametrize(
+    ("marked", "pods_text"),
+    [
+        ([0], "kafkasource-mt-adapter-0 is marked unschedulable"),
+        (range(6), "and 1 more are marked unschedulable"),
+    ],
+)
+def test_pending_vreplicas_name_the_pods_that_are_marked(fleet: Fleet, marked: list[int], pods_text: str) -> None:
+    events = VreplicaFleet(fleet)
+    events.commit(
+        {"pods.yaml": pods(events.nodes_by_ordinal, marked=list(marked)), "sources/orders.yaml": source("orders", 500)}, 1
+    )
+    (message,) = events.findings("knative-pending")
+    assert message.endswith(pods_text)
+    assert events.findings("knative-unused-pods") == []
 
 
 def test_only_as_many_pods_as_help_are_requested(fleet: Fleet) -> None:

@@ -55,7 +55,9 @@ def report_run(inputs: KnativeInputs, result: VpodSchedulingResult, sources: Eve
     for name, document in inputs.sources.items():
         pending = result.state.pending[name]
         if pending:
-            reason = _describe_pending(pending, result.placeable_on_new_pods.get(name, pending))
+            reason = _describe_pending(pending, result.placeable_on_new_pods.get(name, pending)) + _describe_marked(
+                adapter.key.name, result
+            )
             part = format_part(pending, inputs.scheduling_input.desired[name], "vreplica")
             message = f"{part} of {name} {choose_form(pending, 'is', 'are')} pending: {reason}"
             yield Finding("warning", "knative-pending", message, locate_document(document), document.key.resource)
@@ -99,7 +101,11 @@ def _report_unused_pods(inputs: KnativeInputs, result: VpodSchedulingResult) -> 
     strategy, autoscaler = inputs.scheduling_input.strategy, inputs.scheduling_input.autoscaler
     used = any(any(vreplicas.values()) for vreplicas in (*result.placements.values(), *inputs.scheduling_input.other_placements))
     lowered = compute_scale_down(state, strategy) if autoscaler.attempt_scale_down and autoscaler.leader else replicas
-    if not replicas or (used and (lowered == replicas or result.adapter_state.surplus_since is None)):
+    if (
+        not replicas
+        or (not used and any(state.pending.values()))
+        or (used and (lowered == replicas or result.adapter_state.surplus_since is None))
+    ):
         return
     unused = range(lowered, replicas) if used else range(replicas)
     names = _format_pods(adapter.key.name, unused)
@@ -127,6 +133,14 @@ def _report_unavailable(inputs: KnativeInputs, result: VpodSchedulingResult) -> 
             f"{_format_pods(adapter.key.name, failed)} do not run, and keep their vreplicas until they return; {summary.message}"
         )
         yield summary._replace(message=message, location=locate_document(adapter), is_change=False)
+
+
+def _describe_marked(adapter: str, result: VpodSchedulingResult) -> str:
+    """Return which pods take no vreplicas because they are marked, "" if none is."""
+    marked = sorted(ordinal for ordinal in result.adapter.unschedulable if ordinal < result.adapter_state.replicas)
+    if not marked:
+        return ""
+    return f"; {_format_pods(adapter, marked)} {choose_form(len(marked), 'is', 'are')} marked unschedulable"
 
 
 def _describe_pending(pending: int, placeable: int) -> str:
