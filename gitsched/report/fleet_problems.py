@@ -50,7 +50,7 @@ are listed; the others are counted, or listed further down."""
 def describe_problems(status: FleetStatus, width: int, paint: Paint | None = None) -> list[str]:
     """Return a line that says whether anything is wrong, and then what is wrong."""
     problems = [*status.list_problems()]
-    recent = [*describe_recent_runs(status.recent, status.now), *_list_followed_edits(status)]
+    recent = [*_list_allowed(status), *describe_recent_runs(status.recent, status.now), *_list_followed_edits(status)]
     if status.lacks_history:
         recent.append(
             f"What the runs of the last three days took is not known, because this clone lacks the history of {status.branch}: "
@@ -89,6 +89,13 @@ def describe_problems(status: FleetStatus, width: int, paint: Paint | None = Non
     )
     lines += list_limited([str(finding) for finding in status.shortages], ERRORS_SHOWN, "and {} more clusters that lack capacity")
     return [*_paint_first(first, width, "error", paint), *_wrap((*lines, *recent), width)]
+
+
+def _list_allowed(status: FleetStatus) -> Iterator[str]:
+    """Yield how many changes the next run makes after an earlier one withheld them."""
+    if status.source.allowed_changes:
+        count = format_count(status.source.allowed_changes, "change is", "changes are")
+        yield f"{count} not withheld any more: gitsched reconcile carries out what waits."
 
 
 def _paint_first(text: str, width: int, role: Role, paint: Paint | None) -> list[str]:

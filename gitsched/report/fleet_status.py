@@ -203,9 +203,6 @@ def _describe_branch(status: FleetStatus) -> str:
     if status.source.newer:
         newer = abbreviate_oid(status.source.newer)
         return f"{text}; the source here is older than commit {newer}, which was reconciled last: pull it, to see what was planned."
-    if status.source.allowed_changes:
-        count = format_count(status.source.allowed_changes, "change is", "changes are")
-        return f"{text}; {count} not withheld any more: gitsched reconcile carries out what waits."
     return f"{text}; the source has changes that are not reconciled." if status.pending else f"{text}."
 
 
