@@ -1090,6 +1090,16 @@ def test_a_held_workload_is_reported_once_above_the_title(show: Open) -> None:
     assert page.locator(".problems > li").count() == 1
 
 
+def test_without_javascript_a_table_says_whether_withheld_changes_count_in_it() -> None:
+    move = Move(Key("apps", "Deployment", "shop", "web"), {"ams": 2}, {}, "removed", intended=True)
+    review, fleet = Review("c0ffee", "placements", before="beef", moves=[move]), FleetView({"ams": ClusterInfo("ams", {})}, {})
+    as_planned = "This table has the same clusters, as they are after this change"
+    assert f"{as_planned}.</p>" in write_page(review, fleet)
+    withheld = review._replace(withheld=WithheldChanges((move,), (), "1234"))
+    assert f"{as_planned} if all that is withheld is allowed.</p>" in write_page(withheld, fleet)
+    assert "This table has the same clusters.</p>" in write_page(withheld, fleet, LiveView("1", "fleet"))
+
+
 def test_a_workload_whose_change_is_withheld_is_placed_everywhere(show: Open) -> None:
     """Also one that no policy selects any more, and one that is leaving its clusters."""
     lost, unselected = (Key("apps", "Deployment", "shop", name) for name in ("api", "web"))
