@@ -1047,6 +1047,25 @@ def test_all_commits_that_request_what_is_withheld_are_named_the_first_ones_at_o
     assert "more-requests" not in few
 
 
+def test_the_head_says_why_clusters_are_not_available_and_when_that_was_observed() -> None:
+    sites = {
+        "ams": ClusterSite("ams", unavailable="it has the taint power:NoExecute", is_drained=True),
+        "fra": ClusterSite("fra", unavailable="it is not ready"),
+        "dub": ClusterSite("dub"),
+    }
+    fleet = FleetView({name: ClusterInfo(name, {}) for name in sites}, {}, sites, observed={"fra": NOW})
+    review = Review("c0ffee", "placements", before="beef")
+    html = write_page(review, fleet)
+    lines = re.findall("<p>(.*?)</p>", html.partition('id="unavailable">')[2].partition("</li>")[0])
+    assert lines == [
+        "fra is not available: it is not ready; it was observed at 2026-03-02T08:00:00Z",
+        "ams is drained: it has the taint power:NoExecute; it has not been observed",
+    ]
+    many = {f"c{number}": ClusterSite(f"c{number}", unavailable="it is not ready") for number in range(9)}
+    html = write_page(review, FleetView({name: ClusterInfo(name, {}) for name in many}, {}, many))
+    assert '<a href="#map">and 6 more clusters</a>' in html
+
+
 def test_new_objects_without_a_policy_stand_above_the_title(show: Open) -> None:
     keys = [Key("apps", "Deployment", "shop", name) for name in ("api", "web")]
     unplaced = [UnplacedObject(key, key.name == "web", Cause("why", Location("apps/new.yaml", 3, 1))) for key in keys]

@@ -47,6 +47,7 @@ from gitsched.report.page.places import add_places
 from gitsched.report.page.reserve import build_reserve_table
 from gitsched.report.page.retained import list_retained
 from gitsched.report.page.topology import CLUSTERS_SHOWN, PLACES_SHOWN, build_cluster_rows, build_place_rows
+from gitsched.report.page.unavailable import list_unavailable
 from gitsched.report.retained_copies import describe_next_change, describe_retained_copies
 from gitsched.report.review import Review
 from gitsched.report.rollouts import describe_remedies, describe_rollout
@@ -160,14 +161,17 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
         time=format_time(review.time),
         observed=escape_unprintable(summarize_observed([*fleet.facts], fleet.observed)),
         wakeup=describe_next_change(review),
-        problems=list_problems(
-            review,
-            links,
-            fleet.freezes,
-            fleet.requests,
-            fleet.ended_drains,
-            [name for name, site in fleet.sites.items() if site.is_drained],
-        ),
+        problems=[
+            *list_problems(
+                review,
+                links,
+                fleet.freezes,
+                fleet.requests,
+                fleet.ended_drains,
+                [name for name, site in fleet.sites.items() if site.is_drained],
+            ),
+            *list_unavailable(matrix["clusters"], links),
+        ],
         alerts=list_alerts(
             review,
             matrix["clusters"],
