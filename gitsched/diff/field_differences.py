@@ -11,7 +11,7 @@ from typing import Any
 
 from gitsched.edits.value_text import write_flow
 from gitsched.model.changes import ChangedField
-from gitsched.model.document import Body
+from gitsched.model.document import Body, as_object
 from gitsched.model.finding import Pointer, format_count
 from gitsched.named_tuples import NamedTuple
 from gitsched.render.yaml import quote
@@ -118,9 +118,22 @@ def _compare_values(before: Any, after: Any, pointer: Pointer) -> Iterator[Field
             if name not in _SERVER_FIELDS:
                 yield from _compare_values(before.get(name, _MISSING), after.get(name, _MISSING), (*pointer, name))
     elif isinstance(before, list) and isinstance(after, list):
-        yield from _compare_lists(before, after, pointer)
+        compare = _compare_conditions if pointer[-1:] == ("conditions",) else _compare_lists
+        yield from compare(before, after, pointer)
     else:
         yield FieldDifference(pointer, before, after)
+
+
+def _compare_conditions(before: list[Any], after: list[Any], pointer: Pointer) -> Iterator[FieldDifference]:
+    """Compare two lists of conditions by their types, in whatever order these are; as other lists if a type is missing or repeated."""
+    old, new = ({str(as_object(one).get("type", "")): one for one in entries} for entries in (before, after))
+    if len(old) < len(before) or len(new) < len(after) or "" in old or "" in new:
+        yield from _compare_lists(before, after, pointer)
+        return
+    for position, (name, condition) in enumerate(new.items()):
+        yield from _compare_values(old.get(name, _MISSING), condition, (*pointer, position))
+    for position, name in enumerate(name for name in old if name not in new):
+        yield FieldDifference((*pointer, len(after) + position), old[name], _MISSING)
 
 
 def _compare_lists(before: list[Any], after: list[Any], pointer: Pointer) -> Iterator[FieldDifference]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from gitsched.diff.field_differences import MAX_VALUE_LENGTH, FieldDifference, format_value, list_field_differences
+from gitsched.diff.field_differences import MAX_VALUE_LENGTH, FieldDifference, format_value, list_field_differences, revert_fields
 from tests.tables import each_row
 
 
@@ -58,3 +58,23 @@ def test_a_long_value_is_shown_by_its_structure() -> None:
     assert format_value({f"name-{number:04}": {"a": 1} for number in range(200)}) == "{200 members}"
     assert format_value("x" * (MAX_VALUE_LENGTH + 1)) == f"(text of {MAX_VALUE_LENGTH + 1} characters)"
     assert json.loads(find({}, {"a": terms}).change.values[1] or "") == terms
+
+
+READY, DISK = {"type": "Ready", "status": "True"}, {"type": "Disk", "status": "True"}
+
+
+@each_row(
+    ("before", "after", "texts"),
+    [
+        ([READY, DISK], [DISK, {**READY, "status": "False"}], ["status.conditions[1].status True -> False"]),
+        ([READY, DISK], [DISK, READY], []),
+        ([READY], [DISK, READY], ["status.conditions[0] added: {type: Disk, status: True}"]),
+        ([READY, DISK], [DISK], ["status.conditions[1] removed: {type: Ready, status: True}"]),
+    ],
+)
+def test_conditions_are_compared_by_their_types(before: list[Any], after: list[Any], texts: list[str]) -> None:
+    old, new = ({"status": {"conditions": conditions}} for conditions in (before, after))
+    differences = list_field_differences(old, new, 10)
+    assert [one.text.replace('"', "") for one in differences] == texts
+    reverted = revert_fields(new, differences, range(len(differences)))["status"]["conditions"]
+    assert sorted(reverted, key=str) == sorted(before, key=str)
