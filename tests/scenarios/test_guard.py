@@ -667,4 +667,6 @@ def test_what_is_wrong_and_how_to_undo_it_come_before_the_way_to_allow_it(name: 
     assert "If this is a mistake, correct it, or revert the commit." in status
     planned = write_plan(compare_plans(fleet.settings(2)).review, 10_000)
     assert cause in planned.splitlines()[0]
-    assert planned.index("If this is a mistake, correct it, or revert the change.") < planned.index("To allow exactly these, ")
+    assert planned.index("If this is a mistake, correct it, or revert what requests it.") < planned.index(
+        "To allow exactly these, "
+    )

@@ -457,3 +457,18 @@ def test_a_branch_of_a_tenant_that_changes_the_platform_for_a_while_allows_nothi
     fleet.git("switch", "-q", "main")
     fleet.git("merge", "-q", "--no-ff", "-m", "Merge the branch", "platform")
     assert not fleet.preview(2).plan.withheld.digest
+
+
+@pytest.mark.parametrize("ahead", [False, True], ids=["merged already", "with a commit of its own"])
+def test_a_branch_that_is_behind_its_base_is_compared_with_tenants(tenants: Fleet, ahead: bool) -> None:
+    """What is planned is the merge. Trailers of its commits are read, as of any commit since the last run."""
+    message = "Describe the app\n\nSigned-off-by: Ann <ann@example.com>"
+    branch = tenants.commit({"teams/a/notes.md": "x"}, hour=1, message=message)
+    tenants.commit({"teams/b/web.yaml": BASE["teams/b/web.yaml"].replace("replicas: 2", "replicas: 3")}, hour=2)
+    assert tenants.reconcile(2).after
+    if ahead:
+        tenants.git("switch", "-q", "-c", "team-a", branch)
+        changed = BASE["teams/a/app.yaml"].replace("nginx:1", "nginx:2")
+        branch = tenants.commit({"teams/a/app.yaml": changed}, hour=3, message=message)
+    review = compare_plans(tenants.settings(4, revision=branch), "main").review
+    assert bool(review.comparison.delivery.images) == ahead

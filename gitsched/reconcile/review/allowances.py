@@ -77,8 +77,9 @@ def _select_of_platform(
     before = repository.commit(last).tree if last and repository.has_commit(last) else None
     lasting = frozenset(_list_platform_paths(before, head.tree, repository, paths)) if before is not None else None
     found: dict[str, Commit] = {}
-    commit: Commit | None = head
-    while commit is not None and commit.oid in known:
+    pending = dict(known)
+    commit: Commit | None = head if head.oid in known else None
+    while commit is not None:
         changed = _list_changes(commit, repository, paths)
         if changed and (lasting is None or not lasting.isdisjoint(changed)):
             merged = (
@@ -87,7 +88,7 @@ def _select_of_platform(
             found[commit.oid] = commit
             found |= {other.oid: other for other in merged if other.trailers and _list_changes(other, repository, paths)}
         parent = commit.parents[0] if commit.parents else ""
-        commit = known.get(parent)
+        commit = pending.pop(parent, None)  # a merge that is not made yet has the name of the commit that it merges
     return [found[oid] for oid in known if oid in found]
 
 

@@ -231,7 +231,7 @@ def _compare_with_base(
         if tree is None:
             notes.append(_MERGE_CONFLICT.format(head=revision, base=name))
         else:
-            planned = head._replace(tree=tree, parents=(head.oid, base.oid))
+            planned = head._replace(tree=tree, parents=(base.oid, head.oid))
     # The merge will be made after now, however old the commit is, so its time is now, and timers start then.
     fetched = fetched._replace(source=planned._replace(time=settings.now.replace(microsecond=0)))
     earlier = comparer.plan(_omit_releases(context), fetched_base)
