@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from gitsched.apis.registered import Registered
 from gitsched.decide.decisions import DecisionSet, decide
 from gitsched.decide.foreign_documents import list_foreign_documents, list_foreign_kinds
-from gitsched.decide.guard.guard_settings import GuardRecord
+from gitsched.decide.guard.guard_settings import DEFAULT_GUARD, NO_GUARD_INPUT, GuardRecord
 from gitsched.decide.guard.plan_changes import (
     Changes,
     choose_config,
@@ -24,16 +24,16 @@ from gitsched.decide.guard.plan_changes import (
     report_changes,
     withhold_changes,
 )
-from gitsched.decide.incremental.plan_state import PlanTimes, Totals
+from gitsched.decide.incremental.plan_state import NO_OUTPUT, PlanTimes, Totals
 from gitsched.decide.last_valid_files import render_last_valid
-from gitsched.decide.plan_result import Plan, PlanDetails, mark_copies, mark_preserved
+from gitsched.decide.plan_result import Plan, PlanDetails, list_moves, mark_copies, mark_preserved
 from gitsched.decide.plan_totals import compute_totals, find_unmatched, sort_findings
 from gitsched.decide.registry import policy_apis
 from gitsched.decide.rendered_tree import RenderCache, RenderedTree, render
 from gitsched.decide.skipped_workloads import list_object_paths
 from gitsched.decide.workload_decision import DecisionCache
 from gitsched.model.capacity_use import EarlierPlacements
-from gitsched.model.changes import NOTHING_RETAINED, CopyRetention, Move, RetainedCopy, WithheldChanges
+from gitsched.model.changes import NOTHING_RETAINED, NOTHING_WITHHELD, CopyRetention, Move, RetainedCopy, WithheldChanges
 from gitsched.model.observation import Observations
 from gitsched.model.rollouts import NOTHING_ROLLED_OUT, RolloutResult
 from gitsched.model.time import EPOCH, add_duration
@@ -86,7 +86,6 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     """
     caches = caches or InMemoryCaches()
     source, changes, withheld = _find_changes(source, caches.decisions)
-    changes = report_changes(source, changes)
     changes, adopted = keep_adopted(source, changes) if source.adopted else (changes, {})
     undelivered = _list_undelivered(source, changes.decisions)
     relations, relation_findings = _relate(changes.decisions, source.source.config, caches)
@@ -120,7 +119,7 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
             *(copy.until for copy in retention.copies if copy.until is not None),
             *rollouts.wakeups,
             *(engine.wakeup for engine in decisions.engines if engine.wakeup is not None),
-            *((withheld.next_period,) if withheld.next_period is not None else ()),
+            *filter(None, (withheld.next_period,)),
         ),
         deadlines=(
             *directories.retired,
@@ -133,7 +132,7 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     )._replace(
         withheld=withheld,
         releases=source.releases,
-        guard=record_guard(source, withheld, decisions),
+        guard=record_guard(source, withheld, decisions) if _is_guarded(source) else DEFAULT_GUARD,
         ended=retention.ended,
         rollouts=rollouts.statuses,
         rollout_records=rollouts.records,
@@ -148,16 +147,24 @@ def _find_changes(source: PlanInput, cache: DecisionCache) -> tuple[PlanInput, C
         source, decisions = _decide(source, cache)
         decisions = decisions if decisions.tenancy is None else drop_left_clusters(source, decisions)
         decisions = decisions._replace(findings=(*decisions.findings, *_find_unread(decisions)))
+        if not _is_guarded(source):
+            moves = list_moves(decisions.outcomes.values(), lambda _: False)
+            return source, Changes(decisions, {}, tuple(moves)), NOTHING_WITHHELD
         changes = find_changes(source, decisions)
         removed = changes.removed
         changes, withheld = withhold_changes(source, changes)
         staying = [removed[move.key].workload for move in withheld.kept if move.key in removed] if removed else []
-        if not staying or source.previous.withheld:
-            return source, changes, withheld
-        pods = _MEASURE_WITHHELD(decisions, staying, source.previous.read_manifest)
+        is_measured = staying and not source.previous.withheld
+        pods = _MEASURE_WITHHELD(decisions, staying, source.previous.read_manifest) if is_measured else ()
         if not pods:
-            return source, changes, withheld
+            return source, report_changes(source, changes), withheld
         source = source._replace(previous=source.previous._replace(withheld=pods))
+
+
+def _is_guarded(source: PlanInput) -> bool:
+    """Return whether the guard may have something to say: not about a first run with its default settings, which removes nothing."""
+    own = source.source.config.guard
+    return source.previous is not NO_OUTPUT or source.guard is not NO_GUARD_INPUT or own != DEFAULT_GUARD.settings
 
 
 def _find_unread(decisions: DecisionSet) -> Iterator[Finding]:

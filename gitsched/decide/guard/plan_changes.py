@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.guard.guard_settings import DEFAULT_GUARD, NO_GUARD_INPUT, GuardRecord
-from gitsched.decide.incremental.plan_state import NO_OUTPUT, PreviousOutput
+from gitsched.decide.incremental.plan_state import PreviousOutput
 from gitsched.decide.plan_result import HadWorkloads, list_moves
 from gitsched.model.changes import NOTHING_WITHHELD, Move, MoveRate, WithheldChanges
 from gitsched.named_tuples import NamedTuple
@@ -56,11 +56,9 @@ def drop_left_clusters(source: PlanInput, decisions: DecisionSet) -> DecisionSet
 
 def find_changes(source: PlanInput, decisions: DecisionSet) -> Changes:
     """Compare the decisions with the previous output."""
-    removed: Mapping[Key, RemovedPlacement] = {}
-    if source.previous is not NO_OUTPUT:
-        from gitsched.decide.removals import list_removed_placements  # a first run removes nothing
+    from gitsched.decide.removals import list_removed_placements  # a first run removes nothing
 
-        removed = list_removed_placements(decisions, source.previous, source.source.config)
+    removed = list_removed_placements(decisions, source.previous, source.source.config)
     return Changes(decisions, removed, _list_all_moves(source, decisions, removed))
 
 
