@@ -80,7 +80,7 @@ def _rank_by_score(request: Request, group: AffinityGroup, fleet: Fleet, mask: i
     index = fleet.index
     assigned = {index[target.name]: target.replicas for target in request.previous if target.name in index}
     allocatable: Estimates = (
-        _cached_allocatable(request, fleet)
+        fleet.estimate_allocatable(request)
         if request.remaining is None
         else _list_remaining(request, request.remaining, fleet, mask)
     )
@@ -88,7 +88,7 @@ def _rank_by_score(request: Request, group: AffinityGroup, fleet: Fleet, mask: i
     previous = fleet.mask(target.name for target in request.previous) if request.previous else 0
     if len(tiers) == 1 and not mask & previous and request.remaining is None:
         ranking = _get_ranking(request, fleet, allocatable, mask)
-        return RankedCandidates(_sort_as(ranking, fleet, allocatable, mask), allocatable, assigned, tiers, ranking)
+        return RankedCandidates(fleet.sort_members(mask, allocatable, ranking), allocatable, assigned, tiers, ranking)
     order = []
     for tier in tiers:
         # The sort is stable, also in reverse, so equal candidates stay in name order.
@@ -101,32 +101,13 @@ def _rank_by_score(request: Request, group: AffinityGroup, fleet: Fleet, mask: i
 def _sort_by_allocatable(request: Request, fleet: Fleet, allocatable: Estimates, mask: int) -> list[int]:
     if request.remaining is not None:
         return sorted(fleet.members(mask), key=allocatable.__getitem__, reverse=True)
-    return _sort_as(_get_ranking(request, fleet, allocatable, mask), fleet, allocatable, mask)
-
-
-def _sort_as(ranking: Hashable, fleet: Fleet, allocatable: Estimates, mask: int) -> list[int]:
-    return fleet.get_or_compute(ranking, lambda: sorted(fleet.cached_members(mask), key=allocatable.__getitem__, reverse=True))
+    return fleet.sort_members(mask, allocatable, _get_ranking(request, fleet, allocatable, mask))
 
 
 def _get_ranking(request: Request, fleet: Fleet, allocatable: Estimates, mask: int) -> Hashable:
     # Where every capacity is known, the order does not depend on the replicas: the estimates are those of all such requests.
     replicas = None if request.replicas and allocatable is fleet.estimate_for(request) else request.replicas
     return "by capacity", mask, request.resource_request, replicas, request.variants
-
-
-def _cached_allocatable(request: Request, fleet: Fleet) -> Estimates:
-    key = ("allocatable", request.resource_request, request.replicas, request.variants)
-    return fleet.get_or_compute(key, lambda: _estimate_allocatable(request, fleet))
-
-
-def _estimate_allocatable(request: Request, fleet: Fleet) -> Sequence[int]:
-    if not request.replicas:
-        return [UNLIMITED] * len(fleet)
-    estimates = fleet.estimate_for(request)
-    key = ("unlimited", request.resource_request, request.variants)
-    if not fleet.get_or_compute(key, lambda: UNLIMITED in estimates):
-        return estimates
-    return [request.replicas if capacity == UNLIMITED else capacity for capacity in estimates]
 
 
 def _list_remaining(request: Request, remaining: CapacityEstimates, fleet: Fleet, mask: int) -> Mapping[int, int]:

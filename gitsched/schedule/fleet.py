@@ -9,7 +9,7 @@ FILTERS.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import compress
 from typing import Any, Protocol, TypeVar
 
@@ -157,6 +157,20 @@ class Fleet:
             return self.estimate_replicas(request.resource_request)
         return self.get_or_compute(("estimates", variants), lambda: self._estimate_variants(variants, self.estimate_replicas))
 
+    def estimate_allocatable(self, request: Request) -> Sequence[int]:
+        """Return how many more replicas of a workload can be assigned to each candidate: all of them where nothing limits these."""
+        key = ("allocatable", request.resource_request, request.replicas, request.variants)
+        return self.get_or_compute(key, lambda: self._limit_estimates(request))
+
+    def _limit_estimates(self, request: Request) -> Sequence[int]:
+        if not request.replicas:
+            return [UNLIMITED] * len(self)
+        estimates = self.estimate_for(request)
+        key = ("unlimited", request.resource_request, request.variants)
+        if not self.get_or_compute(key, lambda: UNLIMITED in estimates):
+            return estimates
+        return [request.replicas if capacity == UNLIMITED else capacity for capacity in estimates]
+
     def estimate_remaining(self, request: Request, remaining: CapacityEstimates) -> Estimates:
         """Return how many replicas of a workload fit on each candidate in what is left, or how many sets of one that is placed whole."""
         if request.variants is not None:
@@ -205,6 +219,10 @@ class Fleet:
     def cached_members(self, mask: int) -> Sequence[int]:
         """Return the indices in a set that many workloads have, ascending; always the same list."""
         return self.get_or_compute(("members", mask), lambda: self.members(mask))
+
+    def sort_members(self, mask: int, estimates: Estimates, ranking: Hashable) -> list[int]:
+        """Return the indices in a set, the largest estimate first, else ascending; sorted once for equal rankings."""
+        return self.get_or_compute(ranking, lambda: sorted(self.cached_members(mask), key=estimates.__getitem__, reverse=True))
 
     def matching(self, affinity: Affinity) -> int:
         """Return the candidates of an affinity."""
