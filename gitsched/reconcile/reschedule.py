@@ -26,8 +26,8 @@ from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_
 from gitsched.reconcile.review.resource_names import find_named
 from gitsched.reconcile.run import Fetched, Planned, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
-from gitsched.reconcile.source.loaded_source import load
 from gitsched.reconcile.source.source_reader import is_manifest_path
+from gitsched.reconcile.source.source_tree import load
 from gitsched.reconcile.source_plan import read_source, use_plan
 from gitsched.reconcile.worktree_file import create_file, resolve_worktree_file
 from gitsched.render.yaml import dump

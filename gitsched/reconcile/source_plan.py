@@ -39,8 +39,8 @@ from gitsched.reconcile.run import (
     StateUpdate,
     Written,
 )
-from gitsched.reconcile.source.loaded_source import load
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_plan_findings
+from gitsched.reconcile.source.source_tree import load
 from gitsched.reconcile.tenants.required_tenants import check_required_tenants
 from gitsched.render.run_metadata import NOTHING_BUILT
 

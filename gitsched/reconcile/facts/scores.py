@@ -27,9 +27,9 @@ from gitsched.reconcile.facts.facts_branches import open_facts
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.run import Fetched, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
-from gitsched.reconcile.source.loaded_source import load
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_finding_rules
 from gitsched.reconcile.source.source_reader import SourceReader
+from gitsched.reconcile.source.source_tree import load
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
 from gitsched.reconcile.source_plan import read_source
 from gitsched.render.yaml import dump

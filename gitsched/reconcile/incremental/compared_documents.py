@@ -19,8 +19,8 @@ from gitsched.reconcile.incremental.changed_files import TemplateFinder, find_li
 from gitsched.reconcile.incremental.source_diff import read_templates
 from gitsched.reconcile.run import Facts
 from gitsched.reconcile.source.file_selection import FileSelection
-from gitsched.reconcile.source.loaded_source import read_tree
 from gitsched.reconcile.source.source_reader import SourceReader
+from gitsched.reconcile.source.source_tree import read_tree
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -32,10 +32,10 @@ from gitsched.reconcile.output.output_records import open_records
 from gitsched.reconcile.review.allowances import list_allowed_changes, read_releases
 from gitsched.reconcile.review.guard_input import make_guard_input
 from gitsched.reconcile.run import Facts, Fetched, Planned, RunContext, StateUpdate
-from gitsched.reconcile.source.loaded_source import load
 from gitsched.reconcile.source.settled_files import keeps_versions
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_plan_findings
 from gitsched.reconcile.source.source_reader import SourceReader
+from gitsched.reconcile.source.source_tree import load
 
 if TYPE_CHECKING:
     from gitsched.apis.capabilities import DocumentPair

@@ -38,9 +38,9 @@ from gitsched.reconcile.incremental.changed_files import (
     require_document,
 )
 from gitsched.reconcile.run import Facts
-from gitsched.reconcile.source.loaded_source import read_tree
 from gitsched.reconcile.source.settled_files import list_commits
 from gitsched.reconcile.source.source_history import INCOMPLETE_HISTORY
+from gitsched.reconcile.source.source_tree import read_tree
 from gitsched.render.output_files import kept_path
 from gitsched.render.run_metadata import VERSION_CODES
 

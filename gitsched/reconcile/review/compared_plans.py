@@ -21,7 +21,7 @@ from gitsched.reconcile.facts.facts_branches import find_recorded_facts
 from gitsched.reconcile.output.output_commit import write
 from gitsched.reconcile.review.unplaced_objects import list_added, list_unplaced, list_unselected, may_be_unselected, omit_built
 from gitsched.reconcile.run import Facts, Fetched, RunContext, RunResult, StateUpdate, make_result
-from gitsched.reconcile.source.loaded_source import read_source_at
+from gitsched.reconcile.source.source_tree import read_source_at
 from gitsched.reconcile.source_plan import use_plan
 from gitsched.simulate.baseline import make_baseline
 

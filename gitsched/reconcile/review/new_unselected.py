@@ -10,8 +10,8 @@ from gitsched.decide.registry import reserved_groups
 from gitsched.reconcile.incremental.state_plan import continue_planned_engines, try_with_state
 from gitsched.reconcile.review.unplaced_objects import list_unselected, list_unselected_workloads, omit_built
 from gitsched.reconcile.run import StateUpdate
-from gitsched.reconcile.source.loaded_source import read_source_at
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_causes
+from gitsched.reconcile.source.source_tree import read_source_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

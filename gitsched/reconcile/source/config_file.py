@@ -9,6 +9,7 @@ from gitsched.apis.gitsched.config import FILE, GROUP, KIND, Config, parse_confi
 from gitsched.git import Repository, TreeEntry
 from gitsched.manifests.parsed_file import ParsedDocument, ParsedFile
 from gitsched.model.document import parse_api_group
+from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location
 from gitsched.reconcile.cache.caches import ParseCache
 from gitsched.reconcile.source.last_valid_documents import RestoredFile, keep_version
@@ -16,6 +17,9 @@ from gitsched.reconcile.source.source_reader import SourceReader
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
 
 if TYPE_CHECKING:
+    from gitsched.reconcile.cache.caches import TreeCache
+    from gitsched.reconcile.run import Fetched
+    from gitsched.reconcile.run_settings import RunSettings
     from gitsched.reconcile.source.source_history import SourceHistory
 
 OpenHistory = Callable[[], "SourceHistory"]
@@ -55,6 +59,19 @@ def read_valid_config(
         if parsed is not None:
             return parse_config(parsed.body.get("spec") or {}), [], False, keep_version(version, before)
     return Config(), [make_no_config_finding()], False, None
+
+
+def check_output_config(settings: RunSettings, fetched: Fetched, tree: TreeCache) -> None:
+    """Raise Permanent because gitsched.yaml is broken, unless the last valid one names the same output."""
+    record, source = fetched.record, tree.source_tree
+    branch = settings.output_branch or source.config.output.branch
+    if not settings.findings_only and settings.output_branch is None and (record is None or branch != fetched.output.branch):
+        findings = (*source.other_findings, *source.file_findings.get(FILE, ()))
+        errors = [f for f in findings if f.severity == "error" and f.location is not None and f.location.path == FILE]
+        # The error at the top of the file only says that it has no valid settings; any other one says why.
+        first = min(errors, key=lambda f: (f.location == Location(FILE, 1, 1), f.location), default=None)
+        reason = f" ({first})" if first else ""
+        raise Permanent(f"{FILE} is broken{reason}, so the location of the output is unknown; fix it, or pass --output-branch")
 
 
 def make_no_config_finding() -> Finding:

@@ -11,13 +11,13 @@ from gitsched.manifests.charts import CHART_FILE
 from gitsched.manifests.parsed_file import NOT_YAML, ParsedFile, read_identity
 from gitsched.model.finding import Finding, Location, format_names
 from gitsched.reconcile.cache.caches import SourceFile
-from gitsched.reconcile.source.last_valid_documents import make_findings
+from gitsched.reconcile.source.last_valid_documents import LastValidDocuments, RestoredFile, make_findings
 from gitsched.reconcile.source.source_history import SourceHistory
 from gitsched.reconcile.source.source_reader import SourceReader
 
 if TYPE_CHECKING:
     from gitsched.decide.last_valid_files import LastValidFile
-    from gitsched.reconcile.source.last_valid_documents import RestoredFile
+    from gitsched.reconcile.source.config_file import OpenHistory
 
 MAX_NAMED_FILES = 5
 """The maximum number of files that a message lists."""
@@ -131,3 +131,25 @@ def list_restored_findings(
     """Return the findings about files of which an earlier version counts."""
     lost = [make_lost_finding(path, files[path].file) for path in kept if not files[path].broken and path != FILE]
     return [*lost, *make_findings({path: file for path, file in restored.items() if path in kept})]
+
+
+def restore_last_valid(
+    files: Mapping[str, SourceFile], reader: SourceReader, open_history: OpenHistory | None
+) -> tuple[dict[str, RestoredFile], tuple[str, ...]]:
+    """Return the last valid documents of broken files, and of files that lost their documents, by path; and the files of which nobody
+    knows whether they lost some."""
+    lost: list[str] = []
+    has_unread = open_history is not None and any(
+        file.file.others or file.file.status in ("not-a-resource", "invalid") for file in files.values()
+    )
+    if has_unread and open_history is not None:
+        lost = find_lost_documents(files, reader, open_history())
+    restored: dict[str, RestoredFile] = {}
+    failed: tuple[str, ...] = ()
+    if lost or any(file.broken or file.file.reason == NOT_YAML for file in files.values()):
+        find_versions = open_history().list_versions if open_history is not None else lambda _: ()
+        last_valid = LastValidDocuments(reader, find_versions)
+        restored, failed = last_valid.restore_all(files, lost), tuple(last_valid.failed)
+    if not has_unread or open_history is None:
+        return restored, failed
+    return restored, tuple(dict.fromkeys((*failed, *find_unverified_files(files, restored, open_history()))))

@@ -1,40 +1,40 @@
-"""Read a source tree: documents, findings, gitsched.yaml, and the last valid bytes of broken files."""
+"""Read the source tree of a run, or of another commit as the run does: documents, findings, gitsched.yaml, and the last valid bytes of
+broken files."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache as cached
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gitsched.apis.gitsched.config import FILE, GROUP, Config
+from gitsched.build.remote_base import RemotePolicy
 from gitsched.decide.plan_input import SourceTree
 from gitsched.git import Repository, TreeEntry
-from gitsched.manifests.charts import CHART_FILE
-from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.manifests.parsed_file import NOT_YAML
 from gitsched.model.finding import Finding
 from gitsched.model.progress import Progress, follow
 from gitsched.model.tenants import TENANT
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.builds.build_context import BuildContext
+from gitsched.reconcile.builds.remote_policy import decide_remotes
 from gitsched.reconcile.cache.caches import ParseCache, SourceFile, TreeCache
 from gitsched.reconcile.cache.reading_rules import ReadingRules
+from gitsched.reconcile.run import Fetched, RunContext
 from gitsched.reconcile.source.config_file import (
     OpenHistory,
+    check_output_config,
     make_no_config_finding,
     read_config,
     read_valid_config,
 )
 from gitsched.reconcile.source.file_selection import choose_reading_rules
 from gitsched.reconcile.source.hidden_sources import find_hidden_sources
-from gitsched.reconcile.source.last_valid_documents import LastValidDocuments, RestoredFile
-from gitsched.reconcile.source.lost_documents import (
-    find_lost_documents,
-    find_unverified_files,
-    list_restored_findings,
-    make_unverified_finding,
-)
+from gitsched.reconcile.source.last_valid_documents import RestoredFile
+from gitsched.reconcile.source.lost_documents import list_restored_findings, make_unverified_finding, restore_last_valid
 from gitsched.reconcile.source.settled_files import list_used_versions
+from gitsched.reconcile.source.source_history import SourceHistory
 from gitsched.reconcile.source.source_reader import (
     DEFINITION_KIND,
     SourceReader,
@@ -52,10 +52,9 @@ if TYPE_CHECKING:
     from gitsched.decide.catalog import RawDocument
     from gitsched.decide.last_valid_files import LastValidFile
     from gitsched.manifests.sourceignore import SourceIgnore
+    from gitsched.model.commit import Commit
     from gitsched.reconcile.builds.kustomizations import KustomizedTree
     from gitsched.reconcile.source.file_version import FileVersion
-
-_ROOT_NAMES = (*KUSTOMIZATION_NAMES, CHART_FILE)
 
 
 class _Request(NamedTuple):
@@ -103,6 +102,71 @@ class _Contents(NamedTuple):
     def list_documents(self) -> list[RawDocument]:
         """Return the documents of the files, then those of restored ones."""
         return [document for found in (self.files, self.restored) for file in found.values() for document in file.documents]
+
+
+def load(context: RunContext, fetched: Fetched, *, check_output: bool = True) -> SourceTree:
+    """Read the source commit. Broken files contribute their last valid documents.
+
+    With `check_output`, raise Permanent if gitsched.yaml is broken and might have named another output.
+    """
+    caches = context.caches
+    caches.tree = read_tree(context, fetched, fetched.source.tree, caches.tree)
+    if check_output and not caches.tree.config_valid:
+        check_output_config(context.settings, fetched, caches.tree)
+    return caches.tree.source_tree
+
+
+def read_tree(context: RunContext, fetched: Fetched, tree: str, last: TreeCache | None, *, is_planned: bool = False) -> TreeCache:
+    """Read a tree as the run reads its source commit. `last` is another tree that was read: what both have is not read again.
+
+    Where the tree `is_planned`, the last run has read it: of what is broken in it, no later commit counts.
+    """
+    caches, tenants = context.caches, fetched.base_tenants
+    if tenants is None:
+        tenants = fetched.record.tenants if fetched.record is not None else ()
+
+    read = fetched.source._replace(oid="", tree=tree, parents=()) if is_planned else fetched.source
+    open_history = cached(partial(SourceHistory, context, fetched._replace(source=read)))
+    return read_source_tree(
+        context.source.repository,
+        tree,
+        caches.files,
+        open_history,
+        context.settings.paths,
+        last,
+        lambda: BuildContext(
+            context.source.repository,
+            caches,
+            fetched.record,
+            context.source.fetch_commit,
+            fetched.source.oid,
+            decide_remotes(context, fetched),
+            list_earlier=lambda limit: open_history().list_commits(limit),
+        ),
+        tenants,
+        context.settings.strict,
+        context.settings.progress,
+    )
+
+
+def read_source_at(context: RunContext, fetched: Fetched, commit: Commit) -> SourceTree:
+    """Read another commit of the source. Broken files contribute the last valid documents that a run of it would use now."""
+    repository, settings = context.source.repository, context.settings
+    open_history = cached(partial(SourceHistory, context, fetched._replace(source=commit)))
+
+    def builds() -> BuildContext:
+        return BuildContext(
+            repository,
+            context.caches,
+            fetched.record,
+            context.source.fetch_commit,
+            remotes=RemotePolicy(trusted=None),
+            list_earlier=lambda limit: open_history().list_commits(limit),
+        )
+
+    return read_source_tree(
+        repository, commit.tree, context.caches.files, open_history, settings.paths, builds=builds, strict=settings.strict
+    ).source_tree
 
 
 def read_source_tree(
@@ -180,11 +244,18 @@ def _read_files(request: _Request, selection: _Selection, reader: SourceReader, 
         every = select_entries(selection.entries, selection.manifests, request.roots, None)
         unread = [entry for entry in every if entry.path not in files]
         findings += find_hidden_sources(request.repository, unread, selection.ignore, files)
-    restored, unverified = _restore_last_valid(files, reader, request.open_history)
+    may_lack = any(map(_may_lack_documents, files.values()))
+    restored, unverified = restore_last_valid(files, reader, request.open_history) if may_lack else ({}, ())
     if request.replaced_config is not None and FILE in files and FILE not in restored:
         restored[FILE] = request.replaced_config
         findings.append(make_no_config_finding())
     return _Contents(files, restored, unverified, tuple(findings))
+
+
+def _may_lack_documents(file: SourceFile) -> bool:
+    """Return whether earlier versions of a file may have had documents that it lacks."""
+    read = file.file
+    return file.broken or bool(read.others) or read.reason == NOT_YAML or read.status in ("not-a-resource", "invalid")
 
 
 def _make_tenant_tree(
@@ -203,14 +274,14 @@ def _make_tenant_tree(
         contents.restored,
         config,
         partial(selection.select_by_rules, request),
-        lambda files: _restore_last_valid(files, reader, request.open_history)[0],
+        lambda files: restore_last_valid(files, reader, request.open_history)[0],
         partial(has_builds, config),
     )
     source = TenantSource(owned, request.tenants, documents, contents.findings, contents.unverified)
     found = read_tenant_source(source, reader, request.builds, request.open_history)
-    is_whole = request.config_valid and not (contents.unverified or _is_broken(contents))
+    is_whole = request.config_valid and not (contents.unverified or any(file.broken for file in contents.files.values()))
     made = TreeCache(request.tree, found.files, found.tree, False, request.config_valid, found.files.keys())
-    if not (found.is_plain and is_whole and not found.restored and request.builds is not None):
+    if not (found.is_plain and is_whole and not contents.restored and not found.restored and request.builds is not None):
         return made
     rules = choose_reading_rules(request.repository, selection.entries, request.roots, found.kustomized, documents)
     return made._replace(reading_rules=rules, source_paths=[path for path, file in found.files.items() if not file.kustomized])
@@ -247,10 +318,6 @@ def _make_tree(
         made = made._replace(reading_rules=_choose_rules(request, selection, kustomized, documents))
     made = made._replace(used_versions=used)
     return kustomized.add_to(made) if kustomized is not None else made
-
-
-def _is_broken(contents: _Contents) -> bool:
-    return bool(contents.restored) or any(file.broken for file in contents.files.values())
 
 
 def _list_last_valid(contents: _Contents, kustomized: KustomizedTree | None) -> list[RawDocument]:
@@ -322,25 +389,3 @@ def _narrow_remotes(builds: Callable[[], BuildContext], config: Config) -> Build
         return found.source.kustomize.remotes if found is not None else ()
 
     return context._replace(remotes=context.remotes._replace(own=config.source.kustomize.remotes), list_allowed=list_allowed)
-
-
-def _restore_last_valid(
-    files: Mapping[str, SourceFile], reader: SourceReader, open_history: OpenHistory | None
-) -> tuple[dict[str, RestoredFile], tuple[str, ...]]:
-    """Return the last valid documents of broken files, and of files that lost their documents, by path; and the files of which nobody
-    knows whether they lost some."""
-    lost: list[str] = []
-    has_unread = open_history is not None and any(
-        file.file.others or file.file.status in ("not-a-resource", "invalid") for file in files.values()
-    )
-    if has_unread and open_history is not None:
-        lost = find_lost_documents(files, reader, open_history())
-    restored: dict[str, RestoredFile] = {}
-    failed: tuple[str, ...] = ()
-    if lost or any(file.broken or file.file.reason == NOT_YAML for file in files.values()):
-        find_versions = open_history().list_versions if open_history is not None else lambda _: ()
-        last_valid = LastValidDocuments(reader, find_versions)
-        restored, failed = last_valid.restore_all(files, lost), tuple(last_valid.failed)
-    if not has_unread or open_history is None:
-        return restored, failed
-    return restored, tuple(dict.fromkeys((*failed, *find_unverified_files(files, restored, open_history()))))
