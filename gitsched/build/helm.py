@@ -16,12 +16,15 @@ from gitsched.build.commit_files import BuildProblem
 from gitsched.build.process import DEFAULT_LIMITS, BuildLimits
 from gitsched.build.scratch import run_on_files, select_contents
 from gitsched.manifests.kubectl_values import find_kubectl_value
+from gitsched.manifests.yaml_composer import CONFLICT_MARKERS, find_unusable_content
 from gitsched.model.errors import Permanent
 from gitsched.named_tuples import NamedTuple
 from gitsched.render.yaml import dump
 
-_FORMAT = 5
+_FORMAT = 6
 """Changes with what `ChartResult` means, so that cached results of other versions are not read."""
+_PARSED = re.compile(r"(^|/)(Chart\.yaml|values\.yaml|values\.schema\.json|(templates|crds)/.*)$")
+"""The files of a chart that helm always reads."""
 _DOCUMENT = re.compile(rb"^---[ \t]*\n", re.MULTILINE)
 _KEPT_BLOCK = re.compile(rb"[|>][0-9]?\+")
 """The header of a block scalar to which empty lines at the end belong."""
@@ -84,6 +87,8 @@ def render_chart(chart: ChartFiles, blobs: Mapping[str, bytes], helm: Builder, l
     contents = select_contents(chart.files, blobs)
     if isinstance(contents, str):
         return ChartResult((), (BuildProblem("helm-build", f"{chart.request.chart}: {contents}", main),))
+    if unusable := list(_list_unusable(chart, contents)):
+        return ChartResult((), tuple(unusable))
     contents |= chart.list_inline_files()
     done = _run(chart, contents, helm, limits)
     if isinstance(done, str):
@@ -97,6 +102,20 @@ def render_chart(chart: ChartFiles, blobs: Mapping[str, bytes], helm: Builder, l
     objects = [_read_as_kubectl(rendered, main) for rendered in _split(chart, done)]
     problems += dict.fromkeys(problem for _, found in objects for problem in found)
     return ChartResult(tuple(rendered for rendered, _ in objects), tuple(problems))
+
+
+def _list_unusable(chart: ChartFiles, contents: Mapping[str, bytes]) -> Iterator[BuildProblem]:
+    """Yield a problem for each file that helm reads and of which Git has a pointer or an encrypted form.
+
+    Files that are no values, templates or definitions are read if a template reads files.
+    """
+    reads_files = any(b".Files" in data for path, data in contents.items() if "templates/" in path)
+    for path, data in contents.items():
+        found = find_unusable_content(data)
+        if found is None or found.code == CONFLICT_MARKERS:
+            continue
+        if reads_files or path in chart.request.list_files() or _PARSED.search(path):
+            yield BuildProblem(found.code, found.message, path)
 
 
 def _read_as_kubectl(rendered: RenderedObject, main: str) -> tuple[RenderedObject, list[BuildProblem]]:

@@ -112,6 +112,13 @@ def test_links_to_directories_of_the_chart_are_followed_as_helm_follows_them(tmp
     ]
 
 
+POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'a' * 64}\nsize 1234\n"
+
+
+def test_a_pointer_that_no_template_reads_is_no_problem() -> None:
+    assert not render({**CHART, "charts/web/logo.png": POINTER}).problems
+
+
 @pytest.mark.parametrize(
     ("target", "reason"),
     [
@@ -197,6 +204,15 @@ def test_a_subchart_is_found_by_its_alias_and_its_directory() -> None:
             "host is missing",
         ),
         ({"charts/web/templates/b.yaml": "a: {{ nofunction }}\n"}, {}, "helm-build", "charts/web/templates/b.yaml", "nofunction"),
+        ({"charts/web/values.yaml": POINTER}, {}, "git-lfs-pointer", "charts/web/values.yaml", "commit the file itself"),
+        ({"charts/web/templates/b.tpl": "\0GITCRYPT\0"}, {}, "git-crypt", "charts/web/templates/b.tpl", "has encrypted"),
+        (
+            {"charts/web/a.json": POINTER, "charts/web/templates/b.yaml": "a: {{ .Files.Get `a.json` }}\n"},
+            {},
+            "git-lfs-pointer",
+            "charts/web/a.json",
+            "commit the file itself",
+        ),
     ],
 )
 def test_a_chart_that_cannot_be_rendered_is_a_located_problem(
