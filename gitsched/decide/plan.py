@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from gitsched.decide.plan_input import PlanInput
     from gitsched.decide.relations.located_findings import LocatedFinding
     from gitsched.decide.relations.object_facts import ManifestCache
-    from gitsched.decide.relations.relation_database import PlanRelations
+    from gitsched.decide.relations.plan_relations import PlanRelations
     from gitsched.decide.rollouts.waves import RolloutGate
     from gitsched.model.document import Key
     from gitsched.model.finding import Finding

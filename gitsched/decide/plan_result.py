@@ -14,7 +14,7 @@ from gitsched.named_tuples import NamedTuple
 if TYPE_CHECKING:
     from gitsched.decide.decisions import DecisionSet
     from gitsched.decide.incremental.plan_state import Totals
-    from gitsched.decide.relations.relation_database import PlanRelations
+    from gitsched.decide.relations.plan_relations import PlanRelations
     from gitsched.decide.rendered_tree import RenderedTree
     from gitsched.model.document import Key
     from gitsched.model.finding import Finding

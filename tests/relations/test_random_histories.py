@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gitsched.apis.gitsched.config import AssumedObject, Config
 from gitsched.decide.relations.object_facts import FactReader, ObjectFacts
-from gitsched.decide.relations.relation_database import FactChanges, PlanRelations
+from gitsched.decide.relations.plan_relations import FactChanges, PlanRelations
 from gitsched.decide.relations.schema import MISSING, PLACEMENT, REPORTED_COUNT, SEPARATED_COUNT, TARGETS, UNSELECTED_COUNT
 from gitsched.model.document import Document, Key, parse_api_group
 from gitsched.model.scheduling import Outcome, TargetCluster

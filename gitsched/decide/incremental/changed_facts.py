@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from gitsched.apis.topology import list_cluster_kinds
 from gitsched.decide.relations.located_findings import KnownFindings, LocatedFinding
 from gitsched.decide.relations.object_facts import NO_FACTS, FactReader, ObjectFacts, find_source, read_api_facts
-from gitsched.decide.relations.relation_database import FactChanges
+from gitsched.decide.relations.plan_relations import FactChanges
 from gitsched.decide.relations.schema import DIRECT, FACTS, PLACED_FACTS, ROLLOUT, TARGETS
 from gitsched.model.finding import locate_document
 
 if TYPE_CHECKING:
     from gitsched.decide.incremental.incremental_changes import IncrementalChanges
-    from gitsched.decide.relations.relation_database import PlanRelations
+    from gitsched.decide.relations.plan_relations import PlanRelations
     from gitsched.model.document import Key
     from gitsched.model.finding import Location
 

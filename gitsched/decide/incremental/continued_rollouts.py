@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gitsched.decide.incremental.changed_documents import SourceDiff
     from gitsched.decide.incremental.incremental_changes import IncrementalChanges
     from gitsched.decide.incremental.plan_state import Totals
-    from gitsched.decide.relations.relation_database import FactChanges, PlanRelations
+    from gitsched.decide.relations.plan_relations import FactChanges, PlanRelations
     from gitsched.decide.rendered_tree import BlobLookup
     from gitsched.decide.workload_files import WorkloadFiles
     from gitsched.model.changes import CopyRetention, Move

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from gitsched.decide.incremental.changed_documents import SourceDiff
     from gitsched.decide.incremental.changed_moves import ChangedMoves
     from gitsched.decide.relations.located_findings import LocatedFinding
-    from gitsched.decide.relations.relation_database import FactChanges, PlanRelations
+    from gitsched.decide.relations.plan_relations import FactChanges, PlanRelations
     from gitsched.decide.tenants.tenant_amounts import Amounts
     from gitsched.model.document import Document, Key
     from gitsched.model.finding import Finding

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gitsched.decide.decisions import DecisionSet
     from gitsched.decide.engines import EngineRecords
     from gitsched.decide.incremental.plan_state import PreviousOutput, Totals
-    from gitsched.decide.relations.relation_database import PlanRelations
+    from gitsched.decide.relations.plan_relations import PlanRelations
     from gitsched.decide.rendered_tree import RenderedTree
     from gitsched.decide.tenants.tenant_amounts import Amounts
     from gitsched.decide.workload_files import WorkloadFiles

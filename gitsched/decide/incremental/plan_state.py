@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gitsched.decide.engines import EngineRecords
     from gitsched.decide.incremental.known_decisions import KnownDecisions
     from gitsched.decide.relations.located_findings import LocatedFinding
-    from gitsched.decide.relations.relation_database import FactChanges, PlanRelations
+    from gitsched.decide.relations.plan_relations import FactChanges, PlanRelations
     from gitsched.decide.tenants.tenant_amounts import Amounts
     from gitsched.model.capacity_use import PlacedRequests
     from gitsched.model.changes import RetainedCopy, WithheldChanges

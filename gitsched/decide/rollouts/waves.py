@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gitsched.decide.decisions import DecisionSet
     from gitsched.decide.plan_input import PlanInput
     from gitsched.decide.relations.object_queries import RelationReader
-    from gitsched.decide.relations.relation_database import FactChanges
+    from gitsched.decide.relations.plan_relations import FactChanges
     from gitsched.decide.workload_files import WorkloadFiles
     from gitsched.model.changes import CopyRetention, Move
     from gitsched.model.document import Key

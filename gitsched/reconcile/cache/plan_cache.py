@@ -49,7 +49,7 @@ from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
 if TYPE_CHECKING:
     from gitsched.decide.incremental.plan_contents import PlanContents
     from gitsched.decide.incremental.plan_state import ClusterRow, StateChanges, Totals, WorkloadRow
-    from gitsched.decide.relations.relation_database import PlanRelations
+    from gitsched.decide.relations.plan_relations import PlanRelations
     from gitsched.git import OutputRepository
     from gitsched.model.template_index import TemplateEntry, TemplateIndex
     from gitsched.reconcile.cache.plan_file import PlanFile, RowStore
@@ -197,7 +197,7 @@ class PlanCache:
     def relations(self) -> PlanRelations:
         """The relations of the plan."""
         if self._relations is None:
-            from gitsched.decide.relations.relation_database import PlanRelations  # only where objects have changed
+            from gitsched.decide.relations.plan_relations import PlanRelations  # only where objects have changed
 
             self._relations = PlanRelations(self._read_query_row)
             if self._relations.database.is_new:
