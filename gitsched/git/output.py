@@ -100,6 +100,8 @@ class OutputRepository:
         self._state_clone: PrivateClone | None = None
         self._source = source
         self._opened = repository
+        self.location = repository.common_dir
+        """The directory of the repository that the caller has opened, which may be read through a private clone."""
         self._clone = clone
         self._ref = f"refs/heads/{branch}"
         self._push = push
@@ -114,11 +116,6 @@ class OutputRepository:
     def repository(self) -> Repository:
         """The repository that receives new output commits. Read it each time: a damaged private clone is replaced."""
         return self._clone.repository if self._clone is not None else self._opened
-
-    @property
-    def location(self) -> str:
-        """The directory of the repository that the caller has opened, which may be read through a private clone."""
-        return self._opened.common_dir
 
     @property
     def state_repository(self) -> Repository:

@@ -7,7 +7,7 @@ from typing import Any
 
 from gitsched.kinds.companion_kinds import COMPANION_KINDS, FOLLOW_ANNOTATION, SHARED_SERVICE_ANNOTATIONS, CompanionKind
 from gitsched.kinds.kind import find_values
-from gitsched.kinds.requirements import POD_SPECS, PodPaths
+from gitsched.kinds.pods import POD_SPECS, PodPaths
 from gitsched.kinds.table import find_kind
 from gitsched.model.document import (
     Body,

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from gitsched.kinds.kind import find_values
+from gitsched.kinds.pods import find_words, list_arguments
 from gitsched.kinds.table import find_kind
-from gitsched.model.document import Body, Key, get_field, is_known_group, list_objects
+from gitsched.model.document import Body, Key, is_known_group
 from gitsched.named_tuples import NamedTuple
 
 _ANY = ""
@@ -51,9 +51,6 @@ _PASSIVE_GROUPS = frozenset(
 """API groups whose controllers create no object that others refer to."""
 _MENTIONED_KINDS = frozenset({("", "ConfigMap"), ("", "Secret")})
 """Kinds that workloads and custom resources create under a name from their own manifest."""
-_POD_SPECS: tuple[tuple[str, ...], ...] = ((), ("template", "spec"), ("jobTemplate", "spec", "template", "spec"))
-"""Below `spec`."""
-_WORD = re.compile(r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?")
 
 
 class CreatorFeatures(NamedTuple):
@@ -74,7 +71,8 @@ def read_creator_features(key: Key, body: Body) -> CreatorFeatures | None:
     if key[:2] == ("apps", "StatefulSet"):
         claims = tuple(f"{name}-{key.name}" for name in find_values(body, "spec.volumeClaimTemplates[].metadata.name"))
     chart_namespace = _find_chart_namespace(key, body) if key[:2] in _CHARTS else None
-    words = frozenset(_list_words(body, is_custom))
+    # Of a custom resource, any field may have the name; of other objects, the arguments of containers.
+    words = find_words(find_values(body, "spec.**") if is_custom else list_arguments(body))
     if chart_namespace is None and not (is_custom or claims or words):
         return None
     return CreatorFeatures(chart_namespace, is_custom, claims, words)
@@ -109,22 +107,3 @@ def list_prefixes(name: str) -> Iterator[str]:
     """Yield a name and its beginnings up to each hyphen."""
     yield name
     yield from (name[: match.start()] for match in re.finditer("-", name) if match.start())
-
-
-def _list_words(body: Body, is_custom: bool) -> set[str]:
-    """Return the words of the spec of a custom resource, or of the arguments of the containers of any other object."""
-    texts = find_values(body, "spec.**") if is_custom else _list_arguments(body)
-    return {word for text in texts if isinstance(text, str) for word in _WORD.findall(text)}
-
-
-def _list_arguments(body: Body) -> Iterator[Any]:
-    spec: Any = body.get("spec")
-    for path in _POD_SPECS if isinstance(spec, dict) else ():
-        pod = spec if not path else get_field(spec, *path) if path[0] in spec else None
-        if not isinstance(pod, dict):
-            continue
-        for name in ("initContainers", "containers"):
-            for container in list_objects(pod[name]) if name in pod else ():
-                for member in ("args", "command"):
-                    values = container.get(member)
-                    yield from values if isinstance(values, list) else ()

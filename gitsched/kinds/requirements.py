@@ -6,36 +6,22 @@ These are more than the dependencies that Karmada's interpreter reads, and witho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from types import MappingProxyType
 from typing import Any, Final
 
+from gitsched.kinds.pods import POD_SPECS, PodPaths, add_pod_requirements, add_requirement, add_storage_class
 from gitsched.kinds.table import find_kind
 from gitsched.kinds.written_objects import list_written_objects
 from gitsched.model.document import Body, Key, as_object, get_field, is_known_group, list_objects, parse_api_group
 from gitsched.model.references import NO_REFERENCES, References, RequiredObject
 
-PodPaths = Mapping[tuple[str, str], tuple[str, ...]]
-"""The path of the pod spec by group and kind."""
 _NO_PATHS: PodPaths = MappingProxyType({})
 
-_TEMPLATE_SPEC = ("spec", "template", "spec")
-POD_SPECS: dict[tuple[str, str], tuple[str, ...]] = {
-    ("", "Pod"): ("spec",),
-    ("", "PodTemplate"): ("template", "spec"),
-    ("", "ReplicationController"): _TEMPLATE_SPEC,
-    ("apps", "DaemonSet"): _TEMPLATE_SPEC,
-    ("apps", "Deployment"): _TEMPLATE_SPEC,
-    ("apps", "ReplicaSet"): _TEMPLATE_SPEC,
-    ("apps", "StatefulSet"): _TEMPLATE_SPEC,
-    ("batch", "CronJob"): ("spec", "jobTemplate", "spec", "template", "spec"),
-    ("batch", "Job"): _TEMPLATE_SPEC,
-}
 _RBAC = "rbac.authorization.k8s.io"
 BINDING_KINDS: Final = frozenset({(_RBAC, "RoleBinding"), (_RBAC, "ClusterRoleBinding")})
 """The group and kind of objects that grant the rights of a role to ServiceAccounts."""
 _ISSUER_ANNOTATIONS = ("cert-manager.io/issuer", "cert-manager.io/cluster-issuer", "kubernetes.io/tls-acme")
-_SECRET_VOLUMES = ("cephfs", "cinder", "flexVolume", "iscsi", "rbd", "scaleIO", "storageos")
 
 
 def read_references(key: Key, body: Body, pod_paths: PodPaths = _NO_PATHS) -> References:
@@ -44,7 +30,7 @@ def read_references(key: Key, body: Body, pod_paths: PodPaths = _NO_PATHS) -> Re
     path = pod_paths.get(kind) or POD_SPECS.get(kind)
     found: list[RequiredObject] = []
     if path is not None:
-        _read_pod(get_field(body, *path), key.namespace, found)
+        add_pod_requirements(get_field(body, *path), key.namespace, found)
     read = _READERS.get(kind)
     if read is not None:
         found += read(key, body)
@@ -85,71 +71,7 @@ def _read_operator_kind(key: Key, body: Body, found: list[RequiredObject], reads
         if not entry.optional
     ]
     for pod in list_pod_specs(body, row) if reads_pods else ():
-        _read_pod(pod, key.namespace, found)
-
-
-def _read_pod(pod: Any, namespace: str, found: list[RequiredObject]) -> None:
-    if not isinstance(pod, dict):
-        return
-    account = pod.get("serviceAccountName") or pod.get("serviceAccount")
-    if account:
-        _add(found, "", "ServiceAccount", namespace, account)
-    if "priorityClassName" in pod:
-        _add(found, "scheduling.k8s.io", "PriorityClass", "", pod["priorityClassName"])
-    if "runtimeClassName" in pod:
-        _add(found, "node.k8s.io", "RuntimeClass", "", pod["runtimeClassName"])
-    for secret in _list_members(pod, "imagePullSecrets"):
-        _add(found, "", "Secret", namespace, secret.get("name"))
-    for container in (*_list_members(pod, "initContainers"), *_list_members(pod, "containers")):
-        for source in _list_members(container, "envFrom"):
-            _add_source(found, source, "configMapRef", "secretRef", namespace)
-        for variable in _list_members(container, "env"):
-            value = variable.get("valueFrom")
-            if value is not None:
-                _add_source(found, value, "configMapKeyRef", "secretKeyRef", namespace)
-    for volume in _list_members(pod, "volumes"):
-        _read_volume(volume, namespace, found)
-
-
-def _list_members(body: Body, name: str) -> list[Body]:
-    """Return the objects of a list that most pods do not have."""
-    return list_objects(body[name]) if name in body else []
-
-
-def _read_volume(volume: Body, namespace: str, found: list[RequiredObject]) -> None:
-    _add_source(found, volume, "configMap", "secret", namespace)
-    for source in list_objects(get_field(volume, "projected", "sources")) if "projected" in volume else ():
-        _add_source(found, source, "configMap", "secret", namespace)
-    if "persistentVolumeClaim" in volume:
-        _add(found, "", "PersistentVolumeClaim", namespace, get_field(volume, "persistentVolumeClaim", "claimName"))
-    if "ephemeral" in volume:
-        _add_storage_class(found, get_field(volume, "ephemeral", "volumeClaimTemplate"))
-    if "azureFile" in volume:
-        _add(found, "", "Secret", namespace, get_field(volume, "azureFile", "secretName"))
-    if "csi" in volume:
-        _add(found, "", "Secret", namespace, get_field(volume, "csi", "nodePublishSecretRef", "name"))
-    for name in _SECRET_VOLUMES:
-        if name in volume:
-            _add(found, "", "Secret", namespace, get_field(volume, name, "secretRef", "name"))
-
-
-def _add_source(found: list[RequiredObject], source: Any, config_map: str, secret: str, namespace: str) -> None:
-    """Add the ConfigMap and the Secret at these members of an object, if they are not optional."""
-    if not isinstance(source, dict):
-        return
-    for member, kind in ((config_map, "ConfigMap"), (secret, "Secret")):
-        entry = source.get(member)
-        if isinstance(entry, dict) and entry.get("optional") is not True:
-            _add(found, "", kind, namespace, entry.get("name") or entry.get("secretName"))
-
-
-def _add_storage_class(found: list[RequiredObject], claim: Any) -> None:
-    _add(found, "storage.k8s.io", "StorageClass", "", get_field(claim, "spec", "storageClassName"))
-
-
-def _add(found: list[RequiredObject], group: str, kind: str, namespace: str, name: Any, expected: bool = True) -> None:
-    if isinstance(name, str) and name:
-        found.append(RequiredObject(Key(group, kind, namespace, name), expected))
+        add_pod_requirements(pod, key.namespace, found)
 
 
 def _has_issuer(body: Body) -> bool:
@@ -160,15 +82,15 @@ def _has_issuer(body: Body) -> bool:
 def _read_stateful_set(key: Key, body: Body) -> list[RequiredObject]:
     found: list[RequiredObject] = []
     for claim in list_objects(get_field(body, "spec", "volumeClaimTemplates")):
-        _add_storage_class(found, claim)
-    _add(found, "", "Service", key.namespace, get_field(body, "spec", "serviceName"), expected=False)
+        add_storage_class(found, claim)
+    add_requirement(found, "", "Service", key.namespace, get_field(body, "spec", "serviceName"), expected=False)
     return found
 
 
 def _read_claim(_key: Key, body: Body) -> list[RequiredObject]:
     found: list[RequiredObject] = []
-    _add_storage_class(found, body)
-    _add(found, "", "PersistentVolume", "", get_field(body, "spec", "volumeName"), expected=False)
+    add_storage_class(found, body)
+    add_requirement(found, "", "PersistentVolume", "", get_field(body, "spec", "volumeName"), expected=False)
     return found
 
 
@@ -176,23 +98,25 @@ def _read_service_account(key: Key, body: Body) -> list[RequiredObject]:
     found: list[RequiredObject] = []
     for member, expected in (("imagePullSecrets", True), ("secrets", False)):
         for entry in list_objects(body.get(member)):
-            _add(found, "", "Secret", key.namespace, entry.get("name"), expected)
+            add_requirement(found, "", "Secret", key.namespace, entry.get("name"), expected)
     return found
 
 
 def _read_ingress(key: Key, body: Body) -> list[RequiredObject]:
     found: list[RequiredObject] = []
     spec = body.get("spec")
-    _add(found, "networking.k8s.io", "IngressClass", "", get_field(body, "spec", "ingressClassName"))
+    add_requirement(found, "networking.k8s.io", "IngressClass", "", get_field(body, "spec", "ingressClassName"))
     legacy_class = get_field(body, "metadata", "annotations", "kubernetes.io/ingress.class")
-    _add(found, "networking.k8s.io", "IngressClass", "", legacy_class, expected=False)
+    add_requirement(found, "networking.k8s.io", "IngressClass", "", legacy_class, expected=False)
     backends = [get_field(body, "spec", "defaultBackend")]
     for rule in list_objects(get_field(body, "spec", "rules")):
         backends += [path.get("backend") for path in list_objects(get_field(rule, "http", "paths"))]
     for backend in backends:
-        _add(found, "", "Service", key.namespace, get_field(backend, "service", "name") or get_field(backend, "serviceName"))
+        add_requirement(
+            found, "", "Service", key.namespace, get_field(backend, "service", "name") or get_field(backend, "serviceName")
+        )
     for entry in list_objects(spec.get("tls")) if isinstance(spec, dict) and not _has_issuer(body) else ():
-        _add(found, "", "Secret", key.namespace, entry.get("secretName"))
+        add_requirement(found, "", "Secret", key.namespace, entry.get("secretName"))
     return found
 
 
@@ -201,7 +125,7 @@ def _read_openshift_route(key: Key, body: Body) -> list[RequiredObject]:
     targets = [get_field(body, "spec", "to"), *list_objects(get_field(body, "spec", "alternateBackends"))]
     for target in targets:
         if isinstance(target, dict) and target.get("kind") in ("Service", None):
-            _add(found, "", "Service", key.namespace, target.get("name"))
+            add_requirement(found, "", "Service", key.namespace, target.get("name"))
     return found
 
 
@@ -209,7 +133,7 @@ def _read_binding(key: Key, body: Body) -> list[RequiredObject]:
     found: list[RequiredObject] = []
     kind, name = get_field(body, "roleRef", "kind"), get_field(body, "roleRef", "name")
     if kind == "ClusterRole" or (kind == "Role" and key.namespace):
-        _add(found, _RBAC, kind, key.namespace if kind == "Role" else "", name)
+        add_requirement(found, _RBAC, kind, key.namespace if kind == "Role" else "", name)
     return [*found, *(RequiredObject(subject, False) for subject in list_subjects(body, key.namespace))]
 
 
@@ -230,7 +154,7 @@ def _read_scale_target(key: Key, target: Any) -> list[RequiredObject]:
     found: list[RequiredObject] = []
     kind, version = get_field(target, "kind"), get_field(target, "apiVersion")
     if isinstance(kind, str) and isinstance(version, str):
-        _add(found, parse_api_group(version), kind, key.namespace, get_field(target, "name"))
+        add_requirement(found, parse_api_group(version), kind, key.namespace, get_field(target, "name"))
     return found
 
 
@@ -252,7 +176,7 @@ def _read_services(services: list[Any]) -> list[RequiredObject]:
     for service in services:
         namespace = get_field(service, "namespace")
         if isinstance(namespace, str) and namespace:
-            _add(found, "", "Service", namespace, get_field(service, "name"), expected=False)
+            add_requirement(found, "", "Service", namespace, get_field(service, "name"), expected=False)
     return found
 
 

@@ -11,7 +11,7 @@ from collections.abc import Container, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gitsched.decide.relations.delivered_manifests import NO_CLUSTERS, Clusters, list_changed_bodies, list_manifests
-from gitsched.kinds.companion_kinds import SHARED_SERVICE_KINDS
+from gitsched.kinds.companion_kinds import FOLLOW_ANNOTATION, SHARED_SERVICE_KINDS
 from gitsched.kinds.companion_targets import (
     FOLLOW_VALUES,
     NO_FEATURES,
@@ -20,10 +20,11 @@ from gitsched.kinds.companion_targets import (
     read_features,
     read_follow_annotation,
 )
-from gitsched.kinds.possible_creators import read_creator_features
-from gitsched.kinds.requirements import BINDING_KINDS, PodPaths, list_subjects, read_references
+from gitsched.kinds.pods import ONLY_PODS, PodPaths, read_pod_template
+from gitsched.kinds.possible_creators import CreatorFeatures, read_creator_features
+from gitsched.kinds.requirements import BINDING_KINDS, list_subjects, read_references
 from gitsched.kinds.written_objects import list_written_objects, may_write
-from gitsched.model.document import Key, get_field, is_known_group
+from gitsched.model.document import Key, get_field, is_known_group, read_annotations
 from gitsched.model.finding import locate_document
 from gitsched.model.labels import Requirement, Selector
 from gitsched.model.references import NO_REFERENCES, References
@@ -120,14 +121,27 @@ class ManifestCache:
         known = self._known.get((document.key, path))
         if known is None or known[0] is not document.body or known[1] != pod_paths:
             key, body = document.key, document.body
-            features, creator = read_features(key, body, pod_paths), read_creator_features(key, body)
-            facts = DocumentFacts(
-                read_references(key, body, pod_paths),
-                None if features is NO_FEATURES else _flatten_features(features),
-                None if creator is None else tuple(creator),
-            )
+            is_plain = key[:2] in ONLY_PODS and key[:2] not in pod_paths
+            facts = _read_pods(key, body) if is_plain else _read_facts(key, body, pod_paths)
             known = self._known[key, path] = body, pod_paths, facts
         return known[2]
+
+
+def _read_facts(key: Key, body: Body, pod_paths: PodPaths) -> DocumentFacts:
+    features, creator = read_features(key, body, pod_paths), read_creator_features(key, body)
+    return DocumentFacts(
+        read_references(key, body, pod_paths),
+        None if features is NO_FEATURES else _flatten_features(features),
+        None if creator is None else tuple(creator),
+    )
+
+
+def _read_pods(key: Key, body: Body) -> DocumentFacts:
+    """Return the facts of a workload that says nothing but what its pods say."""
+    pods = read_pod_template(key, body)
+    features = CompanionFeatures(pod_labels=tuple(sorted(pods.labels.items())), is_workload=True)
+    references = References(pods.requires) if pods.requires else NO_REFERENCES
+    return DocumentFacts(references, _flatten_features(features), tuple(CreatorFeatures(words=pods.words)) if pods.words else None)
 
 
 class FactReader:
@@ -230,7 +244,8 @@ _IN_SOURCE = ObjectFacts(DOCUMENT)
 
 def read_api_facts(document: Document) -> ObjectFacts | None:
     """Return the facts of a document of a policy API; None if they have no effect on relations."""
-    annotation = read_follow_annotation(document.body)
+    follows = FOLLOW_ANNOTATION in read_annotations(document.body)
+    annotation = read_follow_annotation(document.body) if follows else ""
     if annotation in FOLLOW_VALUES:
         annotation = ""
     return ObjectFacts(annotation=annotation) if annotation or document.key[:2] in SHARED_SERVICE_KINDS else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from gitsched.kinds.requirements import POD_SPECS
+from gitsched.kinds.pods import POD_SPECS
 from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import format_names
