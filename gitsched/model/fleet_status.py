@@ -5,43 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Final, Literal
+from typing import Literal
 
 from gitsched.model.changes import NOTHING_WITHHELD, RetainedCopy, WithheldChanges
 from gitsched.model.cluster_report import Health, UnhealthyWorkload
 from gitsched.model.document import Key
-from gitsched.model.finding import UNSCHEDULABLE, Finding, Location, format_count, format_names, format_part
+from gitsched.model.finding import Finding, Location, format_count, format_names, format_part
 from gitsched.model.fleet_topology import ResourceUse
 from gitsched.model.history import RolloutHistory, SourceChange
 from gitsched.model.holds import HeldPlacement
-from gitsched.model.mistakes import MISTAKES
+from gitsched.model.mistakes import CLUSTER_GONE, IMPAIRMENTS, MISTAKES
 from gitsched.model.recent_runs import RecentRun
 from gitsched.model.rollouts import RolloutStatus
 from gitsched.model.taints import ClusterTaint
 from gitsched.model.time import EPOCH, format_age, format_time
 from gitsched.named_tuples import NamedTuple
-
-CLUSTER_GONE: Final = "cluster-gone"
-IMPAIRMENTS: Final = {
-    CLUSTER_GONE: (
-        "workload has replicas on a cluster without a document",
-        "workloads have replicas on clusters without a document",
-    ),
-    "capacity-exceeded": ("workload exceeds the capacity of its cluster", "workloads exceed the capacity of their clusters"),
-    "reference-not-delivered": (
-        "object does not go where a workload refers to it",
-        "objects do not go where workloads refer to them",
-    ),
-    "ocm-rollout-failed": (
-        "workload failed in clusters while it was rolled out",
-        "workloads failed in clusters while they were rolled out",
-    ),
-    UNSCHEDULABLE: (
-        "workload could not be scheduled and keeps what it has",
-        "workloads could not be scheduled and keep what they have",
-    ),
-}
-"""Codes of findings that workloads run with less than they need, with what they mean for one and for several."""
 
 
 class LastReport(NamedTuple):
@@ -223,6 +201,7 @@ class FleetStatus(NamedTuple):
     stopped, `retained` the copies that stay for an overlap, and `withheld_history` says since when changes are withheld, and why.
     `from_origin`: the branch is the one of origin, as the clone fetched it last. `diverges`: the branch has commits that origin lacks,
     and lacks commits that origin has. `lacks_history`: runs of the last days are not in the clone.
+    `unpushed_freeze` is the command that pushes a freeze, or its end, that only the local branch has, or is "".
     """
 
     branch: str
@@ -254,6 +233,7 @@ class FleetStatus(NamedTuple):
     source: SourceStatus = SourceStatus()
     diverges: bool = False
     lacks_history: bool = False
+    unpushed_freeze: str = ""
 
     @property
     def needs_attention(self) -> bool:
@@ -270,6 +250,8 @@ class FleetStatus(NamedTuple):
             yield f"{self.branch} and origin/{self.branch} have different commits"
         if self.freezes:
             yield "placements are frozen"
+        if self.unpushed_freeze:
+            yield f"the freeze is {'' if self.freezes else 'lifted '}only in this clone"
         yield from self._list_input_problems()
         if self.withheld.moves:
             yield self._describe_withheld()

@@ -1,9 +1,12 @@
-"""What documents want of clusters or policies and none has: why a workload is in no cluster."""
+"""Findings that say why a workload is in no cluster, or what it lacks in its clusters: documents want of clusters or policies what none
+has, or a cluster is gone or full."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
+
+from gitsched.model.finding import UNSCHEDULABLE
 
 if TYPE_CHECKING:
     from gitsched.model.finding import Finding
@@ -12,6 +15,27 @@ KUSTOMIZE_UNBUILT: Final = "kustomize-unbuilt"
 """The code of the finding that nothing builds a workload that kustomizations change."""
 CLUSTER_UNKNOWN: Final = "karmada-cluster-unknown"
 """The code of the finding that a policy names a cluster that has no document."""
+CLUSTER_GONE: Final = "cluster-gone"
+IMPAIRMENTS: Final = {
+    CLUSTER_GONE: (
+        "workload has replicas on a cluster without a document",
+        "workloads have replicas on clusters without a document",
+    ),
+    "capacity-exceeded": ("workload exceeds the capacity of its cluster", "workloads exceed the capacity of their clusters"),
+    "reference-not-delivered": (
+        "object does not go where a workload refers to it",
+        "objects do not go where workloads refer to them",
+    ),
+    "ocm-rollout-failed": (
+        "workload failed in clusters while it was rolled out",
+        "workloads failed in clusters while they were rolled out",
+    ),
+    UNSCHEDULABLE: (
+        "workload could not be scheduled and keeps what it has",
+        "workloads could not be scheduled and keep what they have",
+    ),
+}
+"""Codes of findings that workloads run with less than they need, with what they mean for one and for several."""
 MISTAKES: Final = {
     "selector-unmatched": ("policy wants a label or name that no cluster has", "policies want labels or names that no cluster has"),
     "cluster-label-misspelled": (

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from gitsched.model.finding import UNSCHEDULABLE, format_count, format_names, format_part, join_all
-from gitsched.model.fleet_status import CLUSTER_GONE, Freeze
+from gitsched.model.fleet_status import Freeze
+from gitsched.model.mistakes import CLUSTER_GONE
 from gitsched.model.scheduling import total_replicas
 from gitsched.model.time import format_age, format_time
 from gitsched.report.explained_rollouts import describe_rollouts_with_history
@@ -45,6 +46,9 @@ EDITS_SHOWN, FILES_SHOWN = 3, 3
 ROLLOUTS_SHOWN = 3
 """The numbers of errors, of held workloads, of withheld and of other ones, of commits by hand and of files of each, and of rollouts that
 are listed; the others are counted, or listed further down."""
+
+UNPUSHED: Final = "runs elsewhere, as in CI, see this only when it is on origin: {}"
+"""What a freeze, or its end, that only a clone has does not reach, with the command that pushes it."""
 
 
 def describe_problems(status: FleetStatus, width: int, paint: Paint | None = None) -> list[str]:
@@ -121,6 +125,8 @@ def _describe_sound(status: FleetStatus) -> str:
 def _list_freezes(status: FleetStatus) -> Iterator[str]:
     for freeze in status.freezes:
         yield f"Frozen: {describe_freeze(freeze, status.now)}"
+    if status.unpushed_freeze:
+        yield f"Not pushed: {UNPUSHED.format(status.unpushed_freeze)}"
 
 
 def _list_waiting(status: FleetStatus) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gitsched.cli import main
 from gitsched.cli.formats import format_json
 from gitsched.git.output import OutputRepository
 from gitsched.model.errors import Conflict, Permanent
@@ -109,6 +110,30 @@ def test_a_freeze_reaches_the_remote_and_is_lifted_there(pair: Fleet, bare: Path
     assert (set_freeze(settings(3), "").commit, read(bare)) == (None, "")
     reconcile(settings(4))
     assert "second" in where(bare)
+
+
+def test_a_freeze_that_only_a_clone_has_is_no_freeze_of_runs_elsewhere(pair: Fleet, bare: Path) -> None:
+    command = "git push origin placements"
+    for hour, reason, problem in ((1, REASON, "the freeze is only"), (3, "", "the freeze is lifted only")):
+        before = read(bare)
+        assert (set_freeze(pair.settings(hour), reason).push, read(bare)) == (command, before)
+        assert set_freeze(pair.settings(hour), reason).push == command, "it is still not pushed"
+        lines = write_fleet_status(read_fleet_status(pair.settings(hour)), 1_000).splitlines()
+        assert f"{problem} in this clone" in lines[0]
+        assert any(line.startswith("Not pushed: ") and line.endswith(command) for line in lines)
+        pair.git(*command.split()[1:])
+        assert (read(bare), set_freeze(pair.settings(hour), reason).push) == (reason, "")
+        assert "in this clone" not in write_fleet_status(read_fleet_status(pair.settings(hour)))
+    assert [set_freeze(pair.settings(4, push="origin"), reason).push for reason in (REASON, "")] == ["", ""]
+
+
+def test_the_command_says_how_a_freeze_reaches_origin(pair: Fleet, bare: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    where = ["-C", str(pair.path), "--cache-dir", str(pair.cache)]
+    for words, is_pushed in (([REASON], False), (["--lift", "--push"], True), ([REASON, "--push"], True)):
+        assert main(["freeze", *words, *where]) == 0
+        said = capsys.readouterr().out
+        assert ("in this clone only" in said, ": git push origin placements (" in said) == (not is_pushed, not is_pushed), said
+    assert read(bare) == REASON
 
 
 def test_a_freeze_is_committed_after_a_run_that_was_faster(

@@ -11,6 +11,7 @@ from gitsched.model.planned_files import NewBlob
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.fetch import MAX_FREEZE_LENGTH, fetch
 from gitsched.reconcile.output.output_commit import commit_output
+from gitsched.reconcile.review.freezes import find_push_command
 from gitsched.reconcile.run import Fetched, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.render.output_files import FREEZE
@@ -22,13 +23,15 @@ _RETRY_DELAY = 0.1
 
 class FreezeResult(NamedTuple):
     """The output branch, the new commit (None if nothing changed), and why placements are frozen now by the branch and by the settings,
-    or "". `withheld` counts the changes that the last run left out, in words; "" without any."""
+    or "". `withheld` counts the changes that the last run left out, in words; "" without any.
+    `push` is the command that pushes what only the local branch has, or ""."""
 
     branch: str
     commit: str | None
     frozen: str
     frozen_by_settings: str = ""
     withheld: str = ""
+    push: str = ""
 
 
 def set_freeze(settings: RunSettings, reason: str) -> FreezeResult:
@@ -57,11 +60,12 @@ def _write_freeze(context: RunContext, reason: str) -> FreezeResult:
     tree = repository.make_tree(file, base=before, read=repository)
     by_settings = fetched.trusted.config.guard.freeze
     if tree == before:
-        return FreezeResult(output.branch, None, text, by_settings, _count_withheld(fetched))
+        return FreezeResult(output.branch, None, text, by_settings, _count_withheld(fetched), find_push_command(fetched, head))
     message = f"freeze: {text}\n" if text else "freeze: lift the freeze of placements\n"
     commit = commit_output(context, fetched, repository, tree, message, context.settings.now.replace(microsecond=0))
     output.publish(commit, head, read_note(repository, head))
-    return FreezeResult(output.branch, commit, text, by_settings, _count_withheld(fetched))
+    push = find_push_command(fetched, commit)
+    return FreezeResult(output.branch, commit, text, by_settings, _count_withheld(fetched), push)
 
 
 def _count_withheld(fetched: Fetched) -> str:

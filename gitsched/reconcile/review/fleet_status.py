@@ -18,7 +18,6 @@ from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import Key
 from gitsched.model.finding import FAILOVER_OFF, NO_REPLICAS, OVERCOMMITTED, UNSCHEDULABLE, Finding, join_all
 from gitsched.model.fleet_status import (
-    IMPAIRMENTS,
     ClusterStatus,
     FleetStatus,
     LastReport,
@@ -28,7 +27,7 @@ from gitsched.model.fleet_status import (
     WorkloadStatus,
 )
 from gitsched.model.history import SourceChange
-from gitsched.model.mistakes import MISTAKES, choose_mistake, find_mistakes, format_sentence
+from gitsched.model.mistakes import IMPAIRMENTS, MISTAKES, choose_mistake, find_mistakes, format_sentence
 from gitsched.model.scheduling import Outcome, total_replicas
 from gitsched.model.time import add_duration, format_age
 from gitsched.reconcile.facts.facts_branches import FACTS_MISSING
@@ -39,7 +38,7 @@ from gitsched.reconcile.output.output_commit import write
 from gitsched.reconcile.output.output_edits import list_followed_edits, list_hand_edits
 from gitsched.reconcile.output.removed_documents import describe_removed_clusters, name_former_clusters
 from gitsched.reconcile.review.due_runs import find_due_run, find_wait_end, is_due, list_due_times
-from gitsched.reconcile.review.freezes import list_freezes
+from gitsched.reconcile.review.freezes import find_push_command, list_freezes
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
 from gitsched.reconcile.review.recent_runs import lacks_history, list_recent_runs
 from gitsched.reconcile.review.removed_workloads import find_unselected_names
@@ -93,6 +92,7 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
             ),
             diverges=_diverges_from_origin(fetched),
             lacks_history=lacks_history(context, fetched),
+            unpushed_freeze=find_push_command(fetched, fetched.output_head),
         )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gitsched.apis.gitsched.config import FILE
 from gitsched.git import Repository
+from gitsched.git.remote_refs import find_remote_url
 from gitsched.model.fleet_status import Freeze
 from gitsched.reconcile.output.history_records import HistoryBranch
 from gitsched.reconcile.source.config_file import read_config
@@ -26,6 +27,18 @@ def list_freezes(context: RunContext, fetched: Fetched, plan: Plan) -> Iterator[
     """Yield the freezes in force."""
     branch = HistoryBranch.of_fetched(fetched)
     yield from _list_freezes(context, plan, branch, fetched.source.oid, fetched.frozen)
+
+
+def find_push_command(fetched: Fetched, head: str | None) -> str:
+    """Return the command that pushes a freeze, or its end, that the commit `head` of the output branch has, and origin as of the last fetch
+    has not; "" if there is none. What is pushed by itself needs none."""
+    output = fetched.output
+    if head is None or output.remote is not None or find_remote_url(output.repository, "origin") is None:
+        return ""
+    tracked = output.repository.resolve_ref(f"refs/remotes/origin/{output.branch}")
+    trees = (output.repository.commit(oid).tree if oid is not None else None for oid in (head, tracked))
+    here, there = (output.repository.find_entry(tree, f"{fetched.prefix}{FREEZE}") if tree is not None else None for tree in trees)
+    return f"git push origin {output.branch}" if here != there else ""
 
 
 def list_run_freezes(context: RunContext, run: RunResult) -> Iterator[Freeze]:
