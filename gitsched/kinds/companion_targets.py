@@ -73,9 +73,8 @@ def read_features(key: Key, body: Body, pod_paths: PodPaths) -> CompanionFeature
     labels = _sort_labels(read_labels(body)) if key[:2] == ("", SERVICE) else ()
     if kind is not None:
         names = tuple(_list_names(key, body, kind))
-        return CompanionFeatures(
-            True, read_follow_annotation(body), is_shared_service(body), _read_selection(key, body, kind), names, labels=labels
-        )
+        annotation = read_annotations(body).get(FOLLOW_ANNOTATION, "")
+        return CompanionFeatures(True, annotation, is_shared_service(body), _read_selection(key, body, kind), names, labels=labels)
     pods = list(_list_pod_metadata(key, body, pod_paths))
     if not pods:
         return _SCALABLE if _is_scalable(key) else NO_FEATURES
@@ -91,17 +90,9 @@ def _is_scalable(key: Key) -> bool:
     return row is None or row.replicas is not None
 
 
-def read_follow_annotation(body: Body) -> str:
-    """Return the value that FOLLOW_ANNOTATION has on a companion or policy; "" without it."""
-    metadata = body.get("metadata")
-    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
-    text = annotations.get(FOLLOW_ANNOTATION, "") if isinstance(annotations, dict) else ""
-    return text if isinstance(text, str) else ""
-
-
 def read_follows(body: Body) -> bool | None:
     """Return what the annotation of a companion or policy says about following targets; None if it does not say anything."""
-    return FOLLOW_VALUES.get(read_follow_annotation(body))
+    return FOLLOW_VALUES.get(read_annotations(body).get(FOLLOW_ANNOTATION, ""))
 
 
 def is_shared_service(body: Body) -> bool:

@@ -18,7 +18,6 @@ from gitsched.kinds.companion_targets import (
     CompanionFeatures,
     Selection,
     read_features,
-    read_follow_annotation,
 )
 from gitsched.kinds.pods import ONLY_PODS, PodPaths, read_pod_template
 from gitsched.kinds.possible_creators import CreatorFeatures, read_creator_features
@@ -244,8 +243,7 @@ _IN_SOURCE = ObjectFacts(DOCUMENT)
 
 def read_api_facts(document: Document) -> ObjectFacts | None:
     """Return the facts of a document of a policy API; None if they have no effect on relations."""
-    follows = FOLLOW_ANNOTATION in read_annotations(document.body)
-    annotation = read_follow_annotation(document.body) if follows else ""
+    annotation = read_annotations(document.body).get(FOLLOW_ANNOTATION, "")
     if annotation in FOLLOW_VALUES:
         annotation = ""
     return ObjectFacts(annotation=annotation) if annotation or document.key[:2] in SHARED_SERVICE_KINDS else None

@@ -7,11 +7,9 @@ import posixpath
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from gitsched.apis.gitsched.config import Config
-from gitsched.build.commit_files import SYMLINK_MODE
 from gitsched.decide.catalog import RawDocument
 from gitsched.git import Repository, TreeEntry
 from gitsched.manifests.charts import CHART_FILE, ChartIndex
-from gitsched.manifests.kustomize_graph import resolve_path
 from gitsched.manifests.parsed_file import read_identity
 from gitsched.model.document import Body, Origin
 from gitsched.reconcile.builds.build_context import BuildContext
@@ -28,6 +26,7 @@ from gitsched.reconcile.cache.caches import SourceFile
 from gitsched.reconcile.source.commit_tree import open_commit_tree
 from gitsched.reconcile.source.last_valid_documents import read_document_text
 from gitsched.reconcile.source.source_reader import list_release_charts
+from gitsched.reconcile.source.unread_entries import list_link_targets
 
 _REGULAR = 0o100000
 """The bits of a regular file in the mode of an entry."""
@@ -71,22 +70,17 @@ def read_kustomized_tree(
         if has_bundles(documents):
             bundles = read_bundles(documents, commit, reader, config, context, reconciled.bundled)
     tree = separate_parts(regular, files, reader, config, built, bundles, hidden, is_hidden)._replace(has_tools=has_tools)
-    if built.resources or bundles.resources:
-        tree = _add_unused(tree, files, config, (*roots, *_list_linked(entries, reader)))
-    if builds is None or not config.source.variants:
+    if builds is None:
         return tree
-    return separate_variants(tree, config, documents)
+    if built.resources or bundles.resources:
+        tree = _add_unused(tree, files, config, (*roots, *_list_linked(entries, context.repository)))
+    return separate_variants(tree, config, documents) if config.source.variants else tree
 
 
-def _list_linked(entries: Iterable[TreeEntry], reader: FileReader) -> Iterator[str]:
+def _list_linked(entries: Iterable[TreeEntry], repository: Repository) -> Iterator[str]:
     """Yield the directories with kustomizations at or below the targets of symbolic links: builds read them by other paths."""
-    paths = list(entries)
-    links = [entry for entry in paths if entry.mode == SYMLINK_MODE]
-    targets = [
-        resolve_path(posixpath.dirname(link.path), reader.read_blob(link.blob).decode("utf-8", "surrogateescape")) for link in links
-    ]
-    below = tuple(f"{target}/" for target in targets)
-    return (posixpath.dirname(entry.path) for entry in paths if below and entry.path.startswith(below))
+    below = tuple(f"{target}/" for target in list_link_targets(repository, entries))
+    return (posixpath.dirname(entry.path) for entry in entries if below and entry.path.startswith(below))
 
 
 def _add_unused(tree: KustomizedTree, files: Mapping[str, SourceFile], config: Config, roots: Iterable[str]) -> KustomizedTree:

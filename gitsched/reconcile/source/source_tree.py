@@ -116,10 +116,19 @@ def load(context: RunContext, fetched: Fetched, *, check_output: bool = True) ->
     return caches.tree.source_tree
 
 
-def read_tree(context: RunContext, fetched: Fetched, tree: str, last: TreeCache | None, *, is_planned: bool = False) -> TreeCache:
+def read_tree(
+    context: RunContext,
+    fetched: Fetched,
+    tree: str,
+    last: TreeCache | None,
+    *,
+    is_planned: bool = False,
+    remotes: RemotePolicy | None = None,
+) -> TreeCache:
     """Read a tree as the run reads its source commit. `last` is another tree that was read: what both have is not read again.
 
-    Where the tree `is_planned`, the last run has read it: of what is broken in it, no later commit counts.
+    Where the tree `is_planned`, the last run has read it: of what is broken in it, no later commit counts. `remotes` are
+    what may be read of other repositories for a commit that is not planned.
     """
     caches, tenants = context.caches, fetched.base_tenants
     if tenants is None:
@@ -139,8 +148,8 @@ def read_tree(context: RunContext, fetched: Fetched, tree: str, last: TreeCache 
             caches,
             fetched.record,
             context.source.fetch_commit,
-            fetched.source.oid,
-            decide_remotes(context, fetched),
+            fetched.source.oid if remotes is None else "",
+            decide_remotes(context, fetched) if remotes is None else remotes,
             list_earlier=lambda limit: open_history().list_commits(limit),
         ),
         tenants,
@@ -151,22 +160,9 @@ def read_tree(context: RunContext, fetched: Fetched, tree: str, last: TreeCache 
 
 def read_source_at(context: RunContext, fetched: Fetched, commit: Commit) -> SourceTree:
     """Read another commit of the source. Broken files contribute the last valid documents that a run of it would use now."""
-    repository, settings = context.source.repository, context.settings
-    open_history = cached(partial(SourceHistory, context, fetched._replace(source=commit)))
-
-    def builds() -> BuildContext:
-        return BuildContext(
-            repository,
-            context.caches,
-            fetched.record,
-            context.source.fetch_commit,
-            remotes=RemotePolicy(trusted=None),
-            list_earlier=lambda limit: open_history().list_commits(limit),
-        )
-
-    return read_source_tree(
-        repository, commit.tree, context.caches.files, open_history, settings.paths, builds=builds, strict=settings.strict
-    ).source_tree
+    context = context._replace(settings=context.settings._replace(progress=None))
+    fetched = fetched._replace(source=commit, base_tenants=())
+    return read_tree(context, fetched, commit.tree, None, remotes=RemotePolicy(trusted=None)).source_tree
 
 
 def read_source_tree(
