@@ -418,3 +418,11 @@ def make_review(run: RunResult) -> Review:
         setting_changes=run.setting_changes,
         comparison=OutputComparison(notes=(run.rewrite,) if run.rewrite else (), unplaced=run.unselected, edits=run.edits),
     )
+
+
+def find_newer_source(context: RunContext, fetched: Fetched) -> str:
+    """Return the commit of the source that the last run planned, if the one here is an ancestor of it; "" if not."""
+    planned = fetched.record.source if fetched.record is not None else ""
+    repository, own = context.source.repository, fetched.source.oid
+    is_newer = planned not in ("", own) and repository.has_commit(planned) and repository.has_ancestor(planned, own)
+    return planned if is_newer else ""

@@ -25,7 +25,7 @@ from gitsched.report.lines import (
     wrap_indented,
 )
 from gitsched.report.recent_runs import describe_recent_runs, describe_requests
-from gitsched.report.summary import describe_withheld
+from gitsched.report.summary import describe_newer_source, describe_withheld
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -53,6 +53,12 @@ UNPUSHED: Final = "runs elsewhere, as in CI, see this only when it is on origin:
 
 def describe_problems(status: FleetStatus, width: int, paint: Paint | None = None) -> list[str]:
     """Return a line that says whether anything is wrong, and then what is wrong."""
+    if status.source.newer:
+        newer = (
+            f"{describe_newer_source(status.source.newer)}. This is the status with commit {abbreviate_oid(status.source.newer)}."
+        )
+        others = describe_problems(status._replace(source=status.source._replace(newer="")), width, paint)
+        return [*_paint_first(newer, width, "changed", paint), *others]
     problems = [*status.list_problems()]
     recent = [*_list_allowed(status), *describe_recent_runs(status.recent, status.now), *_list_followed_edits(status)]
     if status.lacks_history:

@@ -200,9 +200,6 @@ def _describe_branch(status: FleetStatus) -> str:
     age = format_age(status.time, status.now)
     text = f"{status.branch} is at {abbreviate_oid(status.head)} of {format_time(status.time)} ({age} ago)"
     text += ", as this clone fetched it last (later runs: git fetch, or --fetch origin)" if status.from_origin else ""
-    if status.source.newer:
-        newer = abbreviate_oid(status.source.newer)
-        return f"{text}; the source here is older than commit {newer}, which was reconciled last: pull it, to see what was planned."
     return f"{text}; the source has changes that are not reconciled." if status.pending else f"{text}."
 
 

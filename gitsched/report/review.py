@@ -78,7 +78,8 @@ class OutputComparison(NamedTuple):
     workloads lack after losses, None without a reserve. `stopped` are objects that lose their last replica while
     the workload of several objects that they are a part of goes on. `edits` are commits of people on the output branch that changed
     records, from which the run decides: what these move is not among the moves. `requested` says of a plan against the output branch which
-    commits of the source ask for what is withheld, "" if none does.
+    commits of the source ask for what is withheld, "" if none does. `older` says of such a plan that a run has planned a later commit, or
+    is "".
     """
 
     digest: str = ""
@@ -93,6 +94,7 @@ class OutputComparison(NamedTuple):
     edits: Sequence[str] = ()
     empty_clusters: Sequence[str] = ()
     requested: str = ""
+    older: str = ""
 
 
 class FindingChanges(NamedTuple):

@@ -202,6 +202,11 @@ def is_removed(move: Move) -> bool:
     return move.intended and not (move.after or move.preserved)
 
 
+def describe_newer_source(commit: str) -> str:
+    """Return that a run has planned this commit of the source, which is later than the one here."""
+    return f"The source here is older than commit {abbreviate_oid(commit)}, which was reconciled last: pull it"
+
+
 def describe_move_kind(kind: str, number: int) -> str:
     """Return "3,000 workloads move"."""
     one, many = next((one, many) for name, one, many in _MOVE_KINDS if name == kind)
@@ -465,7 +470,7 @@ def describe_setting_changes(review: Review, most: int) -> list[str]:
 
 def list_comparison_notes(review: Review) -> list[str]:
     """Return sentences that explain how the comparison was made."""
-    lines = list(review.comparison.notes)
+    lines = [*filter(None, [review.comparison.older]), *review.comparison.notes]
     if review.base.merged:
         lines.insert(
             0,

@@ -86,6 +86,7 @@ def write_plan(review: Review, width: int, paint: Paint | None = None, *, each: 
     top = _list_top_problems(review, (headline, *losses))
     consequences, problems = wrap_all(losses, width), _top_lines(top, width, paint)
     blocks = [
+        wrap(review.comparison.older, width) if review.comparison.older else [],
         _paint(wrap(headline, width), paint),
         problems,
         _comparison_lines(review, width),
@@ -190,7 +191,7 @@ def _comparison_lines(review: Review, width: int) -> list[str]:
             f"Both plans start from {describe_output_branch(review) if review.before else 'an empty output branch'}.",
             width,
         )
-    lines += wrap_all(list_comparison_notes(review), width)
+    lines += wrap_all((note for note in list_comparison_notes(review) if note != review.comparison.older), width)
     return [*lines, f"Plan {review.comparison.digest}"] if review.comparison.digest else lines
 
 

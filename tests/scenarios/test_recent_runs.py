@@ -320,10 +320,16 @@ def test_a_cluster_that_is_not_ready_has_a_next_step(fleet: Fleet) -> None:
 
 def test_a_source_that_is_older_than_the_last_run_is_no_change_to_reconcile(fleet: Fleet) -> None:
     older = merge(fleet, WEB, 0)
-    newer = merge(fleet, {"web.yaml": deployment("web", 1)}, 1)
-    assert read(fleet, 1)[-1].endswith(" ago).")
+    newer = merge(fleet, {"web.yaml": None}, 1)
+    expected = read(fleet, 1)
     fleet.git("reset", "-q", "--hard", older)
-    assert f"; the source here is older than commit {newer[:10]}, which was reconciled last: pull it, " in read(fleet, 1)[-1]
+    first, *others = read(fleet, 1)
+    named = f"The source here is older than commit {newer[:10]}, which was reconciled last: pull it"
+    assert first == f"{named}. This is the status with commit {newer[:10]}."
+    assert others == expected, "what is only missing here is no problem of the fleet"
+    plan = write_plan(compare_plans(fleet.settings(1)).review, 1_000).splitlines()
+    assert plan[0] == f"{named}, and plan again; what follows would take back what came since, and gitsched reconcile refuses that."
+    assert not any(named in line for line in plan[1:])
     fleet.commit({"web.yaml": deployment("web", 3)}, hour=2)
     assert read(fleet, 2)[-1].endswith("; the source has changes that are not reconciled.")
 

@@ -30,13 +30,14 @@ from gitsched.reconcile.review.changed_lines import ChangedLines, locate_images
 from gitsched.reconcile.review.compared_plans import CommitComparer, ComparedInputs, CompleteComparer, PlannedCommit
 from gitsched.reconcile.review.stopped_objects import OutputTrees, list_stopped_objects
 from gitsched.reconcile.review.unplaced_objects import list_unselected_workloads
-from gitsched.reconcile.run import Fetched, RunContext, RunResult, make_review, open_context
+from gitsched.reconcile.run import Fetched, RunContext, RunResult, find_newer_source, make_review, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_causes
 from gitsched.render.output_files import escape_segment
 from gitsched.render.run_metadata import RunMetadata
 from gitsched.report.lines import format_key
 from gitsched.report.review import ComparisonBase, DeliveryChanges, OutputComparison, Review
+from gitsched.report.summary import describe_newer_source
 
 if TYPE_CHECKING:
     from gitsched.decide.plan_result import Plan
@@ -197,6 +198,7 @@ def _compare_with_output(context: RunContext, fetched: Fetched, comparer: Commit
                 notes=(run.rewrite,) if run.rewrite else (),
                 unplaced=unselected,
                 edits=run.edits,
+                older=_describe_older(find_newer_source(context, fetched)),
             ),
             retained=retained,
             record_changes=records,
@@ -209,6 +211,12 @@ def _compare_with_output(context: RunContext, fetched: Fetched, comparer: Commit
         has_faults=bool(search.faults),
         was_available=_list_earlier_availability(changes, search),
     )
+
+
+def _describe_older(newer: str) -> str:
+    """Return what a plan means whose source is older than the commit that a run has planned; "" without such a commit."""
+    warning = "what follows would take back what came since, and gitsched reconcile refuses that"
+    return f"{describe_newer_source(newer)}, and plan again; {warning}." if newer else ""
 
 
 def _omit_releases(context: RunContext) -> RunContext:

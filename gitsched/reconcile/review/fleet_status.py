@@ -47,7 +47,7 @@ from gitsched.reconcile.review.run_sources import list_source_changes
 from gitsched.reconcile.review.uncommitted_taints import list_uncommitted_taints
 from gitsched.reconcile.review.withheld_changes import read_withheld_history
 from gitsched.reconcile.rollout_input import list_output_commits
-from gitsched.reconcile.run import Fetched, RunContext, describe_rewrite, open_context
+from gitsched.reconcile.run import Fetched, RunContext, describe_rewrite, find_newer_source, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_taints, make_blob_finder
 from gitsched.render.output_files import CLUSTERS, escape_segment
@@ -55,10 +55,17 @@ from gitsched.report.fleet_problems import WORKLOADS_SHOWN
 
 
 def read_fleet_status(settings: RunSettings) -> FleetStatus:
-    """Read the status of a fleet. Nothing is written to a branch."""
+    """Read the status of a fleet. Nothing is written to a branch.
+
+    Where the source is older than what a run has planned, it is the status with the planned commit: that decided what is where.
+    """
     context = open_context(settings)
     with gc_paused():
         fetched = fetch(context)
+        newer = find_newer_source(context, fetched)
+        if newer:
+            status = read_fleet_status(settings._replace(revision=newer))
+            return status._replace(source=status.source._replace(newer=newer, uncommitted=()))
         record = fetched.record
         differs = record is not None and record.source_tree != fetched.source.tree and not _is_reconciled(context, fetched)
         overdue = list_due_times(context, fetched)
@@ -70,9 +77,8 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
             withholds=True,
         )
         log_ignored_settings(fleet.plan)
-        newer = _find_newer_source(context, fetched)
         removed = describe_removed_clusters(context, fetched, [one.name for one in status.gone])
-        waiting = _find_waiting(context, fetched, status.time) if status.pending and not newer else None
+        waiting = _find_waiting(context, fetched, status.time) if status.pending else None
         recent = list_recent_runs(context, fetched, status.workloads, (one.key for one in status.unclaimed))
         renamed = find_unselected_names(context, fetched, recent, status.unclaimed)
         return status._replace(
@@ -82,9 +88,8 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
             withheld_history=read_withheld_history(context, fetched, status.withheld),
             from_origin=_is_from_origin(fetched),
             source=status.source._replace(
-                newer=newer,
                 renamed=renamed,
-                due=find_due_run(context, fetched, overdue, fleet.plan, differs=differs) if may_be_due and not newer else None,
+                due=find_due_run(context, fetched, overdue, fleet.plan, differs=differs) if may_be_due else None,
                 waiting=waiting,
                 removed_clusters=tuple(removed),
                 uncommitted=tuple(list_uncommitted_taints(context, fetched, fleet.catalog)),
@@ -141,14 +146,6 @@ def _find_waiting(context: RunContext, fetched: Fetched, last: datetime | None) 
         return None
     found = list_source_changes(source, fetched.reconciled.source, fetched.source.oid)[-1:]  # none where only facts have changed
     return next((one for one in found if one.time is not None and one.time <= deadline), None)
-
-
-def _find_newer_source(context: RunContext, fetched: Fetched) -> str:
-    """Return the commit of the source that the last run planned, if the one here is an ancestor of it; "" if not."""
-    planned = fetched.record.source if fetched.record is not None else ""
-    repository, own = context.source.repository, fetched.source.oid
-    is_newer = planned not in ("", own) and repository.has_commit(planned) and repository.has_ancestor(planned, own)
-    return planned if is_newer else ""
 
 
 def make_fleet_status(context: RunContext, fetched: Fetched, fleet: PlannedFleet, *, pending: bool = False) -> FleetStatus:
