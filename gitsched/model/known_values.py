@@ -14,7 +14,7 @@ _MAX_LISTED = 5
 _DIGITS = str.maketrans("", "", "0123456789")
 
 
-def find_near(name: str, known: Iterable[str], others: Iterable[str] = ()) -> str:
+def find_near(name: str, known: Iterable[str], others: Iterable[str] = (), similarity: float = _SIMILARITY) -> str:
     """Return the existing name that is probably meant; "" if there is none.
 
     Names that differ only in a number, and `others`, which a selector names as well, are not meant.
@@ -27,7 +27,7 @@ def find_near(name: str, known: Iterable[str], others: Iterable[str] = ()) -> st
     candidates = {text: one for text, one in candidates.items() if text == lower or text.translate(_DIGITS) != plain}
     if len(candidates) > _MAX_COMPARED:
         return candidates.get(lower, "")
-    return next((candidates[match] for match in get_close_matches(lower, candidates, n=1, cutoff=_SIMILARITY)), "")
+    return next((candidates[match] for match in get_close_matches(lower, candidates, n=1, cutoff=similarity)), "")
 
 
 def describe_unknown_key(owner: str, noun: str, key: str, known: Iterable[str], near: str = "") -> str:

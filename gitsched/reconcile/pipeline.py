@@ -38,21 +38,29 @@ _LIST_NEW_UNSELECTED = Registered("gitsched.reconcile.review.new_unselected", "l
 
 
 def run(
-    context: RunContext, now: datetime, *, preview: bool = False, complete: bool = False, reads_record: bool = False
+    context: RunContext,
+    now: datetime,
+    *,
+    preview: bool = False,
+    complete: bool = False,
+    reads_record: bool = False,
+    withholds: bool | None = None,
 ) -> RunResult:
     """Plan the source commit, write the output tree, and publish it as a commit on the output branch.
 
     With `preview` no ref moves. A `complete` plan has everything that explanations need; otherwise an incremental plan may do, and with
-    `reads_record` what the output branch records of the last plan. Raise OutputMoved when another process moved the output branch
+    `reads_record` what the output branch records of the last plan. With `withholds`, by default unless it is a preview, the plan leaves out
+    what the guard withholds. Raise OutputMoved when another process moved the output branch
     meanwhile.
     """
+    withholds = not preview if withholds is None else withholds
     with gc_paused():
         fetched = fetch(context, publishes=not preview)
         order = fetched.output.unfetched if preview else _check_source(context, fetched)
         cached = None if complete else take_plan(context, fetched)
         planned = None
         if cached is not None:
-            planned = try_incrementally(context, fetched, cached, now, plan_source, withholds=not preview)
+            planned = try_incrementally(context, fetched, cached, now, plan_source, withholds=withholds)
         elif reads_record and not complete:
             planned = find_known_plan(context, fetched, now)
 
@@ -63,7 +71,9 @@ def run(
                 context.report_step("writing the output tree")
                 return _write_checked(context, fetched, planned, order, now, prepares=not preview)
 
-            return use_plan(context, fetched, now, write_checked, planned, withholds=not preview, written=has_content)
+            return use_plan(
+                context, fetched, now, write_checked, planned, withholds=withholds, written=has_content, refuses=not preview
+            )
 
         planned, (written, commit) = make(context, planned)
         rewritten = rewrite_output(context, fetched, planned.plan, now) if written.changed and has_content else None

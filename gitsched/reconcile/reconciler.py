@@ -57,7 +57,15 @@ class Reconciler:
     def source(self) -> SourceRepository:
         return self._context.source
 
-    def run(self, now: datetime, *, preview: bool = False, complete: bool = False, reads_record: bool = False) -> RunResult:
+    def run(
+        self,
+        now: datetime,
+        *,
+        preview: bool = False,
+        complete: bool = False,
+        reads_record: bool = False,
+        withholds: bool | None = None,
+    ) -> RunResult:
         """See `gitsched.reconcile.pipeline.run`. The operator's settings are those that the file has now."""
         if self._given.operator_file is not None:
             from gitsched.reconcile.operator_settings import complete_settings  # many runs have no such file
@@ -66,7 +74,8 @@ class Reconciler:
         restored: list[Finding] = []
         while True:
             try:
-                found = run(self._context, now, preview=preview, complete=complete, reads_record=reads_record and not restored)
+                recorded = reads_record and not restored
+                found = run(self._context, now, preview=preview, complete=complete, reads_record=recorded, withholds=withholds)
             except LostObject as error:
                 from gitsched.reconcile.output.lost_output import restore_output
 
@@ -152,12 +161,12 @@ class ValidatedSource(NamedTuple):
 
 
 def validate_source(settings: RunSettings) -> ValidatedSource:
-    """Check the source."""
+    """Check the source: find what a run would, which leaves out what the guard withholds."""
     reconciler = Reconciler(settings._replace(observations="recorded", findings_only=True))
-    plan = reconciler.run(settings.now, preview=True).plan
+    plan = reconciler.run(settings.now, preview=True, withholds=True).plan
     if not plan.unclaimed:
         return ValidatedSource(plan.findings, 0)
     if not plan.complete and plan.totals.overview.workload_count + plan.unclaimed < MIN_SHARED_ROWS:
-        plan = reconciler.run(settings.now, preview=True, complete=True).plan
+        plan = reconciler.run(settings.now, preview=True, complete=True, withholds=True).plan
     unselected = _LIST_UNSELECTED(plan.decisions, RuleLocations(reconciler.source.repository)) if plan.complete else ()
     return ValidatedSource(plan.findings, plan.unclaimed, unselected)

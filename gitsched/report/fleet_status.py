@@ -61,7 +61,8 @@ def write_fleet_status(
         lines = list_limited(_format_table(_WORKLOADS, rows), MAX_ROWS, _MORE) if rows else ["No policy places a workload."]
     elif unclaimed:
         objects = (one for one in status.unclaimed if namespace in ("", one.key.namespace))
-        rows = [_make_unclaimed_row(one) for one in objects]
+        kept = {move.key for move in status.withheld.moves}
+        rows = [_make_unclaimed_row(one, status.withheld.withheld_by if one.key in kept else "") for one in objects]
         found = [*format_columns(rows), *_list_unbuilt(status, namespace)]
         lines = list_limited(found, MAX_ROWS, _MORE) if found else ["Every object is selected by a policy."]
     else:
@@ -76,9 +77,10 @@ def write_fleet_status(
     return "\n".join(lines) + "\n"
 
 
-def _make_unclaimed_row(one: UnclaimedObject) -> tuple[str, ...]:
+def _make_unclaimed_row(one: UnclaimedObject, withheld_by: str) -> tuple[str, ...]:
+    texts = (f"still placed: {withheld_by} withholds that it becomes unplaced" if withheld_by else "", one.nearest)
     place = f"{one.location.path}:{one.location.line}" if one.location is not None else ""
-    return tuple(map(escape_unprintable, (format_key(one.key), place, one.nearest)))
+    return tuple(map(escape_unprintable, (format_key(one.key), place, "; ".join(filter(None, texts)))))
 
 
 def _list_unbuilt(status: FleetStatus, namespace: str) -> Iterator[str]:

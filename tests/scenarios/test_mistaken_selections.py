@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from gitsched.reconcile import validate_source
 from gitsched.reconcile.incremental import new_state
+from gitsched.reconcile.review.fleet_status import read_fleet_status
 from gitsched.reconcile.run import make_review
+from gitsched.report.fleet_status import write_fleet_status
 from gitsched.report.text import write_plan
 from tests.scenarios.conftest import UNGUARDED, Fleet, allow_withheld, cluster, deployment, policy
 
@@ -128,6 +131,29 @@ def test_a_mistake_in_a_selector_stops_no_workload(name: str, placed: Fleet) -> 
     placed.commit({"policy.yaml": first, "web.yaml": WEB}, hour=3)
     assert not placed.reconcile(3).plan.withheld.moves
     assert placed.where("default/deployment-web") == ["one"]
+
+
+def test_validate_and_status_say_that_what_is_withheld_still_runs(fleet: Fleet) -> None:
+    first, mistake, cause = MISTAKES["one of several kinds"]
+    service = "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: default}\nspec: {selector: {app: web}}\n"
+    pods = "  template: {metadata: {labels: {app: web}}}\n"
+    first, changed = (text.replace("ConfigMap", "Service") for text in (first, str(mistake["policy.yaml"])))
+    fleet.commit({**BASE, "web.yaml": WEB + pods, "service.yaml": service, "policy.yaml": first})
+    fleet.reconcile()
+    fleet.commit({"policy.yaml": changed}, hour=1)
+    for hour in (1, 2):
+        validated = validate_source(fleet.settings(hour))
+        assert not validated.unclaimed
+        assert not validated.unselected
+        codes = [one.code for one in validated.findings if one.severity != "info"]
+        assert codes == ["changes-withheld", "karmada-selects-nothing"], "no Service without its target"
+        assert cause in validated.findings[0].message
+        assert write_fleet_status(read_fleet_status(fleet.settings(hour)), unclaimed=True).splitlines() == [
+            "Deployment default/web  web.yaml:1  still placed: the guard withholds that it becomes unplaced; "
+            "PropagationPolicy/default/all selects Deploymnt (policy.yaml:1); this one is a Deployment"
+        ]
+        fleet.reconcile(hour)
+        assert fleet.where("default/deployment-web") == ["one"]
 
 
 def test_exactly_this_is_allowed_by_its_digest(placed: Fleet) -> None:

@@ -82,7 +82,9 @@ def use_fleet(
 
 def _make_fleet(context: RunContext, fetched: Fetched, planned: Planned) -> PlannedFleet:
     plan, decisions = planned.plan, planned.plan.decisions
-    unclaimed = [decisions.catalog.templates[key] for key in decisions.list_unclaimed()]
+    templates = decisions.catalog.templates
+    staying = (key for key in decisions.withheld if key in templates and not decisions.outcomes[key].policy)
+    unclaimed = [templates[key] for key in sorted((*decisions.list_unclaimed(), *staying), key=workload_sort_key)]
     return PlannedFleet(
         planned,
         decisions.catalog,

@@ -197,6 +197,8 @@ def test_a_quarantined_object_may_match_a_selector() -> None:
         ({"name": "wbe"}, {"namespace": "default"}, ""),
         ({"kind": "StatefulSet"}, {}, "StatefulSet; this one is a Deployment"),
         ({"kind": "CronJob", "apiVersion": "batch/v1", "name": "web"}, {}, "CronJob web; this one is a Deployment"),
+        ({"kind": "Deploymnet"}, {}, "Deploymnet; this one is a Deployment"),
+        ({"kind": "Deploymnet"}, {"namespace": "default"}, ""),
         ({"kind": "StatefulSet"}, {"namespace": "default"}, ""),
         ({"kind": "ConfigMap", "apiVersion": "v1"}, {}, ""),
     ],

@@ -22,6 +22,7 @@ POLICY_SELECTS_NOTHING = "karmada-selects-nothing"
 """Code of the finding about selectors that match nothing."""
 _WORKLOADS = ("cronjob", "daemonset", "deployment", "job", "statefulset")
 """Kinds of which an object is compared with the selectors of the others, if none of its own kind is near."""
+_KIND_SIMILARITY = 0.85
 _MAX_RULES = 200
 """Selectors of one kind with which an object is compared."""
 _MAX_LOOKUPS = 2_000
@@ -93,6 +94,7 @@ class NearSelections:
     def __init__(self, policies: Iterable[PropagationPolicy], existing: Iterable[Key] = ()) -> None:
         self._rules: dict[str, list[tuple[PropagationPolicy, ResourceSelector]]] = {}
         self._existing = existing
+        self._misspelled: dict[str, list[str]] = {}
         self._lookups = 0
         for policy in policies:
             for selector in map(parse_resource_selector, policy.spec.get("resourceSelectors") or ()):
@@ -107,7 +109,8 @@ class NearSelections:
 
     def _describe(self, template: Document) -> NearSelection | None:
         kind = template.key.kind.lower()
-        kinds = ([kind], [other for other in _WORKLOADS if other != kind] if kind in _WORKLOADS else [])
+        others = [other for other in _WORKLOADS if other != kind] if kind in _WORKLOADS else []
+        kinds = ([kind, *self._find_misspelled(kind)], others)
         for compared in kinds:
             candidates = (
                 (rank, policy.key, text, pointer, policy.document)
@@ -122,6 +125,17 @@ class NearSelections:
                 where = f" ({place.text})" if place is not None else ""
                 return NearSelection(f"{policy_key.title} selects {selected}{where}; this one {own}", pointer)
         return None
+
+    def _find_misspelled(self, kind: str) -> list[str]:
+        """Return the kind of selectors that no object has, and that is probably a misspelled `kind`."""
+        if kind not in self._misspelled:
+            near = find_near(kind, self._rules.keys() - self._existing_kinds - {kind}, similarity=_KIND_SIMILARITY)
+            self._misspelled[kind] = [near] if near else []
+        return self._misspelled[kind]
+
+    @cached_property
+    def _existing_kinds(self) -> frozenset[str]:
+        return frozenset(key.kind.lower() for key in self._existing)
 
     @cached_property
     def _kinds_by_namespace(self) -> frozenset[tuple[str, str]]:
