@@ -23,8 +23,11 @@ Placement = Mapping[str, "int | None"]
 def map_fleet(baseline: Baseline, event: DecidedEvent, found: Simulation) -> tuple[SimulatedSite, ...]:
     """Return all clusters with what an event changes there. `baseline` has the decisions about all workloads."""
     decided, (changed, after, _) = baseline.decisions, event
-    outcomes, templates = {**decided.outcomes, **after.outcomes}, {**changed.catalog.templates, **decided.templates}
     moves = [Move(effect.key, effect.before, effect.after, "") for effect in found.effects]
+    outcomes = {**decided.outcomes, **after.outcomes}
+    # Those of a plan from a state can be read one by one only: iteration yields no more than engines need.
+    found_templates = {move.key: decided.templates.get(move.key) or changed.catalog.templates.get(move.key) for move in moves}
+    templates = {key: template for key, template in found_templates.items() if template is not None}
     sites: dict[str, ClusterSite] = {}
     for engines, catalog in ((decided.engines, decided.catalog), *([(after.engines, changed.catalog)] if found.added else ())):
         used = list_simulated_use(engines, decided, baseline.find_use(), moves, templates)

@@ -494,18 +494,25 @@ def test_the_html_shows_each_cluster_before_and_after_an_event(
     assert "html" not in simulate("--lose", "two", "-o", "markdown")
 
 
-def test_the_map_of_a_simulation_has_the_requested_share_where_the_capacity_is_known(fleet: Fleet, simulate: Simulate) -> None:
-    """Workloads that were placed before and after the facts were observed count once."""
+@pytest.mark.parametrize("observed", ["", "2026-01-01T00:00:00Z"], ids=["observed-at-an-unknown-time", "observed-before"])
+@pytest.mark.parametrize("has_state", [True, False], ids=["continued", "planned-anew"])
+def test_the_map_of_a_simulation_has_the_requested_share_where_the_capacity_is_known(
+    fleet: Fleet, simulate: Simulate, tmp_path: Path, has_state: bool, observed: str
+) -> None:
+    """Workloads that were placed before and after the facts were observed count once, and what an event starts is added."""
+    noted = "metadata:\n" + (f'  annotations: {{gitsched.io/observed-at: "{observed}"}}\n' if observed else "")
     fleet.commit(
         {
-            "clusters/one.yaml": cluster("one", pods=10),
-            "clusters/two.yaml": cluster("two", pods=5),
+            "clusters/one.yaml": cluster("one", pods=10).replace("metadata:\n", noted),
+            "clusters/two.yaml": cluster("two", pods=5).replace("metadata:\n", noted),
             "clusters/far.yaml": cluster("far"),
             "apps/web.yaml": deployment("web", 4),
             "policies/web.yaml": divide("web", "clusterNames: [one, two]", DYNAMIC),
         }
     )
-    page = simulate("--lose", "one", "-o", "html")
+    fleet.reconcile()
+    cache = [] if has_state else ["--cache-dir", str(tmp_path / "empty")]
+    page = simulate("--lose", "one", "-o", "html", *cache)
     before, after = list_tiles(page, "Before"), list_tiles(page, "After")
     assert (before["two"][1], after["two"][1]) == ("20 %", "80 %, before 20 %, +3 replicas")
     assert after["two"][0] == {"load-3", "gains"}
