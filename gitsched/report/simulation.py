@@ -212,7 +212,7 @@ def format_loss_row(row: Simulation) -> tuple[str, ...]:
 
 
 def describe_worst_effect(row: Simulation) -> str:
-    """Return the workload that a loss affects most, and the number of the others that lack replicas or run on with fewer."""
+    """Return the workload that a loss affects most, and of how many that lack replicas or run on with fewer."""
     effects = [
         f"{format_key(effect.key)}: {'unplaced' if effect.becomes_unplaced else f'{effect.lost_replicas} missing'}"
         for effect in row.degraded
@@ -221,7 +221,7 @@ def describe_worst_effect(row: Simulation) -> str:
     if not effects:
         return EMPTY_CELL
     shown = count_shown(len(effects), WORST_SHOWN)
-    return ", ".join(effects[:shown]) + (f", and {len(effects) - shown} more" if len(effects) > shown else "")
+    return ", ".join(effects[:shown]) + (f" (worst of {len(effects)})" if len(effects) > shown else "")
 
 
 def list_resilience_notes(value: Resilience) -> list[str]:

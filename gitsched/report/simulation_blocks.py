@@ -33,7 +33,7 @@ from gitsched.report.summary import format_record_change
 
 MAX_ROWS = 200
 """The number of rows of one table; the others are counted, and JSON contains all."""
-MAX_CLUSTERS, WORST_NAMED = 12, 3
+MAX_CLUSTERS, WORST_NAMED, STOPPED_NAMED = 12, 6, 20
 _LOSSES_IN_TABLE = 20
 """Losses of which the table stands above the map; the map of more of them shows the worst at a glance."""
 _EFFECT_HEADER = tuple(name.capitalize() for name in EFFECT_HEADER)
@@ -59,11 +59,13 @@ def list_simulation_blocks(value: Simulation) -> list[Block]:
 
 
 def _list_map_blocks(value: Simulation) -> list[Block]:
-    """Return the map of the fleet, and above it the workloads that lack most; nothing without the clusters."""
+    """Return the map of the fleet, and above it the workloads that lack most, first those that stop; nothing without the
+    clusters."""
     if not value.fleet:
         return []
     worst = [*value.degraded, *(one for one in value.reduced if not one.is_degraded)]
-    lines = list(map(_describe_worst, worst[: count_shown(len(worst), WORST_NAMED)]))
+    stopped = sum(one.becomes_unplaced for one in worst)
+    lines = list(map(_describe_worst, worst[: count_shown(len(worst), max(WORST_NAMED, min(stopped, STOPPED_NAMED)))]))
     more = len(worst) - len(lines)
     lines += [f"and {more:,} more in the tables below"] if more else []
     return [*([ListBlock("What lacks most", lines)] if lines else []), make_fleet_map(value)]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from gitsched.reconcile.incremental import new_state
 from tests.scenarios.conftest import policy
 from tests.simulate.conftest import OFF, SHOP, WEIGHTED, Fleet, Simulate, cluster, deployment, divide, effects, replicas_by_cluster
 
@@ -497,7 +498,7 @@ def test_the_html_shows_each_cluster_before_and_after_an_event(
 @pytest.mark.parametrize("observed", ["", "2026-01-01T00:00:00Z"], ids=["observed-at-an-unknown-time", "observed-before"])
 @pytest.mark.parametrize("has_state", [True, False], ids=["continued", "planned-anew"])
 def test_the_map_of_a_simulation_has_the_requested_share_where_the_capacity_is_known(
-    fleet: Fleet, simulate: Simulate, tmp_path: Path, has_state: bool, observed: str
+    fleet: Fleet, simulate: Simulate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_state: bool, observed: str
 ) -> None:
     """Workloads that were placed before and after the facts were observed count once, and what an event starts is added."""
     noted = "metadata:\n" + (f'  annotations: {{gitsched.io/observed-at: "{observed}"}}\n' if observed else "")
@@ -511,12 +512,31 @@ def test_the_map_of_a_simulation_has_the_requested_share_where_the_capacity_is_k
         }
     )
     fleet.reconcile()
-    cache = [] if has_state else ["--cache-dir", str(tmp_path / "empty")]
-    page = simulate("--lose", "one", "-o", "html", *cache)
+    monkeypatch.setattr(new_state, "MIN_WORKLOADS", 0 if has_state else 1_000)
+    page = simulate("--lose", "one", "-o", "html", "--cache-dir", str(tmp_path / "empty"))
     before, after = list_tiles(page, "Before"), list_tiles(page, "After")
     assert (before["two"][1], after["two"][1]) == ("20 %", "80 %, before 20 %, +3 replicas")
     assert after["two"][0] == {"load-3", "gains"}
     assert after["far"] == ({"load-none"}, "load not known")
+
+
+def test_the_html_names_all_that_stop_before_those_that_run_on(fleet: Fleet, simulate: Simulate) -> None:
+    names = [f"app-{number:02}" for number in range(9)]
+    fleet.commit(
+        {
+            "clusters/one.yaml": cluster("one", pods=100),
+            "clusters/two.yaml": cluster("two", pods=1),
+            **{f"apps/{name}.yaml": deployment(name, 2) for name in (*names, "half")},
+            **{f"policies/{name}.yaml": divide(name, "clusterNames: [one]") for name in names},
+            "policies/half.yaml": divide("half", "clusterNames: [one, two]", WEIGHTED),
+        }
+    )
+    fleet.reconcile()
+    page = simulate("--lose", "one", "-o", "html")
+    listed = page.split("What lacks most")[1].split("</ul>")[0]
+    assert re.findall(r"default/(\S+) becomes unplaced", listed) == names
+    losses = simulate("--sweep", "clusters")
+    assert "Deployment default/app-00: unplaced (worst of 10)" in losses
 
 
 def test_the_headline_of_the_html_names_the_condition_of_a_loss(fleet: Fleet, simulate: Simulate) -> None:
