@@ -271,8 +271,8 @@ class FleetStatus(NamedTuple):
 
     @property
     def wrong_rollouts(self) -> tuple[RolloutStatus, ...]:
-        """The rollouts that have stopped, and those that have waited for too long."""
-        return tuple(one for one in self.rollouts if one.state == "stopped" or one.find_overdue(self.now) is not None)
+        """The rollouts that have stopped, or in which too many clusters failed, and those that have waited for too long."""
+        return tuple(one for one in self.rollouts if one.remedy or one.find_overdue(self.now) is not None)
 
     @property
     def short(self) -> tuple[WorkloadStatus, ...]:
@@ -344,16 +344,23 @@ class FleetStatus(NamedTuple):
             yield format_count(copied, "workload with data has", "workloads with data have") + " a copy with other data"
 
     def _list_rollout_problems(self) -> Iterator[str]:
-        """Yield how many rollouts have stopped, and how many have waited for too long; of a single one, what for."""
-        wrong = self.wrong_rollouts
-        for is_stopped, text in ((True, "have stopped"), (False, "have waited for too long")):
-            found = [one for one in wrong if (one.state == "stopped") is is_stopped]
-            if len(found) > 1:
+        """Yield how many rollouts have stopped, will stop, have failures, and have waited for too long; of a single one, why."""
+        groups: dict[str, list[RolloutStatus]] = {}
+        for one in self.wrong_rollouts:
+            failing = "will stop" if one.will_stop else "have failures"
+            text = "have stopped" if one.state == "stopped" else failing if one.remedy else "have waited for too long"
+            groups.setdefault(text, []).append(one)
+        for text, found in sorted(groups.items()):
+            first, *others = found
+            since = first.find_overdue(self.now)
+            if others:
                 yield f"{len(found):,} rollouts {text} ({format_names([one.name for one in found])})"
-            for one in found if len(found) == 1 else ():
-                since = None if is_stopped else one.find_overdue(self.now)
+            elif text in ("will stop", "have failures"):
+                verb = "will stop because" if first.will_stop else "has failures:"
+                yield f"Rollout {first.name} {verb} {format_names(first.failed)} failed"
+            else:
                 verb = "stopped because" if since is None else f"waited {format_age(since, self.now)} for"
-                yield f"Rollout {one.name} has {verb} {one.waits_for}"
+                yield f"Rollout {first.name} has {verb} {first.waits_for}"
 
     def _list_cluster_problems(self) -> Iterator[str]:
         groups = {

@@ -110,8 +110,8 @@ class RolloutCluster(NamedTuple):
 
 class RolloutStatus(NamedTuple):
     """A rollout in a plan: its clusters in the order of the waves, what it waits for, and the workloads that some cluster does not have yet
-    as they should be. `remedy` says of one that has stopped how to go on, and how to go back. `is_timed`: what it waits for ends at some
-    time by itself, such as a progressDeadline."""
+    as they should be. `remedy` says of one that has stopped, or in which too many clusters failed, how to go on, and how to go back.
+    `is_timed`: what it waits for ends at some time by itself, such as a progressDeadline."""
 
     name: str
     type: str
@@ -121,6 +121,16 @@ class RolloutStatus(NamedTuple):
     workloads: tuple[Key, ...] = ()
     remedy: str = ""
     is_timed: bool = False
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """The clusters where the change failed, and that is not accepted."""
+        return tuple(one.cluster for one in self.clusters if one.state == "failed")
+
+    @property
+    def will_stop(self) -> bool:
+        """Whether failures stop the rollout as soon as the other clusters with the change have reported."""
+        return self.state == "progressing" and bool(self.remedy) and any(one.state == "waiting" for one in self.clusters)
 
     def find_overdue(self, now: datetime) -> datetime | None:
         """Return since when the rollout waits for something that no time ends, if that is too long."""

@@ -8,15 +8,16 @@ from gitsched.model.finding import format_count, format_names
 from gitsched.model.scheduling import total_replicas
 from gitsched.model.time import format_age, format_time
 from gitsched.report.history import SOURCES_SHOWN, describe_source
-from gitsched.report.lines import escape_unprintable, format_clusters
+from gitsched.report.lines import escape_unprintable, format_clusters, format_key, list_limited
 from gitsched.report.rollouts import CLUSTERS_SHOWN, describe_remedies, describe_rollout, describe_wait, serialize_rollouts
 from gitsched.report.serialization import serialize_source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
     from datetime import datetime
 
     from gitsched.model.explanation import ExplainedRollout
+    from gitsched.model.fleet_status import WorkloadStatus
     from gitsched.model.history import RolloutHistory
     from gitsched.model.rollouts import RolloutStatus
 
@@ -72,15 +73,31 @@ def describe_history(rollout: RolloutStatus, history: RolloutHistory, now: datet
 
 
 def describe_rollouts_with_history(
-    rollouts: Iterable[RolloutStatus], histories: Mapping[str, RolloutHistory], now: datetime
+    rollouts: Iterable[RolloutStatus],
+    histories: Mapping[str, RolloutHistory],
+    now: datetime,
+    workloads: Collection[WorkloadStatus] = (),
 ) -> list[str]:
-    """Return for each rollout its state, when it began and stopped, and how to go on."""
+    """Return for each rollout its state, when it began and stopped, and how to go on; of one that has stopped or will stop also which
+    clusters have the change of its `workloads`."""
     lines = []
     for one in rollouts:
         lines += describe_rollout(one)
+        found = [each for each in workloads if one.remedy and each.key in one.workloads]
+        lines += list_limited(
+            [*map(_describe_contents, found)], CLUSTERS_SHOWN, "  and {} more workloads; gitsched tree NAME shows each"
+        )
         lines += describe_history(one, histories[one.name], now) if one.name in histories else []
         lines += describe_remedies([one], now)
     return lines
+
+
+def _describe_contents(workload: WorkloadStatus) -> str:
+    """Return which clusters have the change of a workload, and which keep what they have."""
+    changed = [name for name in workload.clusters if name not in workload.waiting]
+    parts = ("new content", changed), ("content from before", workload.waiting)
+    texts = [f"{what} in {format_names(names, CLUSTERS_SHOWN)}" for what, names in parts if names]
+    return f"  {format_key(workload.key)}: {'; '.join(texts)}"
 
 
 def _describe_time(time: datetime, now: datetime) -> str:

@@ -87,7 +87,8 @@ def describe_problems(status: FleetStatus, width: int, paint: Paint | None = Non
     lines += _list_unplaced(status) if status.time is not None else []
     lines += [*_list_short(status), *_list_unscheduled(status)]
     lines += _list_unready(status)
-    lines += describe_rollouts_with_history(status.wrong_rollouts[:ROLLOUTS_SHOWN], status.rollout_histories, status.now)
+    wrong = status.wrong_rollouts[:ROLLOUTS_SHOWN]
+    lines += describe_rollouts_with_history(wrong, status.rollout_histories, status.now, status.workloads)
     lines += describe_held(status.held, HELD_SHOWN)
     lines += list_limited(
         [str(finding) for finding in status.errors], ERRORS_SHOWN, "and {} more errors; gitsched validate lists them"

@@ -9,6 +9,7 @@ from typing import Any
 from gitsched.model.finding import count_shown, format_count, format_names
 from gitsched.model.fleet_status import ClusterStatus, FleetStatus, UnclaimedObject, WorkloadStatus
 from gitsched.model.mistakes import KUSTOMIZE_UNBUILT
+from gitsched.model.rollouts import RolloutStatus
 from gitsched.model.scheduling import total_replicas
 from gitsched.model.time import format_age, format_time
 from gitsched.report.explained_rollouts import describe_rollouts_with_history
@@ -66,15 +67,28 @@ def write_fleet_status(
         found = [*format_columns(rows), *_list_unbuilt(status, namespace)]
         lines = list_limited(found, MAX_ROWS, _MORE) if found else ["Every object is selected by a policy."]
     else:
-        lines = [*describe_problems(status, width, paint), ""]
+        first, later = _divide_rollouts(status)
+        lines = [*describe_problems(status, width, paint), *_list_rollouts(status, first, width), ""]
         lines += _list_clusters(status, width, paint) if status.clusters else ["There is no cluster."]
         counts = [_count_workloads(status), *_count_waiting(status), *_count_copies(status), *_describe_observations(status)]
         counts += filter(None, (_describe_branch(status), status.rewrite))
-        first = status.wrong_rollouts[:ROLLOUTS_SHOWN]
-        others = [one for one in status.rollouts if one not in first]
-        rollouts = ["", *describe_rollouts_with_history(others, status.rollout_histories, status.now)] if others else []
-        lines += (part for line in (*rollouts, "", *counts) for part in (wrap_indented(line, width) if line else [""]))
+        lines += _list_rollouts(status, later, width)
+        lines += ["", *(part for line in counts for part in wrap_indented(line, width))]
     return "\n".join(lines) + "\n"
+
+
+def _divide_rollouts(status: FleetStatus) -> tuple[list[RolloutStatus], list[RolloutStatus]]:
+    """Return the rollouts that come before the clusters, besides those that are listed with what is wrong, and those that come after."""
+    wrong = status.wrong_rollouts[:ROLLOUTS_SHOWN]
+    others = [one for one in status.rollouts if one not in wrong]
+    first = [one for one in others if one.state != "complete"][: ROLLOUTS_SHOWN - len(wrong)]
+    return first, [one for one in others if one not in first]
+
+
+def _list_rollouts(status: FleetStatus, rollouts: Sequence[RolloutStatus], width: int) -> list[str]:
+    """Return an empty line, and the lines of these rollouts; [] without any."""
+    found = describe_rollouts_with_history(rollouts, status.rollout_histories, status.now)
+    return ["", *(part for line in found for part in wrap_indented(line, width))] if found else []
 
 
 def _make_unclaimed_row(one: UnclaimedObject, withheld_by: str) -> tuple[str, ...]:

@@ -33,6 +33,7 @@ def describe_rollouts(rollouts: Iterable[RolloutStatus]) -> list[str]:
 def describe_rollout(rollout: RolloutStatus) -> list[str]:
     """Return the state of a rollout and of the clusters of its waves."""
     waits = {"stopped": f": {rollout.waits_for}", "progressing": f", waits for {rollout.waits_for}"}.get(rollout.state, "")
+    waits += f", and stops then, because {format_names(rollout.failed)} failed" if rollout.will_stop else ""
     lines = [f"Rollout {rollout.name} ({rollout.type}) is {rollout.state}{waits if rollout.waits_for else ''}"]
     for (group, state), found in _group_clusters(rollout.clusters).items():
         details = [one.detail for one in found if one.detail]

@@ -29,6 +29,12 @@ metadata: {{name: {name}, labels: {{stage: {stage}}}}}
 spec: {{syncMode: Push}}
 """
 EVERYWHERE = f"{POLICY.partition('    clusterAffinities')[0]}    replicaScheduling: {{replicaSchedulingType: Duplicated}}\n"
+REPORT = """\
+apiVersion: gitsched.io/v1alpha1
+kind: ClusterReport
+metadata: {{name: {name}}}
+spec: {{appliedCommit: "{head}", health: {health}, since: "2026-03-02T09:01:30Z"}}
+"""
 ACCEPT = 'with the annotation gitsched.io/accept-failures: "two@2026-03-02T09:00:30Z" on the Rollout; to go back, revert the source commit'
 
 
@@ -63,10 +69,49 @@ def test_a_rollout_that_does_not_go_on_needs_attention(
     table = next(index for index, line in enumerate(lines) if line.startswith("CLUSTER"))
     rollout = next(index for index, line in enumerate(lines) if line.startswith("Rollout shop (Progressive)"))
     assert lines[0] == (f"Needs attention: {problem}." if problem else "Nothing is wrong: 2 clusters, 1 workload.")
-    assert (rollout < table) == bool(problem), "what is wrong comes first"
+    assert rollout < table, "what is not complete is on the first screen"
     assert lines[table + 1].startswith("two " if problem else "one ")
     if problem:
         assert lines[table + 1].endswith(message)
         assert next(line for line in lines if line.startswith("Rollout shop: ")).endswith(f"{remedy} {ACCEPT}")
         explained = gitsched("explain", "web", "--now", "2026-03-02T10:05:00Z").stdout
         assert f"{remedy} {ACCEPT}" in " ".join(explained.split())
+
+
+@pytest.mark.parametrize(
+    ("stages", "problem", "waits", "workload"),
+    [
+        (
+            {"one": "canary", "two": "canary", "three": "live"},
+            "Rollout shop will stop because one failed",
+            ", and stops then, because one failed",
+            "new content in one, two; content from before in three",
+        ),
+        ({"one": "canary", "two": "canary"}, "Rollout shop has failures: one failed", "", ""),
+    ],
+)
+def test_a_mandatory_cluster_that_failed_needs_attention_before_the_others_have_reported(
+    fleet: Path,
+    commit: Callable[..., None],
+    git: Callable[..., str],
+    gitsched: Run,
+    stages: dict[str, str],
+    problem: str,
+    waits: str,
+    workload: str,
+) -> None:
+    clusters = {name: CLUSTER.format(name=name, stage=stage) + READY for name, stage in stages.items()}
+    commit(fleet, policy=EVERYWHERE, rollout=ROLLOUT.format(deadline=""), web=WORKLOAD, **clusters)
+    gitsched("reconcile", "--now", "2026-03-02T09:00:40Z")
+    commit(fleet, web=WORKLOAD.replace("replicas: 2", "replicas: 3"))
+    gitsched("reconcile", "--now", "2026-03-02T09:01:00Z")
+    commit(fleet, report=REPORT.format(name="one", head=git("rev-parse", "placements", at=fleet), health="Degraded"))
+    gitsched("reconcile", "--now", "2026-03-02T09:02:00Z")
+    lines = read(fleet, "2026-03-02T09:05:00+00:00")
+    first = lines[: next(index for index, line in enumerate(lines) if line.startswith("CLUSTER"))]
+    assert problem in first[0]
+    assert f"Rollout shop (Progressive) is progressing, waits for reports of two{waits}" in first
+    assert "  wave 1 (canary): one failed (reported a failure)" in first
+    assert (f"  Deployment shop/web: {workload}" in first) == bool(workload)
+    assert any(line.startswith("Rollout shop began ") and " Change (" in line for line in first)
+    assert any(line.startswith("Rollout shop: to go on, push a fix, or accept the failure") for line in first)

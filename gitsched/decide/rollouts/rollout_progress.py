@@ -128,6 +128,10 @@ def advance(given: StepInput) -> RolloutStep:
         verdicts = {name: one for name, one in verdicts.items() if name in given.lost or not (one.state or one.accepted)}
     superseded = {name: verdict for name, verdict in verdicts.items() if name in changes}
     current = {name: verdict for name, verdict in verdicts.items() if name not in changes}
+    unconfirmed = UnconfirmedClusters(
+        frozenset(name for name, verdict in superseded.items() if not verdict.state),
+        frozenset(name for name, verdict in superseded.items() if verdict.state == FAILURE),
+    )
     progress = advance_rollout(
         spec.strategy,
         given.groups,
@@ -135,10 +139,7 @@ def advance(given: StepInput) -> RolloutStep:
         _list_revisions(chosen, changes, current),
         {name: _find_result(current.get(name)) for name in sorted(chosen - changes.keys()) if not _is_open(current.get(name))},
         times.now,
-        UnconfirmedClusters(
-            frozenset(name for name, verdict in superseded.items() if not verdict.state),
-            frozenset(name for name, verdict in superseded.items() if verdict.state == FAILURE),
-        ),
+        unconfirmed,
     )
     begun = {name for name in changes if progress.revisions[name].revision == _CURRENT}
     held = tuple(one.held for name in sorted(changes) for one in changes[name] if one.is_postponed or name not in begun)
@@ -158,7 +159,8 @@ def advance(given: StepInput) -> RolloutStep:
         entries = {}
     failed = {name: verdict for name, verdict in current.items() if verdict.is_failure}
     record_after = record._replace(changed=tuple(entries[name] for name in sorted(entries)), held=held)
-    status = _describe(given, delivered, begun, kept, failed, tuple(skipped.values()), holds=holds)
+    fails = _exceeds_failures(given, begun, failed, unconfirmed)
+    status = _describe(given, delivered, begun, kept, failed, tuple(skipped.values()), holds=holds, fails=fails)
     status = status._replace(workloads=tuple(sorted({files.workload for files in held})))
     wakeups = [verdict.time for verdict in kept.values() if not verdict.state and verdict.time is not None]
     if spec.strategy.progress_deadline is not None:
@@ -169,6 +171,27 @@ def advance(given: StepInput) -> RolloutStep:
     unused = tuple(sorted(name for name, time in spec.accepted if (name, time) not in used))
     later, empty = tuple(time for time in wakeups if time > times.now), _list_empty_groups(given)
     return RolloutStep(record_after, status, later, tuple(events), unused, is_over, empty)
+
+
+def _exceeds_failures(
+    given: StepInput, begun: Collection[str], failed: Mapping[str, _Verdict], unconfirmed: UnconfirmedClusters
+) -> bool:
+    """Return whether failures stop a rollout even if all other clusters with the change succeed."""
+    if not failed:
+        return False
+    others = {name: files for name, files in given.changes.items() if name not in begun}
+    progress = advance_rollout(
+        given.strategy,
+        given.groups,
+        _CURRENT,
+        _list_revisions(given.clusters, others, failed),
+        {name: _find_result(failed.get(name)) for name in sorted(given.clusters - others.keys())},
+        given.times.now,
+        unconfirmed,
+    )
+    if others:
+        return all(progress.revisions[name].revision != _CURRENT for name in others)
+    return given.strategy.type != "All" and not progress.is_complete
 
 
 def _list_entries(given: StepInput) -> dict[str, ChangedCluster]:
@@ -262,6 +285,7 @@ def _describe(
     skipped: Iterable[ChangedCluster],
     *,
     holds: bool,
+    fails: bool,
 ) -> RolloutStatus:
     clusters = []
     for number, group in enumerate(given.spec.order(given.groups), 1):
@@ -300,7 +324,7 @@ def _describe(
         waits = f"{format_names(sorted(given.kept))}, where nothing changes now" if given.kept else "a cluster that can begin"
     else:
         waits = ""
-    remedy = _describe_remedy(failed.values()) if is_stopped else ""
+    remedy = _describe_remedy(failed.values(), state, fails=fails)
     is_timed = _has_deadline(verdicts.values()) or bool(postponed and not (pending or blocked))  # an overlap ends
     return RolloutStatus(given.spec.name, given.strategy.type, state, waits, tuple(clusters), remedy=remedy, is_timed=is_timed)
 
@@ -316,8 +340,10 @@ def _describe_postponement(found: Iterable[PendingFiles]) -> str:
     return f"the manifest of {format_names(blocked)} {BLOCKED}" if blocked else "its copies stay for an overlap first"
 
 
-def _describe_remedy(failed: Iterable[_Verdict]) -> str:
-    """Return how to go on after failures, or back."""
+def _describe_remedy(failed: Iterable[_Verdict], state: RolloutState, *, fails: bool) -> str:
+    """Return how to go on after failures, or back; "" for a rollout that is complete, or goes on in spite of them."""
+    if state == "complete" or not (fails or state == "stopped"):
+        return ""
     emptied = sorted(one.changed.cluster for one in failed if one.lost in (EVICTED, ELSEWHERE))
     lost = sorted(one.changed.cluster for one in failed if one.lost not in ("", EVICTED, ELSEWHERE))
     accepted = ", ".join(f"{one.changed.cluster}@{format_time(one.changed.applied_at)}" for one in sorted(failed))
