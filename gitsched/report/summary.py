@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 INVALID_SHOWN = 2
 """The number of invalid documents that a headline names."""
-LIMITS_SHOWN = 10
-"""The number of exceeded limits that are listed."""
+LIMITS_SHOWN, POLICIES_SHOWN = 10, 5
+"""The numbers of exceeded limits, and of policies that select nothing by mistake, that are listed."""
 EDITS_SHOWN = 2
 """The number of commits of people that a headline names."""
 REPORTED_ELSEWHERE = frozenset(("changes-withheld", "copy-retained", "stateful-held", "adopted-held"))
@@ -330,7 +330,9 @@ def describe_withheld(
         lift = f". To lift it, {withheld.lift}" if withheld.lift and not is_status else ""
         lines.append(f"  Placements are frozen: {withheld.freeze}{lift}")
     lines += [] if is_status else list_limited(_describe_stays(withheld), LIMITS_SHOWN, "  and {} more")
-    lines += list_limited([f"  {limit}" for limit in withheld.limits], LIMITS_SHOWN, "  and {} more limits")
+    for is_policy, more in ((True, "that select nothing"), (False, "limits")):
+        limits = [f"  {limit}" for limit in withheld.limits if (limit.cause is not None) is is_policy]
+        lines += list_limited(limits, POLICIES_SHOWN if is_policy else LIMITS_SHOWN, f"  and {{}} more {more}")
     if not (withheld.freeze or withheld.is_doubted):
         undone = "what requests it" if requested else "the change" if planned else commit
         lines.append(f"If this is a mistake, correct it, or revert {undone}.")

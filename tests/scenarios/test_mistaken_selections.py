@@ -176,3 +176,25 @@ def test_what_a_change_intends_happens(name: str, placed: Fleet) -> None:
     placed.commit(files, hour=1)
     assert not placed.reconcile(1).plan.withheld.moves
     assert placed.where("default/deployment-web") == []
+
+
+def test_many_policies_that_select_nothing_are_named_beside_the_limits_that_they_exceed(placed: Fleet) -> None:
+    names = [f"team-{number}" for number in range(9)]
+    files = {f"{name}.yaml": WEB.replace("namespace: default", f"namespace: {name}") for name in names}
+    policies = {f"policy-{name}.yaml": BY_LABEL.replace("namespace: default", f"namespace: {name}") for name in names}
+    others = {f"other-{number}.yaml": deployment(f"other-{number}") for number in range(6)}
+    guarded = UNGUARDED.partition("spec:")[0]
+    everything = policy("one", name="others")
+    placed.commit({"one.yaml": cluster("one"), **files, **policies, **others, "others.yaml": everything, "gitsched.yaml": guarded})
+    placed.reconcile()
+    placed.commit({path: text.replace("front", "regional") for path, text in policies.items() if "team-0" not in path}, hour=1)
+    lines = write_plan(make_review(placed.preview(1)), 10_000).splitlines()
+    causes = [line for line in lines if line.startswith("  PropagationPolicy/") and "selects nothing any more" in line]
+    assert causes[0] == (
+        "  PropagationPolicy/team-1/all selects nothing any more (policy-team-1.yaml:8): 1 workload would become unplaced"
+    )
+    assert len(causes) == 5
+    assert "  and 3 more that select nothing" in lines
+    assert any("8 of 15 workloads would be removed from the fleet (limit: 20 %)" in line for line in lines)
+    (error,) = (finding for finding in placed.reconcile(1).plan.findings if finding.severity == "error")
+    assert "PropagationPolicy/team-1/all selects nothing any more" in error.message

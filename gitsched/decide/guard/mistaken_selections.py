@@ -40,14 +40,14 @@ def find_mistaken_selections(
 def add_mistaken_selections(
     withheld: WithheldChanges, moves: Iterable[Move], mistaken: Mapping[Key, Cause], config: GuardConfig
 ) -> WithheldChanges:
-    """Return what is withheld with the moves of these workloads, unless the settings let a fleet lose everything."""
+    """Return what is withheld with the moves of these workloads, and with what is wrong with their policies, unless the settings let a
+    fleet lose everything."""
     percent = config.limits.get("fleet", {}).get("removed")
-    known = {move.key for move in withheld.moves}
-    added = [move for move in moves if move.key in mistaken and move.key not in known]
-    if percent is None or percent >= 100 or not added:
+    lost = [move for move in moves if move.key in mistaken]
+    if percent is None or percent >= 100 or not lost:
         return withheld
-    found = tuple(sorted((*withheld.moves, *added), key=lambda move: move.key))
-    causes = Counter(mistaken[move.key] for move in added)
+    found = tuple(sorted({move.key: move for move in (*withheld.moves, *lost)}.values(), key=lambda move: move.key))
+    causes = Counter(mistaken[move.key] for move in lost)
     order = sorted(causes.items(), key=lambda entry: str(entry[0]))
     limits = [ExceededLimit("policy", "", "unselected", count, count, 0, cause=cause) for cause, count in order]
     return withheld._replace(moves=found, limits=(*withheld.limits, *limits), digest=compute_digest(found))

@@ -221,3 +221,19 @@ def test_a_similar_name_is_nearer_than_another_label() -> None:
     decisions = gitsched.schedule([policy, web]).decisions
     (near,) = list_near_selections(decisions, decisions.list_unclaimed()).values()
     assert near.text == "PropagationPolicy/shop/web selects Deployment wbe; this one is web"
+
+
+def test_another_label_of_a_policy_in_the_own_namespace_is_nearer_than_another_namespace() -> None:
+    own, other = selecting("apps/v1 Deployment"), selecting("apps/v1 Deployment")
+    own["spec"]["resourceSelectors"][0]["labelSelector"] = {"matchLabels": {"mode": "regional"}}
+    other["spec"]["resourceSelectors"][0]["labelSelector"] = {"matchLabels": {"mode": "home"}}
+    other["metadata"]["namespace"] = "bank"
+    web = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "shop", "labels": {"mode": "home"}},
+    }
+    there = {**web, "metadata": {**web["metadata"], "namespace": "bank"}}
+    decisions = gitsched.schedule([own, other, web, there]).decisions
+    (near,) = list_near_selections(decisions, decisions.list_unclaimed()).values()
+    assert near.text == "PropagationPolicy/shop/web selects Deployment with mode=regional; this one has mode=home"

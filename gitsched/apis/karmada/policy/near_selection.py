@@ -146,7 +146,7 @@ class NearSelections:
     ) -> Iterator[tuple[int, tuple[str, str], tuple[str, ...]]]:
         """Yield the only difference between a selector and an object, as what the one selects and what the other is, with its rank and the
         field of the object. First are a kind, a label or a namespace that may be misspelt, then a version, a name, or a namespace without
-        objects of the kind, another namespace, other labels, and other names."""
+        objects of the kind, other labels of a policy in the namespace of the object, another namespace, other labels, and other names."""
         key, labels = template.key, read_labels(template.body)
         kind = f"{key.kind} {selector.name}" if selector.name else key.kind
         namespace = selector.namespace or policy.key.namespace
@@ -161,22 +161,24 @@ class NearSelections:
             wanted = f"{selector.kind} {selector.name}".rstrip() if is_other_kind else f"the kind {selector.kind}"
             yield 0, (wanted, f"is a {key.kind}"), ("kind",)
         elif not in_namespace:
-            rank = 0 if self._is_near(key.namespace, [namespace]) else 2
+            rank = 0 if self._is_near(key.namespace, [namespace]) else 3
             if rank and self._existing and (key.kind, namespace) not in self._kinds_by_namespace:
                 rank = 1
             yield rank, (f"{kind} in namespace {namespace}", f"is in {key.namespace}"), ("metadata", "namespace")
         elif not same_version:
             yield 1, (f"{kind} of {selector.api_version}", f"is of {template.api_version}"), ("apiVersion",)
         elif not matches_labels:
-            yield from self._compare_labels(kind, selector, labels, template)
+            rank = 2 if policy.key.namespace == key.namespace != "" else 4
+            yield from self._compare_labels(kind, selector, labels, template, rank)
         else:
-            rank = 1 if self._is_near(key.name, [selector.name]) else 4
+            rank = 1 if self._is_near(key.name, [selector.name]) else 5
             yield rank, (kind, f"is {key.name}"), ("metadata", "name")
 
     def _compare_labels(
-        self, kind: str, selector: ResourceSelector, labels: Mapping[str, str], template: Document
+        self, kind: str, selector: ResourceSelector, labels: Mapping[str, str], template: Document, rank: int
     ) -> Iterator[tuple[int, tuple[str, str], tuple[str, ...]]]:
-        """Yield the first requirement on labels that an object does not meet, as `_compare` does."""
+        """Yield the first requirement on labels that an object does not meet, as `_compare` does; with this rank unless it may be
+        misspelt."""
         requirements = selector.labels.requirements if selector.labels is not None else ()
         missed = next((entry for entry in requirements if not entry.matches(labels)), None)
         if missed is None:
@@ -188,7 +190,7 @@ class NearSelections:
         field = ("metadata", "labels", missed.key) if missed.key in labels else ("metadata", "labels")
         value = labels.get(missed.key)
         is_near = self._is_near(missed.key, labels) if value is None else self._is_near(value, missed.values)
-        yield 0 if is_near else 3, (f"{kind} with {format_requirement(missed)}", f"has {own}"), field
+        yield 0 if is_near else rank, (f"{kind} with {format_requirement(missed)}", f"has {own}"), field
 
     def _is_near(self, text: str, known: Iterable[str]) -> bool:
         """Return whether a text may be one of the known ones that is misspelt; False after a number of lookups."""
