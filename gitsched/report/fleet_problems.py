@@ -138,9 +138,11 @@ def _list_freezes(status: FleetStatus) -> Iterator[str]:
 
 def _list_waiting(status: FleetStatus) -> Iterator[str]:
     if status.source.waiting is not None:
+        others = status.source.waiting_count - 1
+        more = f" and {format_count(others, 'later commit')} (gitsched plan shows what they change)" if others > 0 else ""
         yield (
-            f"Not reconciled: {describe_source(status.source.waiting)}: check that gitsched watch or the job runs that reconciles, or run "
-            "gitsched reconcile"
+            f"Not reconciled: {describe_source(status.source.waiting)}{more}: check that gitsched watch or the job runs that reconciles, "
+            "or run gitsched reconcile"
         )
     elif status.source.due is not None:
         older = "fetch later runs first, if there are any (git fetch, or --fetch origin); then " if status.from_origin else ""

@@ -458,10 +458,12 @@ def test_a_commit_that_no_run_follows_is_wrong_after_an_hour(fleet: Fleet) -> No
     merge(fleet, WEB, 0)
     first = fleet.commit({"policy.yaml": policy("two")}, hour=50, message="Move it")
     assert read(fleet, 50.5)[0] == FINE, "people reconcile by hand, too"
+    assert read(fleet, 51)[0] == f"Needs attention: commit {first[:10]} has not been reconciled for 1h."
     fleet.commit({"web.yaml": deployment("web", 3)}, hour=51)
     lines = read(fleet, 53)
-    assert lines[0] == f"Needs attention: commit {first[:10]} has not been reconciled for 3h."
+    assert lines[0] == "Needs attention: 2 commits have not been reconciled, the first for 3h."
     assert lines[1].startswith(f"Not reconciled: {first[:10]} Move it (")
+    assert " and 1 later commit (gitsched plan shows what they change): check that" in lines[1]
     fleet.reconcile(53)
     assert read(fleet, 53)[0] == FINE
     fleet.reconcile(55)

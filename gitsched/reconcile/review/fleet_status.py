@@ -78,7 +78,7 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
         )
         log_ignored_settings(fleet.plan)
         removed = describe_removed_clusters(context, fetched, [one.name for one in status.gone])
-        waiting = _find_waiting(context, fetched, status.time) if status.pending else None
+        waiting, waiting_count = _find_waiting(context, fetched, status.time) if status.pending else (None, 0)
         recent = list_recent_runs(context, fetched, status.workloads, (one.key for one in status.unclaimed))
         renamed = find_unselected_names(context, fetched, recent, status.unclaimed)
         return status._replace(
@@ -91,6 +91,7 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
                 renamed=renamed,
                 due=find_due_run(context, fetched, overdue, fleet.plan, differs=differs) if may_be_due else None,
                 waiting=waiting,
+                waiting_count=waiting_count,
                 removed_clusters=tuple(removed),
                 uncommitted=tuple(list_uncommitted_taints(context, fetched, fleet.catalog)),
                 followed_edits=tuple(list_followed_edits(fetched)),
@@ -139,13 +140,15 @@ def _diverges_from_origin(fetched: Fetched) -> bool:
     return not (repository.has_ancestor(origin, local) or repository.has_ancestor(local, origin))
 
 
-def _find_waiting(context: RunContext, fetched: Fetched, last: datetime | None) -> SourceChange | None:
-    """Return the first commit of the source after those that runs have followed, if it and the `last` output commit are old."""
+def _find_waiting(context: RunContext, fetched: Fetched, last: datetime | None) -> tuple[SourceChange | None, int]:
+    """Return the first commit of the source after those that runs have followed, and their number, if it and the `last` output commit are
+    old."""
     source, deadline = context.source.repository, find_wait_end(context.settings.now)
     if last is None or last > deadline or not fetched.reconciled.source:
-        return None
-    found = list_source_changes(source, fetched.reconciled.source, fetched.source.oid)[-1:]  # none where only facts have changed
-    return next((one for one in found if one.time is not None and one.time <= deadline), None)
+        return None, 0
+    found = list_source_changes(source, fetched.reconciled.source, fetched.source.oid)  # none where only facts have changed
+    first = next((one for one in found[-1:] if one.time is not None and one.time <= deadline), None)
+    return first, len(found) if first is not None else 0
 
 
 def make_fleet_status(context: RunContext, fetched: Fetched, fleet: PlannedFleet, *, pending: bool = False) -> FleetStatus:
