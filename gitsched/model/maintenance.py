@@ -36,10 +36,11 @@ class EditedFile(NamedTuple):
 
 
 class Maintenance(NamedTuple):
-    """`edits` are by cluster. `workloads` are the numbers of those that the clusters have. A drain moves all but the number of `staying`,
-    when what is held is released. `simulation` says what a drain leads to, None
-    for other actions and where nothing is edited. `left` are taints that an uncordon does not remove, by cluster. `freezes` are those in
-    force, and `frozen` the workloads of which they withhold that they leave, with the clusters on which these stay."""
+    """`edits` are by cluster. `workloads` are the numbers of those that the clusters have, `total` is that of all, each counted once. A
+    drain moves all but the number of `staying`, when what is held is released, and those that become unplaced. `simulation` says what a
+    drain leads to, None for other actions and where nothing is edited. `left` are taints that an uncordon does not remove, by cluster.
+    `freezes` are those in force, and `frozen` the workloads of which they withhold that they leave, with the clusters on which these
+    stay."""
 
     action: Action
     clusters: tuple[str, ...]
@@ -51,6 +52,7 @@ class Maintenance(NamedTuple):
     staying: int = 0
     freezes: tuple[Freeze, ...] = ()
     frozen: Mapping[Key, tuple[str, ...]] = {}
+    total: int = 0
 
     @property
     def problems(self) -> tuple[ClusterEdit, ...]:

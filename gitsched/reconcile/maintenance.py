@@ -106,11 +106,12 @@ def _plan(
     edits, files = _edit_files(context, fetched, action, wanted)
     drained = tuple(FailureDomain("cluster", name) for name in chosen if action == "drain")
     is_edited = any(edit.taints for edit in edits)
-    counts = dict.fromkeys(chosen, 0)
+    counts, present = dict.fromkeys(chosen, 0), set[Key]()
     waiting = {move.key: move.before for move in plan.withheld.moves}
     for outcome in baseline.decisions.outcomes.values():
         for name in waiting.get(outcome.key, outcome.replicas_by_cluster).keys() & counts.keys():
             counts[name] += 1
+            present.add(outcome.key)
     simulation = simulate(baseline, Scenario(drain=drained)) if drained and is_edited else None
     frozen = dict(_list_frozen(plan, baseline, simulation, counts.keys())) if drained and plan.freeze else {}
     return Maintenance(
@@ -121,9 +122,10 @@ def _plan(
         counts,
         simulation,
         dict(_list_left(context, fetched, chosen, clusters)) if action == "uncordon" else {},
-        _count_staying(counts, simulation, frozen) if simulation is not None else 0,
+        _count_staying(present, counts.keys(), simulation, frozen) if simulation is not None else 0,
         tuple(list_freezes(context, fetched, plan)) if drained else (),
         frozen,
+        len(present),
     )
 
 
@@ -143,12 +145,11 @@ def _list_frozen(
             yield key, tuple(sorted(left))
 
 
-def _count_staying(counts: Mapping[str, int], simulation: Simulation, frozen: Mapping[Key, Collection[str]]) -> int:
-    """Return how many of the workloads of drained clusters stay there although they are not held."""
+def _count_staying(present: Set[Key], drained: Set[str], simulation: Simulation, frozen: Mapping[Key, Collection[str]]) -> int:
+    """Return how many of the workloads that are present in drained clusters stay there although they are not held."""
     moving = (effect for effect in simulation.effects if effect.key not in frozen)
-    leaving = sum(len((effect.before.keys() - effect.after.keys()) & counts.keys()) for effect in moving)
-    held = sum(len(each.clusters.keys() & counts.keys()) for each in simulation.held.values())
-    return max(sum(counts.values()) - leaving - held, 0)
+    leaving = {effect.key for effect in moving if effect.before.keys() & drained and not effect.after.keys() & drained}
+    return len(present - leaving - simulation.held.keys())
 
 
 def _choose_clusters(clusters: ClusterIndex, names: Sequence[str], labels: Selector | None) -> list[str]:

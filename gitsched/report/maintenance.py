@@ -91,9 +91,11 @@ def list_steps(value: Maintenance, *, written: bool) -> Iterator[str]:
     yield f'git commit -m "{value.action.capitalize()} {names}" -- {paths}'
     yield "gitsched plan shows the moves of the commit, and how to allow them if the guard withholds them; then push, or gitsched reconcile"
     if value.action == "drain":
-        workloads = format_count(sum(value.workloads.values()), "workload")
-        only = f"only {value.staying:,} {choose_form(value.staying, 'is', 'are')} left, which it does not move"
-        wait = f"wait until {only if value.staying else 'none is left'}, and no copy stays for an overlap (gitsched tree CLUSTER)"
+        workloads = format_count(value.total, "workload")
+        left = list(_list_remaining(value))
+        count = sum(number for number, _ in left)
+        only = f"only {count:,} {choose_form(count, 'is', 'are')} left, {' and '.join(why for _, why in left)}"
+        wait = f"wait until {only if left else 'none is left'}, and no copy stays for an overlap (gitsched tree CLUSTER)"
         yield f"gitsched status: {names} {has} {workloads} now; {wait}"
         yield f"After the work: gitsched uncordon {' '.join(value.clusters)}; commit; then bring back what left: {HOW_TO_RETURN}"
     elif value.action == "cordon":
@@ -101,6 +103,22 @@ def list_steps(value: Maintenance, *, written: bool) -> Iterator[str]:
         yield f"Nothing moves: what {names} {has} stays there, and new workloads go elsewhere, {until}"
     else:
         yield f"Bring back what left: {HOW_TO_RETURN}"
+
+
+def _list_remaining(value: Maintenance) -> Iterator[tuple[int, str]]:
+    """Yield the numbers of the workloads that do not leave drained clusters, with the reason."""
+    drained, simulation = set(value.clusters), value.simulation
+    effects = simulation.effects if simulation is not None else ()
+    held = simulation.held.values() if simulation is not None else ()
+    unplaced = [one for one in effects if one.becomes_unplaced and one.key not in value.frozen and one.before.keys() & drained]
+    reasons = (
+        (value.staying, "that it does not move"),
+        (sum(bool(one.clusters.keys() & drained) for one in held), "held until released"),
+        (len(unplaced), "without room elsewhere"),
+    )
+    found = [(number, why) for number, why in reasons if number]
+    for number, why in found:
+        yield number, f"{number:,} {why}" if len(found) > 1 else why.replace("that it", "which it")
 
 
 def serialize_maintenance(value: Maintenance, *, written: bool) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def test_a_drain_is_an_edit_and_says_what_moves_what_is_held_and_how_to_go_on(pl
     assert [step.partition(". ")[0] for step in steps] == ["1", "2", "3", "4", "5"]
     assert steps[0].startswith("1. Save or copy the data of StatefulSet shop/db, and release it")
     assert steps[1] == '2. git commit -m "Drain one" -- one.yaml'
-    assert steps[3].startswith("4. gitsched status: one has 2 workloads now; wait until none is left, ")
+    assert steps[3].startswith("4. gitsched status: one has 2 workloads now; wait until only 1 is left, held until released, ")
     commit(placed)
     gitsched("reconcile", "--now", "2026-03-02T09:01:40Z")
     moved = gitsched("tree", "web").stdout
@@ -95,7 +95,7 @@ def test_what_a_drain_does_not_move_is_not_waited_for(placed: Path, gitsched: Ru
     commit(placed, agent=WORKLOAD.replace("name: web", "name: agent"), agents=tolerant)
     gitsched("reconcile", "--now", "2026-03-02T09:00:50Z")
     done = gitsched("drain", "one").stdout
-    assert "one has 3 workloads now; wait until only 1 is left, which it does not move, and " in done
+    assert "one has 3 workloads now; wait until only 2 are left, 1 that it does not move and 1 held until released, and " in done
 
 
 def test_json_has_the_edits_and_the_simulation(placed: Path, gitsched: Run) -> None:
@@ -164,3 +164,18 @@ def test_only_the_taints_of_the_commands_change() -> None:
     assert change_taints(both, TAINTS, "uncordon") == ({"spec": {"taints": [OTHER]}}, ("gitsched.io/drain:NoExecute",))
     assert change_taints({"spec": {"taints": [OTHER]}}, TAINTS, "uncordon") == ({"spec": {"taints": [OTHER]}}, ())
     assert change_taints({"spec": {"region": "eu", "taints": [DRAINED]}}, TAINTS, "uncordon")[0] == {"spec": {"region": "eu"}}
+
+
+def test_a_drain_counts_each_workload_once_and_those_without_capacity_stay(placed: Path, gitsched: Run, commit: Commit) -> None:
+    both = POLICY.partition("    clusterAffinities")[0] + "    replicaScheduling: {replicaSchedulingType: Duplicated}\n"
+    commit(placed, policy=both)
+    gitsched("reconcile", "--now", "2026-03-02T09:00:50Z")
+    done = " ".join(gitsched("drain", "one", "two").stdout.split())
+    assert (
+        "one, two have 2 workloads now; wait until only 2 are left, 1 held until released and 1 without room elsewhere, and "
+        in done
+    )
+    commit(placed)
+    gitsched("reconcile", "--now", "2026-03-02T09:01:40Z")
+    state = gitsched("explain", "web", "-n", "shop", "--now", "2026-03-02T09:02:00Z", COLUMNS="1000").stdout.splitlines()[1]
+    assert state == "  Unplaced; it still runs on one 2, two 2."

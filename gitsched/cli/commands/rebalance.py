@@ -75,7 +75,10 @@ def run(
         found, held, waiting = make_reschedule_file(settings, selection, ttl, not no_companions)
     others = f"{describe_held(held)}{describe_waiting(waiting)}"
     if found is None:
-        none = "No workload is displaced: each one would run on the same clusters if it were scheduled now."
+        none = (
+            "No workload is displaced: each one would run on the same clusters if it were scheduled now. What left a cluster and fits "
+            "where it is goes back with gitsched rebalance --to COMMIT: gitsched status names the commit for three days"
+        )
         click.echo(f"There is nothing to request.\n{others}".rstrip() if others else none, err=True)
         return exit_codes.DONE
     target = path or found.path
