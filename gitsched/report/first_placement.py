@@ -82,8 +82,10 @@ def describe_withheld_cause(review: Review) -> str:
 def find_reason(review: Review, among: Container[tuple[str, str, str]] | None = None) -> Finding | None:
     """Return why the first workload that no cluster gets is unplaced, a new one first: what it or its policy wants and does not exist if
     that is known; None if nothing is known. `among` are the workloads that count, by default all."""
-    unscheduled = filter(_is_unscheduled, (*review.new_findings, *review.findings))
-    found = next((one for one in unscheduled if among is None or one.resource in among), None)
+    unscheduled = [*filter(_is_unscheduled, (*review.new_findings, *review.findings))]
+    if among is None and unscheduled:  # such a finding is also about a workload that keeps fewer replicas than it should have
+        among = {outcome.key.resource for outcome in review.outcomes if outcome.state == "pending"}
+    found = next((one for one in unscheduled if one.resource in (among or ())), None)
     mistakes = find_mistakes(review.findings) if found is not None else {}
     if found is None or found.resource is None or not mistakes:
         return found

@@ -6,11 +6,14 @@ import pytest
 
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import UNSCHEDULABLE
+from gitsched.reconcile.review.comparison import compare_plans
 from gitsched.reconcile.review.explanation import explain_resource
 from gitsched.reconcile.review.fleet_status import read_fleet_status
 from gitsched.reconcile.review.fleet_tree import read_fleet_tree
+from gitsched.reconcile.run import make_review
 from gitsched.report.fleet_status import serialize_fleet_status, write_fleet_status
 from gitsched.report.fleet_tree import write_fleet_tree
+from gitsched.report.text import summarize_plan, write_run
 from tests.scenarios.conftest import UNGUARDED, Fleet, cluster, deployment, policy
 
 POD = "  template:\n    spec: {containers: [{name: main, image: example.com/main, resources: {requests: {cpu: 1}}}]}\n"
@@ -70,6 +73,19 @@ def test_missing_replicas_are_wrong(name: str, fleet: Fleet) -> None:
     assert [line.partition(":")[0] for line in found] == missing
     assert all(" are not enough to schedule" in line for line in found), "the cause"
     assert found[-1].endswith("gitsched explain deployment/default/web")
+
+
+def test_a_run_names_the_workload_that_has_no_cluster_before_one_that_lacks_replicas(fleet: Fleet) -> None:
+    fleet.commit(FIT | {"api.yaml": dynamic("api", 1)})
+    fleet.reconcile(0)
+    fleet.commit({"api.yaml": dynamic("api", 60)}, hour=1)
+    fleet.reconcile(1)
+    fleet.commit({"zoo.yaml": dynamic("zoo", 60)}, hour=2)
+    planned = summarize_plan(compare_plans(fleet.settings(2)).review)
+    headline = write_run(make_review(fleet.reconcile(2)), 10_000).splitlines()[0]
+    again = summarize_plan(compare_plans(fleet.settings(3)).review)
+    for text in (planned, headline, again):
+        assert " 1 of 3 workloads is unplaced: Deployment.apps/default/zoo could not be scheduled: " in text
 
 
 def test_a_workload_that_has_what_it_should_have_again_could_be_scheduled(fleet: Fleet) -> None:
