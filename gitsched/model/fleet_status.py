@@ -18,6 +18,7 @@ from gitsched.model.mistakes import CLUSTER_GONE, IMPAIRMENTS, MISTAKES
 from gitsched.model.recent_runs import RecentRun
 from gitsched.model.rollouts import RolloutStatus
 from gitsched.model.taints import ClusterTaint
+from gitsched.model.tenants import TENANT_LIMIT
 from gitsched.model.time import EPOCH, format_age, format_time
 from gitsched.named_tuples import NamedTuple
 
@@ -282,6 +283,12 @@ class FleetStatus(NamedTuple):
         return tuple(one for one in self.workloads if one.missing)
 
     @property
+    def refused(self) -> tuple[Finding, ...]:
+        """The errors that workloads exceed a limit of their Tenant, of those that are in no cluster."""
+        known = {one.key.resource for one in self.workloads}
+        return tuple(one for one in self.errors if one.code == TENANT_LIMIT and one.resource not in known)
+
+    @property
     def other_impaired(self) -> tuple[Finding, ...]:
         """The findings about workloads that lack something besides replicas. That of an unplaced one is the reason for that."""
         short = {one.key.resource for one in self.short}
@@ -316,8 +323,12 @@ class FleetStatus(NamedTuple):
         elif self.source.due is not None:
             since = self.source.due.since
             yield f"a run has been due since {format_time(since)} ({format_age(since, self.now)} ago)"
-        if self.errors:
-            yield format_count(len(self.errors), "error")
+        refused = len(self.refused)
+        if refused:
+            exceeds = "workload is in no cluster, because it exceeds", "workloads are in no cluster, because they exceed"
+            yield f"{format_count(refused, *exceeds)} a limit of a Tenant"
+        if len(self.errors) > refused:
+            yield format_count(len(self.errors) - refused, "error")
         yield from _count_by_code(self.source.mistakes, MISTAKES)
         if self.source.missing_facts:
             yield "the facts branch is missing"

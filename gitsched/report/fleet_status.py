@@ -158,9 +158,11 @@ def _count_workloads(status: FleetStatus) -> str:
     stopped = len(status.workloads) - len(placed) - unplaced
     parts += [f"{unplaced:,} unplaced"] if unplaced and status.time is not None else []
     parts += [f"{stopped:,} with 0 replicas"] if stopped else []
+    refused = len(status.refused)
+    parts += [f"{refused:,} over a limit of a Tenant"] if refused else []
     missing = sum(one.missing for one in status.short)
     parts += [f"{format_count(missing, 'replica')} missing"] if missing else []
-    text = f"{format_count(len(status.workloads), 'workload')}{': ' if parts else ''}{', '.join(parts)}"
+    text = f"{format_count(len(status.workloads) + refused, 'workload')}{': ' if parts else ''}{', '.join(parts)}"
     return f"{text}; {_count_unclaimed(status, placed)}." if status.unclaimed else f"{text}."
 
 

@@ -12,8 +12,13 @@ import yaml
 
 from gitsched.git.repository import Repository
 from gitsched.model.errors import Permanent
+from gitsched.model.explanation import Explanation
 from gitsched.reconcile import RunResult
 from gitsched.reconcile.review.comparison import compare_plans
+from gitsched.reconcile.review.explanation import explain_resource
+from gitsched.reconcile.review.fleet_status import read_fleet_status
+from gitsched.reconcile.review.fleet_tree import read_fleet_tree
+from gitsched.report.fleet_status import write_fleet_status
 
 from .conftest import Fleet, cluster, deployment, policy
 
@@ -366,6 +371,28 @@ def test_a_workload_that_comes_to_exceed_a_limit_keeps_what_it_has(tenants: Flee
     tenants.commit({"teams/a/app.yaml": BASE["teams/a/app.yaml"].replace("replicas: 2", "replicas: 3")}, hour=3)
     assert list_codes(tenants.reconcile(3)) == []
     assert "replicas: 3" in tenants.read("clusters/dub-1/team-a/deployment-app.yaml")
+
+
+def test_a_new_workload_that_exceeds_a_limit_counts_as_one_that_is_in_no_cluster(tenants: Fleet) -> None:
+    before = read_fleet_status(tenants.settings())
+    more = BASE["teams/a/app.yaml"].replace("name: app", "name: more").replace("replicas: 2", "replicas: 50")
+    tenants.commit({"teams/a/more.yaml": more}, hour=1)
+    assert list_codes(tenants.reconcile(1)) == ["tenant-limit"]
+    status = read_fleet_status(tenants.settings(1))
+    assert "1 workload is in no cluster, because it exceeds a limit of a Tenant" in status.list_problems()
+    assert "1 error" not in status.list_problems()
+    lines = write_fleet_status(status, 1_000).splitlines()
+    assert any(
+        line.startswith(f"{len(before.workloads) + 1} workloads: ") and " 1 over a limit of a Tenant" in line for line in lines
+    )
+    for kind, namespace in (("deployment.apps", "team-a"), ("", None)):
+        with pytest.raises(
+            Permanent, match=r"^Deployment team-a/more is in no cluster: Tenant .*more than .*\(teams/a/more.yaml:1\)$"
+        ):
+            read_fleet_tree(tenants.settings(1), kind, namespace, "more")
+    explained = explain_resource(tenants.settings(1), "deployment", "team-a", "more")
+    assert isinstance(explained, Explanation)
+    assert explained.trigger.startswith("Not applied: Tenant ")
 
 
 def test_renamed_from_keeps_no_copy_of_another_tenant(tenants: Fleet) -> None:

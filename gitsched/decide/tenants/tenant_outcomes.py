@@ -322,7 +322,7 @@ def _keep_previous(
         state="stale",
         targets=targets,
         records=records,
-        reason=f"kept: {violation.tenant.title} does not allow it as it is now",
+        reason=f"{'kept: ' if targets else ''}{violation.tenant.title} does not allow it as it is now",
         manifests=None if outcome.manifests is None else (),
         previous_objects=() if outcome.manifests is None else tuple(kept),
         kept_paths=kept_paths,

@@ -12,10 +12,11 @@ from gitsched.decide.relations.reference_explanation import explain_references
 from gitsched.model.changes import RetainedCopy
 from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
-from gitsched.model.finding import finding_sort_key
+from gitsched.model.finding import Finding, finding_sort_key
 from gitsched.model.fleet_status import FleetStatus, WorkloadStatus
 from gitsched.model.fleet_tree import ClusterTree, WorkloadTree
 from gitsched.model.scheduling import Outcome
+from gitsched.model.tenants import TENANT_LIMIT
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.incremental.planned_fleet import PlannedFleet, use_fleet
 from gitsched.reconcile.incremental.planned_workloads import PlannedWorkloads
@@ -29,7 +30,7 @@ from gitsched.reconcile.review.resource_names import complete_name, describe_mis
 from gitsched.reconcile.run import Fetched, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source_plan import plan_source
-from gitsched.report.lines import format_words
+from gitsched.report.lines import format_key, format_words
 
 _CLUSTER_KINDS = ("", "cluster", "managedcluster")
 
@@ -65,7 +66,8 @@ def _read_tree(
         removed = _describe_unselected((one.key for one in fleet.unclaimed), kind, space, name) or describe_removed(
             context, fetched, *typed
         )
-        raise Permanent(removed or describe_missing(statuses, kind, space, name, clusters))
+        refused = _describe_refused(plan.findings, kind, space, name)
+        raise Permanent(refused or removed or describe_missing(statuses, kind, space, name, clusters))
     if key not in plan.outcomes:
         copies = tuple(copy for copy in retained if key in (copy.workload, copy.follows))
         return _add_problems(context, fetched, fleet, WorkloadTree(statuses[key], "", statuses[key].reason, copies))
@@ -122,6 +124,19 @@ def _make_workload_tree(
         related.targets,
         explain_references(relations, outcomes, key),
     )
+
+
+def _describe_refused(findings: Iterable[Finding], kind: str, namespace: str, name: str) -> str:
+    """Return that the object that is meant exceeds a limit of its Tenant, and is in no cluster; "" if there is none."""
+    for finding in findings:
+        if finding.code != TENANT_LIMIT or finding.resource is None:
+            continue
+        key = Key("", *finding.resource)
+        is_meant = key.name == name and namespace in ("", key.namespace)
+        if is_meant and (not kind or matches_name(key, kind.partition(".")[0], name)):
+            place = f" ({finding.location.path}:{finding.location.line})" if finding.location is not None else ""
+            return f"{format_key(key)} is in no cluster: {finding.message}{place}"
+    return ""
 
 
 def _describe_unselected(unclaimed: Iterable[Key], kind: str, namespace: str, name: str) -> str:
