@@ -34,7 +34,7 @@ from gitsched.apis.karmada.dependencies.attached_binding import Attachment
 from gitsched.apis.karmada.dependencies.dependencies_distributor import DependenciesDistributor
 from gitsched.apis.karmada.failover.graceful_eviction import APPLICATION_FAILURE, TAINT_UNTOLERATED
 from gitsched.apis.karmada.interpreter import ReplicaRequirements
-from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
+from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, read_applied_division
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.stateful_holds import hold_outcome
 from gitsched.model.document import Body, Document, Key, get_field, list_objects
@@ -153,7 +153,11 @@ def _run_held_pass(
     current, failover = previous, state.find_failover(previous)
     if failover is not None:
         current = failover.drop_finished_tasks(template, previous, time)
-    request = state.build_request(template, policy, requirements, current, time)
+    request, placed = state.build_request(template, policy, requirements, current, time), policy
+    if request.division == "duplicated" and current.applied_placement is not None:
+        # Divided replicas stay divided, also if the policy now wants all of them in each of its clusters.
+        request = request._replace(division=read_applied_division(current.applied_placement))
+        placed = policy._replace(placement=policy.placement._replace(division=request.division))
     # Some of the clusters of an adopted workload may not be known, and with them the replicas that are missing here.
     is_exact = bool(held.adopted) and get_field(record or {}, "spec", "replicas") == requirements.replicas
     clusters = current.clusters if is_exact else _divide(state, request, current)
@@ -179,7 +183,7 @@ def _run_held_pass(
         add_affinity_groups(state.queue, template, body)
     if failover is not None and (reports := failover.list_reports(template.key)):
         add_reported_status(body, record, reports, time)
-    outcome = build_outcome(state, failover, template, policy, requirements, result, body, time, attachment)
+    outcome = build_outcome(state, failover, template, placed, requirements, result, body, time, attachment)
     return outcome, current._replace(annotations=body["metadata"]["annotations"])
 
 

@@ -154,6 +154,17 @@ def _differs(present_text: str, applied: str, observed: str) -> bool:
     return not observed or term is None or old_term is None or term != old_term
 
 
+@lru_cache(maxsize=1 << 8)
+def read_applied_division(applied: str) -> ReplicaDivision:
+    """Return how an applied placement divides replicas; "duplicated" for an unreadable one."""
+    try:
+        placement = read_json(applied)
+    except ValueError:
+        return "duplicated"
+    scheduling = placement.get("replicaScheduling") if isinstance(placement, dict) else None
+    return _read_division(scheduling) if isinstance(scheduling, dict) else "duplicated"
+
+
 def _normalize_placement(placement: Body) -> Body:
     pruned = {name: _prune_empty(value) for name, value in placement.items() if name != "workloadAffinity"}
     return {name: value for name, value in pruned.items() if value not in (None, [])}
