@@ -124,6 +124,8 @@ def _find_guarded(changes: IncrementalChanges, moves: ChangedMoves, rules: Guard
     pending = tuple(move for move in totals.withheld.moves if move.key not in decided)
     if pending and any(RENAMED_FROM in read_annotations(one.body) for one in changes.documents.values()):
         raise NeedsCompletePlan(_CONTINUES)
+    if pending and any(limit.cause is not None for limit in totals.withheld.limits):
+        raise NeedsCompletePlan("a policy may no longer select workloads by mistake")
     successors = find_successors(moves.renames, moves.removed) if moves.renames is not None else {}
     counted = continue_moves(moves.moves, successors)
     withheld = NOTHING_WITHHELD
