@@ -153,34 +153,24 @@ def plan_manifest(document: Document, *counts: tuple[str, int]) -> PlannedFile:
 
     Without a change, the result is the source blob, shared by all clusters. If the source text can be edited, only the numbers change,
     a missing number is inserted as the first member of its mapping, and comments, order and line ends stay. Where parsing has found no
-    place for a number (a missing, empty or shared mapping), and where a namespaced object has no namespace, the result is a patch of the
-    document.
+    place for a number (a missing, empty or shared mapping), the result is a patch of the document.
     """
     needed = [(path, count) for path, count in counts if not _is_count(read_path(document.body, path), count)]
     origin = document.origin
     if origin is not None and origin.spans is not None and origin.item < 0:
-        spans = _plan_edits(origin.spans, needed, document)
+        spans = _plan_edits(origin.spans, needed, document.body)
         if spans is not None:
             return EditedBlob(origin.blob, spans) if spans else ExistingBlob(origin.blob)
         if origin.spans.end:
             return plan_changed_manifest(document, set_counts(document.body, needed))
-    return write_manifest(_add_namespace(document, set_counts(document.body, needed)))
+    return write_manifest(set_counts(document.body, needed))
 
 
 def plan_changed_manifest(document: Document, body: Body) -> PlannedFile:
     """Return the manifest of a document that has another value in a cluster: a patch of its source text if it has any."""
-    body = _add_namespace(document, body)
     if document.origin is None or document.origin.spans is None:
         return write_manifest(body)
     return PatchedBlob(document.origin, document.body, remove_server_owned(body))
-
-
-def _add_namespace(document: Document, body: Body) -> Body:
-    """Return the body with the namespace of the document if it has none: delivery tools refuse an object without one."""
-    metadata = body.get("metadata")
-    if not document.key.namespace or not isinstance(metadata, dict) or metadata.get("namespace"):
-        return body
-    return {**body, "metadata": {**metadata, "namespace": document.key.namespace}}
 
 
 def set_counts(body: Body, counts: Iterable[tuple[str, int]]) -> Body:
@@ -204,9 +194,8 @@ def write_manifest(body: Body) -> NewBlob:
     return NewBlob(dump(remove_server_owned(body)).encode())
 
 
-def _plan_edits(text: SourceSpans, counts: list[tuple[str, int]], document: Document) -> tuple[TextEdit, ...] | None:
-    body = document.body
-    if text.server_owned is None or _add_namespace(document, body) is not body:
+def _plan_edits(text: SourceSpans, counts: list[tuple[str, int]], body: Body) -> tuple[TextEdit, ...] | None:
+    if text.server_owned is None:
         return None
     spans = [TextEdit(start, end, "") for start, end in text.server_owned]
     marks = {path: (start, end) for path, start, end in text.editable}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -105,12 +104,6 @@ def content(file: PlannedFile, source: str) -> bytes:
             return file.data
 
 
-def delivered(document: Document) -> Body:
-    """Return what a cluster gets of a document, with its namespace."""
-    body = remove_server_owned(document.body)
-    return {**body, "metadata": {**body["metadata"], "namespace": document.key.namespace}}
-
-
 def bodies(data: bytes) -> list[Body]:
     return [parsed.body for parsed in parse_file(data, path="web.yaml", validate=None).documents]
 
@@ -126,14 +119,14 @@ def test_every_document_of_a_file_is_extracted_completely(source: str) -> None:
     found = documents(source)
     assert found
     for document in found:
-        assert bodies(content(plan_manifest(document), source)) == [delivered(document)]
+        assert bodies(content(plan_manifest(document), source)) == [remove_server_owned(document.body)]
 
 
 @pytest.mark.parametrize("count", [0, 5, 12])
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
 def test_replicas_can_be_set_in_every_document_of_a_file(source: str, count: int) -> None:
     for document in documents(source):
-        expected = delivered(document)
+        expected = remove_server_owned(document.body)
         expected = {**expected, "spec": {**expected.get("spec", {}), "replicas": count}}
         assert bodies(content(plan_manifest(document, ("spec.replicas", count)), source)) == [expected]
 
@@ -143,34 +136,3 @@ def test_only_the_replica_count_changes(name: str) -> None:
     source = SOURCES[name]
     (document,) = documents(source)
     assert content(plan_manifest(document, ("spec.replicas", 12)), source).decode() == source.replace("replicas: 5", "replicas: 12")
-
-
-@each_row(
-    ("source", "expected"),
-    [
-        (
-            "metadata:\n  # The name.\n  name: web  # short\n",
-            "metadata:\n  # The name.\n  name: web  # short\n  namespace: default\n",
-        ),
-        ("metadata: {name: web}  # short\n", "metadata: {name: web, namespace: default}  # short\n"),
-        ("metadata: &one {name: web}\n", "metadata: &one {name: web, namespace: default}\n"),
-    ],
-)
-def test_a_missing_namespace_is_all_that_is_added(source: str, expected: str) -> None:
-    """Flux refuses a directory with an object that has none."""
-    head = "apiVersion: v1\nkind: ConfigMap\n"
-    (document,) = documents(f"{head}{source}")
-    assert content(plan_manifest(document), f"{head}{source}").decode() == f"{head}{expected}"
-
-
-def test_a_missing_namespace_keeps_json() -> None:
-    source = '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}}\n'
-    (document,) = documents(source)
-    assert json.loads(content(plan_manifest(document), source)) == delivered(document)
-
-
-def test_a_cluster_scoped_object_gets_no_namespace() -> None:
-    source = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: web\n"
-    (document,) = documents(source)
-    document = document._replace(key=document.key._replace(namespace=""))
-    assert content(plan_manifest(document), source).decode() == source
