@@ -139,7 +139,8 @@ def test_what_the_guard_keeps_without_a_policy_is_still_there(
         rows = write_fleet_status(found, workloads=True, namespace="shop").splitlines()
         assert "Deployment shop/web  two 2     -                           withheld" in rows, before
         status = write_fleet_status(found, 1_000)
-        assert "3 workloads: 2 placed (2 replicas), 1 unplaced.\n" in status
+        unselected = "2 objects not selected by any policy (--unclaimed), of which 2 are still placed"
+        assert f"3 workloads: 2 placed (2 replicas), 1 unplaced; {unselected}.\n" in status
         assert next(line for line in status.splitlines() if line.startswith("two ")).split()[2] == "2"
         lines = write_fleet_tree(read_fleet_tree(settings, "", None, "two")).splitlines()
         assert lines[-2:] == ["    Deployment web  2 replicas  withheld", "    Service web  withheld"]
