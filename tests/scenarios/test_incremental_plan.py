@@ -121,7 +121,7 @@ def spoil_state(dice: Random, fleet: Fleet) -> None:
     """Delete, damage or replace the state beside the branch `shared`."""
     refs = [f"refs/gitsched/state/shared/{name}" for name in ("plan", "rows")]
     repository, chance = fleet.repository, dice.random()
-    if refs[1] not in repository.references or chance > 0.3:
+    if chance > 0.3 or not all(ref in repository.references for ref in refs):
         return
     found = [str(repository.references[ref].target) for ref in refs]
     ref, oid = dice.choice(list(zip(refs, found, strict=True)))
