@@ -59,8 +59,7 @@ def find_exceeding_changes(
 
     def find(config: GuardConfig) -> WithheldChanges:
         withheld = _extend_withheld(source, guarded, placed, config, decisions, observed, mistaken)
-        every = (*guarded.counted, *guarded.failover)
-        return extend_to_companions(withheld, every, moves, decisions.outcomes.get, removed, source.previous.records)
+        return extend_to_companions(withheld, guarded.every, moves, decisions.outcomes.get, removed, source.previous.records)
 
     return choose_withheld(source.guard, own, find)
 
@@ -108,7 +107,7 @@ def _extend_withheld(
     """Return the changes that exceed a limit, and those of other workloads that follow the same decisions; and the moves that wait."""
     if not exceeds_half(observed, placed):
         guarded = guarded._replace(limited=frozenset(observed))
-    moves = (*guarded.counted, *guarded.failover)
+    moves = guarded.every
     withheld = find_withheld_changes(guarded, placed, config, source.source.tenancy, source.guard.find_former_owner)
     withheld = add_mistaken_selections(withheld, guarded.counted, mistaken, config) if mistaken else withheld
     withheld = extend_to_followers(withheld, moves, decisions.engines, decisions.templates) if withheld.moves else withheld

@@ -51,9 +51,14 @@ class GuardedMoves(NamedTuple):
     unavailable: Mapping[str, str] = {}
 
     @property
+    def every(self) -> tuple[Move, ...]:
+        """All moves of placed workloads."""
+        return (*self.counted, *self.failover)
+
+    @property
     def following(self) -> tuple[Move, ...]:
         """The moves of workloads that leave a cluster because of reported facts, also where they leave others as well."""
-        return tuple(move for move in (*self.counted, *self.failover) if _list_left(move) & self.reported)
+        return tuple(move for move in self.every if _list_left(move) & self.reported)
 
     @property
     def is_guarded(self) -> bool:
@@ -102,7 +107,7 @@ def find_withheld_changes(
     While placements are frozen, all counted moves are withheld. What follows facts that look like those of a collector that has stopped is
     withheld, whatever else moves with it.
     """
-    moving = {move.key for move in (*guarded.counted, *guarded.failover)}
+    moving = {move.key for move in guarded.every}
     placed = tuple(one._replace(stays=False) if one.stays and one.key in moving else one for one in placed)
     suspected, following = _suspect_facts(guarded, placed, config)
     withheld = _find_counted(guarded, placed, config, tenancy, find_former)
@@ -227,6 +232,12 @@ def _check_limit(
     else:
         exceeded = effect == "removed" and scope != "cluster" and MIN_SCOPE_SIZE < size <= amount and percent < 100
     return ExceededLimit(scope, name, effect, amount, size, percent, staying=staying) if exceeded else None
+
+
+def add_moves(withheld: WithheldChanges, added: Iterable[Move]) -> WithheldChanges:
+    """Return the withheld changes with more moves, each workload once."""
+    moves = tuple(sorted({move.key: move for move in (*withheld.moves, *added)}.values(), key=lambda move: move.key))
+    return withheld._replace(moves=moves, digest=compute_digest(moves))
 
 
 def compute_digest(moves: Iterable[Move]) -> str:

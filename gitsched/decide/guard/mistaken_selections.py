@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import NearSelecting
-from gitsched.decide.guard.large_changes import compute_digest
+from gitsched.decide.guard.large_changes import add_moves
 from gitsched.decide.removals import find_lost_policy
 from gitsched.model.changes import Cause, ExceededLimit, Move, WithheldChanges
 
@@ -46,8 +46,7 @@ def add_mistaken_selections(
     lost = [move for move in moves if move.key in mistaken]
     if percent is None or percent >= 100 or not lost:
         return withheld
-    found = tuple(sorted({move.key: move for move in (*withheld.moves, *lost)}.values(), key=lambda move: move.key))
     causes = Counter(mistaken[move.key] for move in lost)
     order = sorted(causes.items(), key=lambda entry: str(entry[0]))
     limits = [ExceededLimit("policy", "", "unselected", count, count, 0, cause=cause) for cause, count in order]
-    return withheld._replace(moves=found, limits=(*withheld.limits, *limits), digest=compute_digest(found))
+    return add_moves(withheld, lost)._replace(limits=(*withheld.limits, *limits))

@@ -10,7 +10,7 @@ from gitsched.apis.capabilities import SharedDecisions
 from gitsched.apis.stateful_holds import make_held_finding
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.engines import keep_records
-from gitsched.decide.guard.large_changes import compute_digest
+from gitsched.decide.guard.large_changes import add_moves
 from gitsched.decide.kept_outcomes import keep_outcomes
 from gitsched.decide.registry import policy_apis
 from gitsched.decide.removals import RemovedPlacement
@@ -49,8 +49,7 @@ def extend_to_followers(
         keys |= added
     if len(keys) == len(withheld.moves):
         return withheld
-    extended = tuple(sorted((move for move in moves if move.key in keys), key=lambda move: move.key))
-    return withheld._replace(moves=extended, digest=compute_digest(extended))
+    return add_moves(withheld, (move for move in moves if move.key in keys))
 
 
 def _list_shared_records(document: Document | None, engines: Iterable[SharedDecisions]) -> dict[Key, frozenset[Key]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from typing import TYPE_CHECKING
 
-from gitsched.decide.guard.large_changes import compute_digest
+from gitsched.decide.guard.large_changes import add_moves
 from gitsched.decide.registry import policy_apis
 from gitsched.model.changes import Move, WithheldChanges
 from gitsched.named_tuples import NamedTuple
@@ -52,9 +52,7 @@ def _add_moves(withheld: WithheldChanges, stopped: Set[Key], delayed: Set[Key], 
     own = {move.key for move in withheld.kept}
     candidates = [move for move in guarded if move.key not in own]
     added, waiting = (tuple(move for move in candidates if move.key in keys) for keys in (stopped, delayed))
-    if added:
-        moves = tuple(sorted((*withheld.moves, *added), key=lambda move: move.key))
-        withheld = withheld._replace(moves=moves, digest=compute_digest(moves))
+    withheld = add_moves(withheld, added) if added else withheld
     companions = frozenset(move.key for move in (*added, *waiting))
     return withheld._replace(waiting=(*withheld.waiting, *waiting), companions=companions)
 

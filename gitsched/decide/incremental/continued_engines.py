@@ -50,16 +50,17 @@ class ContinuedEngines(NamedTuple):
         records = list_engine_records(self.engines)
         if (findings, records) == (self.findings, self.records):
             return self
-        recorded = describe_recorded(records, (one.outcome for one in self.own.values()))
-        return self._replace(findings=findings, records=records, recorded=recorded)
+        return self._replace(findings=findings)._replace_records(records)
 
     def keep_records(self, kept: frozenset[Key], previous: Mapping[Key, Body]) -> ContinuedEngines:
         """Return the engines with the records of these keys as they were in the previous output."""
         if not kept:
             return self
-        records = keep_records(self.records, kept, previous)
+        return self._replace(kept=kept)._replace_records(keep_records(self.records, kept, previous))
+
+    def _replace_records(self, records: EngineRecords) -> ContinuedEngines:
         recorded = describe_recorded(records, (one.outcome for one in self.own.values()))
-        return self._replace(records=records, recorded=recorded, kept=kept)
+        return self._replace(records=records, recorded=recorded)
 
 
 def continue_engines(
@@ -98,8 +99,7 @@ def continue_engines(
         return None  # what is built for clusters may be a part of them
     findings = list_engine_findings(engines)
     records = list_engine_records(engines)
-    same = keep_records(records, totals.engines.kept, dict(totals.engines.records))
-    if not is_new and (findings, same) != (totals.engines.findings, totals.engines.records):
+    if not is_new and (findings, records) != (totals.engines.findings, totals.engines.records):
         return None
     recorded = totals.engines.recorded
     if own or totals.engines.own or records != totals.engines.records:

@@ -216,10 +216,9 @@ def _find_withheld(
 
     def find(config: GuardConfig) -> WithheldChanges:
         withheld = find_withheld_changes(guarded, placed, config, tenancy, rules.given.find_former_owner)
-        every = (*guarded.counted, *guarded.failover)
-        withheld = _EXTEND(withheld, every, engines, documents)
+        withheld = _EXTEND(withheld, guarded.every, engines, documents)
         extended: WithheldChanges = _ADD_COMPANIONS(
-            withheld, every, counted, changes.find_outcome, moves.removed, changes.snapshot.previous
+            withheld, guarded.every, counted, changes.find_outcome, moves.removed, changes.snapshot.previous
         )
         return extended
 
