@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from gitsched.apis.karmada.policy.propagation_policy import read_applied_placement
 from gitsched.kinds.table import find_kind
 from gitsched.model.document import Body, Document, Key, get_field, list_objects, parse_api_group, read_json
 from gitsched.model.scheduling import Assignment
@@ -35,11 +36,8 @@ def read_applied_tolerations(applied: str | None) -> tuple[Toleration, ...] | No
 
     None without a readable placement: then the workload is not evicted until it has been scheduled again.
     """
-    try:
-        placement: Any = read_json(applied) if applied else None
-    except ValueError:
-        return None
-    if not isinstance(placement, dict):
+    placement = read_applied_placement(applied)
+    if placement is None:
         return None
     entries = placement.get("clusterTolerations")
     return tuple(map(parse_toleration, entries if isinstance(entries, list) else ()))

@@ -22,7 +22,8 @@ POLICY_SELECTS_NOTHING = "karmada-selects-nothing"
 """Code of the finding about selectors that match nothing."""
 _WORKLOADS = ("cronjob", "daemonset", "deployment", "job", "statefulset")
 """Kinds of which an object is compared with the selectors of the others, if none of its own kind is near."""
-_KIND_SIMILARITY = 0.85
+KIND_SIMILARITY = 0.85
+"""From which similarity on a kind is probably a misspelled one."""
 _MAX_RULES = 200
 """Selectors of one kind with which an object is compared."""
 _MAX_LOOKUPS = 2_000
@@ -91,7 +92,7 @@ class NearSelections:
     """Compares objects that no policy selects with the selectors of all policies, of which each kind counts with at most 200. `existing`
     are the keys of all objects."""
 
-    def __init__(self, policies: Iterable[PropagationPolicy], existing: Iterable[Key] = ()) -> None:
+    def __init__(self, policies: Iterable[PropagationPolicy], existing: Collection[Key] = ()) -> None:
         self._rules: dict[str, list[tuple[PropagationPolicy, ResourceSelector]]] = {}
         self._existing = existing
         self._misspelled: dict[str, list[str]] = {}
@@ -129,7 +130,7 @@ class NearSelections:
     def _find_misspelled(self, kind: str) -> list[str]:
         """Return the kind of selectors that no object has, and that is probably a misspelled `kind`."""
         if kind not in self._misspelled:
-            near = find_near(kind, self._rules.keys() - self._existing_kinds - {kind}, similarity=_KIND_SIMILARITY)
+            near = find_near(kind, self._rules.keys() - self._existing_kinds - {kind}, similarity=KIND_SIMILARITY)
             self._misspelled[kind] = [near] if near else []
         return self._misspelled[kind]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from gitsched.apis.karmada.defaulting import apply_defaults
 from gitsched.apis.karmada.names import POLICY
-from gitsched.model.document import Body, Document, Key, read_json, read_labels
+from gitsched.model.document import Body, Document, Key, get_field, read_json, read_labels
 from gitsched.model.labels import Requirement, Selector, parse_selector
 from gitsched.model.scheduling import (
     CLUSTER_FIELD,
@@ -136,13 +136,19 @@ def has_applied_changed(present: str, applied: str | None, observed: str) -> boo
     return applied is None or (applied != present and _differs(present, applied, observed))
 
 
+def read_applied_placement(applied: str | None) -> Body | None:
+    """Return the placement that the annotation has; None without a readable one."""
+    try:
+        placement: Any = read_json(applied) if applied else None
+    except ValueError:
+        return None
+    return placement if isinstance(placement, dict) else None
+
+
 @lru_cache(maxsize=1 << 8)  # asked for each workload of a policy that changed
 def _differs(present_text: str, applied: str, observed: str) -> bool:
-    try:
-        applied_placement = read_json(applied)
-    except ValueError:
-        return False
-    if not isinstance(applied_placement, dict):
+    applied_placement = read_applied_placement(applied)
+    if applied_placement is None:
         return False
     present, previous = _normalize_placement(json.loads(present_text)), _normalize_placement(applied_placement)
     terms, old_terms = present.pop("clusterAffinities", []), previous.pop("clusterAffinities", [])
@@ -157,11 +163,7 @@ def _differs(present_text: str, applied: str, observed: str) -> bool:
 @lru_cache(maxsize=1 << 8)
 def read_applied_division(applied: str) -> ReplicaDivision:
     """Return how an applied placement divides replicas; "duplicated" for an unreadable one."""
-    try:
-        placement = read_json(applied)
-    except ValueError:
-        return "duplicated"
-    scheduling = placement.get("replicaScheduling") if isinstance(placement, dict) else None
+    scheduling = (read_applied_placement(applied) or {}).get("replicaScheduling")
     return _read_division(scheduling) if isinstance(scheduling, dict) else "duplicated"
 
 
@@ -194,7 +196,7 @@ def _read_division(replica_scheduling: Body | None) -> ReplicaDivision:
         return "duplicated"
     if replica_scheduling.get("replicaDivisionPreference", "Weighted") == "Aggregated":
         return "aggregated"
-    return "dynamic" if (replica_scheduling.get("weightPreference") or {}).get("dynamicWeight") else "static"
+    return "dynamic" if get_field(replica_scheduling, "weightPreference", "dynamicWeight") else "static"
 
 
 def _parse_spread_constraint(entry: Body) -> SpreadConstraint:

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from gitsched.apis.built_in_schemas import load_built_in_kinds
-from gitsched.apis.karmada.policy.near_selection import POLICY_SELECTS_NOTHING
+from gitsched.apis.karmada.policy.near_selection import KIND_SIMILARITY, POLICY_SELECTS_NOTHING
 from gitsched.apis.karmada.warnings import SimilarObjects
 from gitsched.kinds.operator_scopes import is_namespaced
 from gitsched.model.document import Document, Key, is_known_group, parse_api_group, read_labels
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 KnownLabels = Mapping[tuple[str, str, str], Mapping[str, Mapping[str, Key]]]
 """The first object with each label and value, by version, kind and namespace; "" for all namespaces."""
-_KIND_SIMILARITY, _CUSTOM_KIND_SIMILARITY = 0.85, 0.9
+_CUSTOM_KIND_SIMILARITY = 0.9
 _MAX_NAMESPACES = 3
 _MAX_LOOKUPS = 100
 """Kinds, and other names and labels, for which a suggestion is looked up: each is compared with all existing ones."""
@@ -158,7 +158,7 @@ class _SelectorComparison:
             if selector.api_version in versions or _is_unrelated(selector, versions):
                 return ""
             return f"{written}, but the repository has {selector.kind} of {' and '.join(sorted(versions))}"
-        near = self._suggest_kind(selector.kind, _KIND_SIMILARITY)
+        near = self._suggest_kind(selector.kind, KIND_SIMILARITY)
         if near in used and not load_built_in_kinds().lacks(group, selector.kind):
             same_group = (
                 group in map(parse_api_group, self._resources.versions[near]) and is_namespaced(group, selector.kind) is None
