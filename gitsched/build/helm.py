@@ -16,7 +16,7 @@ from gitsched.build.commit_files import BuildProblem
 from gitsched.build.process import DEFAULT_LIMITS, BuildLimits
 from gitsched.build.scratch import run_on_files, select_contents
 from gitsched.manifests.kubectl_values import find_kubectl_value
-from gitsched.manifests.yaml_composer import CONFLICT_MARKERS, find_unusable_content
+from gitsched.manifests.yaml_composer import find_stored_form
 from gitsched.model.errors import Permanent
 from gitsched.named_tuples import NamedTuple
 from gitsched.render.yaml import dump
@@ -109,13 +109,11 @@ def _list_unusable(chart: ChartFiles, contents: Mapping[str, bytes]) -> Iterator
 
     Files that are no values, templates or definitions are read if a template reads files.
     """
-    reads_files = any(b".Files" in data for path, data in contents.items() if "templates/" in path)
-    for path, data in contents.items():
-        found = find_unusable_content(data)
-        if found is None or found.code == CONFLICT_MARKERS:
-            continue
+    stored = {path: form for path, data in contents.items() if (form := find_stored_form(data)) is not None}
+    reads_files = bool(stored) and any(b".Files" in data for path, data in contents.items() if "templates/" in path)
+    for path, form in stored.items():
         if reads_files or path in chart.request.list_files() or _PARSED.search(path):
-            yield BuildProblem(found.code, found.message, path)
+            yield BuildProblem(form.code, form.message, path)
 
 
 def _read_as_kubectl(rendered: RenderedObject, main: str) -> tuple[RenderedObject, list[BuildProblem]]:

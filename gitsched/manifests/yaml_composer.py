@@ -276,8 +276,8 @@ def is_lfs_pointer(data: bytes) -> bool:
     return data.startswith(_GIT_LFS)
 
 
-def find_unusable_content(data: bytes) -> ParseError | None:
-    """Return why the bytes of a file are not the content that people mean: Git has a pointer, an encrypted form, or an unfinished merge."""
+def find_stored_form(data: bytes) -> ParseError | None:
+    """Return why the bytes of a file are not its content: Git has a pointer or an encrypted form."""
     if is_lfs_pointer(data):
         message = "this is a pointer of Git LFS, whose content the commit does not have: commit the file itself, without LFS"
         return ParseError("git-lfs-pointer", message, 1, 1)
@@ -285,8 +285,14 @@ def find_unusable_content(data: bytes) -> ParseError | None:
         return ParseError(
             GIT_CRYPT, "git-crypt has encrypted this file, so that it is not read; SOPS leaves manifests readable", 1, 1
         )
-    if b"<<<<<<< " not in data:
-        return None
+    return None
+
+
+def find_unusable_content(data: bytes) -> ParseError | None:
+    """Return why the bytes of a file are not the content that people mean: Git has a pointer, an encrypted form, or an unfinished merge."""
+    stored = find_stored_form(data)
+    if stored is not None or b"<<<<<<< " not in data:
+        return stored
     offset, line = 0, 1
     for number, part in enumerate(_CONFLICT_PARTS):
         found = part.search(data, offset)
