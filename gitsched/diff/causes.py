@@ -21,7 +21,7 @@ from gitsched.diff.document_changes import (
     Change,
     DocumentChanges,
 )
-from gitsched.diff.policy_names import PolicyNames, split_names
+from gitsched.diff.policy_names import PolicyNames, split_policies
 from gitsched.model.changes import Cause, Move, RecordChange, RetainedWorkload
 from gitsched.model.document import Key
 from gitsched.model.finding import Location, locate_document, locate_field
@@ -108,7 +108,7 @@ def name_near_changes(
     named = []
     for workload in retained:
         clusters = (*sorted(workload.current), *sorted(workload.if_rescheduled))
-        near = tuple(documents.list_near(workload.key, split_names(names.list_policies(workload.key)), clusters))
+        near = tuple(documents.list_near(workload.key, split_policies(names.list_policies(workload.key)), clusters))
         if near not in known:
             known[near] = locate(writer.write_near(near))
         named.append(workload._replace(causes=known[near]))
@@ -141,7 +141,7 @@ class _SubjectView:
 
     def list_near(self, subject: Subject) -> list[Key]:
         """Return the changed documents that are closest to a subject: its own, its policies, and its clusters."""
-        policies = split_names(name for names in self._policies.get(subject, ()) for name in names)
+        policies = split_policies(name for names in self._policies.get(subject, ()) for name in names)
         before, after = self._clusters[subject]
         return self._documents.list_near(subject.key, policies, (*before, *after))
 
@@ -260,8 +260,8 @@ class CauseWriter:
         removed = document.after is None
         relabelled = self._changes.list_relabelled(change.key) if change.position == WHOLE else []
         if relabelled:
-            alike = self._describe_alike(relabelled[0])
-            return _count_alike(self._write_change(relabelled[0]), sum(self._describe_alike(one) == alike for one in relabelled))
+            alike = self._group_alike(frozenset(relabelled))[self._describe_alike(relabelled[0])]
+            return _count_alike(self._write_change(relabelled[0]), len(alike))
         difference = document.difference if change.position == WHOLE else document.differences[change.position]
         if difference is None:
             built = self._locate_built(document.built) if document.built.files else None

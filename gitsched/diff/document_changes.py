@@ -177,8 +177,17 @@ class DocumentChanges:
         if change.text != _BUILT_DIFFERENTLY or change.after is None or change.difference is not None:
             return []
         before, after = (state.find(key).variants for state in self._states)
-        changed = ((one.after, one.differences) for one in self.by_key.values() if one.before is not None and one.after is not None)
-        return [Change(*field) for field in list_relabelled(change.after, (before, after), changed)]
+        return [Change(*field) for field in list_relabelled(change.after, (before, after), self._changed_clusters)]
+
+    @cached_property
+    def _changed_clusters(self) -> list[tuple[str, Key, tuple[FieldDifference, ...]]]:
+        """The clusters that both inputs have and that differ: the name, the key of the document, and its fields."""
+        kinds = index_cluster_kinds()
+        return [
+            (kinds[key[:2]].read_location(one.after).name, key, one.differences)
+            for key, one in self.by_key.items()
+            if key[:2] in kinds and one.before is not None and one.after is not None
+        ]
 
     def list_changes(self, key: Key) -> frozenset[Change]:
         """Return the smallest changes of a document; none if it has not changed."""

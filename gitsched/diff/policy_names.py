@@ -53,7 +53,7 @@ class PolicyNames:
         return ((record, owner.policy) for owner in owners for record, _ in owner.records if record.namespace == namespace)
 
 
-def split_names(names: Iterable[str]) -> list[str]:
+def split_policies(names: Iterable[str]) -> list[str]:
     """Return the names of single policies: a workload of several has their joined names."""
     return [name for joined in names for name in joined.split(", ")]
 

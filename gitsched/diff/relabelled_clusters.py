@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gitsched.decide.cluster_conditions import index_cluster_kinds
 from gitsched.model.variants import WorkloadVariants
 
 if TYPE_CHECKING:
@@ -20,20 +19,21 @@ _CHOOSING = frozenset(("labels", "annotations"))
 def list_relabelled(
     document: Document,
     variants: tuple[WorkloadVariants | None, WorkloadVariants | None],
-    changed: Iterable[tuple[Document, Sequence[FieldDifference]]],
+    clusters: Iterable[tuple[str, Key, Sequence[FieldDifference]]],
 ) -> Iterator[tuple[Key, int]]:
     """Yield the fields of clusters that choose other variants of a workload than before, as documents with the positions of differences:
-    those of which its document has the name, else all that variants can read. `variants` are those before and after, `changed` are the
-    documents that differ, with their fields."""
+    those of which its document has the name, else all that variants can read. `variants` are those before and after, `clusters` are
+    those that differ, by name, with their documents and fields."""
     names = set(_list_changed_clusters(*variants))
-    kinds = index_cluster_kinds()
+    if not names:
+        return
     text = json.dumps(document.body, default=str)
     found: list[tuple[bool, Key, int]] = []
-    for other, differences in changed:
-        if other.key[:2] in kinds and kinds[other.key[:2]].read_location(other).name in names:
+    for name, key, differences in clusters:
+        if name in names:
             fields = ((position, one.pointer) for position, one in enumerate(differences))
             chosen = ((position, field) for position, field in fields if field[0] == "metadata" and field[1] in _CHOOSING)
-            found += [(json.dumps(str(field[-1])) in text, other.key, position) for position, field in chosen]
+            found += [(json.dumps(str(field[-1])) in text, key, position) for position, field in chosen]
     is_named = any(named for named, *_ in found)
     yield from ((key, position) for named, key, position in found if named or not is_named)
 

@@ -49,12 +49,15 @@ class CommitInput(NamedTuple):
         return decide_some(DecisionInput(catalog, {}, config, *times, observations), keys).outcomes
 
 
-Schedule = Callable[[Collection[Key]], Mapping[Key, Outcome]]
+ScheduleCommit = Callable[[Collection[Key]], Mapping[Key, Outcome]]
 """Returns the decisions about some workloads of a commit as if none had been made before, and each were alone."""
 
 
 def find_retained(
-    placed: Mapping[Key, Outcome], before: Schedule, after: Schedule, make_baseline: Callable[[Collection[Key]], Baseline]
+    placed: Mapping[Key, Outcome],
+    before: ScheduleCommit,
+    after: ScheduleCommit,
+    make_baseline: Callable[[Collection[Key]], Baseline],
 ) -> tuple[RetainedWorkload, ...]:
     """Return the workloads of a plan that keep their clusters although the change affects them, in the order of the `placed` ones.
 
