@@ -257,6 +257,15 @@ def total_replicas(counts: Iterable[int | None]) -> int:
     return 0 if total is None else total
 
 
+def count_by_cluster(placements: Iterable[Mapping[str, int | None]]) -> dict[str, tuple[int, int]]:
+    """Return the numbers of workloads and of their replicas in each cluster."""
+    found: dict[str, list[int | None]] = {}
+    for placement in placements:
+        for name, replicas in placement.items():
+            found.setdefault(name, []).append(replicas)
+    return {name: (len(counts), total_replicas(counts)) for name, counts in found.items()}
+
+
 def encode_replicas(replicas: int | None) -> int | str:
     """Return replicas as a value of JSON with their mark: 2, "2+" for a minimum, "?" where no manifest says how many, and
     "" without any."""

@@ -4,7 +4,7 @@ cluster."""
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 
 from gitsched.apis.capabilities import ChangeProposal, ChangeProposing
@@ -13,6 +13,7 @@ from gitsched.decide.catalog import Catalog
 from gitsched.model.document import Document, Key
 from gitsched.model.explanation import Counterfactual, ProposedChange
 from gitsched.model.finding import Pointer
+from gitsched.model.scheduling import Outcome
 from gitsched.model.time import add_duration
 from gitsched.simulate.baseline import Baseline, decide_changed_catalog
 from gitsched.simulate.scenario import edit_catalog
@@ -26,19 +27,25 @@ _AFTER_PLAN = timedelta(seconds=1)
 
 def find_counterfactuals(baseline: Baseline, key: Key, clusters: Iterable[str]) -> tuple[Counterfactual, ...]:
     """Return the changes that would place a workload on each of the given clusters where it does not run."""
-    template = baseline.decisions.templates[key]
-    found = baseline.decisions.outcomes.get(key)
-    shares = found.replicas_by_cluster if found is not None else {}
-    return tuple(_find_counterfactual(baseline, template, cluster) for cluster in clusters if cluster not in shares)
+    template, outcomes = baseline.decisions.templates[key], baseline.decisions.outcomes
+    shares = _find_shares(outcomes, key)
+    wanted = [cluster for cluster in clusters if cluster not in shares]
+    waiting = {one for one, outcome in outcomes.items() if outcome.unassigned or not outcome.targets} if wanted else set()
+    return tuple(_find_counterfactual(baseline, template, cluster, waiting) for cluster in wanted)
 
 
-def _find_counterfactual(baseline: Baseline, template: Document, cluster: str) -> Counterfactual:
+def _find_shares(outcomes: Mapping[Key, Outcome], key: Key) -> Mapping[str, int | None]:
+    """Return the replicas of a workload by cluster; nothing if it has no outcome."""
+    found = outcomes.get(key)
+    return found.replicas_by_cluster if found is not None else {}
+
+
+def _find_counterfactual(baseline: Baseline, template: Document, cluster: str, waiting: Collection[Key]) -> Counterfactual:
     """Apply proposed changes one after the other, and schedule again after each, until the workload reaches the cluster."""
     later = baseline._replace(time=add_duration(baseline.time, _AFTER_PLAN))
     catalog, engines = baseline.decisions.catalog, baseline.decisions.engines
     changes: list[ProposedChange] = []
     edited: list[Key] = []
-    waiting = {one for one, outcome in baseline.decisions.outcomes.items() if outcome.unassigned or not outcome.targets}
     for _ in range(_MAX_CHANGES):
         edit = next(
             (
@@ -63,7 +70,7 @@ def _find_counterfactual(baseline: Baseline, template: Document, cluster: str) -
         is_cluster = edit.document.key[:2] in list_cluster_kinds()
         after = decide_changed_catalog(later, catalog, {template.key, *waiting} if is_cluster else {template.key})
         engines = after.engines
-        shares = after.outcomes[template.key].replicas_by_cluster if template.key in after.outcomes else {}
+        shares = _find_shares(after.outcomes, template.key)
         if cluster in shares:
             found = Counterfactual(cluster, tuple(changes), sufficient=True, replicas=shares[cluster])
             found = _try_without_added(later, catalog, template.key, edited, found, waiting) if len(edited) > 1 else found
@@ -96,7 +103,7 @@ def _try_without_added(
     if added is None:
         return found
     after = decide_changed_catalog(baseline, edit_catalog(catalog, {edited[added]: None}), {key, *waiting})
-    shares = after.outcomes[key].replicas_by_cluster if key in after.outcomes else {}
+    shares = _find_shares(after.outcomes, key)
     if found.cluster not in shares:
         return found
     return found._replace(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from gitsched.decide.capacity.cluster_use import list_simulated_use
 from gitsched.model.changes import Move
 from gitsched.model.fleet_topology import SimulatedSite
-from gitsched.model.scheduling import total_replicas
+from gitsched.model.scheduling import count_by_cluster
 from gitsched.simulate.fleet_topology import count_requests, make_sites
 
 if TYPE_CHECKING:
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
     from gitsched.model.simulation import Simulation
     from gitsched.simulate.baseline import Baseline
     from gitsched.simulate.simulation import DecidedEvent
-
-Placement = Mapping[str, "int | None"]
 
 
 def map_fleet(baseline: Baseline, event: DecidedEvent, found: Simulation) -> tuple[SimulatedSite, ...]:
@@ -35,17 +32,11 @@ def map_fleet(baseline: Baseline, event: DecidedEvent, found: Simulation) -> tup
         sites = make_sites(catalog, engines, used, changes) | sites
     moved = {move.key for move in moves}
     same = [outcome.replicas_by_cluster for key, outcome in decided.outcomes.items() if key not in moved]
-    before, later = _count([*same, *(move.before for move in moves)]), _count([*same, *(move.after for move in moves)])
+    before, later = (
+        count_by_cluster([*same, *(move.before for move in moves)]),
+        count_by_cluster([*same, *(move.after for move in moves)]),
+    )
     return tuple(
         SimulatedSite(site, *((before.get(name, (0, 0))[unit], later.get(name, (0, 0))[unit]) for unit in (0, 1)))
         for name, site in sorted(sites.items())
     )
-
-
-def _count(placements: Iterable[Placement]) -> dict[str, tuple[int, int]]:
-    """Return the numbers of workloads and of replicas in each cluster."""
-    found: dict[str, list[int | None]] = {}
-    for placement in placements:
-        for name, replicas in placement.items():
-            found.setdefault(name, []).append(replicas)
-    return {name: (len(counts), total_replicas(counts)) for name, counts in found.items()}

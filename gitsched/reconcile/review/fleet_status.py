@@ -28,7 +28,7 @@ from gitsched.model.fleet_status import (
 )
 from gitsched.model.history import SourceChange
 from gitsched.model.mistakes import IMPAIRMENTS, MISTAKES, choose_mistake, find_mistakes, format_sentence
-from gitsched.model.scheduling import Outcome, total_replicas
+from gitsched.model.scheduling import Outcome, count_by_cluster
 from gitsched.model.time import add_duration, format_age
 from gitsched.reconcile.facts.facts_branches import FACTS_MISSING
 from gitsched.reconcile.facts.observation_times import read_observation_times
@@ -220,7 +220,10 @@ def _list_cluster_statuses(
     """Return the status of each cluster that has a document, or that had one and still has workloads or a directory."""
     repository, plan = fetched.output.repository, fleet.plan
     commits = list_output_commits(repository, fetched.output_head)
-    placed, retained = _count_placed(workloads), fetched.record.retained if fetched.record is not None else ()
+    placed, retained = (
+        count_by_cluster(one.clusters for one in workloads),
+        fetched.record.retained if fetched.record is not None else (),
+    )
     copies, last_copies = _count_copies(retained, workloads), {copy.cluster for copy in retained if copy.until is None}
     gone = {*placed, *fleet.clusters} - fleet.current
     names = sorted(fleet.current | gone)
@@ -256,15 +259,6 @@ def _list_cluster_statuses(
             )
         )
     return tuple(found)
-
-
-def _count_placed(workloads: Iterable[WorkloadStatus]) -> dict[str, tuple[int, int]]:
-    """Return the number of workloads and of their replicas by cluster."""
-    found: dict[str, list[int | None]] = {}
-    for one in workloads:
-        for name, count in one.clusters.items():
-            found.setdefault(name, []).append(count)
-    return {name: (len(counts), total_replicas(counts)) for name, counts in found.items()}
 
 
 def _count_copies(retained: Iterable[RetainedCopy], workloads: Iterable[WorkloadStatus]) -> Counter[str]:
