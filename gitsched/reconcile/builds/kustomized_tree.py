@@ -77,7 +77,7 @@ def read_kustomized_tree(
     return separate_variants(tree, config, documents) if config.source.variants else tree
 
 
-def _list_linked(entries: Iterable[TreeEntry], repository: Repository) -> Iterator[str]:
+def _list_linked(entries: Sequence[TreeEntry], repository: Repository) -> Iterator[str]:
     """Yield the directories with kustomizations at or below the targets of symbolic links: builds read them by other paths."""
     below = tuple(f"{target}/" for target in list_link_targets(repository, entries))
     return (posixpath.dirname(entry.path) for entry in entries if below and entry.path.startswith(below))

@@ -284,4 +284,4 @@ class Shards(Mapping[Key, V]):
 
 
 def _choose_shard(key: Key) -> int:
-    return crc32("\n".join(key).encode("utf-8", "surrogatepass")) % SHARDS
+    return crc32(SEPARATOR.join(key).encode("utf-8", "surrogatepass")) % SHARDS

@@ -89,8 +89,7 @@ def list_hand_edits(fetched: Fetched) -> Iterator[HandEdit]:
         changed = fetched.output.repository.changed_paths(before, commit.tree) if is_complete else []
         files = tuple(_select_files(fetched.prefix, changed))
         if files:
-            author = name_author(commit)[:MAX_AUTHOR_LENGTH]
-            yield HandEdit(commit.oid, commit.subject[:MAX_AUTHOR_LENGTH], author, commit.time, files)
+            yield _make_hand_edit(commit, files)
 
 
 def list_changed_entries(
@@ -163,15 +162,16 @@ def find_record_edit(fetched: Fetched, key: Key) -> SourceChange | None:
 def list_followed_edits(fetched: Fetched) -> Iterator[HandEdit]:
     """Yield the latest commits of people on the output branch whose records runs have followed and still have, with these records. A
     revert, which restores what a run wrote, is none."""
-    files: dict[str, list[str]] = {}
-    commits: dict[str, Commit] = {}
+    found: dict[str, tuple[Commit, list[str]]] = {}
     for commit, name, is_followed in _list_kept_records(fetched, lambda _: True):
         if is_followed and "\nThis reverts commit " not in commit.message:
-            commits[commit.oid] = commit
-            files.setdefault(commit.oid, []).append(name)
-    for oid, names in files.items():
-        one = _describe_edit(commits[oid])
-        yield HandEdit(oid, one.subject, one.author, commits[oid].time, tuple(names))
+            found.setdefault(commit.oid, (commit, []))[1].append(name)
+    yield from (_make_hand_edit(*one) for one in found.values())
+
+
+def _make_hand_edit(commit: Commit, files: Iterable[str]) -> HandEdit:
+    one = _describe_edit(commit)
+    return HandEdit(commit.oid, one.subject, one.author, commit.time, tuple(files))
 
 
 def _list_kept_records(fetched: Fetched, is_meant: Callable[[str], bool]) -> Iterator[tuple[Commit, str, bool]]:

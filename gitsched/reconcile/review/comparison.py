@@ -29,7 +29,7 @@ from gitsched.reconcile.pipeline import rewrite_output
 from gitsched.reconcile.review.changed_lines import ChangedLines, locate_images
 from gitsched.reconcile.review.compared_plans import CommitComparer, ComparedInputs, CompleteComparer, PlannedCommit
 from gitsched.reconcile.review.stopped_objects import OutputTrees, list_stopped_objects
-from gitsched.reconcile.review.unplaced_objects import list_unselected_workloads
+from gitsched.reconcile.review.unplaced_objects import list_unselected_workloads, locate_unplaced
 from gitsched.reconcile.run import Fetched, RunContext, RunResult, find_newer_source, make_review, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_causes
@@ -176,7 +176,7 @@ def _compare_with_output(context: RunContext, fetched: Fetched, comparer: Commit
     nothing: tuple[UnplacedObject, ...] = ()
     unselected = search.attempt(lambda: _list_unselected(context, comparer, changes, later), nothing)
     files = find_manifest_changes(fetched.output.repository, fetched.prefix, fetched.output_tree, run.tree, run.source)
-    directories = set(list_cluster_directories(fetched))
+    directories = list_cluster_directories(fetched)
     clusters = comparer.list_clusters(context, later)
     added = sorted(name for name in clusters if escape_segment(name) not in directories) if directories else []
     return PlanComparison(
@@ -390,8 +390,7 @@ def _list_removed_clusters(planned: PlannedCommit, clusters: set[str], changes: 
 
 def _locate(context: RunContext, objects: Iterable[UnplacedObject]) -> tuple[UnplacedObject, ...]:
     """Return objects that no cluster gets, each with the line of the field that is to blame."""
-    locations = RuleLocations(context.source.repository)
-    return tuple(one._replace(cause=locate_causes([one.cause], locations)[0]) for one in objects)
+    return locate_unplaced(objects, RuleLocations(context.source.repository))
 
 
 def _list_unselected(

@@ -72,15 +72,16 @@ def _find_since(context: RunContext, fetched: Fetched, times: Iterable[datetime]
     """Return the first time long ago from which a run would change the output branch: that of the commits, one of the given ones, or one
     after these."""
     pending = sorted({*times, max(fetched.time, fetched.record.time if fetched.record is not None else fetched.time)})
-    pending = [time for time in pending if time <= find_wait_end(context.settings.now)]
-    for number in range(MAX_TIMES):
-        if not pending or pending[0] in ends or number == MAX_TIMES - 1:
+    limit = find_wait_end(context.settings.now)
+    pending = [time for time in pending if time <= limit]
+    for _ in range(MAX_TIMES - 1):
+        if not pending or pending[0] in ends:
             break
         since = pending.pop(0)
         changed, later = _try_run(context._replace(settings=context.settings._replace(now=since)), fetched)
         if changed:
             return since
-        if later is not None and since < later <= find_wait_end(context.settings.now):
+        if later is not None and since < later <= limit:
             pending = sorted({later, *pending})
     return next(iter(pending), None)
 

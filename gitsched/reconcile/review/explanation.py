@@ -305,7 +305,7 @@ def _complete(
         found = _add_related_objects(found, plan.details, key)
     copied = {copy.cluster: copy.replicas for copy in plan.retained if copy.workload == key}
     result = _list_delivered(found.result, decisions.outcomes.get(key), copied)
-    rollouts = list_rollouts(plan, key, result, context.settings.now)
+    rollouts = list_rollouts(plan, key, result, copied, context.settings.now)
     rewritten = _find_refusal(context, plan.details, key) if found.overrides and plan.details is not None else ""
     found = found._replace(
         delivery=ExplainedDelivery(_list_copies(plan, key), rollouts, rewritten),

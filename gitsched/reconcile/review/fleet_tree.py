@@ -63,11 +63,12 @@ def _read_tree(
     kind, space, name = complete_name(statuses, kind, namespace, name)
     key, plan = find_key(statuses, kind, space, name) if kind else None, fleet.plan
     if key is None:
-        removed = _describe_unselected((one.key for one in fleet.unclaimed), kind, space, name) or describe_removed(
-            context, fetched, *typed
+        raise Permanent(
+            _describe_refused(plan.findings, kind, space, name)
+            or _describe_unselected((one.key for one in fleet.unclaimed), kind, space, name)
+            or describe_removed(context, fetched, *typed)
+            or describe_missing(statuses, kind, space, name, clusters)
         )
-        refused = _describe_refused(plan.findings, kind, space, name)
-        raise Permanent(refused or removed or describe_missing(statuses, kind, space, name, clusters))
     if key not in plan.outcomes:
         copies = tuple(copy for copy in retained if key in (copy.workload, copy.follows))
         return _add_problems(context, fetched, fleet, WorkloadTree(statuses[key], "", statuses[key].reason, copies))

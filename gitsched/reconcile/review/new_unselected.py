@@ -8,9 +8,9 @@ from gitsched.decide.catalog import build_catalog
 from gitsched.decide.plan_totals import list_unclaimed
 from gitsched.decide.registry import reserved_groups
 from gitsched.reconcile.incremental.state_plan import continue_planned_engines, try_with_state
-from gitsched.reconcile.review.unplaced_objects import list_unselected, list_unselected_workloads, omit_built
+from gitsched.reconcile.review.unplaced_objects import list_unselected, list_unselected_workloads, locate_unplaced, omit_built
 from gitsched.reconcile.run import StateUpdate
-from gitsched.reconcile.source.source_locations import RuleLocations, locate_causes
+from gitsched.reconcile.source.source_locations import RuleLocations
 from gitsched.reconcile.source.source_tree import read_source_at
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def list_new_unselected(context: RunContext, fetched: Fetched, planned: Planned)
         found = tuple(_list_of_decisions(context, fetched, planned.plan.decisions))
     else:
         found = ()
-    return tuple(one._replace(cause=locate_causes([one.cause], locations)[0]) for one in found)
+    return locate_unplaced(found, locations)
 
 
 def _list_of_state(update: StateUpdate) -> Iterator[UnplacedObject]:

@@ -165,7 +165,8 @@ def _drop_later_removals(
     context: RunContext, fetched: Fetched, losses: Mapping[Key, RecentLoss], commits: Sequence[SourceChange]
 ) -> dict[Key, RecentLoss]:
     """Return losses without workloads that no policy selected any more after the `commits` of a run, and that a later commit removed."""
-    source, later = context.source.repository, set[tuple[str, ...]]()
+    source = context.source.repository
+    later: set[Key] = set()
     for key in [key for key, loss in losses.items() if loss.kind == "removed"][:MAX_REMOVED] if commits else ():
         removal = find_removed_workload(context, fetched, key)
         oid = removal.source.commit if removal is not None else ""
@@ -178,9 +179,10 @@ def _split_losses(run: RecentRun, losses: Mapping[Key, RecentLoss], causes: Mapp
     """Yield a run once for each cause that has losses, with these and the number of all workloads with that cause; the cause of most of
     them first."""
     by_cause: dict[tuple[RunSources, bool], list[Key]] = {}
+    groups = {key: (cause.sources, bool(cause.departures)) for key, cause in causes.items()}
     for key in losses:
-        by_cause.setdefault((causes[key].sources, bool(causes[key].departures)), []).append(key)
-    concerned = Counter((cause.sources, bool(cause.departures)) for cause in causes.values())
+        by_cause.setdefault(groups[key], []).append(key)
+    concerned = Counter(groups.values())
     for cause, keys in sorted(by_cause.items(), key=lambda entry: -len(entry[1])):
         left = dict.fromkeys(one for key in keys for one in causes[key].departures)
         own = tuple(losses[key] for key in keys)
@@ -262,7 +264,7 @@ def _find_loss(
     found: PlacementMove,
     current: Mapping[Key, tuple[Key, Mapping[str, int | None]]],
     stopped: Collection[Key],
-    copied: Collection[tuple[str, str, str]],
+    copied: Collection[_Resource],
     aspects: Collection[_Aspect],
 ) -> RecentLoss | None:
     """Return what a workload lost with a move, of those `aspects` that no later run changed; None if it has it again, or lost nothing."""

@@ -14,7 +14,7 @@ from gitsched.reconcile.output.history_records import CommitRecords, HistoryBran
 from gitsched.reconcile.output.history_taints import ComparedTrees, contains, read_documents
 from gitsched.reconcile.output.removed_documents import describe_cure, find_removed_document, find_removed_workload
 from gitsched.reconcile.review.resource_names import matches_name
-from gitsched.reconcile.source.source_commits import find_source_commit
+from gitsched.reconcile.source.source_commits import find_change, find_source_commit
 from gitsched.render.format_versions import FORMAT_VERSION
 from gitsched.render.output_files import PLACEMENTS, placement_path
 from gitsched.render.placement_records import PlacementRecord, read_placement_key
@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from gitsched.reconcile.run import Fetched, RunContext
 
 MAX_COMMITS: Final = 200
-"""Commits of the output branch, and files of a commit of the source, that are searched."""
+"""Commits of the output branch that are searched."""
+MAX_FILES: Final = 200
+"""Changed files of a commit of the source that are searched."""
 MAX_RENAMED: Final = 20
 """Removed workloads that are searched under another namespace."""
 
@@ -78,19 +80,17 @@ def find_unselected_names(
 
 def _find_new_namespace(context: RunContext, fetched: Fetched, key: Key) -> Key | None:
     """Return what a workload is since the commit of the source that removed it, if this added one with the same kind and name in another
-    namespace, which the source still has; None if not."""
-    old = identify_recorded(key)
-    removal = find_removed_workload(context, fetched, key)
-    if removal is None:
-        return None
+    namespace; None if not."""
     source, cache = context.source.repository, context.caches.files
-    commit = source.commit(removal.source.commit)
-    before, after = source.commit(commit.parents[0]).tree, commit.tree
-    paths = source.changed_paths(before, after)[:MAX_COMMITS]
-    trees, mark = ComparedTrees(source, before, after, paths), key.name.encode()
+    removal = find_removed_workload(context, fetched, key)
+    change = find_change(source, removal.source.commit) if removal is not None else None
+    if change is None:
+        return None
+    old, mark = identify_recorded(key), key.name.encode()
+    trees = ComparedTrees(source, change.before, change.after, change.paths[:MAX_FILES])
     had, has = (
-        {one.key for path in paths if contains(trees, tree, path, mark) for one in read_documents(cache, trees, tree, path)}
-        for tree in (before, after)
+        {one.key for path in trees.paths if contains(trees, tree, path, mark) for one in read_documents(cache, trees, tree, path)}
+        for tree in (trees.before, trees.after)
     )
     added = (one for one in sorted(has - had) if identify_recorded(one)._replace(namespace=old.namespace) == old)
     return next(added, None)

@@ -62,7 +62,12 @@ def list_unselected_workloads(decisions: DecisionSet, locations: RuleLocations) 
     others = any(isinstance(engine, NearSelecting) for engine in decisions.engines)
     why = ", and ".join(filter(None, ["no policy has a similar selector" if others or not unnamed else "", unnamed]))
     unselected = _list_unselected(found, dict.fromkeys((one.key for one in found), why), decisions.engines)
-    return tuple(one._replace(cause=locate_causes([one.cause], locations)[0]) for one in unselected)
+    return locate_unplaced(unselected, locations)
+
+
+def locate_unplaced(objects: Iterable[UnplacedObject], locations: RuleLocations) -> tuple[UnplacedObject, ...]:
+    """Return objects that no cluster gets, each with the line of the field that is to blame."""
+    return tuple(one._replace(cause=locate_causes([one.cause], locations)[0]) for one in objects)
 
 
 def list_unselected(

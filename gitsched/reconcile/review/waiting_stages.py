@@ -9,7 +9,7 @@ from gitsched.model.history import RolloutHistory
 from gitsched.reconcile.review.rollout_histories import find_rollout_histories
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
 
     from gitsched.decide.plan_result import Plan
@@ -17,13 +17,15 @@ if TYPE_CHECKING:
     from gitsched.reconcile.run import Fetched, RunContext
 
 
-def list_rollouts(plan: Plan, key: Key, result: Iterable[ReplicaShare], now: datetime) -> tuple[ExplainedRollout, ...]:
-    """Return the rollouts of a plan in which clusters do not have a workload yet as it was decided, given what is delivered of it."""
+def list_rollouts(
+    plan: Plan, key: Key, result: Iterable[ReplicaShare], copied: Mapping[str, int | None], now: datetime
+) -> tuple[ExplainedRollout, ...]:
+    """Return the rollouts of a plan in which clusters do not have a workload yet as it was decided, given what is delivered of it, and the
+    replicas of copies that stay for an overlap."""
     found = []
     statuses = {one.name: one for one in plan.rollouts}
     shares = {share.cluster: share for share in result}
-    running = {copy.cluster: copy.replicas for copy in plan.retained if copy.workload == key}
-    running |= {name: share.replicas if share.copied is None else share.copied for name, share in shares.items()}
+    running = {**copied} | {name: share.replicas if share.copied is None else share.copied for name, share in shares.items()}
     for record in plan.rollout_records:
         held = [one for one in record.held if one.workload == key]
         if held and record.name in statuses:

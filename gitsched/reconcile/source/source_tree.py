@@ -240,7 +240,7 @@ def _read_files(request: _Request, selection: _Selection, reader: SourceReader, 
         every = select_entries(selection.entries, selection.manifests, request.roots, None)
         unread = [entry for entry in every if entry.path not in files]
         findings += find_hidden_sources(request.repository, unread, selection.ignore, files)
-    may_lack = any(map(_may_lack_documents, files.values()))
+    may_lack = any(map(_may_need_history, files.values()))
     restored, unverified = restore_last_valid(files, reader, request.open_history) if may_lack else ({}, ())
     if request.replaced_config is not None and FILE in files and FILE not in restored:
         restored[FILE] = request.replaced_config
@@ -248,7 +248,7 @@ def _read_files(request: _Request, selection: _Selection, reader: SourceReader, 
     return _Contents(files, restored, unverified, tuple(findings))
 
 
-def _may_lack_documents(file: SourceFile) -> bool:
+def _may_need_history(file: SourceFile) -> bool:
     """Return whether earlier versions of a file may have had documents that it lacks."""
     read = file.file
     return file.broken or bool(read.others) or read.reason == NOT_YAML or read.status in ("not-a-resource", "invalid")
