@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def describe_explained_rollout(found: ExplainedRollout) -> list[str]:
-    """Return for one workload what a rollout waits for, since when, which clusters keep what they have, and what continues it."""
+    """Return for one workload what a rollout waits for, since when, what each cluster has of it, and what continues it."""
     rollout = found.status
     lines = [*map(str.strip, describe_rollout(rollout)), *describe_history(rollout, found.history, found.now)]
     return [*lines, f"this workload: {_describe_waiting(found)}", rollout.remedy or describe_wait(rollout, found.now)]
@@ -31,18 +31,16 @@ def describe_explained_rollout(found: ExplainedRollout) -> list[str]:
 
 def _describe_waiting(found: ExplainedRollout) -> str:
     """Return in which clusters the change of a workload is, in which the content from before, and in which nothing of it: with the replicas
-    of each, and of all."""
-    parts = [
-        f"{what} in {format_clusters(clusters, CLUSTERS_SHOWN)}{_format_total(clusters)}"
-        for clusters, what in ((found.updated, "the change"), (found.kept, "the content from before"))
-        if clusters
-    ]
+    of each that has it, and of all."""
+    parts: list[str] = []
+    for clusters, what in ((found.updated, "the change"), (found.kept, "the content from before")):
+        if clusters:
+            verb = "" if parts else " is"
+            parts.append(f"{what}{verb} in {format_clusters(clusters, CLUSTERS_SHOWN)}{_format_total(clusters)}")
     if found.lacking:
-        names = format_names([*found.lacking], CLUSTERS_SHOWN)
-        parts.append(f"nothing of it yet in {names}{_format_total(found.lacking, 'waits', 'wait')}")
-    first, *others = parts
-    what, _, where = first.partition(" in ")
-    return "; ".join((f"{what} is in {where}", *others))
+        verb, names = "" if parts else " is", format_names([*found.lacking], CLUSTERS_SHOWN)
+        parts.append(f"nothing of it yet{verb} in {names}{_format_total(found.lacking, 'waits', 'wait')}")
+    return "; ".join(parts)
 
 
 def _format_total(counts: Mapping[str, int | None], one: str = "", several: str = "") -> str:
@@ -83,7 +81,8 @@ def describe_rollouts_with_history(
     lines = []
     for one in rollouts:
         lines += describe_rollout(one)
-        found = [each for each in workloads if one.remedy and each.key in one.workloads]
+        changed = frozenset(one.workloads if one.remedy else ())
+        found = [each for each in workloads if each.key in changed]
         lines += list_limited(
             [*map(_describe_contents, found)], CLUSTERS_SHOWN, "  and {} more workloads; gitsched tree NAME shows each"
         )

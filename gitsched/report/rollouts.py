@@ -44,7 +44,7 @@ def describe_rollout(rollout: RolloutStatus) -> list[str]:
 
 
 def describe_remedies(rollouts: Iterable[RolloutStatus], now: datetime = EPOCH) -> list[str]:
-    """Return a line for each rollout that has stopped, or has waited for too long: how to go on, and how to go back."""
+    """Return a line for each rollout that has stopped, has failures, or has waited for too long: how to go on, and how to go back."""
     remedies = ((rollout.name, rollout.remedy or describe_wait(rollout, now)) for rollout in rollouts)
     return [f"Rollout {name}: {remedy}" for name, remedy in remedies if remedy]
 

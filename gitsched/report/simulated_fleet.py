@@ -25,8 +25,7 @@ class _Scale(NamedTuple):
         """Return how full a cluster is in percent before an event (0) or after it (1); None if that is not known."""
         if not self.is_measured:
             return round(100 * one.replicas[side] / self.most) if self.most else 0
-        known = [use for use in one.site.resources if use.used is not None]
-        shares = [100 * ((use.used or 0) + use.change * side) / use.allocatable for use in known]
+        shares = [100 * (use.used + use.change * side) / use.allocatable for use in one.site.resources if use.used is not None]
         return round(max(*shares, 0)) if shares else None
 
 

@@ -52,7 +52,7 @@ def write_simulation(value: Simulation, width: int) -> str:
     reduced = count_shown(len(value.reduced), REDUCED_SHOWN)
     records = count_shown(len(value.record_changes), EFFECTS_SHOWN)
     return join_blocks(
-        [line for text in (describe_simulation(value), *list_conditions(value)) for line in wrap(text, width)],
+        wrap_all((describe_simulation(value), *list_conditions(value)), width),
         _write_effects(effects, width),
         [line for effect in value.reduced[:reduced] for line in wrap(f"{describe_reduced(effect)}.", width)],
         count_omitted(len(value.reduced) - reduced),
@@ -62,8 +62,8 @@ def write_simulation(value: Simulation, width: int) -> str:
             RECORD_TITLES, [make_record_row(change) for change in value.record_changes[:records]], width, TABLE_CLUSTERS, None
         ),
         count_omitted(len(value.record_changes) - records),
-        [line for cluster in value.overloaded for line in wrap(describe_overcommitment(cluster), width)],
-        [line for note in list_notes(value, conditions=False) for line in wrap(note, width)],
+        wrap_all(map(describe_overcommitment, value.overloaded), width),
+        wrap_all(list_notes(value, conditions=False), width),
     )
 
 
@@ -131,9 +131,8 @@ def describe_simulation(value: Simulation, *, names_condition: bool = False) -> 
         describe_record_changes(value.record_changes),
     ]
     effect = ", ".join(filter(None, parts)) or f"no change for {format_count(value.workloads, 'workload')}"
-    is_conditional = names_condition and value.evicts and value.started_replicas
     lost = choose_form(len(value.lost), "the lost cluster", "the lost clusters")
-    evicted = f", and workloads are evicted from {lost} as in a drain" if is_conditional else ""
+    evicted = f", and workloads are evicted from {lost} as in a drain" if names_condition and list_conditions(value) else ""
     return f"If {value.event}{evicted}: {effect}."
 
 

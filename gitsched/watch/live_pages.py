@@ -32,9 +32,9 @@ from gitsched.report.page import FleetView, write_page, write_waiting_page
 from gitsched.report.page.history import HistoryPage, write_history_page
 from gitsched.report.page.live import LiveView
 from gitsched.report.review import DeliveryChanges, Review
-from gitsched.watch import loop
 from gitsched.watch.http_routes import EVENTS_PATH, FLEET_PATH
 from gitsched.watch.http_server import Headers, HttpResponse, HttpStream, RequestBody
+from gitsched.watch.loop import read_clock
 
 _log = logging.getLogger("gitsched.watch")
 HISTORY_ENTRIES = 50
@@ -180,7 +180,7 @@ class LivePages:
         known = _find_header(headers, b"if-none-match")
         rendered = self._rendered.get(path)
         if rendered is not None and rendered.version == self._state.version:
-            return _select_response(rendered, known, self._describe_last_run(), format_time(self._ended))
+            return self._respond(rendered, known)
         return _PageRequest(self._executor.submit(self._render, path, known))
 
     def _read_run(self, last: float) -> tuple[float, bytes]:
@@ -218,6 +218,9 @@ class LivePages:
                     _log.warning("the page %s cannot be made: %s", path.decode(), text)
                     return HttpResponse(503, b"the page cannot be made; see the log\n", headers=(("Retry-After", "30"),))
                 rendered = self._rendered[path] = _make_page(state.version, html)
+        return self._respond(rendered, known)
+
+    def _respond(self, rendered: _Rendered, known: bytes) -> HttpResponse:
         return _select_response(rendered, known, self._describe_last_run(), format_time(self._ended))
 
     def _describe_last_run(self) -> str:
@@ -281,7 +284,7 @@ class _EventStream:
 
 
 def _read_time() -> datetime:
-    return loop.read_clock().replace(microsecond=0)
+    return read_clock().replace(microsecond=0)
 
 
 def _compute_version(review: Review, fleet_digest: str, reports: Mapping[str, LastReport], observed: Mapping[str, datetime]) -> str:

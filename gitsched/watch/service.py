@@ -104,14 +104,7 @@ class WatchService:
         if pages is not None:
             from gitsched.watch.live_pages import LivePages
 
-            self._pages = LivePages(
-                pages.source,
-                local_only=pages.local_only,
-                url=pages.url,
-                list_freezes=pages.list_freezes,
-                list_requests=pages.list_requests,
-                list_observed=pages.list_observed,
-            )
+            self._pages = LivePages(**pages._asdict())
         routes = HttpRoutes(self._health, self._metrics, secret=secret, request_run=request_run, scores=endpoint, pages=self._pages)
         self._server = HttpServer(sockets, routes)
 

@@ -250,7 +250,7 @@ def _list_ended_drains(
     if len(found) > shown:
         folded = [line for lines in found[shown:] for line in lines]
         yield Problem(
-            "ended-drains", "note", title=f"{format_count(len(found) - shown, 'more drain ends', 'more drains end')}", folded=folded
+            "ended-drains", "note", title=format_count(len(found) - shown, "more drain ends", "more drains end"), folded=folded
         )
 
 
