@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from gitsched.model.document import Body, Key, as_string_map, get_field, list_objects
@@ -27,8 +27,8 @@ POD_SPECS: dict[tuple[str, str], tuple[str, ...]] = {
 ONLY_PODS: Final = frozenset(kind for kind in POD_SPECS if kind[0] and kind[1] != "StatefulSet")
 """Kinds that say nothing about other objects but what their pods say."""
 _SECRET_VOLUMES = ("cephfs", "cinder", "flexVolume", "iscsi", "rbd", "scaleIO", "storageos")
-_POD_SPECS: tuple[tuple[str, ...], ...] = ((), ("template", "spec"), ("jobTemplate", "spec", "template", "spec"))
-"""Below `spec`."""
+_SPECS_WITH_ARGUMENTS: tuple[tuple[str, ...], ...] = ((), ("template", "spec"), ("jobTemplate", "spec", "template", "spec"))
+"""Paths below `spec` of the specs of pods whose containers may have arguments."""
 _WORD = re.compile(r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?")
 
 
@@ -106,22 +106,25 @@ def _add_source(found: list[RequiredObject], source: Any, config_map: str, secre
 
 
 def add_storage_class(found: list[RequiredObject], claim: Any) -> None:
+    """Add the StorageClass of a claim."""
     add_requirement(found, "storage.k8s.io", "StorageClass", "", get_field(claim, "spec", "storageClassName"))
 
 
 def add_requirement(found: list[RequiredObject], group: str, kind: str, namespace: str, name: Any, expected: bool = True) -> None:
+    """Add an object, if its name is one."""
     if isinstance(name, str) and name:
         found.append(RequiredObject(Key(group, kind, namespace, name), expected))
 
 
-def find_words(texts: Iterator[Any]) -> frozenset[str]:
+def find_words(texts: Iterable[Any]) -> frozenset[str]:
     """Return the words of texts that may be names of objects."""
     return frozenset(word for text in texts if isinstance(text, str) for word in _WORD.findall(text))
 
 
 def list_arguments(body: Body) -> Iterator[Any]:
+    """Yield the arguments and commands of the containers of a workload."""
     spec: Any = body.get("spec")
-    for path in _POD_SPECS if isinstance(spec, dict) else ():
+    for path in _SPECS_WITH_ARGUMENTS if isinstance(spec, dict) else ():
         pod = spec if not path else get_field(spec, *path) if path[0] in spec else None
         if not isinstance(pod, dict):
             continue

@@ -110,8 +110,12 @@ class Config(NamedTuple):
     @property
     def ignored_codes(self) -> frozenset[str]:
         """The codes of the validation findings that the settings of policy APIs turn off."""
-        found = ((self.settings_of(section), section.ignored_codes) for section in _api_sections if section.ignored_codes)
-        return frozenset(code for values, codes in found for name, code in codes.items() if getattr(values, name))
+        return frozenset(
+            code
+            for section in _api_sections
+            for name, code in section.ignored_codes.items()
+            if getattr(self.settings_of(section), name)
+        )
 
 
 _api_sections: list[SettingsSection[Any]] = []

@@ -9,6 +9,7 @@ from gitsched.apis.snapshot import Snapshot
 from gitsched.decide.tenants.tenant_admission import Violation
 from gitsched.model.document import Key
 from gitsched.model.finding import Finding, format_count, locate_document
+from gitsched.model.tenants import TENANT_LIMIT
 
 
 def find_excess(amounts: Mapping[Key, int], shared: Snapshot, tenancy: Tenancy) -> tuple[frozenset[Key], list[Finding]]:
@@ -30,8 +31,6 @@ def find_excess(amounts: Mapping[Key, int], shared: Snapshot, tenancy: Tenancy) 
         excess.add(key)
         document = shared.templates[key]
         message = f"{key}: with it the tenant asks for {format_count(total, 'replica')}, more than {limit}"
-        violation = Violation(
-            "tenant-limit", tenant, message, "request fewer, or raise spec.limits.replicas", "spec.limits.replicas"
-        )
+        violation = Violation(TENANT_LIMIT, tenant, message, "request fewer, or raise spec.limits.replicas", "spec.limits.replicas")
         findings.append(Finding("error", violation.code, violation.text, locate_document(document), key.resource))
     return frozenset(excess), findings

@@ -18,6 +18,7 @@ from gitsched.model.document import Body, Document, Key
 from gitsched.model.finding import format_count
 from gitsched.model.quantity import Quantity
 from gitsched.model.scheduling import MarkedCount, Outcome, TargetCluster
+from gitsched.model.tenants import TENANT_LIMIT
 from gitsched.model.variants import BUNDLE_KIND, TemplateVariants
 from gitsched.named_tuples import NamedTuple
 
@@ -184,16 +185,14 @@ def find_exceeded_limit(key: Key, used: TenantUse, added: Amounts, rules: Iterab
             if added.total_replicas >= MAX_REPLICAS:
                 message = f"{key}: the number of its replicas has no maximum, and the tenant may have {limit} in all clusters"
                 cure = "set a maximum, such as the annotation autoscaling.knative.dev/max-scale, or remove spec.limits.replicas"
-                return Violation("tenant-limit", tenant, message, cure, "spec.limits.replicas")
+                return Violation(TENANT_LIMIT, tenant, message, cure, "spec.limits.replicas")
             message = f"{key}: with it the tenant has {format_count(total, 'replica')} in all clusters, more than {limit}"
-            return Violation(
-                "tenant-limit", tenant, message, "request fewer, or raise spec.limits.replicas", "spec.limits.replicas"
-            )
+            return Violation(TENANT_LIMIT, tenant, message, "request fewer, or raise spec.limits.replicas", "spec.limits.replicas")
         for resource, maximum in sorted(tenant.limits.requests.items()):
             amount = after.requests.get(resource, 0)
             if amount > maximum.nano and amount > before.requests.get(resource, 0):
                 shown = Quantity(amount, maximum.binary)
                 message = f"{key}: with it the tenant requests {shown} of {resource} in all clusters, more than {maximum}"
                 field = f"spec.limits.requests.{resource}"
-                return Violation("tenant-limit", tenant, message, f"request less, or raise {field}", field)
+                return Violation(TENANT_LIMIT, tenant, message, f"request less, or raise {field}", field)
     return None
