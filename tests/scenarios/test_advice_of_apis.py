@@ -928,6 +928,13 @@ KNATIVE: dict[str, Advice] = {
         {"hpa.yaml": HPA},
         placed(3),
     ),
+    "a pod that is marked": Advice(
+        "knative-pending",
+        f"remove the annotation {knative.MARK} to use it",
+        {"pods.yaml": knative.pods({0: "n0", 1: "n1"}, marked=[1])},
+        {"pods.yaml": VREPLICAS["pods.yaml"]},
+        placed(6),
+    ),
     "vreplicas that fit on no pod": Advice(
         "knative-pending",
         "are pending",

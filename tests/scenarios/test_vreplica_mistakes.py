@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from gitsched.reconcile.review.explanation import explain_resource
-from tests.builders.knative import ADAPTER, NAMESPACE, RENDERED, pods, settings, source
+from tests.builders.knative import ADAPTER, MARK, NAMESPACE, RENDERED, node, pods, settings, source
 
 from .conftest import Fleet
 from .vreplicas import VreplicaFleet
@@ -68,8 +68,8 @@ def test_a_deleted_statefulset_is_removed(fleet: Fleet) -> None:
 @pytest.mark.parametrize(
     ("marked", "pods_text"),
     [
-        ([0], "kafkasource-mt-adapter-0 is marked unschedulable"),
-        (range(6), "and 1 more are marked unschedulable"),
+        ([0], f"kafkasource-mt-adapter-0 is marked unschedulable: remove the annotation {MARK} to use it"),
+        (range(6), f"and 1 more are marked unschedulable: remove the annotation {MARK} to use them"),
     ],
 )
 def test_pending_vreplicas_name_the_pods_that_are_marked(fleet: Fleet, marked: list[int], pods_text: str) -> None:
@@ -80,6 +80,33 @@ def test_pending_vreplicas_name_the_pods_that_are_marked(fleet: Fleet, marked: l
     (message,) = events.findings("knative-pending")
     assert message.endswith(pods_text)
     assert events.findings("knative-unused-pods") == []
+
+
+@pytest.mark.parametrize(
+    ("marked", "cordoned", "replicas"),
+    [
+        pytest.param([0], False, 9, id="first"),
+        pytest.param([3], False, 9, id="middle"),
+        pytest.param([5], False, 9, id="last"),
+        pytest.param([3, 4, 5], False, 12, id="the last three"),
+        pytest.param(range(6), False, 15, id="all"),
+        pytest.param([6, 7, 8], False, 12, id="pods beyond the replicas"),
+        pytest.param([], True, 10, id="last on a cordoned node"),
+    ],
+)
+def test_pods_that_take_no_vreplicas_come_on_top_of_those_needed(
+    fleet: Fleet, marked: list[int], cordoned: bool, replicas: int
+) -> None:
+    events = VreplicaFleet(fleet)
+    events.nodes_by_ordinal.update({ordinal: f"n{ordinal % (2 if cordoned else 3)}" for ordinal in range(6, 15)})
+    present = {ordinal: name for ordinal, name in events.nodes_by_ordinal.items() if ordinal < 6 or ordinal in marked}
+    nodes = {"nodes/n2.yaml": node("n2", "west", cordoned=cordoned)}
+    events.commit({**nodes, "pods.yaml": pods(present, marked=list(marked)), "sources/busy.yaml": source("busy", 24)}, 1)
+    assert events.replicas == replicas
+    assert events.findings("knative-pending")
+    events.commit({"pods.yaml": pods(events.nodes_by_ordinal, marked=list(marked))}, 2)
+    assert events.findings("knative-pending") == [], "the new pods take what was pending"
+    assert sum(events.placements("busy").values()) == 24
 
 
 def test_only_as_many_pods_as_help_are_requested(fleet: Fleet) -> None:

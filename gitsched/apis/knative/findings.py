@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from gitsched.apis.knative.documents import EventSources, KnativeInputs
-from gitsched.apis.knative.names import ADAPTER_SUFFIX
+from gitsched.apis.knative.names import ADAPTER_SUFFIX, UNSCHEDULABLE
 from gitsched.apis.knative.preferred_pods import find_preference_findings
 from gitsched.apis.knative.scheduler import VpodSchedulingResult, count_on_marked_pods
 from gitsched.apis.snapshot import Snapshot
@@ -55,9 +55,7 @@ def report_run(inputs: KnativeInputs, result: VpodSchedulingResult, sources: Eve
     for name, document in inputs.sources.items():
         pending = result.state.pending[name]
         if pending:
-            reason = _describe_pending(pending, result.placeable_on_new_pods.get(name, pending)) + _describe_marked(
-                adapter.key.name, result
-            )
+            reason = _describe_pending(pending, result.placeable_on_new_pods.get(name, pending)) + _describe_marked(inputs, result)
             part = format_part(pending, inputs.scheduling_input.desired[name], "vreplica")
             message = f"{part} of {name} {choose_form(pending, 'is', 'are')} pending: {reason}"
             yield Finding("warning", "knative-pending", message, locate_document(document), document.key.resource)
@@ -135,12 +133,14 @@ def _report_unavailable(inputs: KnativeInputs, result: VpodSchedulingResult) -> 
         yield summary._replace(message=message, location=locate_document(adapter), is_change=False)
 
 
-def _describe_marked(adapter: str, result: VpodSchedulingResult) -> str:
-    """Return which pods take no vreplicas because they are marked, "" if none is."""
+def _describe_marked(inputs: KnativeInputs, result: VpodSchedulingResult) -> str:
+    """Return which pods take no vreplicas because they are marked, and the cure if the source marks them; "" if none is."""
     marked = sorted(ordinal for ordinal in result.adapter.unschedulable if ordinal < result.adapter_state.replicas)
     if not marked:
         return ""
-    return f"; {_format_pods(adapter, marked)} {choose_form(len(marked), 'is', 'are')} marked unschedulable"
+    cure = f": remove the annotation {UNSCHEDULABLE} to use {choose_form(len(marked), 'it', 'them')}"
+    pods = f"{_format_pods(inputs.adapter.key.name, marked)} {choose_form(len(marked), 'is', 'are')} marked unschedulable"
+    return f"; {pods}{cure if inputs.adapter_pods.marked.issuperset(marked) else ''}"
 
 
 def _describe_pending(pending: int, placeable: int) -> str:

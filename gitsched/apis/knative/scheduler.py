@@ -204,7 +204,8 @@ def _run_keep_mode(
     result = VpodSchedulingResult(adapter_state, new_placements, adapter, state, placeable)
     if settings.skip or not settings.leader:
         return result._replace(adapter_state=adapter_state._replace(surplus_since=None))
-    replicas = compute_scale_up(state, scheduling_input.strategy, sum(placeable.values()))
+    unusable = adapter.unschedulable | scheduling_input.adapter_pods.find_without_usable_node()
+    replicas = compute_scale_up(state, scheduling_input.strategy, sum(placeable.values()), unusable)
     if replicas > adapter_state.replicas:
         return result._replace(adapter_state=adapter_state._replace(replicas=replicas, surplus_since=None))
     if not settings.attempt_scale_down or unplaceable:

@@ -46,6 +46,10 @@ class AdapterPods(NamedTuple):
         node = read_node_name(self.pods[ordinal]) if ordinal in self.pods else ""
         return bool(node) and node not in self.missing_nodes and node not in self.unreachable
 
+    def find_without_usable_node(self) -> frozenset[int]:
+        """Return the pods on a node that is cordoned, unreachable or missing; a pod without a node still gets one."""
+        return frozenset(ordinal for ordinal, pod in self.pods.items() if (node := read_node_name(pod)) and node not in self.zones)
+
     def make_adapter(self, capacity: int, replicas: int, marked: frozenset[int]) -> AdapterStatefulSet:
         """Return the scheduler's view: pods on a usable node that are not marked may take new vreplicas."""
         schedulable = {}

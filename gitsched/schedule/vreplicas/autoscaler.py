@@ -6,6 +6,8 @@ pods in each of them equal.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from gitsched.schedule.vreplicas.plugins import AvailabilityNodePriority, AvailabilityZonePriority, EvenPodSpread
 from gitsched.schedule.vreplicas.scheduler import SchedulingStrategy
 from gitsched.schedule.vreplicas.state import State
@@ -42,13 +44,16 @@ def compute_replicas(state: State, strategy: SchedulingStrategy, *, attempt_down
     return replicas if attempt_down or replicas > state.replicas else state.replicas
 
 
-def compute_scale_up(state: State, strategy: SchedulingStrategy, placeable: int) -> int:
-    """Return the replicas with which `placeable` pending vreplicas fit, in multiples of the factor; never fewer than present."""
+def compute_scale_up(state: State, strategy: SchedulingStrategy, placeable: int, unusable: Iterable[int]) -> int:
+    """Return the replicas with which `placeable` pending vreplicas fit, in multiples of the factor; never fewer than present. `unusable`
+    are pods that take none of them, so that they come on top."""
     if not placeable:
         return state.replicas
     factor = max(find_scale_factor(state, strategy), 1)
-    pods = _ceil_div(_ceil_div(placeable, state.capacity), factor) * factor
-    return max(state.replicas, state.last_ordinal + 1 + pods)
+    replicas = state.last_ordinal + 1 + _ceil_div(_ceil_div(placeable, state.capacity), factor) * factor
+    for ordinal in sorted(unusable):
+        replicas += state.last_ordinal < ordinal < replicas
+    return max(state.replicas, replicas)
 
 
 def compute_scale_down(state: State, strategy: SchedulingStrategy) -> int:
