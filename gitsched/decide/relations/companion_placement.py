@@ -21,6 +21,7 @@ from gitsched.decide.relations.schema import (
     MEMBER_INDEX,
     MEMBERS,
     NAMESPACES,
+    OWN_COMPANIONS,
     PLACEMENT,
     RELATED,
     SEPARATED,
@@ -168,10 +169,12 @@ def place_companion(db: Reader, key: QueryKey) -> object:
     if not targets:
         return _find_untargeted(db, key, companion) if not entries and not is_shared else None
     if not companion.state:
-        workloads = sorted((one for one in (_describe(db, entry) for entry in behind) if one.state), key=_get_key)
+        running = [(one, entry) for one, entry in ((_describe(db, entry), entry) for entry in behind) if one.state]
+        workloads = sorted((one for one, _ in running), key=_get_key)
         if not workloads or read_facts(db, key[:4]).is_refused:  # another finding says why no cluster gets it
             return None
-        wanted = _without_known(db, companion.key, NO_CLUSTERS.union(*(one.active for one in workloads)))
+        unserved = [one for one, entry in running if not _is_served(db, companion, (), entry)]
+        wanted = _without_known(db, companion.key, NO_CLUSTERS.union(*(one.active for one in unserved or workloads)))
         first = next((one for one in workloads if not one.active.isdisjoint(wanted)), None)
         placement = read_placement(read_facts(db, first.owner)) if first is not None else None
         if placement is not None:
@@ -185,7 +188,9 @@ def place_companion(db: Reader, key: QueryKey) -> object:
     may_be_idle = not (is_bound or is_shared or has_own or db.rows_of(SHARED, (companion.key.namespace, companion.key.name), 1))
     idle = companion.active - present if may_be_idle else NO_CLUSTERS
     # Variants of one base select each other's pods as well, and each has a companion of its own.
-    missing = [target for target, entry in others if not has_own or not _is_served(db, companion, target, entry)]
+    served = {target.active for target, _ in described if target.active and target.active <= companion.active}
+    is_variant = has_own or bool(served)
+    missing = [target for target, entry in others if not (is_variant and _is_served(db, companion, served, entry))]
     missed = NO_CLUSTERS.union(*(target.active for target in missing)) - find_clusters(db, companion.key)
     lacking = _without_known(db, companion.key, missed) if missed else NO_CLUSTERS
     placed = CompanionPlacement(companion, tuple(targets), lacking, idle)
@@ -288,10 +293,24 @@ def _without_known(db: RelationReader, key: Key, clusters: Clusters) -> Clusters
     return frozenset(name for name in left if not assumptions.has(key, name))
 
 
-def _is_served(db: RelationReader, companion: DeliveredCompanion, target: DeliveredCompanion, entry: QueryKey) -> bool:
-    """Return whether a target has a companion of the same kind in its own workload, such as a Bundle."""
-    found = (_describe(db, one) for one in db.rows_of(TARGETED, entry))
-    return any(one.key[:2] == companion.key[:2] and _is_one_set(one, target) for one in found)
+def list_own_companions(db: Reader, key: QueryKey) -> object:
+    """Return the companions that go wherever a target goes: their keys and clusters, and whether they are parts of its workload."""
+    target = _describe(db, key)
+    found = [(one, _is_one_set(one, target)) for one in (_describe(db, entry) for entry in db.rows_of(TARGETED, tuple(key)))]
+    return tuple(
+        (tuple(one.key), one.active, is_part) for one, is_part in found if is_part or (target.active and target.active <= one.active)
+    )
+
+
+def _is_served(db: Reader, companion: DeliveredCompanion, served: Iterable[Clusters], entry: QueryKey) -> bool:
+    """Return whether a target has another companion of the same kind: in its own workload, such as a Bundle, or one that goes wherever the
+    target goes, and not also to all of the clusters that the companion has `served` targets in."""
+    return any(
+        key[:2] == tuple(companion.key[:2])
+        and key != tuple(companion.key)
+        and (is_part or not any(clusters <= active for clusters in served))
+        for key, active, is_part in db.read(OWN_COMPANIONS, tuple(entry))
+    )
 
 
 def _get_key(one: DeliveredCompanion) -> tuple[Key, Key]:

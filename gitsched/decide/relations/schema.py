@@ -45,13 +45,15 @@ ALONE, OF_KIND = ("alone", "", ""), "kind"
 themselves."""
 
 TARGETS, TARGETED, PLACEMENT = "targets", "targeted", "companion placement"
+OWN_COMPANIONS = "own companions"
+"""The companions that go wherever a target goes."""
 SEPARATED, UNSELECTED, RELATED = "separated", "unselected", "related"
 """Companions that do not go where their targets go; by API and policy those that no policy selects; by object those that it is or has."""
 UNTARGETED = "untargeted"
 """Services that select nothing."""
 SEPARATED_COUNT, UNSELECTED_COUNT, UNTARGETED_COUNT = "separated count", "unselected count", "untargeted count"
 
-_VERSION = "3"
+_VERSION = "4"
 """To be changed with the form of facts and results; the code of the queries is a part of the key of a plan state."""
 _OBJECTS, _MISSING, _COMPANIONS = (
     f"gitsched.decide.relations.{name}:" for name in ("object_queries", "missing_objects", "companion_placement")
@@ -102,6 +104,7 @@ SCHEMA = Schema(
             ),
             (Relation(TARGETED, 5),),
         ),
+        Step("own companions", (Query(OWN_COMPANIONS, f"{_COMPANIONS}list_own_companions", stored=False),)),
         Step(
             "companions",
             (Query(PLACEMENT, f"{_COMPANIONS}place_companion", each=COMPANIONS),),
