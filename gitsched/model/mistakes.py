@@ -16,6 +16,8 @@ KUSTOMIZE_UNBUILT: Final = "kustomize-unbuilt"
 CLUSTER_UNKNOWN: Final = "karmada-cluster-unknown"
 """The code of the finding that a policy names a cluster that has no document."""
 CLUSTER_GONE: Final = "cluster-gone"
+UNKNOWN_FIELD: Final = "unknown-field"
+"""The code of the finding that a document has a field which its schema does not define, as one that is misspelled."""
 IMPAIRMENTS: Final = {
     CLUSTER_GONE: (
         "workload has replicas on a cluster without a document",
@@ -55,6 +57,9 @@ MISTAKES: Final = {
 }
 """Codes of findings about what documents want of clusters or policies and none has, so that nothing can be placed, with what they mean for
 one and for several."""
+
+MISTAKE_ENDS: Final = (*MISTAKES, UNKNOWN_FIELD, "-selects-nothing")
+"""The ends of the codes of warnings that a document probably does not do what its author wants."""
 
 
 def find_mistakes(findings: Iterable[Finding]) -> dict[str, Finding]:

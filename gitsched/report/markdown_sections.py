@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from gitsched.model.finding import UNSCHEDULABLE, Finding, count_shown, format_count
 from gitsched.model.markdown import format_code, format_code_block, format_text
+from gitsched.model.mistakes import MISTAKE_ENDS
 from gitsched.model.scheduling import Outcome
 from gitsched.model.simulation import Resilience, ResilienceChange
 from gitsched.named_tuples import NamedTuple
@@ -99,7 +100,7 @@ def write_sections(data: CommentData, detail: DetailLevel, identity: str) -> str
     omitted: list[str] = []
     blocks = [
         f"<!-- gitsched:plan id={identity} -->",
-        f"### {data.title}",
+        f"### {format_text(data.title, 600)}",
         _describe_inputs(review),
         *_list_alerts(data, detail),
         _write_summary(data, detail),
@@ -161,7 +162,8 @@ def _list_alerts(data: CommentData, detail: DetailLevel) -> Iterator[str]:
 
 
 def _list_problems(data: CommentData, detail: DetailLevel) -> Iterator[str]:
-    """Yield the first new errors and warnings, without those that other alerts have."""
+    """Yield the first new errors and warnings, without those that other alerts have; of the warnings against the output branch, which
+    may come from elsewhere, those about mistakes."""
     unplaced = {one.key.resource for one in data.unplaced} | {one.key.resource for one in data.review.comparison.unplaced}
     unplaced |= {move.key.resource for move in data.review.moves if move.becomes_unplaced}
 
@@ -170,8 +172,10 @@ def _list_problems(data: CommentData, detail: DetailLevel) -> Iterator[str]:
 
     for severity, rest in (("error", " in the source; affected resources keep their last valid state"), ("warning", "")):
         every = [finding for finding in data.new_findings if finding.severity == severity]
-        problems = [finding for finding in every if not is_reported(finding)]
-        if problems and (severity == "error" or data.review.base.commit):
+        is_named = severity == "error" or data.review.base.commit
+        problems = [finding for finding in every if (is_named or finding.code.endswith(MISTAKE_ENDS)) and not is_reported(finding)]
+        problems.sort(key=lambda finding: not finding.code.endswith(MISTAKE_ENDS))
+        if problems:
             shown = problems[: count_shown(len(problems), _PROBLEMS_SHOWN)] if detail.findings else []
             more = len(every) - len(shown)
             title = f"**{format_count(len(every), f'new {severity}')}**{rest}:"

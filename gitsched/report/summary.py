@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gitsched.model.changes import RENAMED_FROM
 from gitsched.model.finding import choose_form, format_count, format_names, join_all
-from gitsched.model.mistakes import KUSTOMIZE_UNBUILT
+from gitsched.model.mistakes import KUSTOMIZE_UNBUILT, UNKNOWN_FIELD
 from gitsched.model.scheduling import AtLeast, Unknown, weigh_replicas
 from gitsched.named_tuples import NamedTuple
 from gitsched.report.first_placement import describe_first_placement, describe_unfetched
@@ -230,11 +230,12 @@ def format_headline(review: Review) -> str:
     images, records = describe_images(review), describe_record_changes(review.record_changes)
     changes = [held, *_describe_unplaced(review), _describe_empty(review), images, records]
     others = "" if review.moves or any(changes) else _describe_other_changes(review)
-    parts = [describe_invalid(review), summary, *changes, others]
+    parts = [describe_invalid(review), describe_unknown_fields(review), summary, *changes, others]
     text = ", ".join(filter(None, parts))
-    if others == _NOTHING and not parts[0]:
+    is_wrong = any(parts[:2])
+    if others == _NOTHING and not is_wrong:
         return NO_CHANGES
-    start = text[0] if parts[0] else text[0].upper()  # the name of a document may be a path
+    start = text[0] if is_wrong else text[0].upper()  # the name of a document may be a path
     return f"{start}{text[1:]}".removesuffix(f", {_NOTHING}")
 
 
@@ -291,11 +292,24 @@ def _describe_other_changes(review: Review) -> str:
 
 def describe_invalid(review: Review) -> str:
     """Return which documents the change makes invalid, so that what it writes there has no effect; "" for none, or if it is not known."""
-    if review.base.findings is None:
-        return ""
-    broken = [finding for finding in review.new_findings if finding.severity == "error" and not finding.is_change]
-    names = list(dict.fromkeys(filter(None, map(_name_document, broken))))
+    names = _name_documents(review, lambda finding: finding.severity == "error" and not finding.is_change)
     return f"{format_names(names, INVALID_SHOWN)} {'is' if len(names) == 1 else 'are'} invalid" if names else ""
+
+
+def describe_unknown_fields(review: Review) -> str:
+    """Return which documents get a field that their schema does not define, as a misspelled one has no effect; "" as above."""
+    names = _name_documents(review, lambda finding: finding.severity == "warning" and finding.code == UNKNOWN_FIELD)
+    return (
+        f"{format_names(names, INVALID_SHOWN)} {'has an unknown field' if len(names) == 1 else 'have unknown fields'}"
+        if names
+        else ""
+    )
+
+
+def _name_documents(review: Review, is_meant: Callable[[Finding], bool]) -> list[str]:
+    """Return the documents that new findings are about; none if it is not known which are new."""
+    found = [] if review.base.findings is None else filter(is_meant, review.new_findings)
+    return list(dict.fromkeys(filter(None, map(_name_document, found))))
 
 
 def _name_document(finding: Finding) -> str:

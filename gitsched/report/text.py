@@ -8,7 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from gitsched.model.finding import Finding, count_shown, format_count, format_names
-from gitsched.model.mistakes import MISTAKES
+from gitsched.model.mistakes import MISTAKE_ENDS, MISTAKES
 from gitsched.report.consequences import describe_run_unplaced, describe_unplaced_objects
 from gitsched.report.first_placement import (
     describe_first_placement,
@@ -44,6 +44,7 @@ from gitsched.report.summary import (
     describe_invalid,
     describe_record_changes,
     describe_setting_changes,
+    describe_unknown_fields,
     describe_withheld,
     format_headline,
     list_comparison_notes,
@@ -176,7 +177,8 @@ def _summarize_changes(review: Review) -> str:
         first = describe_unfetched(review) or "First placement"
         return f"{first}: {source} would create {describe_output_branch(review)} and place {placed}{recorded}.{why}"
     found = review.comparison
-    if review.moves or review.record_changes or found.delivery.images or found.unplaced or describe_invalid(review):
+    is_wrong = describe_invalid(review) or describe_unknown_fields(review)
+    if review.moves or review.record_changes or found.delivery.images or found.unplaced or is_wrong:
         return f"{format_headline(review)}: {source} against {describe_output_branch(review)}."
     if review.changed:
         return f"No workload moves{describe_edits(review)}, but files of {describe_output_branch(review)} change with {source}."
@@ -206,15 +208,15 @@ def _describe_consequences(review: Review) -> list[str]:
 
 
 def _list_top_problems(review: Review, others: Sequence[str]) -> list[Finding]:
-    """Return the new errors, and the new warnings about what documents want and nothing has, without those that `others` state."""
+    """Return the new errors, and the new warnings about mistakes, without those that `others` state."""
     found = [
         finding
         for finding in (review.findings if review.base.findings is None else review.new_findings)
-        if (finding.severity == "error" or (finding.severity == "warning" and finding.code in MISTAKES))
+        if (finding.severity == "error" or (finding.severity == "warning" and finding.code.endswith(MISTAKE_ENDS)))
         and finding.code not in REPORTED_ELSEWHERE
         and not any(finding.message in text for text in others)
     ]
-    return sorted(found, key=lambda finding: finding.severity != "error")
+    return sorted(found, key=lambda finding: (finding.severity != "error", finding.code not in MISTAKES))
 
 
 def _select_top(problems: Sequence[Finding]) -> Sequence[Finding]:

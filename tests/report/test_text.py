@@ -238,15 +238,30 @@ UNMATCHED = Finding(
 
 @pytest.mark.parametrize("is_run", [False, True])
 def test_new_errors_and_what_nothing_has_come_directly_below_the_headline(is_run: bool) -> None:
-    other = Finding("warning", "unknown-field", "field x")
+    other = Finding("warning", "unknown-path", "path x")
+    field = Finding(
+        "warning", "unknown-field", "the field 'replica' is unknown; did you mean 'replicas'?", Location("w.yaml", 7, 3)
+    )
     known = BROKEN._replace(message="as before")
     base = ComparisonBase() if is_run else ComparisonBase("a" * 40, "main", findings=(known,))
-    review = REVIEW._replace(base=base, findings=[other, UNMATCHED, BROKEN, *([] if is_run else [known])])
+    review = REVIEW._replace(base=base, findings=[other, field, UNMATCHED, BROKEN, *([] if is_run else [known])])
     text = (write_run if is_run else write_plan)(review, 200)
     blocks = text.split("\n\n")
-    assert blocks[1].splitlines() == [str(BROKEN), str(UNMATCHED)]
+    assert blocks[1].splitlines() == [str(BROKEN), str(UNMATCHED), str(field)]
     assert text.count(str(UNMATCHED)) == text.count(str(BROKEN)) == 1
     assert str(other) in blocks[-2]
+
+
+def test_the_headline_names_a_document_with_a_misspelled_field() -> None:
+    field = Finding("warning", "unknown-field", "the field 'replica' is unknown", resource=("Deployment", "shop", "cart"))
+    for base in (ComparisonBase(findings=()), ComparisonBase("a" * 40, "main", findings=())):
+        review = REVIEW._replace(base=base, moves=[], findings=[field])
+        assert write_plan(review, 400).startswith("Deployment shop/cart has an unknown field, ")
+        comment = write_markdown(review)
+        assert comment.splitlines()[2].startswith("### Deployment shop/cart has an unknown field, ")
+        assert "**1 new warning**" in comment.partition("Findings: ")[0]
+    known = REVIEW._replace(base=ComparisonBase(findings=(field,)), moves=[], findings=[field])
+    assert "unknown field," not in write_plan(known, 400)
 
 
 def test_further_problems_are_counted_below_the_headline_and_listed_with_the_findings() -> None:
@@ -267,7 +282,7 @@ def test_what_the_headline_says_is_not_repeated_below_it() -> None:
 
 
 def test_a_long_plan_repeats_the_problems_at_its_end() -> None:
-    fields = [Finding("warning", "unknown-field", f"field {number}") for number in range(45)]
+    fields = [Finding("warning", "unknown-path", f"path {number}") for number in range(45)]
     blocks = write_plan(REVIEW._replace(findings=[UNMATCHED, *fields]), 200).split("\n\n")
     assert blocks[1] == blocks[-2] == str(UNMATCHED)
 

@@ -23,7 +23,7 @@ from gitsched.model.finding import (
 )
 from gitsched.model.fleet_status import Freeze
 from gitsched.model.history import EndedDrain, SourceChange
-from gitsched.model.mistakes import MISTAKES
+from gitsched.model.mistakes import MISTAKE_ENDS, MISTAKES
 from gitsched.model.time import format_time
 from gitsched.named_tuples import NamedTuple
 from gitsched.report.consequences import list_consequence_lines, list_consequences
@@ -45,9 +45,8 @@ _FINDINGS_SHOWN, _CONSEQUENCES_SHOWN, _DRAINS_SHOWN = 3, 2, 2
 folded."""
 _REQUESTS_SHOWN, _REQUESTS_FOLDED = 3, 200
 """The page names at most so many commits that ask for what is withheld, and has so many more below them, folded."""
-_SELECTS_NOTHING, _EFFECTS, _OTHER = "-selects-nothing", (UNSCHEDULABLE, "copy-retained"), 2
-"""Findings about policies that select nothing are causes, too, and those with the codes of _EFFECTS are consequences; _OTHER is the rank
-of what is neither."""
+_EFFECTS, _OTHER = (UNSCHEDULABLE, "copy-retained"), 2
+"""The codes of findings that are consequences, and the rank of those that are neither mistakes nor consequences."""
 _REPORTED_ELSEWHERE, _HELD = frozenset(("changes-withheld", "rollout-stopped")), frozenset(("stateful-held", "adopted-held"))
 """Codes of findings that have an alert of their own: about changes and rollouts, and about held workloads."""
 _WITHHELD_LIMITS = "Which limits are exceeded, and how to allow it"
@@ -279,7 +278,7 @@ def _rank_cause(finding: Finding) -> int:
     """Return the rank of a finding: mistakes come before what they cause."""
     if finding.code in MISTAKES:
         return 0
-    return _OTHER - 1 if finding.code.endswith(_SELECTS_NOTHING) else _OTHER + (finding.code in _EFFECTS)
+    return _OTHER - 1 if finding.code.endswith(MISTAKE_ENDS) else _OTHER + (finding.code in _EFFECTS)
 
 
 def _explains_losses(review: Review) -> bool:
