@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import gitsched
+from gitsched.apis.karmada.policy.near_selection import AND_REMOVED, IF_REMOVED
 from gitsched.decide.workload_explanation import list_near_selections
 from gitsched.model.document import Body
 from tests.tables import each_row
@@ -119,6 +120,7 @@ HERE = (
 )
 def test_a_policy_that_selects_nothing(selectors: list[str], messages: str) -> None:
     expected = messages.replace(" selects", " PropagationPolicy/shop/web selects", 1)
+    expected += (IF_REMOVED if expected.endswith("?") else AND_REMOVED) if " selects nothing" in expected else ""
     assert list_messages(selecting(*selectors), *HERE, code="karmada-selects-nothing") == ([expected] if messages else [])
 
 
@@ -126,7 +128,9 @@ def test_a_cluster_policy_selects_in_every_namespace() -> None:
     found = selecting("v1 ConfigMap", "v1 Service web", kind="ClusterPropagationPolicy")
     assert list_messages(found, *HERE, code="karmada-selects-nothing") == []
     found = selecting("v1 Service wbe", kind="ClusterPropagationPolicy")
-    start = "warning: ClusterPropagationPolicy/web selects nothing: this repository has no Service wbe; did you mean web?"
+    start = (
+        f"warning: ClusterPropagationPolicy/web selects nothing: this repository has no Service wbe; did you mean web?{IF_REMOVED}"
+    )
     assert list_messages(found, *HERE, code="karmada-selects-nothing") == [start]
 
 
@@ -134,7 +138,7 @@ def test_a_cluster_policy_that_selects_nothing_is_reported() -> None:
     found = selecting("v1 ConfigMap", kind="ClusterPropagationPolicy")
     found["spec"]["resourceSelectors"][0]["namespace"] = "shop"
     (message,) = list_messages(found, *HERE, code="karmada-selects-nothing")
-    assert message.endswith("this repository has no ConfigMap in namespace shop")
+    assert message.endswith(f"this repository has no ConfigMap in namespace shop{AND_REMOVED}")
 
 
 LABELLED_KINDS = (("apps/v1", "Deployment"), ("v1", "Service"))
@@ -144,13 +148,13 @@ def test_a_policy_in_a_namespace_without_objects_is_probably_in_the_wrong_one() 
     found = selecting("apps/v1 Deployment")
     found["metadata"]["namespace"] = "default"
     (message,) = list_messages(found, *HERE, code="karmada-selects-nothing")
-    assert message.endswith("namespace default has no Deployment; did you mean the namespace shop?")
+    assert message.endswith(f"namespace default has no Deployment; did you mean the namespace shop?{IF_REMOVED}")
     labels = {"labelSelector": {"matchLabels": {"app": "web"}}}
     found["spec"]["resourceSelectors"] = [{"apiVersion": version, "kind": kind, **labels} for version, kind in LABELLED_KINDS]
     labelled = [{**one, "metadata": {**one["metadata"], "labels": {"app": "web"}}} for one in HERE]
     (message,) = list_messages(found, *labelled, code="karmada-selects-nothing")
     names = "Deployment with app=web, Service with app=web"
-    assert message.endswith(f"selects nothing: namespace default has no {names}; did you mean the namespace shop?")
+    assert message.endswith(f"selects nothing: namespace default has no {names}; did you mean the namespace shop?{IF_REMOVED}")
 
 
 def test_the_number_of_suggestions_is_limited() -> None:

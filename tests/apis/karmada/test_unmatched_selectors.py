@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 import gitsched
+from gitsched.apis.karmada.policy.near_selection import AND_REMOVED, IF_REMOVED
 from tests.tables import each_row
 
 Body = dict[str, Any]
@@ -199,4 +200,30 @@ def list_found_overrides(selector: str, kind: str, namespace: str) -> list[str]:
 def test_an_override_policy_that_selects_nothing_says_what_is_meant(
     selector: str, kind: str, namespace: str, found: str | None
 ) -> None:
-    assert list_found_overrides(selector, kind, namespace) == ([found] if found else [])
+    end = IF_REMOVED if found and found.endswith("?") else AND_REMOVED
+    assert list_found_overrides(selector, kind, namespace) == ([f"{found}{end}"] if found else [])
+
+
+def test_a_policy_whose_workload_was_removed_is_not_taken_for_one_of_another_workload() -> None:
+    """Nothing tells a policy that is left behind from a misspelled one, so both cures are named; what has a policy of its own is not
+    meant."""
+    deployment = "{apiVersion: apps/v1, kind: Deployment, name: %s}"
+    left = "info: PropagationPolicy/shop/other selects nothing: namespace shop has no Deployment wbe; if what it selected was removed, "
+    assert list_found(other=deployment % "wbe") == [f"{left}delete the policy"]
+    near = "warning: PropagationPolicy/shop/other selects nothing: namespace shop has no Deployment carts; did you mean cart? If what it "
+    assert list_found(other=deployment % "carts") == [f"{near}selected was removed, delete the policy"]
+
+
+def test_what_has_a_policy_of_its_own_in_another_namespace_is_not_meant() -> None:
+    selector = yaml.safe_load("{apiVersion: apps/v1, kind: Deployment, name: web}")
+    policies = [
+        {
+            "apiVersion": "policy.karmada.io/v1alpha1",
+            "kind": "PropagationPolicy",
+            "metadata": {"name": "web", "namespace": namespace},
+            "spec": {"resourceSelectors": [selector], "placement": {}},
+        }
+        for namespace in ("shop", "default")
+    ]
+    found = [f.message for f in gitsched.schedule([*policies, *list_objects()]).findings if f.code == "karmada-selects-nothing"]
+    assert found == [f"PropagationPolicy/default/web selects nothing: namespace default has no Deployment web{AND_REMOVED}"]

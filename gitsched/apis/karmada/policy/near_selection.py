@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 POLICY_SELECTS_NOTHING = "karmada-selects-nothing"
 """Code of the finding about selectors that match nothing."""
+IF_REMOVED, AND_REMOVED = (f"{start} what it selected was removed, delete the policy" for start in (" If", "; if"))
+"""The end of the message about a policy that selects nothing: what its selectors matched in earlier commits is not known."""
 _WORKLOADS = ("cronjob", "daemonset", "deployment", "job", "statefulset")
 """Kinds of which an object is compared with the selectors of the others, if none of its own kind is near."""
 KIND_SIMILARITY = 0.85
@@ -45,7 +47,7 @@ def describe_lost_selection(
     misspelled = next((one for one in unmatched if one.resource == policy.resource), None)
     field = misspelled.field if misspelled is not None else None
     if misspelled is not None and misspelled.severity == "warning":
-        return Cause(misspelled.message, misspelled.location, field)
+        return Cause(misspelled.message.removesuffix(IF_REMOVED), misspelled.location, field)
     if _selects_any(state, found):
         return None
     return Cause(f"{policy.title} selects nothing any more", locate_document(found.document), field)

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from gitsched.apis.built_in_schemas import load_built_in_kinds
-from gitsched.apis.karmada.policy.near_selection import KIND_SIMILARITY, POLICY_SELECTS_NOTHING
+from gitsched.apis.karmada.policy.near_selection import AND_REMOVED, IF_REMOVED, KIND_SIMILARITY, POLICY_SELECTS_NOTHING
 from gitsched.apis.karmada.warnings import SimilarObjects
 from gitsched.kinds.operator_scopes import is_namespaced
 from gitsched.model.document import Document, Key, is_known_group, parse_api_group, read_labels
@@ -54,7 +54,7 @@ def describe_unmatched(policies: SelectingPolicies, unmatched: UnmatchedPolicySe
         if compared:
             yield from _describe_policy(policy, compared, is_used=bool(matched))
         elif not selectors and policy.key.namespace in unmatched.empty:
-            text = f"nothing: {_describe_scope(policy)} has no objects"
+            text = f"nothing: {_describe_scope(policy)} has no objects{AND_REMOVED}"
             yield _make_finding(policy, text, ("metadata", "namespace"), is_near=True)
 
 
@@ -81,7 +81,8 @@ def _describe_policy(
     if not is_used and (len(compared) == 1 or is_elsewhere or not any(found.is_near for *_, found in compared)):
         index, _, found = compared[0]
         names = format_names([_describe_selected(one, policy) for _, one, _ in compared])
-        text = found.misspelling or f"nothing: {_describe_scope(policy)} has no {names}{found.hint}"
+        end = f"{found.hint}{IF_REMOVED if found.hint else AND_REMOVED}"
+        text = found.misspelling or f"nothing: {_describe_scope(policy)} has no {names}{end}"
         selector: Pointer | None = ("spec", "resourceSelectors", index) if len(compared) == 1 else None
         yield _make_finding(policy, text, ("metadata", "namespace") if is_elsewhere else selector, is_near=found.is_near)
         return
@@ -116,6 +117,7 @@ class _SelectorComparison:
         self._near_kinds: dict[tuple[str, float], str] = {}
         self._lookups = 0
         selectors = [one for _, listed in policies for one in listed]
+        self._selectors = frozenset(selectors)
         self._names = {(one.kind, one.name) for one in selectors}
         self._namespaces = {(one.kind, one.namespace) for one in selectors}
         self._labels = {
@@ -136,6 +138,7 @@ class _SelectorComparison:
             return SimilarObjects(misspelling)
         in_use, namespace = bool(matched), selector.namespace
         elsewhere = self._list_namespaces(selector) if namespace else []
+        elsewhere = [one for one in elsewhere if selector._replace(namespace=one) not in self._selectors]
         # Where another policy has such a selector, it is less likely to be meant.
         elsewhere = [one for one in elsewhere if (selector.kind, one) not in self._namespaces] or elsewhere
         if elsewhere and not ((in_use or not selector.name) and self._resources.has_objects(namespace)):
@@ -183,10 +186,11 @@ class _SelectorComparison:
         return known
 
     def _suggest_name(self, selector: ResourceSelector, *, in_use: bool) -> str:
-        """Return the similar name of an object. Where other selectors of the policy are `in_use`, those that any selector has are not
-        meant."""
+        """Return the similar name of an object that no other selector names. Where other selectors of the policy are `in_use`, names that
+        any selector has in another namespace are not meant either."""
         kind, names = selector.kind, self._resources.names.get(selector[:3], set())
-        return self._find_near(selector.name, (one for one in names if not (in_use and (kind, one) in self._names)))
+        free = (one for one in names if selector._replace(name=one) not in self._selectors)
+        return self._find_near(selector.name, (one for one in free if not (in_use and (kind, one) in self._names)))
 
     def _list_namespaces(self, selector: ResourceSelector) -> list[str]:
         """Return the namespaces that have what a selector without its namespace matches; of labels, in place of one without objects."""
