@@ -17,7 +17,7 @@ from gitsched.decide.namespace_manifests import (
 from gitsched.decide.skipped_workloads import add_skipped_objects, add_skipped_records, list_object_paths
 from gitsched.decide.workload_files import Files, WorkloadFiles
 from gitsched.model.delivery import DeliveryConfig
-from gitsched.model.document import Body, Document, Key
+from gitsched.model.document import Body, Document, Key, is_namespaced
 from gitsched.model.errors import DocumentFault
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.planned_files import ClusterInfo, ExistingBlob, NewBlob, PlannedFile
@@ -40,7 +40,6 @@ from gitsched.render.output_files import (
     plan_manifest,
     relative_path,
     status_path,
-    write_manifest,
     write_placement_decision,
     write_record,
 )
@@ -289,8 +288,10 @@ def _is_recorded(outcome: Outcome, find_blob: BlobLookup) -> bool:
 
 def _write_objects(outcome: Outcome) -> Files:
     """Return the objects that a workload consists of, without its Bundles."""
-    objects = outcome.manifests or ()
-    return {relative_path(key): write_manifest(body) for key, body in objects if key[:2] != BUNDLE_KIND}
+    objects = [(key, body) for key, body in outcome.manifests or () if key[:2] != BUNDLE_KIND]
+    # The key of an object whose kind is not known may have a namespace that the kind does not have.
+    keys = (key if is_namespaced(key.group, key.kind) else key._replace(namespace="") for key, _ in objects)
+    return {relative_path(key): plan_manifest(Document(own, "", body)) for own, (key, body) in zip(keys, objects, strict=True)}
 
 
 def _render_records(outcome: Outcome, cache: RenderCache, delivery: DeliveryConfig) -> Files:

@@ -13,6 +13,7 @@ from gitsched.apis.snapshot import Snapshot
 from gitsched.decide.controlled_objects import find_controlled
 from gitsched.decide.delivered_replicas import count_delivered
 from gitsched.decide.encrypted import adapt_encrypted
+from gitsched.decide.missing_namespaces import find_missing_namespace
 from gitsched.decide.plain_secrets import find_plain_secret
 from gitsched.decide.relations.remote_destinations import find_delivered_elsewhere
 from gitsched.model.capacity_use import NO_PLACEMENTS
@@ -54,6 +55,7 @@ WORKLOAD_CHECKS: tuple[WorkloadCheck, ...] = (
     WorkloadCheck(lambda document: document.key.kind in DELIVERING_KINDS, find_delivered_elsewhere),
     WorkloadCheck(lambda document: document.key[:2] == ("", "Secret"), find_plain_secret),
     WorkloadCheck(lambda document: "ownerReferences" in document.body["metadata"], find_controlled),
+    WorkloadCheck(lambda document: not document.body["metadata"].get("namespace"), find_missing_namespace),
 )
 """The checks whose findings belong to the workload, in this order."""
 

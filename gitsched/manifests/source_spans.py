@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 from yaml import MappingNode, ScalarNode, SequenceNode
 
 from gitsched.manifests.yaml_nodes import find_member, find_written_member, has_merge_key
-from gitsched.model.document import Body, FieldPath, InsertionPoint, SourceSpans, get_field, list_server_owned
+from gitsched.model.document import (
+    Body,
+    FieldPath,
+    InsertionPoint,
+    SourceSpans,
+    get_field,
+    is_namespaced,
+    list_server_owned,
+    parse_api_group,
+)
 
 if TYPE_CHECKING:
     from gitsched.manifests.yaml_composer import YamlDocument
@@ -16,8 +25,17 @@ if TYPE_CHECKING:
 _REST_OF_LINE = re.compile(r"[ \t]*(#[^\r\n]*)?(\r\n|\r|\n|\Z)")
 
 
-NAMESPACE_MEMBERS = ("metadata.annotations", "metadata.annotations.*")
-"""Rendering adds annotations to Namespaces."""
+NAMESPACE = "metadata.namespace"
+_ANNOTATIONS = ("metadata.annotations", "metadata.annotations.*")
+
+
+def list_insertable(body: Body, editable: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the `editable` members with those that rendering adds to an object without a namespace: annotations of a Namespace, and the
+    namespace of others."""
+    kind = str(body.get("kind"))
+    if kind == "Namespace":
+        return (*editable, *_ANNOTATIONS)
+    return editable if is_namespaced(parse_api_group(str(body.get("apiVersion"))), kind) is False else (*editable, NAMESPACE)
 
 
 def find_spans(
@@ -30,9 +48,9 @@ def find_spans(
     if server_owned:
         cuts = None if has_aliases else _find_server_owned(text, tree, server_owned)
     found = tuple(_find_editable(text, tree, body, editable))
-    if body.get("kind") == "Namespace":
-        editable = (*editable, *NAMESPACE_MEMBERS)
-    return SourceSpans(False, start, end, cuts, found, tuple(_find_insertion_points(text, tree, body, editable)))
+    editable = editable if body["metadata"].get("namespace") else list_insertable(body, editable)
+    points = _find_insertion_points(text, tree, body, editable)
+    return SourceSpans(False, start, end, cuts, found, tuple(points))
 
 
 def make_item_spans(body: Body) -> SourceSpans:

@@ -15,7 +15,7 @@ from typing import Any
 
 from gitsched.manifests.object_meta import RESOURCE, classify_document, has_null_annotation, validate_object_meta
 from gitsched.manifests.parsed_file import ParsedDocument, ParsedFile, SharedValues, Validator
-from gitsched.manifests.source_spans import NAMESPACE_MEMBERS
+from gitsched.manifests.source_spans import NAMESPACE, list_insertable
 from gitsched.manifests.yaml_subset import is_common_yaml
 from gitsched.model.document import Body, FieldPath, InsertionPoint, SourceSpans, list_server_owned
 from gitsched.model.system_errors import is_bug
@@ -27,6 +27,7 @@ _KEY_LINE_END = re.compile(r" *(?:#[^\n]*)?\n")
 _BLOCK_SCALAR = re.compile(r"[|>][-+]? *(?:#[^\n]*)?$", re.MULTILINE)
 _NO_VALUE = re.compile(r"[:-] *(?: #[^\n]*)?\n\Z")
 _TRAILING_LINES = re.compile(r"(?<=\n)(?: *(?:#[^\n]*)?\n)+\Z")
+_FLOW_START = re.compile(r' *\{ *("?)(?=[^ }"])')
 _INTEGER = re.compile(r" +(0|-?[1-9][0-9]*)(?= *(?: #|\n|\Z))")
 
 
@@ -200,7 +201,11 @@ def _find_spans(text: str, document: _Document, body: Body, editable: tuple[str,
     cuts = tuple(sorted(_find_server_owned(text, root, path) for path in list_server_owned(body)))
     found: dict[str, tuple[int, int]] = {}
     points = []
-    for parent, members in _group_paths((*editable, *NAMESPACE_MEMBERS) if body.get("kind") == "Namespace" else editable).items():
+    insertable = editable if body["metadata"].get("namespace") else list_insertable(body, editable)
+    for parent, members in _group_paths(insertable).items():
+        if f"{parent}.{members[0]}" == NAMESPACE and (flow := _FLOW_START.match(text, root.find_value(text, parent))) is not None:
+            points.append(InsertionPoint(parent, flow.start(1), flow[1], f"{flow[1]}: ", ", "))
+            continue
         block: _Block | None = root
         for step in parent.split(".") if parent else ():
             block = block.find_block(text, step) if block is not None else None

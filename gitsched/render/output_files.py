@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from gitsched.model.document import Body, Document, Key, SourceSpans, remove_server_owned
+from gitsched.model.document import Body, Document, Key, SourceSpans, is_encrypted, remove_server_owned
 from gitsched.model.planned_files import (
     END_OF_TEXT,
     EditedBlob,
@@ -152,25 +152,48 @@ def plan_manifest(document: Document, *counts: tuple[str, int]) -> PlannedFile:
     """Return the manifest of a document for one cluster; `counts` are pairs of a field path ("spec.replicas") and its value.
 
     Without a change, the result is the source blob, shared by all clusters. If the source text can be edited, only the numbers change,
-    a missing number is inserted as the first member of its mapping, and comments, order and line ends stay. Where parsing has found no
-    place for a number (a missing, empty or shared mapping), the result is a patch of the document.
+    a missing number or namespace is inserted as the first member of its mapping, and comments, order and line ends stay. Where parsing has
+    found no place for it (a missing, empty or shared mapping), the result is a patch of the document.
     """
     needed = [(path, count) for path, count in counts if not _is_count(read_path(document.body, path), count)]
     origin = document.origin
     if origin is not None and origin.spans is not None and origin.item < 0:
-        spans = _plan_edits(origin.spans, needed, document.body)
+        members: list[tuple[str, int | str]] = [*needed]
+        if is_namespace_added(document):
+            members.append(("metadata.namespace", document.key.namespace))
+        spans = _plan_edits(origin.spans, members, document.body)
         if spans is not None:
             return EditedBlob(origin.blob, spans) if spans else ExistingBlob(origin.blob)
         if origin.spans.end:
             return plan_changed_manifest(document, set_counts(document.body, needed))
-    return write_manifest(set_counts(document.body, needed))
+    return write_manifest(_add_namespace(document, set_counts(document.body, needed)))
 
 
 def plan_changed_manifest(document: Document, body: Body) -> PlannedFile:
     """Return the manifest of a document that has another value in a cluster: a patch of its source text if it has any."""
+    body = _add_namespace(document, body)
     if document.origin is None or document.origin.spans is None:
         return write_manifest(body)
     return PatchedBlob(document.origin, document.body, remove_server_owned(body))
+
+
+def lacks_namespace(document: Document) -> bool:
+    """Return whether a namespaced object does not say its namespace, so that Flux and Argo CD refuse a directory with it."""
+    metadata = document.body.get("metadata")
+    return bool(document.key.namespace) and not (isinstance(metadata, dict) and metadata.get("namespace"))
+
+
+def is_namespace_added(document: Document) -> bool:
+    """Return whether the manifest of an object gets the namespace that the object lacks. What kustomize builds is delivered as it is
+    built, and what SOPS encrypted as it is: its message authentication code covers a namespace."""
+    is_built = document.origin is not None and document.origin.root != ""
+    return lacks_namespace(document) and not is_built and not is_encrypted(document.body)
+
+
+def _add_namespace(document: Document, body: Body) -> Body:
+    if not is_namespace_added(document):
+        return body
+    return {**body, "metadata": {**(body.get("metadata") or {}), "namespace": document.key.namespace}}
 
 
 def set_counts(body: Body, counts: Iterable[tuple[str, int]]) -> Body:
@@ -194,21 +217,22 @@ def write_manifest(body: Body) -> NewBlob:
     return NewBlob(dump(remove_server_owned(body)).encode())
 
 
-def _plan_edits(text: SourceSpans, counts: list[tuple[str, int]], body: Body) -> tuple[TextEdit, ...] | None:
+def _plan_edits(text: SourceSpans, members: list[tuple[str, int | str]], body: Body) -> tuple[TextEdit, ...] | None:
     if text.server_owned is None:
         return None
     spans = [TextEdit(start, end, "") for start, end in text.server_owned]
     marks = {path: (start, end) for path, start, end in text.editable}
     insertions = {point.parent: point for point in text.insertions}
-    for path, count in counts:
+    for path, value in members:
         if path in marks:
-            spans.append(TextEdit(*marks[path], str(count)))
+            spans.append(TextEdit(*marks[path], str(value)))
             continue
         parent, _, name = path.rpartition(".")
         point = insertions.get(parent)
         if point is None or name in (read_path(body, parent) or ()):
             return None  # the member is missing together with its mapping, or it is there without a scalar to replace
-        new = f"{point.before}{name}{point.separator}{count}{point.after}"
+        written = value if isinstance(value, int) else json.dumps(value) if point.before.endswith('"') else quote(value)
+        new = f"{point.before}{name}{point.separator}{written}{point.after}"
         spans.append(TextEdit(point.offset, point.offset, new))
     if not text.whole_file:
         spans += (

@@ -27,7 +27,8 @@ def render(text: str, *counts: tuple[str, int], number: int = 0) -> str | None:
     file = parse_file(text.encode(), path="web.yaml", validate=None, editable=PATHS)
     parsed = file.documents[number]
     origin = Origin("web.yaml", BLOB, parsed.index, parsed.item, parsed.line, parsed.column, parsed.spans)
-    planned = plan_manifest(Document(Key("apps", "Deployment", "shop", "web"), "apps/v1", parsed.body, origin), *counts)
+    key = Key("apps", "Deployment", "", "web")  # a missing namespace is another change
+    planned = plan_manifest(Document(key, "apps/v1", parsed.body, origin), *counts)
     if isinstance(planned, PatchedBlob):
         patched = edit_manifest(text, planned)
         assert yaml.safe_load(patched.file.data) == set_counts(parsed.body, counts)

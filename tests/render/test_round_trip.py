@@ -87,7 +87,7 @@ def documents(source: str) -> list[Document]:
 
 def _document(parsed: ParsedDocument) -> Document:
     body, metadata = parsed.body, parsed.body["metadata"]
-    key = Key(parse_api_group(body["apiVersion"]), body["kind"], metadata.get("namespace", "default"), metadata["name"])
+    key = Key(parse_api_group(body["apiVersion"]), body["kind"], metadata.get("namespace") or "default", metadata["name"])
     origin = Origin("web.yaml", BLOB, parsed.index, parsed.item, parsed.line, parsed.column, parsed.spans)
     return Document(key, body["apiVersion"], body, origin)
 
@@ -102,6 +102,12 @@ def content(file: PlannedFile, source: str) -> bytes:
             return edit_manifest(source, file).file.data
         case NewBlob():
             return file.data
+
+
+def delivered(document: Document) -> Body:
+    """Return what a cluster gets of a document, with its namespace."""
+    body = remove_server_owned(document.body)
+    return {**body, "metadata": {**body["metadata"], "namespace": document.key.namespace}}
 
 
 def bodies(data: bytes) -> list[Body]:
@@ -119,14 +125,14 @@ def test_every_document_of_a_file_is_extracted_completely(source: str) -> None:
     found = documents(source)
     assert found
     for document in found:
-        assert bodies(content(plan_manifest(document), source)) == [remove_server_owned(document.body)]
+        assert bodies(content(plan_manifest(document), source)) == [delivered(document)]
 
 
 @pytest.mark.parametrize("count", [0, 5, 12])
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
 def test_replicas_can_be_set_in_every_document_of_a_file(source: str, count: int) -> None:
     for document in documents(source):
-        expected = remove_server_owned(document.body)
+        expected = delivered(document)
         expected = {**expected, "spec": {**expected.get("spec", {}), "replicas": count}}
         assert bodies(content(plan_manifest(document, ("spec.replicas", count)), source)) == [expected]
 
@@ -136,3 +142,49 @@ def test_only_the_replica_count_changes(name: str) -> None:
     source = SOURCES[name]
     (document,) = documents(source)
     assert content(plan_manifest(document, ("spec.replicas", 12)), source).decode() == source.replace("replicas: 5", "replicas: 12")
+
+
+HEAD = "apiVersion: v1\nkind: ConfigMap\n"
+
+
+@each_row(
+    ("source", "expected"),
+    [
+        (
+            f"{HEAD}metadata:  # Who.\n  # The name.\n  name: web  # short\n",
+            f"{HEAD}metadata:  # Who.\n  namespace: default\n  # The name.\n  name: web  # short\n",
+        ),
+        (f"{HEAD}metadata: {{name: web}}  # short\n", f"{HEAD}metadata: {{namespace: default, name: web}}  # short\n"),
+        (f"{HEAD}metadata: &one {{name: web}}\n", f"{HEAD}metadata: &one {{name: web, namespace: default}}\n"),
+        (f'{HEAD}metadata:\n  name: web\n  namespace: ""\n', f'{HEAD}metadata:\n  name: web\n  namespace: "default"\n'),
+        (f"{HEAD}metadata:\r\n  name: web\r\n", f"{HEAD}metadata:\r\n  namespace: default\r\n  name: web\r\n"),
+        (
+            f"{HEAD}metadata:\n  uid: abc\n  name: web\n---\n{HEAD}metadata:\n  name: other\n  namespace: shop\n",
+            f"{HEAD}metadata:\n  namespace: default\n  name: web\n",
+        ),
+        (
+            '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}}\n',
+            '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "default", "name": "web"}}\n',
+        ),
+    ],
+)
+def test_a_missing_namespace_is_all_that_is_added(source: str, expected: str) -> None:
+    """Flux refuses a directory with an object that has none."""
+    document = documents(source)[0]
+    assert content(plan_manifest(document), source).decode() == expected
+
+
+@each_row(
+    ("source", "scope", "root"),
+    [
+        ("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: web\n", "", ""),
+        (f"{HEAD}metadata:\n  name: web\n", "default", "overlays/eu"),
+        (f"{HEAD}metadata:\n  name: web\ndata: {{a: ENC}}\nsops: {{mac: ENC}}\n", "default", ""),
+        (f"{HEAD}metadata:\n  name: web\n  namespace: shop\n", "shop", ""),
+    ],
+)
+def test_no_namespace_is_added_to_what_has_none_is_built_or_encrypted(source: str, scope: str, root: str) -> None:
+    (document,) = documents(source)
+    assert document.origin is not None
+    document = document._replace(key=document.key._replace(namespace=scope), origin=document.origin._replace(root=root))
+    assert content(plan_manifest(document), source).decode() == source

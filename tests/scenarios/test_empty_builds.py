@@ -38,7 +38,7 @@ def found(fleet: Fleet) -> list[tuple[str, str, str]]:
     return [
         (one.severity, one.code, f"{one.location}: {one.message}")
         for one in fleet.reconcile().plan.findings
-        if one.code == "empty-build" or one.severity != "info"
+        if one.code == "empty-build" or (one.severity != "info" and one.code != "namespace-missing")
     ]
 
 

@@ -76,7 +76,7 @@ LAYOUT = {
 
 
 def findings(run: RunResult) -> list[Finding]:
-    return [finding for finding in run.plan.findings if finding.severity != "info"]
+    return [one for one in run.plan.findings if one.severity != "info" and one.code != "namespace-missing"]
 
 
 def codes(run: RunResult) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.variant_values import make_lacking_finding
 from gitsched.decide.encrypted import adapt_encrypted_objects
+from gitsched.decide.missing_namespaces import find_missing_namespaces
 from gitsched.decide.relations.remote_destinations import find_remote_destination
 from gitsched.decide.variants.bundle_delivery import BundleDeliveries, find_bundle, read_delivery
 from gitsched.model.delivery import DELIVERING_KINDS
@@ -53,7 +54,8 @@ def adapt_variants(
         if tool != MANIFESTS:
             outcome, found_variants, reported = _keep_undeliverable(document, outcome, key, tool, found_variants, kept[key], config)
         outcome = _keep_variants(document, outcome, found_variants, kept[key], commits, bundle=key, reported=reported)
-        outcome = outcome._replace(findings=(*outcome.findings, *_find_remote_destinations(outcome, found_variants)))
+        missing = find_missing_namespaces(key, outcome, found_variants) if tool == MANIFESTS else ()
+        outcome = outcome._replace(findings=(*outcome.findings, *_find_remote_destinations(outcome, found_variants), *missing))
         record = _make_record(key, outcome, found_variants, kept[key], commits, previous.get(key), tool, config)
         outcome = outcome._replace(records=(*outcome.records, (key, record)))
     return outcome
