@@ -89,7 +89,7 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     changes, adopted = keep_adopted(source, changes) if source.adopted else (changes, {})
     undelivered = _list_undelivered(source, changes.decisions)
     relations, relation_findings = _relate(changes.decisions, source.source.config, caches)
-    retention, directories, rendered, rollouts = _deliver(source, changes, undelivered, relations, caches)
+    retention, directories, rendered, rollouts = _deliver(source, changes, withheld, undelivered, relations, caches)
     found = (*changes.decisions.findings, *retention.findings, *rollouts.findings)
     decisions, moves = changes.decisions._replace(findings=found), changes.moves
     if rollouts.counted or rollouts.former:
@@ -251,13 +251,18 @@ class _Deliveries(NamedTuple):
 
 
 def _deliver(
-    source: PlanInput, changes: Changes, undelivered: frozenset[Key], relations: PlanRelations, caches: InMemoryCaches
+    source: PlanInput,
+    changes: Changes,
+    withheld: WithheldChanges,
+    undelivered: frozenset[Key],
+    relations: PlanRelations,
+    caches: InMemoryCaches,
 ) -> _Deliveries:
     """Return what is delivered. Copies stay while what replaces them waits for a wave, and a wave waits for copies that stay, so that one
     follows from the other: it ends when no other cluster waits."""
     waiting: dict[tuple[Key, str], int] = {}
     while True:
-        retention = _retain_copies(source, changes, undelivered, waiting)
+        retention = _retain_copies(source, changes, withheld, undelivered, waiting)
         directories = _list_directories(source, changes.decisions, retention.copies)
         gate = _open_rollouts(source, changes, retention, relations)
         # Rollouts compare the files.
@@ -270,7 +275,11 @@ def _deliver(
 
 
 def _retain_copies(
-    source: PlanInput, changes: Changes, undelivered: frozenset[Key], waiting: Mapping[tuple[Key, str], int]
+    source: PlanInput,
+    changes: Changes,
+    withheld: WithheldChanges,
+    undelivered: frozenset[Key],
+    waiting: Mapping[tuple[Key, str], int],
 ) -> CopyRetention:
     """Return the copies that stay for an overlap in clusters that their workloads leave. `waiting` are the replicas of clusters that have
     fewer than were decided until their turn in a rollout."""
@@ -286,7 +295,16 @@ def _retain_copies(
     config, leaving = source.source.config, list_leaving(outcomes) if moving else ()
     return retain_copies(
         make_retention_input(
-            changes.decisions, moves, changes.removed, undelivered, previous, source.times, config, waiting, leaving
+            changes.decisions,
+            moves,
+            changes.removed,
+            undelivered,
+            previous,
+            source.times,
+            config,
+            waiting,
+            leaving,
+            withheld.requested_clusters,
         )
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -205,6 +205,11 @@ class WithheldChanges(NamedTuple):
         return any(limit.effect == "clustersUnready" for limit in self.limits)
 
     @property
+    def requested_clusters(self) -> Mapping[Key, Collection[str]]:
+        """The clusters that workloads would have with the moves that are left out."""
+        return {move.key: move.after.keys() for move in self.kept}
+
+    @property
     def requested(self) -> tuple[Move, ...]:
         """The moves that do not only follow from doubted facts."""
         return tuple(move for move in self.moves if self.doubted.isdisjoint(move.before.keys() - move.after.keys()))
@@ -274,9 +279,10 @@ class RetainedCopy(NamedTuple):
     as they are, with their `replicas`.
 
     `start` is the time from which its replacement is delivered; None while there is none. `counted_from` is the time from which the overlap
-    counts, None while the replacement is reported unhealthy, and `until` its end; None without a replacement. A copy that `follows` another
-    workload stays as long as that one requires it: the workload has another name now, or the other one brought it along. A `preserved` one
-    has no replacement: the object is kept in its cluster, and `until` is when its manifest leaves the output branch.
+    counts, None while the replacement is reported unhealthy, and `until` its end; None without a replacement, and while a move is withheld
+    that would place the workload there again. A copy that `follows` another workload stays as long as that one requires it: the workload
+    has another name now, or the other one brought it along. A `preserved` one has no replacement: the object is kept in its cluster, and
+    `until` is when its manifest leaves the output branch.
     """
 
     workload: Key

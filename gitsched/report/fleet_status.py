@@ -30,6 +30,7 @@ from gitsched.report.lines import (
 )
 from gitsched.report.paint import Paint, Role, paint_column
 from gitsched.report.recent_runs import serialize_recent_runs
+from gitsched.report.retained_copies import UNTIL_ALLOWED
 from gitsched.report.rollouts import serialize_rollouts
 from gitsched.report.serialization import API_VERSION, serialize_key, serialize_withheld
 
@@ -189,12 +190,12 @@ def _count_waiting(status: FleetStatus) -> list[str]:
 def _count_copies(status: FleetStatus) -> list[str]:
     """Return how many workloads still run where they leave, and until when."""
     copies = [copy for copy in status.retained if not copy.preserved]
-    overlapping = [copy for copy in copies if copy.start is not None]
-    ends = [copy.until for copy in overlapping if copy.until is not None]
+    ends = [copy.until for copy in copies if copy.start is not None and copy.until is not None]
     until = f" until {format_time(max(ends))}" if ends else ""
     lines = []
     for found, also, why in (
-        (overlapping, " also", f"for an overlap{until}"),
+        ([copy for copy in copies if copy.start and copy.until], " also", f"for an overlap{until}"),
+        ([copy for copy in copies if copy.start and not copy.until], " also", UNTIL_ALLOWED),
         ([copy for copy in copies if copy.start is None], "", "until another cluster has them"),
     ):
         names = list(dict.fromkeys(format_key(copy.workload) for copy in found))

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 COPIES_SHOWN = 20
 """The number of lines about copies; JSON contains all."""
+UNTIL_ALLOWED = "until the withheld change that needs it is allowed or withdrawn"
+"""How long a copy stays whose cluster the workload would get with a withheld change."""
 NAMES_SHOWN = 3
 """The number of workloads that are named where one line stands for many copies."""
 
@@ -76,9 +78,9 @@ def _describe_end(copy: RetainedCopy, unmerged: datetime | None) -> str:
         return f"for {format_duration(stays)} after the run that moves it{after}"
     if copy.preserved and copy.until is not None:
         return f"until {format_time(copy.until)}{after}"
-    return "until " + (
-        "another cluster has one" if copy.start is None else format_time(copy.until) if copy.until is not None else "its end"
-    )
+    if copy.start is None:
+        return "until another cluster has one"
+    return f"until {format_time(copy.until)}" if copy.until is not None else UNTIL_ALLOWED
 
 
 def describe_ended_copies(copies: Sequence[RetainedCopy], shown: int = COPIES_SHOWN) -> list[str]:

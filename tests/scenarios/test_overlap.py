@@ -11,6 +11,7 @@ from gitsched.cli import main
 from gitsched.model.changes import RetainedCopy
 from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
+from gitsched.reconcile import RunResult
 from gitsched.report.retained_copies import describe_retained_copies
 
 from .conftest import Fleet, at_hour, cluster, deployment, policy
@@ -21,6 +22,9 @@ MINUTE = 1 / 60
 OVERLAP = 10 * MINUTE
 ACCOUNTS = {"README.md", "gitsched.json"}
 SETTINGS = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec: {output: {%s}}\n"
+SERVICE = (
+    "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: default}\nspec: {selector: {app: web}, ports: [{port: 80}]}\n"
+)
 JOB = (
     "apiVersion: batch/v1\nkind: Job\nmetadata: {name: web, namespace: default}\n"
     "spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}\n"
@@ -235,6 +239,45 @@ def test_an_overlap_that_is_over_counts_again_where_no_replacement_was_delivered
     fleet.commit({"policy.yaml": policy("cph")}, hour=5)
     assert fleet.reconcile(5).plan.next_wakeup == at_hour(5 + OVERLAP)
     assert fleet.delivered(WEB) == ["ash", "cph"]
+
+
+FROZEN = SETTINGS.replace("output:", "guard:") % "freeze: audit"
+
+
+@pytest.mark.parametrize("complete", [False, True])
+@pytest.mark.parametrize(
+    ("changes", "delivered"),
+    [
+        pytest.param({"gitsched.yaml": SETTINGS % ""}, ["ash"], id="the move is made"),
+        pytest.param({"policy.yaml": policy("bru")}, ["bru"], id="it is no longer wanted"),
+        pytest.param({"policy.yaml": policy("cph")}, ["bru"], id="another one is wanted"),
+        pytest.param({"policy.yaml": policy("cph"), "gitsched.yaml": SETTINGS % ""}, ["bru", "cph"], id="another one is made"),
+        pytest.param({"service.yaml": None}, ["ash", "bru"], id="something else changes"),
+    ],
+)
+def test_a_copy_stays_while_the_guard_withholds_that_its_workload_returns(
+    fleet: Fleet, changes: dict[str, str | None], delivered: list[str], complete: bool
+) -> None:
+    def run(hour: float) -> RunResult:
+        fleet.cache = fleet.path.parent / (f"cache-{hour}" if complete else "cache")
+        return fleet.reconcile(hour)
+
+    fill(fleet, "ash", **{"service.yaml": SERVICE, "services.yaml": policy("ash,bru,cph", name="services", kind="Service")})
+    move(fleet, "bru", 1)
+    fleet.commit({"policy.yaml": policy("ash"), "gitsched.yaml": FROZEN}, hour=1 + 3 * MINUTE)
+    run(1 + 3 * MINUTE)
+    assert [*map(str, run(1 + 9 * MINUTE).plan.withheld.moves)]
+    for hour in (1 + OVERLAP, 2, 30):
+        plan = run(hour).plan
+        assert (fleet.where(WEB), fleet.delivered(WEB)) == (["bru"], ["ash", "bru"]), "the source wants it in ash"
+        assert (plan.complete, plan.next_wakeup) == (complete, None)
+    described = describe_retained_copies(plan.retained)
+    assert described == [
+        "Deployment default/web stays in ash with 2 replicas until the withheld change that needs it is allowed or withdrawn"
+    ]
+    fleet.commit(changes, hour=31)
+    run(31)
+    assert fleet.delivered(WEB) == delivered
 
 
 def test_a_workload_without_a_cluster_keeps_its_copy_until_it_has_one(fleet: Fleet) -> None:

@@ -69,6 +69,7 @@ def retain_changed_copies(
             PlanTimes(changes.snapshot.at, changes.snapshot.now),
             changes.totals.config,
             leaving=leaving,
+            requested=changes.withheld.requested_clusters,
         )
     )
     copies = (*retained, *retention.copies)

@@ -4,7 +4,8 @@ Decisions and records are those of the policy APIs; this concerns only what the 
 more replicas somewhere takes none away elsewhere: those that it would lose are retained for `output.overlap`, counted from this commit. A
 run that adds nothing removes at once what is no longer wanted and not retained. What counts is what is delivered: where the manifest of a
 cluster does not change, as while dispatching to it is suspended or a rollout holds it back, copies elsewhere stay without a limit until it
-changes. An overlap that is over when a late run adds more ends in that run, unless its replacement is lost or moves in it.
+changes. An overlap that is over when a late run adds more ends in that run, unless its replacement is lost or moves in it. A copy of an
+earlier run also stays while the guard withholds a move that would place its workload there again.
 """
 
 from __future__ import annotations
@@ -121,6 +122,7 @@ class _Retention:
             else:
                 self._followers.setdefault(copy.follows, []).append(copy)
         self._copies: dict[tuple[Key, str], RetainedCopy] = {}
+        self._requested: set[tuple[Key, str]] = set()
         self._ended: list[RetainedCopy] = []
         self._findings: list[Finding] = []
 
@@ -132,10 +134,14 @@ class _Retention:
                 self._retain_workload(outcome)
         self._retain_dependents()
         self._retain_companions()
-        copies = tuple(self._copies[key]._replace(until=find_end(self._copies[key], self._config)) for key in sorted(self._copies))
+        copies = tuple(self._copies[key]._replace(until=self._find_end(key)) for key in sorted(self._copies))
         ended = tuple(copy for copy in self._ended if (copy.workload, copy.cluster) not in self._copies)
         is_settled = copies == self._given.retained and not (self._moves or self._given.removed or self._is_reported)
         return CopyRetention(copies, ended, tuple(self._findings), is_settled)
+
+    def _find_end(self, key: tuple[Key, str]) -> datetime | None:
+        """Return when a copy goes; None while it has no replacement, or a withheld move needs it."""
+        return None if key in self._requested else find_end(self._copies[key], self._config)
 
     def _add_renamed(self) -> Iterable[Finding]:
         """Have the copies of renamed workloads follow those that continue them, with all that followed the former ones."""
@@ -165,14 +171,18 @@ class _Retention:
             losses = _exclude_evicted(losses, outcome, known.keys() | evicted)
         followers = [copy for copy in self._followers.get(outcome.key, ()) if not self._is_live(copy)]
         start = choose_start(self._find_event(outcome), self._times.now, self._config.duration)
+        requested = self._given.requested.get(outcome.key, ())
         unplaced = losses if lacking else self._list_unplaced(outcome, placement, losses)
         kept = {copy.cluster for copy in unplaced}
         for copy in (*losses, *followers):
             is_new = copy.follows is None and copy.cluster not in known
             if not placement.after or copy.cluster in kept:
-                self._add(copy._replace(start=None, counted_from=None))
+                self._add(copy._replace(start=None, counted_from=None, until=None))
             elif outcome.key[:2] in RUN_ONCE_KINDS:
                 continue  # two copies at once would do the same work
+            elif copy.cluster in requested:
+                self._requested.add((copy.workload, copy.cluster))
+                self._add(copy)
             elif placement.grows or (is_new and (copy.cluster in evicted or not self._given.is_cluster(copy.cluster))):
                 self._prolong(copy, start, outcome, placement)
             elif not is_new:

@@ -42,6 +42,7 @@ class RetentionInput(NamedTuple):
     some workloads some moved companions belong to. `waiting` are the replicas of workloads in clusters that have fewer than were decided
     until their turn in a rollout. `leaving` are placed workloads that are not in all clusters any more that the previous output has.
     `find_application` says whether a cluster has reported that it has applied the files of a copy, and when; None if it has not reported.
+    `requested` are the clusters that workloads would have with the moves that are withheld.
     """
 
     find_outcome: Callable[[Key], Outcome | None]
@@ -61,6 +62,7 @@ class RetentionInput(NamedTuple):
     waiting: Mapping[tuple[Key, str], int] = {}
     leaving: Sequence[Outcome] = ()
     find_application: Callable[[RetainedCopy], AppliedCopy | None] = lambda _: None
+    requested: Mapping[Key, Collection[str]] = {}
 
 
 def make_retention_input(
@@ -73,6 +75,7 @@ def make_retention_input(
     config: Config,
     waiting: Mapping[tuple[Key, str], int],
     leaving: Sequence[Outcome],
+    requested: Mapping[Key, Collection[str]],
 ) -> RetentionInput:
     """Return the input of a complete plan, given its decisions, the `moves` of placed workloads and the `removed` workloads."""
     return RetentionInput(
@@ -98,6 +101,7 @@ def make_retention_input(
         waiting,
         leaving,
         _read_reports(decisions, previous),
+        requested,
     )
 
 
