@@ -9,7 +9,7 @@ import pytest
 from gitsched.cli.exit_codes import get_review_code
 from gitsched.decide.guard.change_owners import choose_withheld_owners
 from gitsched.decide.guard.scope_sizes import MeasuredAmount
-from gitsched.reconcile import RunResult
+from gitsched.reconcile import RunResult, reconcile
 from gitsched.reconcile.review.comparison import compare_plans
 from gitsched.reconcile.review.fleet_status import read_fleet_status
 from gitsched.reconcile.run import make_review
@@ -17,7 +17,7 @@ from gitsched.report.fleet_status import write_fleet_status
 from gitsched.report.text import write_plan, write_run
 from tests.builders.ocm import managed_cluster, to_yaml
 
-from .conftest import Fleet, cluster, deployment, policy
+from .conftest import Fleet, allow_withheld, cluster, deployment, policy
 from .histories import APPLICATION, FOLLOWER, PLACEMENT, SITE
 from .test_rollouts import SETS, managed, replica_set
 
@@ -670,3 +670,48 @@ def test_what_is_wrong_and_how_to_undo_it_come_before_the_way_to_allow_it(name: 
     assert planned.index("If this is a mistake, correct it, or revert what requests it.") < planned.index(
         "To allow exactly these, "
     )
+
+
+ALL_MOVE = (
+    "12 of 17 workloads would move in the fleet (limit: 30 %)",
+    "12 of 12 workloads would leave cluster third (limit: 90 %)",
+)
+
+
+@pytest.mark.parametrize("complete", [False, True])
+@pytest.mark.parametrize(
+    ("minutes", "replicas", "limits"),
+    [
+        pytest.param(3, 2, (), id="the copies still run"),
+        pytest.param(3, 1, ("the fleet would lose 12 replicas, it has 34 (limit: 30 %)",), id="with fewer replicas"),
+        pytest.param(
+            3,
+            5,
+            (ALL_MOVE[0], "the fleet would get 36 more replicas, it has 34 (limit: 50 %)", ALL_MOVE[1]),
+            id="with more replicas",
+        ),
+        pytest.param(20, 2, ALL_MOVE, id="the copies are gone"),
+    ],
+)
+def test_workloads_that_return_to_copies_count_only_for_lost_replicas(
+    fleet: Fleet, minutes: int, replicas: int, limits: tuple[str, ...], complete: bool
+) -> None:
+    def run(hour: float, *, allow: bool = False) -> RunResult:
+        if complete:
+            fleet.cache = fleet.path.parent / f"cache-{hour}"
+        settings = fleet.settings(hour)
+        return reconcile(allow_withheld(settings) if allow else settings)
+
+    fill(fleet, 12, 5)
+    fleet.commit({"doomed.yaml": select("doomed", "third"), "clusters/third.yaml": cluster("third")}, hour=1)
+    run(1, allow=True)
+    assert (len(on(fleet, "first")), len(on(fleet, "third"))) == (12, 12)
+    run(1 + minutes / 60)
+    changes = {
+        f"doomed/{n}.yaml": labelled(f"doomed-{n}", "doomed").replace("replicas: 2", f"replicas: {replicas}") for n in range(12)
+    }
+    fleet.commit({**changes, "doomed.yaml": select("doomed", "first")}, hour=1 + minutes / 60)
+    result = run(1 + minutes / 60)
+    assert withheld(result) == limits
+    assert (len(on(fleet, "first")), len(on(fleet, "third"))) == ((0 if minutes > 10 else 12, 12) if limits else (12, 0))
+    assert (withheld(run(3)), len(on(fleet, "first"))) == (limits, 0 if minutes > 10 else 12)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gitsched.apis.gitsched.guard_config import MIN_PERCENT_SIZE, GuardConfig
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.engines import collect_cluster_facts
-from gitsched.decide.guard.large_changes import GuardedMoves, find_withheld_changes, list_guarded_moves
+from gitsched.decide.guard.large_changes import GuardedMoves, find_returning, find_withheld_changes, list_guarded_moves
 from gitsched.decide.guard.mistaken_selections import add_mistaken_selections, find_mistaken_selections
 from gitsched.decide.guard.observed_moves import (
     ObservedMoves,
@@ -24,7 +24,7 @@ from gitsched.decide.plan_input import PlanInput
 from gitsched.decide.plan_result import HadWorkloads, list_previous_replicas, select_active
 from gitsched.decide.removals import RemovedPlacement
 from gitsched.decide.renames import continue_moves, find_successors, list_rename_requests
-from gitsched.model.changes import NOTHING_WITHHELD, Cause, Move, WithheldChanges
+from gitsched.model.changes import NOTHING_WITHHELD, Cause, Move, RetainedCopy, WithheldChanges
 from gitsched.model.document import Key
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def find_exceeding_changes(
     own = source.source.config.guard
     successors = find_successors(list_rename_requests(decisions), removed) if removed else {}
     moves = continue_moves(moves, successors)
-    guarded = guard_moves(moves, decisions.engines, had_workloads)
+    guarded = guard_moves(moves, decisions.engines, had_workloads, source.previous.retained)
     if not (guarded.is_guarded or (guarded.failover and source.guard.choose_settings(own).limits_evictions)):
         return NOTHING_WITHHELD
     continued = frozenset(outcome.key for outcome in successors.values())
@@ -64,14 +64,18 @@ def find_exceeding_changes(
     return choose_withheld(source.guard, own, find)
 
 
-def guard_moves(moves: Iterable[Move], engines: Sequence[PolicyEngine], had_workloads: HadWorkloads) -> GuardedMoves:
-    """Return which moves of placed workloads the guard counts. Only clusters that received workloads in the last run count."""
+def guard_moves(
+    moves: Iterable[Move], engines: Sequence[PolicyEngine], had_workloads: HadWorkloads, retained: Iterable[RetainedCopy]
+) -> GuardedMoves:
+    """Return which moves of placed workloads the guard counts. Only clusters that received workloads in the last run count. `retained` are
+    the copies of the previous output."""
     active = (
         move._replace(before=select_active(move.before, had_workloads))
         for move in moves
         if not move.preserved  # nothing is lost that stays in its clusters
     )
-    return list_guarded_moves(active, engines, len(collect_cluster_facts(engines)))
+    guarded = list_guarded_moves(active, engines, len(collect_cluster_facts(engines)))
+    return guarded._replace(returning=find_returning(guarded.counted, retained))
 
 
 def list_placed(

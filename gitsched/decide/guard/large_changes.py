@@ -2,6 +2,7 @@
 
 Each change of a placed workload counts for the workload, its namespace, the clusters that it leaves, and the fleet. A move away from
 clusters that their API reports as unavailable is failover, and never counts, unless only reported facts make most clusters unavailable.
+A workload that returns to clusters where its copies still run, as after a revert, counts only for the replicas that it loses.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from gitsched.apis.gitsched.guard_config import MIN_PERCENT_SIZE, MIN_SCOPE_SIZE
 from gitsched.apis.policy_api import PolicyEngine
 from gitsched.decide.engines import collect_unavailable_clusters
 from gitsched.decide.guard.scope_sizes import PlacedWorkload, ScopeSizes, count_replicas, list_scopes
-from gitsched.model.changes import NOTHING_WITHHELD, ExceededLimit, GuardEffect, GuardScope, Move, WithheldChanges
+from gitsched.model.changes import NOTHING_WITHHELD, ExceededLimit, GuardEffect, GuardScope, Move, RetainedCopy, WithheldChanges
 from gitsched.model.document import Key
+from gitsched.model.scheduling import weigh_replicas
 from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -41,13 +43,15 @@ class _Change(NamedTuple):
 class GuardedMoves(NamedTuple):
     """The moves of placed workloads, by key: those that the guard counts, and failover. `reported` are the clusters that are unavailable
     only by reported facts, `cluster_count` is the number of all clusters. Of the `limited` workloads, whose moves are limited by period,
-    only added and lost replicas count. `unavailable` are the clusters that workloads have to leave, with the reason."""
+    only added and lost replicas count, and of the `returning` ones, which copies of an overlap replace, only lost ones. `unavailable` are
+    the clusters that workloads have to leave, with the reason."""
 
     counted: tuple[Move, ...]
     failover: tuple[Move, ...] = ()
     reported: frozenset[str] = frozenset()
     cluster_count: int = 0
     limited: frozenset[Key] = frozenset()
+    returning: frozenset[Key] = frozenset()
     unavailable: Mapping[str, str] = {}
 
     @property
@@ -81,6 +85,22 @@ def list_guarded_moves(moves: Iterable[Move], engines: Iterable[PolicyEngine], c
         frozenset(name for engine in reporting for name in engine.clusters_reported_unready()) if unavailable else frozenset()
     )
     return GuardedMoves(tuple(counted), tuple(failover), reported, cluster_count, unavailable=unavailable)
+
+
+def find_returning(moves: Iterable[Move], retained: Iterable[RetainedCopy]) -> frozenset[Key]:
+    """Return the workloads that go back to clusters where their `retained` copies still run, and that get no more replicas anywhere than
+    run there."""
+    running: dict[Key, dict[str, int]] = {}
+    for copy in retained:
+        running.setdefault(copy.workload, {})[copy.cluster] = weigh_replicas(copy.replicas)
+
+    def returns(move: Move) -> bool:
+        copies = running[move.key]
+        present = {**{name: weigh_replicas(count) for name, count in move.before.items()}, **copies}
+        goes_back = not copies.keys().isdisjoint(move.after.keys() - move.before.keys())
+        return goes_back and all(weigh_replicas(count) <= present.get(name, 0) for name, count in move.after.items())
+
+    return frozenset(move.key for move in moves if move.key in running and returns(move))
 
 
 def _list_left(move: Move) -> frozenset[str]:
@@ -144,7 +164,7 @@ def _find_counted(
     find_former: FindOwner | None,
 ) -> WithheldChanges:
     """Return the counted moves that exceed a limit. Of the owners that share a scope, those that do not cause it pass."""
-    changes = [(move, list(_list_changes(move, is_limited=move.key in guarded.limited))) for move in guarded.counted]
+    changes = [(move, list(_list_guarded_changes(move, guarded))) for move in guarded.counted]
     if not changes:
         return NOTHING_WITHHELD
     amounts: Counter[tuple[GuardScope, str, GuardEffect]] = Counter()
@@ -201,6 +221,13 @@ def _find_exceeding_owners(
         if len(chosen) < len(owned):
             found_limits[measured] = limit._replace(owners=tuple(sorted(chosen)))
     return found_limits
+
+
+def _list_guarded_changes(move: Move, guarded: GuardedMoves) -> Iterator[_Change]:
+    """Yield what a move counts for. One back to copies that still run adds nothing, and only takes replicas away."""
+    returns = move.key in guarded.returning
+    changes = _list_changes(move, is_limited=returns or move.key in guarded.limited)
+    yield from (change for change in changes if not returns or change.effect == "replicasLost")
 
 
 def _list_changes(move: Move, *, is_limited: bool = False) -> Iterator[_Change]:

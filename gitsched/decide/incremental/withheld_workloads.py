@@ -199,7 +199,7 @@ def _find_withheld(
     from gitsched.decide.guard.large_changes import find_withheld_changes
     from gitsched.decide.guard.scope_sizes import PlacedWorkload
 
-    guarded = guard_moves(counted, changes.continued.engines, changes.had_workloads)
+    guarded = guard_moves(counted, changes.continued.engines, changes.had_workloads, changes.totals.retained)
     if not guarded.is_guarded:
         return NOTHING_WITHHELD
     continued = frozenset(outcome.key for outcome in successors.values())
