@@ -298,7 +298,9 @@ def list_own_companions(db: Reader, key: QueryKey) -> object:
     target = _describe(db, key)
     found = [(one, _is_one_set(one, target)) for one in (_describe(db, entry) for entry in db.rows_of(TARGETED, tuple(key)))]
     return tuple(
-        (tuple(one.key), one.active, is_part) for one, is_part in found if is_part or (target.active and target.active <= one.active)
+        (tuple(one.key), one.active, is_part)
+        for one, is_part in found
+        if is_part or (target.active and target.active <= one.active)
     )
 
 
