@@ -159,3 +159,22 @@ def test_what_the_next_run_removes_is_still_there(settings: RunSettings, commit:
     assert lines[0] == "cluster two: readiness unknown; 2 workloads, 2 replicas"
     tree = write_fleet_tree(read_fleet_tree(settings, "deployment", "shop", "web"))
     assert "  policy: none (removed from the source)\n" in tree
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_companions_and_references_of_a_workload_are_where_they_are_before_it_moves(
+    settings: RunSettings, commit: Callable[..., None], gitsched: Run, frozen: bool
+) -> None:
+    if frozen:
+        gitsched("freeze", "network", "--now", "2026-03-02T09:02:00Z")
+    policy = (
+        (Path(settings.location) / "policy.yaml")
+        .read_text()
+        .replace("clusterAffinities:", "clusterAffinity: {clusterNames: [three]}")
+    )
+    policy = policy.partition("      - affinityName")[0]
+    commit(Path(settings.location), policy=policy, three=CLUSTER.format(name="three", owner="cloud"))
+    for kind, title, other in (("deployment", "companions", "Service"), ("service", "targets", "Deployment.apps")):
+        tree = write_fleet_tree(read_fleet_tree(settings, kind, "shop", "web"))
+        assert "  clusters:\n    two" in tree
+        assert f"  {title}:\n    {other}/shop/web: goes along to two (" in tree, tree

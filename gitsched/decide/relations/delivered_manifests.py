@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from gitsched.model.document import Document, Key
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 Clusters = frozenset[str]
 NO_CLUSTERS: Clusters = frozenset()
+NO_MOVES: Mapping[Key, Clusters] = {}
+"""No move: each object is where the plan places it."""
 
 
 class DeliveredManifest(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from gitsched.decide.relations.delivered_manifests import NO_CLUSTERS, Clusters
+from gitsched.decide.relations.delivered_manifests import NO_CLUSTERS, NO_MOVES, Clusters
 from gitsched.decide.relations.missing_objects import LackingObject, read_missing
 from gitsched.decide.relations.object_facts import DOCUMENT, ReferenceFacts
 from gitsched.decide.relations.object_queries import (
@@ -25,13 +25,16 @@ if TYPE_CHECKING:
     from gitsched.model.scheduling import Outcome
 
 
-def explain_references(db: RelationReader, outcomes: Mapping[Key, Outcome], key: Key) -> tuple[ExplainedReference, ...]:
-    """Return the references of a workload, without those to objects that the source need not have."""
+def explain_references(
+    db: RelationReader, outcomes: Mapping[Key, Outcome], key: Key, before: Mapping[Key, Clusters] = NO_MOVES
+) -> tuple[ExplainedReference, ...]:
+    """Return the references of a workload, without those to objects that the source need not have. Workloads that move are in the clusters
+    `before` the move, if these are given."""
     found: dict[tuple[Key, bool], Clusters] = {}
     for required, is_expected, clusters in _list_requirements(db, key):
         found[required, is_expected] = found.get((required, is_expected), NO_CLUSTERS) | clusters
     return tuple(
-        _explain(db, outcomes, required, clusters)
+        _explain(db, outcomes, required, before.get(key, clusters), before.get(required))
         for (required, is_expected), clusters in found.items()
         if is_expected or (facts := read_facts(db, required)).source == DOCUMENT or facts.placement is not None
     )
@@ -47,8 +50,10 @@ def _list_requirements(db: RelationReader, key: Key) -> Iterator[tuple[Key, bool
         yield from ((required, False, own) for required in list_implied(db, key))
 
 
-def _explain(db: RelationReader, outcomes: Mapping[Key, Outcome], key: Key, clusters: Clusters) -> ExplainedReference:
-    missing, there = read_missing(db, key), clusters & find_clusters(db, key)
+def _explain(
+    db: RelationReader, outcomes: Mapping[Key, Outcome], key: Key, clusters: Clusters, before: Clusters | None
+) -> ExplainedReference:
+    missing, there = read_missing(db, key), clusters & (find_clusters(db, key) if before is None else before)
     absent = clusters & missing.clusters - there if missing is not None else NO_CLUSTERS
     return ExplainedReference(
         str(key), tuple(sorted(there)), tuple(sorted(absent)), _describe_reason(db, outcomes.get(key), key, there, absent, missing)

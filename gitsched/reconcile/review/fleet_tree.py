@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 
 from gitsched.decide.garbage_collection import gc_paused
@@ -45,7 +45,9 @@ def read_fleet_tree(settings: RunSettings, kind: str, namespace: str | None, nam
         fetched = fetch(context)
         if fetched.output_head is None:
             raise Permanent(fetched.output.describe_missing())
-        fleet, tree = use_fleet(context, fetched, lambda fleet: _read_tree(context, fetched, fleet, kind, namespace, name))
+        fleet, tree = use_fleet(
+            context, fetched, lambda fleet: _read_tree(context, fetched, fleet, kind, namespace, name), withholds=True
+        )
         log_ignored_settings(fleet.plan)
         return tree
 
@@ -74,10 +76,11 @@ def _read_tree(
         return _add_problems(context, fetched, fleet, WorkloadTree(statuses[key], "", statuses[key].reason, copies))
     details = plan.details or try_with_state(partial(_read_details, context, fetched, key))
     if details is None:
-        plan = plan_source(context, fetched, context.settings.now, written=False).plan
+        plan = plan_source(context, fetched, context.settings.now, withholds=True, written=False, refuses=False).plan
         details = plan.details
     assert details is not None, "a complete plan has all references"
-    return _add_problems(context, fetched, fleet, _make_workload_tree(plan.outcomes[key], details, statuses[key], retained))
+    before = {move.key: frozenset(move.before) for move in plan.moves}
+    return _add_problems(context, fetched, fleet, _make_workload_tree(plan.outcomes[key], details, statuses[key], retained, before))
 
 
 def _add_problems(context: RunContext, fetched: Fetched, fleet: PlannedFleet, tree: WorkloadTree) -> WorkloadTree:
@@ -85,6 +88,7 @@ def _add_problems(context: RunContext, fetched: Fetched, fleet: PlannedFleet, tr
     key, plan = tree.workload.key, fleet.plan
     withheld = next((move for move in plan.withheld.moves if move.key == key), None)
     return tree._replace(
+        reason=tree.reason if withheld is None else withheld.reason,
         held=plan.totals.held.get(key),
         withheld=withheld,
         withheld_by=plan.withheld.withheld_by,
@@ -110,12 +114,17 @@ def _read_details(context: RunContext, fetched: Fetched, key: Key) -> PlanDetail
 
 
 def _make_workload_tree(
-    outcome: Outcome, details: PlanDetails, status: WorkloadStatus, retained: Iterable[RetainedCopy]
+    outcome: Outcome,
+    details: PlanDetails,
+    status: WorkloadStatus,
+    retained: Iterable[RetainedCopy],
+    before: Mapping[Key, frozenset[str]],
 ) -> WorkloadTree:
+    """Return where a workload and what belongs to it are on the output branch: `before` the moves of the plan."""
     key = status.key
     relations, outcomes = details.relations.database, details.decisions.outcomes
     problems = sorted((finding for finding in outcome.findings if finding.severity != "info"), key=finding_sort_key)
-    related = explain_companions(relations, outcomes, key)
+    related = explain_companions(relations, outcomes, key, before)
     return WorkloadTree(
         status,
         outcome.group,
@@ -123,7 +132,7 @@ def _make_workload_tree(
         tuple(copy for copy in retained if key in (copy.workload, copy.follows)),
         related.targeted_by,
         related.targets,
-        explain_references(relations, outcomes, key),
+        explain_references(relations, outcomes, key, before),
     )
 
 
