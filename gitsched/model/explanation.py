@@ -133,12 +133,13 @@ class ExplainedRollout(NamedTuple):
 class ExplainedDelivery(NamedTuple):
     """What clusters have of a workload besides its decision: lines about `copies` that stay for an overlap, and until when, the `rollouts`
     that it waits for, and why its manifest is not edited in place, "" if it is. `is_part`: something else has the object as a part, so that
-    policies do not place it."""
+    policies do not place it. `copied` are the replicas of the copies by cluster."""
 
     copies: tuple[str, ...] = ()
     rollouts: tuple[ExplainedRollout, ...] = ()
     rewritten: str = ""
     is_part: bool = False
+    copied: Mapping[str, int | None] = {}
 
 
 NOTHING_DELIVERED: Final = ExplainedDelivery()
@@ -203,6 +204,11 @@ class Explanation(NamedTuple):
     def has_no_result(self) -> bool:
         """Whether it says nothing of where the object is, rather than that it is nowhere."""
         return not self.result and (self.only_some_clusters or self.delivery.is_part)
+
+    @property
+    def running(self) -> frozenset[str]:
+        """The clusters where it runs, those with a copy that stays for an overlap included."""
+        return frozenset(share.cluster for share in self.result).union(self.delivery.copied)
 
     @property
     def title(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from gitsched.model.explanation import (
@@ -25,7 +25,7 @@ from gitsched.report.text_sections import TextSections
 _NO_POLICY = "no policy selects it"
 _FIT_ROLES: Mapping[str, Role] = {"yes": "added", "no": "removed"}
 MAX_SINGLE_ROWS = 20
-"""Up to this number, each candidate has a row of its own."""
+"""Up to this number, each candidate has a row of its own, and of more, each one where the workload runs."""
 
 
 def write_explanation(value: Explanation, width: int, paint: Paint | None = None) -> str:
@@ -41,7 +41,7 @@ def write_explanation(value: Explanation, width: int, paint: Paint | None = None
     elif value.only_some_clusters:
         text.add("Policy", [value.policy, *_list_rejected(value)])
         text.add("Last rescheduled", [value.rescheduled])
-        _add_candidates(text, value.candidates, value.candidate_kind)
+        _add_candidates(text, value)
         text.add("Result", [f"runs on {_format_share(share)}" for share in value.result])
         _add_delivery(text, value)
         text.add("Would be selected if", list_counterfactuals(value))
@@ -70,7 +70,7 @@ def _add_decision(text: TextSections, value: Explanation) -> None:
     text.add("Trigger", [value.trigger])
     text.add("Last rescheduled", [value.rescheduled])
     text.add("Groups, in order", _list_groups(value))
-    _add_candidates(text, value.candidates, value.candidate_kind)
+    _add_candidates(text, value)
     text.add("Selection", value.selection)
     text.add("Division", [*value.division_rule, *map(_format_weighted_share, value.division)])
     text.add("Result", _list_result(value))
@@ -118,7 +118,7 @@ def _list_result(value: Explanation) -> list[str]:
 def list_explanation_blocks(value: Explanation) -> list[Block]:
     """Return the explanation of a workload as blocks, for Markdown."""
     head = (value.candidate_kind.capitalize(), "Group", "Fits", "Reason")
-    rows = _list_candidate_rows(value.candidates)
+    rows = _list_candidate_rows(value)
     if not value.policy and value.tables:  # a document that is not placed itself
         return [
             Paragraph(value.title, heading=True),
@@ -181,11 +181,12 @@ def _add_table(text: TextSections, table: ExplanationTable) -> None:
     )
 
 
-def _add_candidates(text: TextSections, candidates: tuple[ExplainedCandidate, ...], kind: str) -> None:
+def _add_candidates(text: TextSections, value: Explanation) -> None:
     """Add a table if it fits into the width, else a paragraph for each candidate."""
+    candidates, kind = value.candidates, value.candidate_kind
     if not candidates:
         return
-    rows = _list_candidate_rows(candidates)
+    rows = _list_candidate_rows(value)
     has_groups = len({entry.group for entry in candidates}) > 1
     heads = (f"  {kind.upper()}", *(("GROUP",) if has_groups else ()), "FITS", "REASON")
     head, *lines = format_columns(
@@ -205,11 +206,17 @@ def _add_candidates(text: TextSections, candidates: tuple[ExplainedCandidate, ..
     )
 
 
-def _list_candidate_rows(candidates: Sequence[ExplainedCandidate]) -> list[tuple[str, str, str, str]]:
-    """Return names, group, verdict and reason; of many candidates, those with the same reason are one row."""
+def _list_candidate_rows(value: Explanation) -> list[tuple[str, str, str, str]]:
+    """Return names, group, verdict and reason; of many candidates, those with the same reason are one row, but for those where the workload
+    runs. Of these, those that do not fit come first where they are many, too."""
+    candidates, running = value.candidates, value.running
+    single_names = {entry.result.name for entry in candidates}
+    if len(candidates) > MAX_SINGLE_ROWS:
+        unfit = running.difference(entry.result.name for entry in candidates if entry.result.eligible)
+        single_names = {*sorted(running, key=lambda name: (name not in unfit, name))[:MAX_SINGLE_ROWS]}
     names: dict[tuple[str, str, str, str], list[str]] = {}
     for entry in candidates:
-        single = entry.result.name if len(candidates) <= MAX_SINGLE_ROWS else ""
+        single = entry.result.name if entry.result.name in single_names else ""
         row = single, entry.group, "yes" if entry.result.eligible else "no", describe_candidate(entry)
         names.setdefault(row, []).append(entry.result.name)
     return [(format_names(found), group, fits, reason) for (_, group, fits, reason), found in names.items()]

@@ -11,7 +11,7 @@ from typing import Any
 from gitsched.model.changes import Move, RetainedWorkload, WithheldChanges
 from gitsched.model.document import Key
 from gitsched.model.explanation import Counterfactual, Explanation, ProposedChange
-from gitsched.model.finding import count_shown, format_count, format_part
+from gitsched.model.finding import count_shown, format_count, format_names, format_part
 from gitsched.model.holds import HeldPlacement, describe_release
 from gitsched.model.scheduling import total_replicas
 from gitsched.model.time import format_time
@@ -21,6 +21,10 @@ HELD_SHOWN = 20
 """The number of held workloads that are printed; JSON contains all."""
 RETAINED_SHOWN, CHANGES_SHOWN = 20, 3
 """The numbers of workloads that only history keeps in place, and of changes beside which they stay, that are printed."""
+
+
+UNFIT_SHOWN = 3
+"""The number of reasons why clusters with a workload do not fit; the table of clusters has all."""
 
 
 def describe_held(held: Mapping[Key, HeldPlacement], shown: int = HELD_SHOWN) -> list[str]:
@@ -120,11 +124,9 @@ def describe_state(
     waits: bool,
     freeze: str,
     wanted: int | None = None,
-    copied: Mapping[str, int | None] = {},
 ) -> str:
-    """Return whether anything keeps a workload from being where its policies want it. `wanted` are its replicas where some are missing,
-    `copied` those of copies that stay for an overlap."""
-    placed, clusters = _describe_placed(explanation, wanted or 0, copied), len(explanation.result)
+    """Return whether anything keeps a workload from being where its policies want it. `wanted` are its replicas where some are missing."""
+    placed = _describe_placed(explanation, wanted or 0)
     if held is not None:
         state = f"Held on {format_clusters(held.clusters)}: {held.reason}"
     elif withheld is not None:
@@ -132,11 +134,38 @@ def describe_state(
     elif waits:
         state = f"{placed}; it waits to move"
     else:
-        state = placed if clusters else "Unplaced" if explanation.policy else ""
+        unplaced = _describe_unplaced(explanation.delivery.copied) if explanation.policy else ""
+        state = placed if explanation.result else unplaced
     return f"{state}. Placements are frozen: {freeze}" if freeze and state else f"{state}." if state else ""
 
 
-def _describe_placed(explanation: Explanation, wanted: int, copied: Mapping[str, int | None]) -> str:
+def describe_unfit(explanation: Explanation) -> str:
+    """Return in which clusters a workload stays although its policy does not allow them, and why; "" if there are none, and for one that
+    others bring along."""
+    if explanation.attached_to or explanation.candidate_kind != "cluster":
+        return ""
+    running = {share.cluster for share in explanation.result}
+    fitting = {entry.result.name for entry in explanation.candidates if entry.result.eligible}
+    unfit: dict[str, dict[str, None]] = {}
+    for entry in explanation.candidates:
+        if entry.result.name in running - fitting:
+            location = f" ({entry.location})" if entry.location else ""
+            unfit.setdefault(f"{entry.result.reason}{location}", {})[entry.result.name] = None
+    lines = [
+        f"It stays in {format_names([*names])}, which {'does' if len(names) == 1 else 'do'} not fit: {reason}."
+        for reason, names in unfit.items()
+    ]
+    return " ".join(list_limited(lines, UNFIT_SHOWN, "There are {} more reasons."))
+
+
+def _describe_unplaced(copied: Mapping[str, int | None]) -> str:
+    """Return that a workload has no cluster, and where its copies still run."""
+    runs = total_replicas(copied.values())
+    replicas = f" with {format_count(runs, 'replica')}" if runs else ""
+    return f"Unplaced, but still runs in {format_names(sorted(copied))}{replicas}" if copied else "Unplaced"
+
+
+def _describe_placed(explanation: Explanation, wanted: int) -> str:
     """Return on how many clusters a workload runs, and with how many replicas. Those that have nothing of it until their turn in a rollout
     do not count."""
     result = explanation.result
@@ -147,7 +176,7 @@ def _describe_placed(explanation: Explanation, wanted: int, copied: Mapping[str,
     count = format_part(replicas, wanted, "replica") if wanted > replicas else format_count(replicas, "replica")
     where = format_part(running, clusters, "cluster") if running < clusters else format_count(clusters, "cluster")
     placed = f"Placed on {where}" + (f" with {count}" if replicas else "")
-    runs = total_replicas(({share.cluster: share.replicas for share in result} | dict(copied)).values())
+    runs = total_replicas(({share.cluster: share.replicas for share in result} | dict(explanation.delivery.copied)).values())
     return placed + (f", and {format_count(runs, 'replica')} in all until its copies go" if runs > replicas else "")
 
 

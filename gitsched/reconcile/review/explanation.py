@@ -41,7 +41,7 @@ from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_explanation, locate_taints, make_blob_finder
 from gitsched.reconcile.source_plan import use_plan
 from gitsched.report.explained_rollouts import describe_stage
-from gitsched.report.held import add_hold, add_waiting, add_withheld, describe_state
+from gitsched.report.held import add_hold, add_waiting, add_withheld, describe_state, describe_unfit
 from gitsched.report.history import describe_source
 from gitsched.report.lines import format_clusters, format_key, format_words
 from gitsched.report.recent_runs import describe_revert
@@ -307,10 +307,8 @@ def _complete(
     result = _list_delivered(found.result, decisions.outcomes.get(key), copied)
     rollouts = list_rollouts(plan, key, result, copied, context.settings.now)
     rewritten = _find_refusal(context, plan.details, key) if found.overrides and plan.details is not None else ""
-    found = found._replace(
-        delivery=ExplainedDelivery(_list_copies(plan, key), rollouts, rewritten),
-        result=result,
-    )
+    delivery = ExplainedDelivery(_list_copies(plan, key), rollouts, rewritten, copied=copied)
+    found = found._replace(delivery=delivery, result=result)
     found = _add_counterfactuals(baseline, key, found, why_not)
     held = plan.totals.held.get(key)
     if held is not None:
@@ -321,12 +319,14 @@ def _complete(
     waiting = next((move for move in plan.withheld.waiting if move.key == key), None)
     if waiting is not None:
         found = add_waiting(found, waiting, plan.withheld.next_period)
-    if not why_not:
-        outcome = decisions.outcomes.get(key)
-        wanted = outcome.replicas if outcome is not None and outcome.unassigned else None
-        state = describe_state(found, held, move, waiting is not None, plan.freeze, wanted, copied)
-        found = found._replace(state=" ".join(filter(None, (state, *map(describe_stage, rollouts)))))
-    return locate_explanation(found, RuleLocations(context.source.repository))
+    found = locate_explanation(found, RuleLocations(context.source.repository))
+    if why_not:
+        return found
+    outcome = decisions.outcomes.get(key)
+    wanted = outcome.replicas if outcome is not None and outcome.unassigned else None
+    state = describe_state(found, held, move, waiting is not None, plan.freeze, wanted)
+    unfit = describe_unfit(found) if held is None else ""
+    return found._replace(state=" ".join(filter(None, (state, unfit, *map(describe_stage, rollouts)))))
 
 
 def _list_delivered(
