@@ -155,6 +155,66 @@ spec:
     ]
 
 
+CHART = {
+    "chart/Chart.yaml": "apiVersion: v2\nname: web\nversion: 0.1.0\n",
+    "chart/values.yaml": "size: 1\n",
+    "chart/templates/cm.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm}\ndata: {size: {{ .Values.size | quote }}}\n",
+}
+RENDERED = (
+    "apiVersion: gitsched.io/v1alpha1\nkind: Bundle\nmetadata: {name: shop, namespace: shop}\nspec: {path: chart, helm: {}}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("bundle", "change", "program", "code"),
+    [
+        pytest.param(
+            RENDERED, "chart/values.yaml", "gitsched.build.helm.list_executables", "helm-build", marks=pytest.mark.needs("helm")
+        ),
+        (
+            RENDERED.replace("chart, helm: {}", "base"),
+            "base/web.yaml",
+            "gitsched.build.builder._list_candidates",
+            "kustomize-build",
+        ),
+    ],
+)
+def test_without_the_program_a_bundle_keeps_what_it_has_and_the_rest_is_placed(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, bundle: str, change: str, program: str, code: str
+) -> None:
+    other = TABLE["layout"]["base/web.yaml"].replace("{name: web}", "{name: other, namespace: shop}", 1)
+    policy = TABLE["layout"]["policy.yaml"].replace("kind: Bundle", "kind: Bundle}, {apiVersion: apps/v1, kind: Deployment")
+    layout: dict[str, str | bytes | None] = {
+        **TABLE["layout"],
+        **CHART,
+        "bundle.yaml": bundle,
+        "other.yaml": other,
+        "policy.yaml": policy,
+    }
+    fleet.commit(layout)
+    with monkeypatch.context() as patch:
+        patch.setattr(program, lambda *_: [])
+        first = fleet.reconcile()
+        (found,) = [finding for finding in first.plan.findings if finding.severity == "error"]
+        assert (found.code, str(found.location), found.resource) == (code, "bundle.yaml:4:1", ("Bundle", "shop", "shop"))
+        assert "is not installed" in found.message
+        assert list(list_delivered(fleet, "dub")) == ["shop/deployment-other.yaml"]
+    assert not [finding for finding in fleet.reconcile().plan.findings if finding.severity == "error"]
+    before = list_delivered(fleet, "dub")
+    assert len(before) == 2
+    changed = str(layout[change]).replace("size: 1", "size: 2").replace("web:1", "web:2")
+    fleet.commit({change: changed, "other.yaml": other.replace("web:1", "web:2")}, hour=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(program, lambda *_: [])
+        for _ in range(2):
+            assert [f.code for f in fleet.reconcile(1).plan.findings if f.severity == "error"] == [code]
+        after = list_delivered(fleet, "dub")
+        assert "web:2" in after.pop("shop/deployment-other.yaml")
+        assert after.items() <= before.items()
+    fleet.reconcile(1)
+    assert not list_delivered(fleet, "dub").items() & before.items()
+
+
 @pytest.mark.parametrize(("labels", "variant"), [("env: staging", "overlays/staging"), ("env: other", None)])
 def test_a_simulated_cluster_gets_the_variant_of_clusters_like_it(fleet: Fleet, labels: str, variant: str | None) -> None:
     fleet.commit(TABLE["layout"])

@@ -18,7 +18,7 @@ def render_bundle_charts(
 ) -> tuple[dict[str, tuple[PrintedDocument, ...] | None], str]:
     """Return what charts render by the digest of their request, None for one that cannot be rendered; and the version of helm.
 
-    Adds findings about charts. Raises Permanent if helm is not installed.
+    Adds findings about charts.
     """
     cache = context.caches.open_builds()
     helm = load_helm(cache)

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from gitsched.build.builder import Builder
 from gitsched.build.flux import SUBSTITUTE_KEY, is_substitution_disabled
 from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.edits.manifest_edits import set_namespace
 from gitsched.manifests.envsubst import SubstitutionError, VariableValues, substitute_variables
 from gitsched.model.document import Origin, SourceSpans
+from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location
+from gitsched.model.variants import VariantFormat
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.builds.build_context import BuildContext
+from gitsched.reconcile.builds.charts import load_helm
 from gitsched.reconcile.builds.kustomizations import FileReader, is_read_by_api
-from gitsched.reconcile.builds.kustomize_roots import BuiltRoot, build_directories
+from gitsched.reconcile.builds.kustomize_roots import BuiltRoot, build_directories, load_builder
 from gitsched.reconcile.bundles.bundle_charts import render_bundle_charts
 from gitsched.reconcile.bundles.bundle_files import DirectoryFiles, DirectoryRequest, PrintedDocument, make_chart_request
+from gitsched.reconcile.cache.build_cache import BuildCache
 from gitsched.reconcile.source.commit_tree import CommitTree
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
+
+_LOADERS: Mapping[VariantFormat, Callable[[BuildCache], Builder]] = {"helm": load_helm, "kustomize": load_builder}
 
 
 class BuiltDirectory(NamedTuple):
@@ -45,10 +52,7 @@ def build_bundle_directories(
     reader: FileReader,
     context: BuildContext,
 ) -> BuiltBundles:
-    """Build directories, several at a time, by their digests. `files` are those of each one.
-
-    Raises Permanent if there is no program that builds them.
-    """
+    """Build directories, several at a time, by their digests. `files` are those of each one; none lacks its program."""
     found = {digest: BuiltDirectory(files[digest], failed=bool(files[digest].missing)) for digest in requests}
     findings: list[Finding] = []
     record = NOTHING_BUILT
@@ -75,6 +79,19 @@ def build_bundle_directories(
             texts = tuple(PrintedDocument(commit.read_blob(listed.files[path]), path, listed.files[path]) for path in listed.plain)
             found[digest] = found[digest]._replace(documents=texts)
     return BuiltBundles(found, tuple(findings), record)
+
+
+def find_missing_programs(directories: Iterable[DirectoryFiles], context: BuildContext) -> dict[VariantFormat, str]:
+    """Return the programs that build some directories and are not installed, with what to do."""
+    needed = {one.program for one in directories if not one.missing}
+    missing: dict[VariantFormat, str] = {}
+    for program, load in _LOADERS.items():
+        if program in needed:
+            try:
+                load(context.caches.open_builds())
+            except Permanent as error:
+                missing[program] = str(error)
+    return missing
 
 
 class DirectoryReader:

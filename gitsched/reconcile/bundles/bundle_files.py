@@ -53,6 +53,11 @@ class DirectoryFiles(NamedTuple):
     outside: frozenset[str] = frozenset()
     is_hidden: bool = False
 
+    @property
+    def program(self) -> VariantFormat:
+        """The program that builds the directory; "yaml" for none."""
+        return "kustomize" if self.roots else "helm" if self.format == "helm" else "yaml"
+
     def make_source(self, commit: CommitTree, helm: HelmOptions | None, omitted: Iterable[str] = ()) -> VariantSource:
         """Return what a delivery tool needs to build the directory. `omitted` are files with documents that gitsched does not deliver."""
         files = frozenset(path for path in self.files if path in commit.entries)  # without those of other repositories

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gitsched.apis.gitsched.bundle import BundleSpec, ClusterMetadata, VariantRule
 from gitsched.build.commit_files import HIDDEN
 from gitsched.decide.catalog import RawDocument
 from gitsched.model.document import get_field
 from gitsched.model.finding import FieldOrigin, Finding, Pointer, Severity, format_names, locate_origin
-from gitsched.model.variants import BUNDLE
+from gitsched.model.variants import BUNDLE, VariantFormat
 from gitsched.reconcile.builds.path_builder import EMPTY_BUILD
 from gitsched.reconcile.builds.printed_objects import NOT_BUILT
 from gitsched.reconcile.bundles.bundle_files import DirectoryFiles, DirectoryRequest
@@ -75,6 +75,17 @@ def find_missing(bundle: RawDocument, spec: BundleSpec, files: Mapping[str, Dire
             message = f"{found.missing}. Clusters that have this variant keep what they have; correct the path"
             pointer = point_to_path(bundle, rule)
             yield _make_finding(bundle, HIDDEN if found.is_hidden else "bundle-missing", message, pointer, "error")
+
+
+def find_unbuildable(
+    bundle: RawDocument, used: Iterable[DirectoryFiles], missing: Mapping[VariantFormat, str]
+) -> Iterator[Finding]:
+    """Yield an error for each program that builds what clusters get of a Bundle and is `missing`."""
+    needed = {files.program for files in used if not files.missing}
+    for program, problem in missing.items():
+        if program in needed:
+            message = f"{problem}. Clusters that have the Bundle keep what they have"
+            yield _make_finding(bundle, f"{program}-build", message, ("spec",), "error")
 
 
 def make_empty_finding(bundle: RawDocument, spec: BundleSpec, path: str) -> Finding:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
 from gitsched.apis.gitsched.bundle import (
     BundleSpec,
@@ -27,16 +27,22 @@ from gitsched.decide.variants.bundle_delivery import read_delivery
 from gitsched.model.document import Body, Document, Key, get_field
 from gitsched.model.finding import Finding
 from gitsched.model.tool_groups import KUSTOMIZE_GROUP
-from gitsched.model.variants import BUNDLE, BUNDLE_GROUP, MANIFESTS, HelmOptions, Variant, WorkloadVariants
+from gitsched.model.variants import BUNDLE, BUNDLE_GROUP, MANIFESTS, HelmOptions, Variant, VariantFormat, WorkloadVariants
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.builds.build_context import BuildContext
 from gitsched.reconcile.builds.kustomizations import FileReader
 from gitsched.reconcile.builds.reconciled_path import NO_BUNDLED_PATHS, BundledPaths, ReconciledPath
-from gitsched.reconcile.bundles.bundle_directories import BuiltBundles, DirectoryReader, build_bundle_directories
+from gitsched.reconcile.bundles.bundle_directories import (
+    BuiltBundles,
+    DirectoryReader,
+    build_bundle_directories,
+    find_missing_programs,
+)
 from gitsched.reconcile.bundles.bundle_files import DirectoryFiles, DirectoryRequest, list_directory_files
 from gitsched.reconcile.bundles.bundle_findings import (
     find_missing,
     find_omitted,
+    find_unbuildable,
     find_unused,
     make_empty_finding,
     make_tool_finding,
@@ -83,8 +89,6 @@ def read_bundles(
     """Build the variants that clusters use, for all Bundles among the documents of a source, with the settings of the source.
 
     `bundled` are the paths of delivery tools in their directories.
-
-    Raises Permanent if there is something to build and no program that builds it.
     """
     bundles = {_get_key(raw): raw for raw in reversed(list(list_bundles(documents)))}
     if not bundles:
@@ -93,8 +97,9 @@ def read_bundles(
     findings: list[Finding] = []
     chooser = _VariantChooser(clusters, commit, BundleTools(bundled, config.source.variants, commit), findings)
     chosen = _ChosenVariants.read({key: chooser.choose(raw) for key, raw in sorted(bundles.items())}, chooser)
-    for choice in chosen.choices.values():
-        findings += find_missing(choice.bundle, choice.spec, chosen.files)
+    missing = find_missing_programs(map(chosen.files.__getitem__, chosen.used), context)
+    findings += chosen.find_problems(missing)
+    chosen = chosen.exclude(missing)
     paths = {digest: path for digest, path in chooser.paths.items() if digest in chosen.used and not chosen.files[digest].missing}
     built = build_bundle_directories(chosen.list_used(), chosen.files, commit, reader, context)
     tools = ToolBuilds(paths, bundled, commit, reader, context)
@@ -110,12 +115,12 @@ def read_bundles(
     return BundleParts(
         variants,
         tuple(dict.fromkeys(findings)),
-        frozenset().union(*(listed.resources for listed in chosen.files.values())),
-        frozenset().union(*(listed.inputs for listed in chosen.files.values())),
+        chosen.unite(lambda listed: listed.resources),
+        chosen.unite(lambda listed: listed.inputs),
         tuple(kind for raw in parts for kind in read_declared_scopes(raw)),
         built.record._replace(builder=built.record.builder or tools.record.builder, helm=built.record.helm or tools.record.helm),
         any(finding.severity == "error" for finding in findings),
-        frozenset(tools.inputs).union(*(listed.files for listed in chosen.files.values())),
+        chosen.unite(lambda listed: listed.files).union(tools.inputs),
         frozenset(chooser.used_rules),
         chosen.list_owners(),
         frozenset(
@@ -247,6 +252,24 @@ class _ChosenVariants(NamedTuple):
         requests = {digest: request for choice in choices.values() for digest, request in choice.requests.items()}
         files = {digest: chooser.list_files(request) for digest, request in requests.items()}
         return cls(choices, requests, files, frozenset(use.digest for one in choices.values() for use in one.uses.values()))
+
+    def unite(self, get_paths: Callable[[DirectoryFiles], Iterable[str]]) -> frozenset[str]:
+        """Return these paths of all directories."""
+        return frozenset[str]().union(*map(get_paths, self.files.values()))
+
+    def find_problems(self, programs: Mapping[VariantFormat, str]) -> Iterator[Finding]:
+        """Yield an error for each directory that cannot be built at all, and for what `programs` build which are not installed."""
+        for choice in self.choices.values():
+            yield from find_missing(choice.bundle, choice.spec, self.files)
+            yield from find_unbuildable(choice.bundle, [self.files[use.digest] for use in choice.uses.values()], programs)
+
+    def exclude(self, programs: Mapping[VariantFormat, str]) -> _ChosenVariants:
+        """Return the choices without the directories that programs build which are not installed, with why."""
+        files = {
+            digest: one._replace(missing=programs[one.program]) if one.program in programs else one
+            for digest, one in (self.files.items() if programs else ())
+        }
+        return self._replace(files=files) if programs else self
 
     def list_uses(self) -> Iterator[_Use]:
         """Yield what each cluster uses."""
