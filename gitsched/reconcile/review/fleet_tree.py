@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
 
 from gitsched.decide.garbage_collection import gc_paused
 from gitsched.decide.plan_result import PlanDetails
 from gitsched.decide.relations.companion_explanation import explain_companions
 from gitsched.decide.relations.reference_explanation import explain_references
-from gitsched.model.changes import RetainedCopy
+from gitsched.model.changes import Move, RetainedCopy
 from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, finding_sort_key
@@ -79,8 +79,9 @@ def _read_tree(
         plan = plan_source(context, fetched, context.settings.now, withholds=True, written=False, refuses=False).plan
         details = plan.details
     assert details is not None, "a complete plan has all references"
-    before = {move.key: frozenset(move.before) for move in plan.moves}
-    return _add_problems(context, fetched, fleet, _make_workload_tree(plan.outcomes[key], details, statuses[key], retained, before))
+    return _add_problems(
+        context, fetched, fleet, _make_workload_tree(plan.outcomes[key], details, statuses[key], retained, plan.moves)
+    )
 
 
 def _add_problems(context: RunContext, fetched: Fetched, fleet: PlannedFleet, tree: WorkloadTree) -> WorkloadTree:
@@ -118,9 +119,10 @@ def _make_workload_tree(
     details: PlanDetails,
     status: WorkloadStatus,
     retained: Iterable[RetainedCopy],
-    before: Mapping[Key, frozenset[str]],
+    moves: Iterable[Move],
 ) -> WorkloadTree:
-    """Return where a workload and what belongs to it are on the output branch: `before` the moves of the plan."""
+    """Return where a workload and what belongs to it are on the output branch: before the moves of the plan."""
+    before = {move.key: frozenset(move.before) for move in moves}
     key = status.key
     relations, outcomes = details.relations.database, details.decisions.outcomes
     problems = sorted((finding for finding in outcome.findings if finding.severity != "info"), key=finding_sort_key)
