@@ -5,7 +5,7 @@ output tree = plan(source commit, previous output, observations, now)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -89,7 +89,8 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     changes, adopted = keep_adopted(source, changes) if source.adopted else (changes, {})
     undelivered = _list_undelivered(source, changes.decisions)
     relations, relation_findings = _relate(changes.decisions, source.source.config, caches)
-    retention, directories, rendered, rollouts = _deliver(source, changes, withheld, undelivered, relations, caches)
+    requested = withheld.requested_clusters if source.withholds else {}
+    retention, directories, rendered, rollouts = _deliver(source, changes, requested, undelivered, relations, caches)
     found = (*changes.decisions.findings, *retention.findings, *rollouts.findings)
     decisions, moves = changes.decisions._replace(findings=found), changes.moves
     if rollouts.counted or rollouts.former:
@@ -253,7 +254,7 @@ class _Deliveries(NamedTuple):
 def _deliver(
     source: PlanInput,
     changes: Changes,
-    withheld: WithheldChanges,
+    requested: Mapping[Key, Collection[str]],
     undelivered: frozenset[Key],
     relations: PlanRelations,
     caches: InMemoryCaches,
@@ -262,7 +263,7 @@ def _deliver(
     follows from the other: it ends when no other cluster waits."""
     waiting: dict[tuple[Key, str], int] = {}
     while True:
-        retention = _retain_copies(source, changes, withheld, undelivered, waiting)
+        retention = _retain_copies(source, changes, requested, undelivered, waiting)
         directories = _list_directories(source, changes.decisions, retention.copies)
         gate = _open_rollouts(source, changes, retention, relations)
         # Rollouts compare the files.
@@ -277,12 +278,12 @@ def _deliver(
 def _retain_copies(
     source: PlanInput,
     changes: Changes,
-    withheld: WithheldChanges,
+    requested: Mapping[Key, Collection[str]],
     undelivered: frozenset[Key],
     waiting: Mapping[tuple[Key, str], int],
 ) -> CopyRetention:
     """Return the copies that stay for an overlap in clusters that their workloads leave. `waiting` are the replicas of clusters that have
-    fewer than were decided until their turn in a rollout."""
+    fewer than were decided until their turn in a rollout, `requested` the clusters that workloads would have with withheld moves."""
     previous, moves = source.previous, changes.moves
     undelivered |= previous.undelivered
     outcomes = changes.decisions.outcomes.values()
@@ -304,7 +305,7 @@ def _retain_copies(
             config,
             waiting,
             leaving,
-            withheld.requested_clusters,
+            requested,
         )
     )
 

@@ -280,6 +280,18 @@ def test_a_copy_stays_while_the_guard_withholds_that_its_workload_returns(
     assert fleet.delivered(WEB) == delivered
 
 
+@pytest.mark.parametrize("complete", [False, True])
+def test_a_plan_with_a_change_that_a_run_withholds_keeps_no_copy_for_it(fleet: Fleet, complete: bool) -> None:
+    fill(fleet, "ash,bru", **{"web.yaml": deployment("web", 40)})
+    fleet.commit({"web.yaml": deployment("web", 3)}, hour=1)
+    if complete:
+        fleet.cache = fleet.cache / "unknown"
+    plan = fleet.preview(1).plan
+    assert [str(limit) for limit in plan.withheld.limits if limit.scope == "workload"]
+    assert (plan.retained, len(plan.moves), plan.complete) == ((), 1, complete)
+    assert fleet.reconcile(1).plan.retained == ()
+
+
 def test_a_workload_without_a_cluster_keeps_its_copy_until_it_has_one(fleet: Fleet) -> None:
     fill(fleet, "ash")
     fleet.commit({"policy.yaml": policy("nowhere")}, hour=1)
