@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from gitsched.git.notes import NOTES_REF, Signature, make_note, push_notes, write_note
@@ -19,7 +20,7 @@ from gitsched.git.torn_files import check_ref_file
 from gitsched.git.urls import check_url, identify_repository, is_url, redact
 from gitsched.model.commit import Commit
 from gitsched.model.errors import Conflict, GitschedError, Permanent
-from gitsched.model.finding import OUTPUT_NOT_FETCHED, Finding
+from gitsched.model.finding import OUTPUT_NOT_FETCHED, Finding, format_names
 
 _log = logging.getLogger("gitsched.git")
 
@@ -165,18 +166,32 @@ class OutputRepository:
         return f"there is no output branch {self.branch} yet: run gitsched reconcile first"
 
     def _find_unfetched(self) -> tuple[Finding, ...]:
-        """Return the warning that the repository may lack the branch of its origin, if it fetches only a part of that."""
-        refspec = self._opened.read_config("remote.origin.fetch")
-        if refspec is None or ("*" in refspec and not self._opened.is_shallow):
+        """Return the warning that the repository may lack the branch of a remote: of one that has it, or of that which was cloned."""
+        remotes = self._opened.list_remotes()
+        having = [name for name in remotes if self._opened.resolve_ref(f"refs/remotes/{name}/{self.branch}") is not None]
+        name = next(iter(having), "origin" if "origin" in remotes else next(iter(remotes), ""))
+        if having:
+            fact = f"the remote {name} has the output branch {self.branch}, and only that of origin counts by itself"
+        elif name and (how := self._describe_clone(name, remotes[name])):
+            fact = f"this clone of {name} {how}, so that it is not known whether {name} has the output branch {self.branch}"
+        else:
             return ()
-        how = (
-            "is shallow" if "*" in refspec else f"fetches only {refspec.partition(':')[0].lstrip('+').removeprefix('refs/heads/')}"
-        )
-        message = (
-            f"this clone of origin {how}, so that it is not known whether origin has the output branch {self.branch}: pass --fetch "
-            f"origin, or for gitsched reconcile --push origin, or run git fetch origin {self.branch}:{self.branch}"
-        )
-        return (Finding("warning", OUTPUT_NOT_FETCHED, message),)
+        cure = f"pass --fetch {name}, or for gitsched reconcile --push {name}, or run git fetch {name} {self.branch}:{self.branch}"
+        return (Finding("warning", OUTPUT_NOT_FETCHED, f"{fact}: {cure}"),)
+
+    def _describe_clone(self, name: str, refspecs: Sequence[str]) -> str:
+        """Return what makes a clone of a remote lack some of its branches; "" if nothing does."""
+        wanted = [spec.lstrip("+").partition(":")[0] for spec in refspecs if not spec.startswith("^")]
+        excluded = [spec[1:] for spec in refspecs if spec.startswith("^")]
+        if not any("*" in pattern and fnmatchcase(self._ref, pattern) for pattern in wanted):
+            branches = [pattern.removeprefix("refs/heads/") for pattern in wanted]
+            return f"fetches only {format_names(branches)}" if branches else "fetches no branches by itself"
+        if any(fnmatchcase(self._ref, pattern) for pattern in excluded):
+            return f"does not fetch {self.branch}"
+        if self._opened.is_shallow:
+            return "is shallow"
+        is_checkout = self._opened.head_branch() is None and self._opened.read_symbolic_ref(f"refs/remotes/{name}/HEAD") is None
+        return f"has a detached HEAD and no {name}/HEAD, as in CI" if is_checkout else ""
 
     def fetch_history(self, commit: str, depth: int) -> Repository:
         """Fetch at most `depth` commits of the history of a commit of the branch, if they are only on the remote, and return the

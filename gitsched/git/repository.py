@@ -108,6 +108,15 @@ class Repository(CommitAncestry, MirroredRefs):
         config = self._repo.config
         return str(config[name]) if name in config else None
 
+    def list_remotes(self) -> dict[str, tuple[str, ...]]:
+        """Return the refspecs that each remote fetches, by its name."""
+        remotes: dict[str, tuple[str, ...]] = {}
+        for entry in self._repo.config:
+            name, dot, setting = (entry.name or "").removeprefix("remote.").rpartition(".")
+            if (entry.name or "").startswith("remote.") and dot and setting in ("url", "fetch"):
+                remotes[name] = remotes.get(name, ()) + ((entry.value or "",) if setting == "fetch" else ())
+        return remotes
+
     # Names
 
     def resolve(self, revision: str) -> str | None:

@@ -61,12 +61,13 @@ MAX_FREEZE_LENGTH = 200
 """Characters of its first line that are shown."""
 
 
-def fetch(context: RunContext, base: Commit | None = None, *, publishes: bool = False) -> Fetched:
+def fetch(context: RunContext, base: Commit | None = None, *, publishes: bool = False, shows_findings: bool = False) -> Fetched:
     """Fetch the source and the output.
 
     Options say where the output is, then earlier runs, then the settings of `base`, or of the source commit where there is none. Only
     remotes are contacted that options name or that the repository of the operator has. For a run that `publishes`, the settings of the
-    source can keep the output from being pushed. The output of an earlier format version is returned in the present form.
+    source can keep the output from being pushed. The output of an earlier format version is returned in the present form. That a clone may
+    lack the output branch of its origin is logged, unless the caller `shows_findings` of the output.
     """
     settings, source, _ = context
     commit, name, settled = _read_planned(context, base)
@@ -102,6 +103,8 @@ def fetch(context: RunContext, base: Commit | None = None, *, publishes: bool = 
         reconciled=reconciled,
         branch=name or "",
     )
+    for finding in () if shows_findings else output.unfetched:
+        _log.warning("%s", finding.message)
     if publishes and name is None:
         fetched = fetched._replace(branch=_find_tracking_branch(source.repository, commit.oid))
     if trusted.config.source.facts != FactsConfig():

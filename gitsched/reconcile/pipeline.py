@@ -55,7 +55,7 @@ def run(
     """
     withholds = not preview if withholds is None else withholds
     with gc_paused():
-        fetched = fetch(context, publishes=not preview)
+        fetched = fetch(context, publishes=not preview, shows_findings=True)
         order = fetched.output.unfetched if preview else _check_source(context, fetched)
         cached = None if complete else take_plan(context, fetched)
         planned = None

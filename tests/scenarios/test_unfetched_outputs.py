@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gitsched.cli import main
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import OUTPUT_NOT_FETCHED
 from gitsched.reconcile.review.comparison import compare_plans
@@ -28,14 +29,45 @@ def check_out_shallow(origin: str, path: Path) -> None:
     execute("checkout", "-q", "-B", "main", "origin/main", at=path)
 
 
-@pytest.mark.parametrize(
-    ("clone", "why"), [(clone_single_branch, "fetches only main"), (check_out_shallow, "is shallow")], ids=["one branch", "shallow"]
-)
+def clone_bare(origin: str, path: Path) -> None:
+    execute("clone", "-q", "--bare", "--single-branch", "--branch=main", origin, str(path), at=path.parent)
+
+
+def clone_excluding(origin: str, path: Path) -> None:
+    clone_single_branch(origin, path)
+    for refspec in ("+refs/heads/*:refs/remotes/origin/*", "^refs/heads/placements"):
+        execute("config", "--add", "remote.origin.fetch", refspec, at=path)
+
+
+def check_out_commit(origin: str, path: Path) -> None:
+    """Do what the runners of GitLab do for a job without GIT_DEPTH."""
+    execute("init", "-q", str(path), at=path.parent)
+    execute("remote", "add", "origin", origin, at=path)
+    execute("fetch", "-q", "origin", "+refs/heads/main:refs/remotes/origin/main", at=path)
+    execute("checkout", "-q", "--detach", "origin/main", at=path)
+
+
+def check_out_two(origin: str, path: Path) -> None:
+    clone_single_branch(origin, path)
+    execute("remote", "set-branches", "--add", "origin", "next", at=path)
+
+
+CLONES = {
+    "one branch": (clone_single_branch, "fetches only main"),
+    "two branches": (check_out_two, "fetches only main, next"),
+    "shallow": (check_out_shallow, "is shallow"),
+    "bare": (clone_bare, "fetches no branches by itself"),
+    "without the branch": (clone_excluding, "does not fetch placements"),
+    "a commit": (check_out_commit, "has a detached HEAD and no origin/HEAD, as in CI"),
+}
+
+
+@pytest.mark.parametrize(("clone", "why"), CLONES.values(), ids=CLONES)
 def test_a_clone_without_the_output_branch_is_described(pair: Fleet, tmp_path: Path, clone: object, why: str) -> None:
     pair.reconcile()
     assert callable(clone)
     clone(f"file://{pair.path}", tmp_path / "clone")
-    settings = Fleet(tmp_path / "clone", tmp_path / "other").settings()
+    settings = pair.settings()._replace(location=str(tmp_path / "clone"), cache=tmp_path / "other")
     review = compare_plans(settings).review
     (finding,) = [finding for finding in review.findings if finding.code == OUTPUT_NOT_FETCHED]
     assert f"this clone of origin {why}" in finding.message
@@ -45,6 +77,31 @@ def test_a_clone_without_the_output_branch_is_described(pair: Fleet, tmp_path: P
     fetched = compare_plans(settings._replace(push="origin")).review
     assert OUTPUT_NOT_FETCHED not in {finding.code for finding in fetched.findings}
     assert summarize_plan(fetched).startswith("No changes: ")
+
+
+def test_the_branch_of_another_remote_than_origin_is_named(pair: Fleet, tmp_path: Path) -> None:
+    pair.reconcile()
+    execute("clone", "-q", "--origin=upstream", str(pair.path), str(tmp_path / "clone"), at=tmp_path)
+    settings = Fleet(tmp_path / "clone", tmp_path / "other").settings()
+    (finding,) = [finding for finding in compare_plans(settings).review.findings if finding.code == OUTPUT_NOT_FETCHED]
+    assert finding.message.startswith(
+        "the remote upstream has the output branch placements, and only that of origin counts by itself"
+    )
+    assert "--fetch upstream" in finding.message
+    assert summarize_plan(compare_plans(settings._replace(push="upstream")).review).startswith("No changes: ")
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["explain deploy web", "simulate --lose cluster/first", "drain first", "rebalance deploy/web", "tidy", "freeze incident"],
+)
+def test_commands_without_findings_warn_as_well(
+    pair: Fleet, tmp_path: Path, command: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pair.reconcile()
+    clone_single_branch(f"file://{pair.path}", tmp_path / "clone")
+    main([*command.split(), "-C", str(tmp_path / "clone"), "--cache-dir", str(tmp_path / "other")])
+    assert capfd.readouterr().err.count("this clone of origin fetches only main") == 1
 
 
 def test_a_whole_clone_of_a_source_without_output_makes_a_first_placement(pair: Fleet, tmp_path: Path) -> None:

@@ -50,10 +50,10 @@ def set_freeze(settings: RunSettings, reason: str) -> FreezeResult:
 
 def _write_freeze(context: RunContext, reason: str) -> FreezeResult:
     """Commit the file on the output branch as it is now."""
-    fetched = fetch(context)
+    fetched = fetch(context, shows_findings=True)
     output, head, repository = fetched.output, fetched.output_head, fetched.output.repository
     if head is None:
-        raise Permanent(f"there is no output branch {output.branch} yet, so nothing can be frozen: run gitsched reconcile first")
+        raise Permanent(f"nothing can be frozen: {output.describe_missing()}")
     text = format_line(reason, MAX_FREEZE_LENGTH)
     file = {f"{fetched.prefix}{FREEZE}": NewBlob(f"{text}\n".encode()) if text else None}
     before = repository.commit(head).tree  # the next run rewrites the output of an earlier version, not this commit

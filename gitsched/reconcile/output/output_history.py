@@ -394,7 +394,7 @@ def _find_output(context: RunContext) -> tuple[HistoryBranch, Repository | None]
     of the branch does not matter here."""
     facts: Repository | None = None
     try:
-        fetched = fetch(context)
+        fetched = fetch(context, shows_findings=True)
         output, head, prefix, facts = fetched.output, fetched.output_head, fetched.prefix, fetched.facts.repository
     except Permanent:
         config, settings = read_source_config(context).output, context.settings

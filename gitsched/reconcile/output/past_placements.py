@@ -46,7 +46,7 @@ def read_past_placements(context: RunContext, fetched: Fetched, revision: str) -
     """
     output, head, source = fetched.output.repository, fetched.output_head, context.source.repository
     if head is None:
-        raise Permanent(f"there is no output branch {fetched.output.branch} yet, so nothing was placed at {revision}")
+        raise Permanent(f"nothing is known to be placed at {revision}: {fetched.output.describe_missing()}")
     commit = _find_commit(source, output, head, fetched.output.branch, revision)
     branch = HistoryBranch(fetched.output.branch, output, commit.oid, fetched.prefix)
     record = read_run_record(output, commit.tree, fetched.prefix)

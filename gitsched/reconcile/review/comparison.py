@@ -96,7 +96,7 @@ def compare_plans(
     context = open_context(settings)
     with gc_paused():
         commit = None if base is None else find_commit(context, base)
-        fetched = fetch(context, commit)
+        fetched = fetch(context, commit, shows_findings=True)
         fetched_base = None if commit is None else fetched._replace(source=commit, base_tenants=())
 
         def compare(comparer: CommitComparer) -> PlanComparison:

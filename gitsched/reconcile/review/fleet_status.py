@@ -61,7 +61,7 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
     """
     context = open_context(settings)
     with gc_paused():
-        fetched = fetch(context)
+        fetched = fetch(context, shows_findings=True)
         newer = find_newer_source(context, fetched)
         if newer:
             status = read_fleet_status(settings._replace(revision=newer))

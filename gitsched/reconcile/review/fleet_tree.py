@@ -42,7 +42,7 @@ def read_fleet_tree(settings: RunSettings, kind: str, namespace: str | None, nam
     """
     context = open_context(settings)
     with gc_paused():
-        fetched = fetch(context)
+        fetched = fetch(context, shows_findings=True)
         if fetched.output_head is None:
             raise Permanent(fetched.output.describe_missing())
         fleet, tree = use_fleet(

@@ -71,7 +71,7 @@ def find_fits(settings: RunSettings, base: str | None, names: Sequence[str], is_
     context = open_context(settings)
     context.caches.shared_rows = SharedRows()
     with gc_paused():
-        commit = find_commit(context, base) if base is not None else fetch(context).source
+        commit = find_commit(context, base) if base is not None else fetch(context, shows_findings=True).source
         fetched = fetch(context, commit)
         changes = [_find_change(context, name) for name in names]
         merged = _MergedChanges(context, fetched._replace(source=commit), changes, is_over, count_processes())
