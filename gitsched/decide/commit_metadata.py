@@ -255,9 +255,10 @@ def _list_copy_lines(plan: Plan) -> list[str]:
     retained = plan.totals.retained
     if not retained and not plan.ended:
         return []
+    from gitsched.decide.plan_result import mark_awaited
     from gitsched.report.retained_copies import describe_ended_copies, describe_retained_copies  # few plans have any
 
-    return [*describe_retained_copies(retained), *describe_ended_copies(plan.ended)]
+    return [*describe_retained_copies(mark_awaited(retained, plan.findings)), *describe_ended_copies(plan.ended)]
 
 
 def _find_cause(source: Commit, plan: Plan, facts_time: datetime) -> CommitCause:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from gitsched.decide.guard.guard_settings import DEFAULT_GUARD, GuardRecord
 from gitsched.model.changes import NOTHING_WITHHELD, Move, RetainedCopy, WithheldChanges
+from gitsched.model.finding import UNSCHEDULABLE
+from gitsched.model.mistakes import CLUSTER_GONE, RESCHEDULE_DISPLACED
 from gitsched.model.observation import Observations
 from gitsched.named_tuples import NamedTuple
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from gitsched.decide.incremental.plan_state import Totals
     from gitsched.decide.relations.plan_relations import PlanRelations
     from gitsched.decide.rendered_tree import RenderedTree
+    from gitsched.model.changes import AwaitedReplacement
     from gitsched.model.document import Key
     from gitsched.model.finding import Finding
     from gitsched.model.holds import Releases
@@ -160,6 +163,24 @@ def mark_copies(moves: tuple[Move, ...], retained: Iterable[RetainedCopy]) -> tu
         if move.before or move.key not in found
         else move._replace(copies={name: count for name, count in found[move.key].items() if name in move.after})
         for move in moves
+    )
+
+
+def mark_awaited(retained: tuple[RetainedCopy, ...], findings: Iterable[Finding]) -> tuple[RetainedCopy, ...]:
+    """Return the copies, those without a replacement with what they wait for, as findings about their workloads say."""
+    if all(copy.start is not None or copy.preserved for copy in retained):
+        return retained
+    awaited: dict[tuple[str, str, str], AwaitedReplacement] = {}
+    for finding in findings:
+        if finding.resource is not None and finding.code == CLUSTER_GONE and RESCHEDULE_DISPLACED in finding.message:
+            awaited[finding.resource] = "rescheduling"
+        elif finding.resource is not None and finding.code == UNSCHEDULABLE:
+            awaited.setdefault(finding.resource, "fit")
+    return tuple(
+        copy
+        if copy.start is not None or copy.preserved
+        else copy._replace(awaits=awaited.get((copy.follows or copy.workload).resource, ""))
+        for copy in retained
     )
 
 

@@ -274,6 +274,10 @@ class RetainedWorkload(NamedTuple):
         return not self.remedy.endswith(LEFT_IN_PLACE)
 
 
+AwaitedReplacement = Literal["", "rescheduling", "fit"]
+"""What has another cluster replace a copy: a request to reschedule the workload, without which no run does, or a cluster that fits."""
+
+
 class RetainedCopy(NamedTuple):
     """A copy of a workload in a cluster that it leaves, or where it gets fewer replicas: the manifests at `paths` on the output branch stay
     as they are, with their `replicas`.
@@ -282,7 +286,8 @@ class RetainedCopy(NamedTuple):
     counts, None while the replacement is reported unhealthy, and `until` its end; None without a replacement, and while a move is withheld
     that would place the workload there again. A copy that `follows` another workload stays as long as that one requires it: the workload
     has another name now, or the other one brought it along. A `preserved` one has no replacement: the object is kept in its cluster, and
-    `until` is when its manifest leaves the output branch.
+    `until` is when its manifest leaves the output branch. `awaits` says what a copy without a replacement waits for, where findings say
+    that; it is not recorded.
     """
 
     workload: Key
@@ -294,6 +299,7 @@ class RetainedCopy(NamedTuple):
     until: datetime | None = None
     follows: Key | None = None
     preserved: bool = False
+    awaits: AwaitedReplacement = ""
 
 
 class CopyRetention(NamedTuple):

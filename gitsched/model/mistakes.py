@@ -18,6 +18,8 @@ CLUSTER_UNKNOWN: Final = "karmada-cluster-unknown"
 CLUSTER_GONE: Final = "cluster-gone"
 UNKNOWN_FIELD: Final = "unknown-field"
 """The code of the finding that a document has a field which its schema does not define, as one that is misspelled."""
+RESCHEDULE_DISPLACED: Final = "gitsched rebalance --all-displaced --write"
+"""The command that requests to place what is in clusters without a document, which findings with CLUSTER_GONE name where it does."""
 IMPAIRMENTS: Final = {
     CLUSTER_GONE: (
         "workload has replicas on a cluster without a document",

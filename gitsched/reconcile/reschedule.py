@@ -74,12 +74,13 @@ class RescheduleFile(NamedTuple):
 
 
 class RescheduleAnswer(NamedTuple):
-    """The request for the selected workloads, None if there is nothing to request; those that are held and not part of it, and those that
-    wait for their evictions."""
+    """The request for the selected workloads, None if there is nothing to request; those that are held and not part of it, those that
+    wait for their evictions, and those that fit in no cluster now either."""
 
     file: RescheduleFile | None
     held: tuple[LeftData, ...] = ()
     waiting: tuple[WaitingWorkload, ...] = ()
+    unplaced: tuple[Key, ...] = ()
 
 
 def make_reschedule_file(
@@ -102,7 +103,7 @@ def make_reschedule_file(
         baseline = make_baseline(decisions, planned.config, max(settings.now, plan.time), plan.observations)
         selected = _select(baseline, selection)
         if not selected.keys:
-            return RescheduleAnswer(None, selected.held, selected.waiting)
+            return RescheduleAnswer(None, *selected[1:])
         request = make_reschedule_request(
             baseline, selected.keys, ttl, with_companions, only_unavailable=selection.only_unavailable
         )
@@ -110,7 +111,7 @@ def make_reschedule_file(
         moving = {row.key for row in request.workloads}
         if file.exists and any(move.key in moving for move in plan.withheld.moves):
             file = file._replace(withheld=plan.withheld.allowance)
-        return RescheduleAnswer(file, selected.held, selected.waiting)
+        return RescheduleAnswer(file, *selected[1:])
 
     return use_plan(context, fetched, settings.now, make_request)[1]
 
@@ -142,7 +143,7 @@ def _make_from_state(
     except NeedsNewEngines:
         return None
     file = _make_file(request, baseline.config, baseline.decisions.catalog) if request is not None else None
-    return RescheduleAnswer(file, selected.held, selected.waiting)
+    return RescheduleAnswer(file, *selected[1:])
 
 
 def _make_file(request: RescheduleRequest, config: Config, catalog: Catalog) -> RescheduleFile:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from gitsched import __version__
 from gitsched.apis.registered import Registered
+from gitsched.decide.plan_result import mark_awaited
 from gitsched.git import FactsBranch, OutputRepository, Repository, SourceRepository, open_source
 from gitsched.model.cluster_facts import NO_FACTS, AppliedFacts
 from gitsched.model.errors import Conflict
@@ -410,7 +411,7 @@ def make_review(run: RunResult) -> Review:
         recorded=plan.totals.engines.recorded,
         record_changes=run.record_changes,
         withheld=plan.withheld,
-        retained_copies=totals.retained,
+        retained_copies=mark_awaited(totals.retained, plan.findings) if totals.retained else (),
         ended_copies=plan.ended,
         rollouts=plan.rollouts,
         race=run.race,

@@ -4,7 +4,7 @@ with half of their replicas or fewer, and new objects that no cluster gets."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gitsched.model.finding import count_shown, format_count, format_names
@@ -68,6 +68,7 @@ class Consequence(NamedTuple):
 def list_consequences(review: Review) -> list[Consequence]:
     """Return the consequences of a change, the gravest first; those with the same cause are one."""
     copied = {copy.workload for copy in review.retained_copies}
+    lasting = {copy.workload for copy in review.retained_copies if copy.start is None and not copy.preserved}
     withheld, renamed = _list_withheld(review), _Renamed(review)
     moves: dict[tuple[bool, str], list[Move]] = {}
     for move in (*review.moves, *review.comparison.stopped):
@@ -76,7 +77,12 @@ def list_consequences(review: Review) -> list[Consequence]:
             moves.setdefault((move.intended, kind), []).append(move)
     found = [
         Consequence(
-            kind, _list_keys(group.moves), _describe(kind, group.moves, withheld), group.causes, group.reason, intended=intended
+            kind,
+            _list_keys(group.moves),
+            _describe(kind, group.moves, withheld, lasting),
+            group.causes,
+            group.reason,
+            intended=intended,
         )
         for (intended, kind), members in moves.items()
         for group in group_moves(members)
@@ -169,11 +175,13 @@ def _measure(moves: Sequence[Move]) -> str:
     return ", ".join([format_count(len(clusters), "cluster"), *([format_count(replicas or 0, "replica")] if known else [])])
 
 
-def _describe(kind: str, moves: Sequence[Move], withheld: Mapping[Key, str]) -> str:
+def _describe(kind: str, moves: Sequence[Move], withheld: Mapping[Key, str], lasting: Container[Key]) -> str:
+    """Return what workloads lose. Copies of the `lasting` ones stay until others replace them."""
     earlier, later = (add_replicas(sum_replicas(move)[side] for move in moves) for side in (0, 1))
     known, size = bool(earlier) and not isinstance(earlier, Unknown), _measure(moves)
     if kind == "reduced":
         text = describe_remaining(later or 0, earlier or 0) if known else _describe_left(moves)
+        text += ": its copies stay until others replace them" if all(move.key in lasting for move in moves) else ""
     elif kind == "scaledToZero":
         text = describe_remaining(0, earlier or 0)
     elif kind == "unplaced":

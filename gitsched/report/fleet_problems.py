@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from gitsched.model.finding import UNSCHEDULABLE, format_count, format_names, format_part, join_all
 from gitsched.model.fleet_status import Freeze
-from gitsched.model.mistakes import CLUSTER_GONE
+from gitsched.model.mistakes import RESCHEDULE_DISPLACED
 from gitsched.model.scheduling import total_replicas
 from gitsched.model.time import format_age, format_time
+from gitsched.report.alike_findings import mask_numbers
 from gitsched.report.explained_rollouts import describe_rollouts_with_history
 from gitsched.report.held import describe_held, describe_target
 from gitsched.report.history import describe_source
@@ -25,12 +26,13 @@ from gitsched.report.lines import (
     wrap_indented,
 )
 from gitsched.report.recent_runs import describe_recent_runs, describe_requests
+from gitsched.report.retained_copies import AWAITED
 from gitsched.report.summary import describe_newer_source, describe_withheld
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from gitsched.model.changes import Move
+    from gitsched.model.changes import Move, RetainedCopy
     from gitsched.model.document import Key
     from gitsched.model.fleet_status import ClusterStatus, DueRun, FleetStatus, HandEdit, WorkloadStatus
     from gitsched.report.paint import Paint, Role
@@ -180,11 +182,17 @@ def _list_withheld(status: FleetStatus) -> list[str]:
     if since is not None:
         first = f"{first.removesuffix('.')}, since {format_time(since)} ({format_age(since, status.now)} ago)."
     moves = sorted(sort_moves(status.withheld.moves), key=lambda move: move.key not in data)
-    named = [
-        f"  {format_key(move.key)}{_format_place(move)} {_describe_target(move)}{_format_stay(status, move)}{_format_data(data, move.key)}"
-        for move in moves
-    ]
-    named = list_limited(named, WITHHELD_SHOWN, "  and {} more; gitsched plan shows all")
+    groups: dict[object, list[tuple[Move, str]]] = {}
+    for move in moves:
+        text = f"{_format_place(move)} {_describe_target(move)}{_format_stay(status, move)}{_format_data(data, move.key)}"
+        groups.setdefault(move.key if len(moves) <= WITHHELD_SHOWN else text, []).append((move, text))
+    named = []
+    for found in list(groups.values())[:WITHHELD_SHOWN]:
+        names = format_names([format_key(move.key) for move, _ in found])
+        text = found[0][1]
+        named.append(f"  each of {format_count(len(found), 'workload')} ({names}){text}" if len(found) > 1 else f"  {names}{text}")
+    left = sum(map(len, list(groups.values())[WITHHELD_SHOWN:]))
+    named += [f"  and {left:,} more; gitsched plan shows all"] if left else []
     asked = describe_requests(sources, more)
     return [first, *named, *([f"  {asked}"] if asked else []), *lines]
 
@@ -218,31 +226,54 @@ def _format_data(data: Mapping[Key, Sequence[str]], key: Key) -> str:
 
 
 def _list_unplaced(status: FleetStatus) -> list[str]:
-    """Return the first workloads that are nowhere, with the reason, and where copies still run."""
-    copies: dict[Key, list[str]] = {}
+    """Return the first workloads that are nowhere, with the reason, and where copies still run until what."""
+    copies: dict[Key, list[RetainedCopy]] = {}
     for copy in status.retained:
-        copies.setdefault(copy.workload, []).append(copy.cluster)
-    lines = [
-        f"Unplaced: {format_key(one.key)}: {_explain_reason(one)}"
-        + (f"; it still runs in {format_names(copies[one.key])}, until another cluster has it" if one.key in copies else "")
-        for one in status.workloads
-        if one.is_unplaced
-    ]
-    return list_limited(lines, WORKLOADS_SHOWN, "and {} more unplaced workloads; gitsched status --workloads lists them")
+        copies.setdefault(copy.workload, []).append(copy)
+
+    def describe(one: WorkloadStatus, subject: str) -> str:
+        reason, own = _explain_reason(one, subject), copies.get(one.key)
+        until = AWAITED[own[0].awaits] if own else ""
+        still = f"; {subject} still runs in {format_names([copy.cluster for copy in own])}, {until}" if own else ""
+        return f": {reason}{still if RESCHEDULE_DISPLACED not in reason else ''}"
+
+    unplaced = [one for one in status.workloads if one.is_unplaced]
+    more = "and {} more unplaced workloads; gitsched status --workloads lists them"
+    return _fold_workloads("Unplaced", unplaced, describe, more)
 
 
 def _list_short(status: FleetStatus) -> list[str]:
     """Return the first workloads that lack replicas, with the reason and the next command."""
-    lines = [
-        f"Missing: {format_key(one.key)} has {format_part(total_replicas(one.clusters.values()), one.replicas or 0, 'replica')}: "
-        f"{_explain_reason(one)}; what each cluster has left: gitsched explain {format_words(one.key)}"
-        for one in status.short
-    ]
-    lines = list_limited(lines, WORKLOADS_SHOWN, "and {} more workloads that lack replicas; gitsched status --workloads lists them")
-    gone = {finding.resource for finding in status.impaired if finding.code == CLUSTER_GONE}
-    if any(one.key.resource in gone for one in status.short):
-        lines.append("To place what clusters without a document had: gitsched rebalance --all-displaced --write")
-    return lines
+
+    def describe(one: WorkloadStatus, subject: str) -> str:
+        has = f"has {format_part(total_replicas(one.clusters.values()), one.replicas or 0, 'replica')}"
+        reason = f"{_explain_reason(one, subject)}; what each cluster has left: gitsched explain {{}}"
+        return f" {has}: {reason}" if subject == "it" else f": {subject} {has}: {reason}"
+
+    more = "and {} more workloads that lack replicas; gitsched status --workloads lists them"
+    return _fold_workloads("Missing", status.short, describe, more)
+
+
+def _fold_workloads(
+    title: str, workloads: Sequence[WorkloadStatus], describe: Callable[[WorkloadStatus, str], str], more: str
+) -> list[str]:
+    """Return a line for each of a few workloads, or for each text that many have, besides numbers. `describe` gets a workload and what
+    the sentence calls it; a place in the text is for its name in a command."""
+    groups: dict[object, list[WorkloadStatus]] = {}
+    for one in workloads:
+        same = one.key if len(workloads) <= WORKLOADS_SHOWN else mask_numbers(describe(one, "each"))
+        groups.setdefault(same, []).append(one)
+    lines = []
+    for found in list(groups.values())[:WORKLOADS_SHOWN]:
+        first, name = found[0], format_key(found[0].key)
+        text = describe(first, "it" if len(found) == 1 else "each")
+        if len(found) > 1:
+            differ = any(describe(one, "each") != text for one in found)
+            names = format_names([format_key(one.key) for one in found])
+            name = f"{format_count(len(found), 'workload')} ({names}{'; the numbers are those of the first' if differ else ''})"
+        lines.append(f"{title}: {name}{text.replace('{}', format_words(first.key))}")
+    left = sum(map(len, list(groups.values())[WORKLOADS_SHOWN:]))
+    return [*lines, more.format(f"{left:,}")] if left else lines
 
 
 def _list_unscheduled(status: FleetStatus) -> list[str]:
@@ -258,9 +289,12 @@ def _list_unscheduled(status: FleetStatus) -> list[str]:
     return list_limited(lines, WORKLOADS_SHOWN, more)
 
 
-def _explain_reason(one: WorkloadStatus) -> str:
-    """Return why a workload, or some of its replicas, are nowhere, without the name of the workload."""
-    return _explain_capacity(one.reason.removeprefix(f"{one.key}: ").removeprefix(f"{one.key.title}: "))
+def _explain_reason(one: WorkloadStatus, subject: str) -> str:
+    """Return why a workload, or some of its replicas, are nowhere. A sentence about many calls `each` so."""
+    reason = one.reason.removeprefix(f"{one.key}: ").removeprefix(f"{one.key.title}: ")
+    start = f"{one.key} "
+    is_named = subject == "each" and reason.startswith(start)
+    return _explain_capacity(f"{subject} {reason.removeprefix(start)}" if is_named else reason)
 
 
 def _explain_capacity(reason: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from gitsched.model.changes import RetainedCopy
 from gitsched.model.finding import count_shown, format_count, format_names
 from gitsched.model.fleet_status import ClusterStatus, FleetStatus, UnclaimedObject, WorkloadStatus
 from gitsched.model.mistakes import KUSTOMIZE_UNBUILT
@@ -30,7 +31,7 @@ from gitsched.report.lines import (
 )
 from gitsched.report.paint import Paint, Role, paint_column
 from gitsched.report.recent_runs import serialize_recent_runs
-from gitsched.report.retained_copies import UNTIL_ALLOWED
+from gitsched.report.retained_copies import AWAITED, UNTIL_ALLOWED, name_workload
 from gitsched.report.rollouts import serialize_rollouts
 from gitsched.report.serialization import API_VERSION, serialize_key, serialize_withheld
 
@@ -190,18 +191,22 @@ def _count_waiting(status: FleetStatus) -> list[str]:
 def _count_copies(status: FleetStatus) -> list[str]:
     """Return how many workloads still run where they leave, and until when."""
     copies = [copy for copy in status.retained if not copy.preserved]
-    ends = [copy.until for copy in copies if copy.start is not None and copy.until is not None]
-    until = f" until {format_time(max(ends))}" if ends else ""
-    lines = []
-    for found, also, why in (
-        ([copy for copy in copies if copy.start and copy.until], " also", f"for an overlap{until}"),
-        ([copy for copy in copies if copy.start and not copy.until], " also", UNTIL_ALLOWED),
-        ([copy for copy in copies if copy.start is None], "", "until another cluster has them"),
-    ):
-        names = list(dict.fromkeys(format_key(copy.workload) for copy in found))
-        count = format_count(len(names), f"workload{also} runs where it was", f"workloads{also} run where they were")
-        lines += [escape_unprintable(f"{count} before, {why}: {format_names(names)} (gitsched tree NAME).")] if names else []
-    return lines
+    latest = max((copy.until for copy in copies if copy.until is not None), default=None)
+    groups: dict[tuple[bool, str], list[RetainedCopy]] = {}
+    for copy in copies:
+        until = UNTIL_ALLOWED if copy.until is None or latest is None else f"for an overlap until {format_time(latest)}"
+        groups.setdefault((copy.start is None, AWAITED[copy.awaits] if copy.start is None else until), []).append(copy)
+    return [escape_unprintable(_count_group(found, until)) for (_, until), found in sorted(groups.items())]
+
+
+def _count_group(copies: Sequence[RetainedCopy], until: str) -> str:
+    """Return how many workloads have these copies, which stay equally long."""
+    names = list(dict.fromkeys(format_key(copy.workload) for copy in copies))
+    if copies[0].start is None:
+        count = format_count(len(names), "workload runs where it was", "workloads run where they were")
+        return f"{count} before ({format_names(names)}), {name_workload(until, copies)}."
+    count = format_count(len(names), "workload also runs where it was", "workloads also run where they were")
+    return f"{count} before, {until}: {format_names(names)} (gitsched tree NAME)."
 
 
 def _describe_observations(status: FleetStatus) -> list[str]:

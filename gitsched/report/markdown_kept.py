@@ -50,7 +50,7 @@ def write_retained_copies(review: Review, most: int) -> str:
     """Return the copies that stay for an overlap."""
     if not review.retained_copies:
         return ""
-    lines = describe_retained_copies(review.retained_copies, min(most, COPIES_SHOWN), review.unmerged)
+    lines = describe_retained_copies(review.retained_copies, min(most, COPIES_SHOWN), review.unmerged, review.planned_withheld)
     return "**Copies that stay for an overlap:**\n\n" + "\n".join(f"- {format_text(line, _MAX_LINE)}" for line in lines)
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from gitsched.model.changes import RetainedCopy
+from gitsched.model.changes import NOTHING_WITHHELD, AwaitedReplacement, RetainedCopy, WithheldChanges
 from gitsched.model.finding import format_count, format_names
+from gitsched.model.mistakes import RESCHEDULE_DISPLACED
 from gitsched.model.time import format_duration, format_time
-from gitsched.report.lines import format_clusters, format_key, list_limited
+from gitsched.report.lines import format_clusters, format_key, format_words, list_limited
 from gitsched.report.name_ranges import format_ranges
 
 if TYPE_CHECKING:
@@ -29,20 +30,39 @@ MAX_SINGLE_WORKLOADS = 3
 """The number of workloads up to which the copies of each that stay are a line; of more, those with the same end are one."""
 
 
+AWAITED: Final[Mapping[AwaitedReplacement, str]] = {
+    "": "until another cluster has one",
+    "rescheduling": f"until rescheduled, which no run does by itself: {RESCHEDULE_DISPLACED} requests it",
+    "fit": "until another cluster fits: gitsched explain {} says what each one lacks",
+}
+"""Until when copies stay that nothing replaces, with what to do, by what they wait for. A place is for the workload."""
+
+
 def describe_retained_copies(
-    copies: Sequence[RetainedCopy], shown: int = COPIES_SHOWN, unmerged: datetime | None = None
+    copies: Sequence[RetainedCopy],
+    shown: int = COPIES_SHOWN,
+    unmerged: datetime | None = None,
+    withheld: WithheldChanges = NOTHING_WITHHELD,
 ) -> list[str]:
     """Return a line for the copies of each workload, or for many that stay equally long; the first of them by workload, and the number of
-    the others. `unmerged` is the time of a plan that no run carries out: an overlap that begins with it counts from a later run."""
-    groups: dict[tuple[str, str], list[RetainedCopy]] = {}
+    the others. `unmerged` is the time of a plan that no run carries out: an overlap that begins with it counts from a later run. What
+    a run would leave out as `withheld` stays placed until it is allowed."""
+    groups: dict[tuple[str, str, str], list[RetainedCopy]] = {}
+    kept = {move.key for move in withheld.moves}
     for copy in copies:
-        groups.setdefault((format_key(copy.workload), _describe_end(copy, unmerged)), []).append(copy)
-    if len({name for name, _ in groups}) <= MAX_SINGLE_WORKLOADS:
-        return list_limited([f"{name} stays in {_describe_places(same)} {end}" for (name, end), same in groups.items()], shown)
-    ends: dict[str, list[RetainedCopy]] = {}
-    for (_, end), same in groups.items():
-        ends.setdefault(end, []).extend(same)
-    return list_limited([f"{_name_copies(same, 'stay')} {end}" for end, same in ends.items()], shown)
+        start = f"once what {withheld.withheld_by} withholds is allowed, " if copy.start is None and copy.workload in kept else ""
+        groups.setdefault((start, format_key(copy.workload), _describe_end(copy, unmerged)), []).append(copy)
+    if len({name for _, name, _ in groups}) <= MAX_SINGLE_WORKLOADS:
+        lines = [
+            f"{start}{name} stays in {_describe_places(same)} {name_workload(end, same)}"
+            for (start, name, end), same in groups.items()
+        ]
+        return list_limited(lines, shown)
+    ends: dict[tuple[str, str], list[RetainedCopy]] = {}
+    for (start, _, end), same in groups.items():
+        ends.setdefault((start, end), []).extend(same)
+    lines = [f"{start}{_name_copies(same, 'stay')} {name_workload(end, same)}" for (start, end), same in ends.items()]
+    return list_limited(lines, shown)
 
 
 def _describe_places(copies: Sequence[RetainedCopy]) -> str:
@@ -79,8 +99,13 @@ def _describe_end(copy: RetainedCopy, unmerged: datetime | None) -> str:
     if copy.preserved and copy.until is not None:
         return f"until {format_time(copy.until)}{after}"
     if copy.start is None:
-        return "until another cluster has one"
+        return AWAITED[copy.awaits]
     return f"until {format_time(copy.until)}" if copy.until is not None else UNTIL_ALLOWED
+
+
+def name_workload(end: str, copies: Sequence[RetainedCopy]) -> str:
+    """Return when copies end, with the first workload in the command that says more."""
+    return end.replace("{}", format_words(copies[0].follows or copies[0].workload))
 
 
 def describe_ended_copies(copies: Sequence[RetainedCopy], shown: int = COPIES_SHOWN) -> list[str]:

@@ -195,6 +195,11 @@ class Review(NamedTuple):
         return self.time if self.base.commit or not self.source else None
 
     @property
+    def planned_withheld(self) -> WithheldChanges:
+        """What a run would withhold of this plan; nothing of a run, whose copies are those that stay."""
+        return self.withheld if self.after is None else NOTHING_WITHHELD
+
+    @property
     def allowed_moves(self) -> Sequence[Move]:
         """The moves without those that are withheld."""
         withheld = {move.key for move in self.withheld.moves}

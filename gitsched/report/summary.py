@@ -28,6 +28,7 @@ from gitsched.report.lines import (
 
 if TYPE_CHECKING:
     from gitsched.model.changes import Move, RecordChange, WithheldChanges
+    from gitsched.model.document import Key
     from gitsched.model.finding import Finding
     from gitsched.model.scheduling import RecordedDecision, RecordTarget
     from gitsched.report.review import Review
@@ -454,9 +455,13 @@ def _list_move_rows(counts: MoveCounts, suffix: str = "", staying: int = 0) -> l
 
 def _count_staying(review: Review) -> int:
     """Return how many of the removed replicas stay where they are, because no other cluster has them yet."""
-    unplaced = {move.key for move in review.allowed_moves if not move.after}
-    found = (copy.replicas or 0 for copy in review.retained_copies if copy.start is None and copy.workload in unplaced)
-    return sum(found)
+    staying: dict[Key, int] = {}
+    moves = {move.key: move for move in review.allowed_moves}
+    for copy in review.retained_copies:
+        if copy.start is None and copy.workload in moves:
+            left = weigh_replicas(moves[copy.workload].after.get(copy.cluster, 0))
+            staying[copy.workload] = staying.get(copy.workload, 0) + max(0, (copy.replicas or 0) - left)
+    return sum(min(number, count_moves([moves[key]]).replicas_removed) for key, number in staying.items())
 
 
 def format_cluster_deltas(counts: MoveCounts, *, gaining: bool) -> str:

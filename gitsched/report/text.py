@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from gitsched.model.finding import Finding, count_shown, format_count, format_names
+from gitsched.model.finding import Finding, count_shown, format_count
 from gitsched.model.mistakes import MISTAKE_ENDS, MISTAKES
+from gitsched.report.alike_findings import AlikeFindings, fold_alike
 from gitsched.report.consequences import describe_run_unplaced, describe_unplaced_objects
 from gitsched.report.first_placement import (
     describe_first_placement,
@@ -62,8 +63,6 @@ INFOS_SHOWN = 5
 """The number of findings that are printed, and of notes among them; JSON contains all."""
 SHOWN_PER_CODE = 10
 """If there are too many findings, this many of each code are printed before further ones of any code."""
-ALIKE_SHOWN = 3
-"""The number of findings with the same text that are printed, and of places that are named of the others."""
 CODES_SHOWN = 3
 """The number of codes listed with the count of omitted findings."""
 SETTINGS_SHOWN = 50
@@ -307,7 +306,10 @@ def _copy_lines(review: Review, width: int) -> list[str]:
     if not review.retained_copies and not review.ended_copies:
         return []
     return wrap_all(
-        [*describe_retained_copies(review.retained_copies, unmerged=review.unmerged), *describe_ended_copies(review.ended_copies)],
+        [
+            *describe_retained_copies(review.retained_copies, unmerged=review.unmerged, withheld=review.planned_withheld),
+            *describe_ended_copies(review.ended_copies),
+        ],
         width,
     )
 
@@ -421,17 +423,16 @@ def _list_findings(findings: Sequence[Finding], width: int, paint: Paint | None)
     problems = [finding for finding in findings if finding.severity != "info"]
     # What selectors and policies want and nothing has comes before what it causes.
     problems.sort(key=lambda finding: (finding.severity != "error", finding.code not in MISTAKES))
-    problems, alike = _fold_alike(problems)
-    if len(infos) > INFOS_SHOWN:
-        infos = infos[: count_shown(len(infos), INFOS_SHOWN)]
-    shown = [*(problems if len(problems) <= FINDINGS_SHOWN else _select_shown(problems)), *infos]
-    shown = shown if len(shown) <= FINDINGS_SHOWN else shown[: count_shown(len(shown), FINDINGS_SHOWN)]
+    shown = _select_shown(fold_alike(problems)) if problems else []
     lines = []
     omitted = Counter(finding.code for finding in findings)
-    for finding in shown:
-        more = alike.get(id(finding), [])
-        lines += [*wrap_finding(finding, width, paint), *(wrap(_count_alike(more), width, "  ") if more else [])]
-        omitted.subtract([finding.code] * (1 + len(more)))
+    for one in shown:
+        lines += [*wrap_finding(one.finding, width, paint), *(wrap(one.note, width, "  ") if one.others else [])]
+        omitted.subtract([one.finding.code] * (1 + len(one.others)))
+    most = max(0, min(INFOS_SHOWN, FINDINGS_SHOWN - len(shown)))
+    for finding in infos if len(infos) <= most else infos[: count_shown(len(infos), most)]:
+        lines += wrap_finding(finding, width, paint)
+        omitted[finding.code] -= 1
     if not omitted.total():
         return lines
     codes = [f"{number} {code}" for code, number in sorted(omitted.items(), key=lambda entry: (-entry[1], entry[0])) if number]
@@ -439,29 +440,13 @@ def _list_findings(findings: Sequence[Finding], width: int, paint: Paint | None)
     return [*lines, *wrap(f"and {omitted.total():,} more ({listed}); use -o json for all", width)]
 
 
-def _fold_alike(findings: Sequence[Finding]) -> tuple[list[Finding], dict[int, list[Finding]]]:
-    """Return the findings with the first ones of those that say the same of many places, and the others by the id of the last one shown."""
-    groups: dict[tuple[str, str, str], list[Finding]] = {}
-    for finding in findings:
-        groups.setdefault((finding.severity, finding.code, finding.message), []).append(finding)
-    folded = {id(group[ALIKE_SHOWN - 1]): group[ALIKE_SHOWN:] for group in groups.values() if len(group) > ALIKE_SHOWN + 1}
-    left_out = {id(finding) for group in folded.values() for finding in group}
-    return [finding for finding in findings if id(finding) not in left_out], folded
-
-
-def _count_alike(findings: Sequence[Finding]) -> str:
-    places = [str(finding.location) for finding in findings if finding.location is not None]
-    listed = f": {format_names(places, ALIKE_SHOWN)}" if places else ""
-    return f"the same in {format_count(len(findings), 'more place')}{listed}"
-
-
-def _select_shown(findings: Sequence[Finding]) -> list[Finding]:
+def _select_shown(findings: Sequence[AlikeFindings]) -> list[AlikeFindings]:
     """Return the findings to print, in order; if there are too many, every code gets a share."""
     if count_shown(len(findings), FINDINGS_SHOWN) == len(findings):
         return list(findings)
     seen: Counter[str] = Counter()
     ranked: list[tuple[int, int]] = []
-    for index, finding in enumerate(findings):
+    for index, (finding, _) in enumerate(findings):
         ranked.append((seen[finding.code] // SHOWN_PER_CODE, index))
         seen[finding.code] += 1
     return [findings[index] for index in sorted(index for _, index in sorted(ranked)[:FINDINGS_SHOWN])]

@@ -65,11 +65,12 @@ class WaitingWorkload(NamedTuple):
 
 class SelectedWorkloads(NamedTuple):
     """The workloads of a request, and those that are held for their data, so that only a request which names them may move them. The
-    `waiting` ones can move when their evictions are over."""
+    `waiting` ones can move when their evictions are over, and the `unplaced` ones fit in no cluster now either."""
 
     keys: list[Key]
     held: tuple[LeftData, ...] = ()
     waiting: tuple[WaitingWorkload, ...] = ()
+    unplaced: tuple[Key, ...] = ()
 
 
 def select_displaced(baseline: Baseline, keys: Collection[Key]) -> SelectedWorkloads:
@@ -78,7 +79,9 @@ def select_displaced(baseline: Baseline, keys: Collection[Key]) -> SelectedWorkl
     outcomes, after = baseline.decisions.outcomes, _reschedule(baseline, keys)
     moving = [key for key in keys if key in after and _is_displaced(outcomes[key], after[key])]
     found = _leave_held(baseline, moving, after)
-    return found._replace(waiting=_list_waiting(baseline, [key for key in keys if key not in set(moving)]))
+    staying = [key for key in keys if key not in set(moving)]
+    unplaced = tuple(key for key in staying if not outcomes[key].targets and outcomes[key].replicas != 0)
+    return found._replace(waiting=_list_waiting(baseline, staying), unplaced=unplaced)
 
 
 def _is_displaced(now: Outcome, after: Outcome) -> bool:

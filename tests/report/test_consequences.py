@@ -91,6 +91,9 @@ def test_a_workload_whose_copies_stay_does_not_stop() -> None:
     assert describe(Move(key(), {"a": 2}, {}, "no cluster fits"), copies=(copy,)) == [
         "Deployment shop/web becomes unplaced (1 cluster, 2 replicas): its copies stay until others replace them: no cluster fits"
     ]
+    assert describe(Move(key(), {"a": 2, "b": 2}, {"b": 2}, "a is gone"), copies=(copy,)) == [
+        "Deployment shop/web runs on with 2 of 4 replicas: its copies stay until others replace them: a is gone"
+    ]
 
 
 def test_workloads_that_lose_half_are_named_after_those_that_stop() -> None:

@@ -180,7 +180,7 @@ ADVICE = {
         ["first"],
     ),
     "a cluster that is gone": Advice(
-        "a WorkloadRebalancer that names the workload reschedules them",
+        "gitsched rebalance --all-displaced --write requests it",
         [{"policy.yaml": policy("first,second", scheduling="Divided")}, {"first.yaml": None}],
         rebalance(),
         ["second"],

@@ -222,9 +222,10 @@ def test_unplaced_and_withheld_workloads_are_named_with_the_reason(fleet: Fleet)
     source = merge(fleet, {"policy.yaml": None, **dict.fromkeys(more)}, 1)
     lines = read(fleet, 1)
     assert lines[0] == "Needs attention: 10 changes are withheld."
-    assert lines[2:7] == [f"  Deployment default/w{number} on one 2 is removed" for number in range(5)]
-    assert lines[7] == "  and 5 more; gitsched plan shows all"
-    assert lines[8].endswith(f"); to withdraw it: git revert {source[:10]}")
+    named = "Deployment default/w0, Deployment default/w1, Deployment default/w2 and 6 more"
+    assert lines[2] == f"  each of 9 workloads ({named}) on one 2 is removed"
+    assert lines[3] == "  Deployment default/web on one 2 would become unplaced"
+    assert lines[4].endswith(f"); to withdraw it: git revert {source[:10]}")
     nowhere = policy("oen", name="nowhere").replace("Deployment}", "Deployment, name: nowhere}")
     back = {**more, "policy.yaml": WEB["policy.yaml"]}
     merge(fleet, {**back, "nowhere.yaml": deployment("nowhere"), "other.yaml": nowhere}, 2)
@@ -278,11 +279,9 @@ def test_copies_of_an_unplaced_workload_are_not_lost(fleet: Fleet) -> None:
     fleet.reconcile(1)
     lines = read(fleet, 1)
     assert lines[1].startswith("Unplaced: Deployment default/web: PropagationPolicy/default/all names clusters without a ")
-    assert lines[1].endswith("; it still runs in one, until another cluster has it")
-    assert any(
-        line.startswith("1 workload runs where it was before, until another cluster has them: Deployment default/web")
-        for line in lines
-    )
+    until = "until another cluster fits: gitsched explain deployment/default/web says what each one lacks"
+    assert lines[1].endswith(f"; it still runs in one, {until}")
+    assert f"1 workload runs where it was before (Deployment default/web), {until}." in lines
 
 
 def test_what_is_read_is_limited(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:

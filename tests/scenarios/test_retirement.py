@@ -103,8 +103,8 @@ def test_a_binding_keeps_a_removed_cluster_and_a_finding_names_it(pair: Fleet) -
     assert finding.resource == ("Deployment", "default", "web")
     assert finding.message == (
         "Deployment.apps/default/web has 1 of its 2 replicas on first, without a Cluster document: what it has there is not "
-        "changed any more, and goes once other clusters have the replicas; "
-        "a WorkloadRebalancer that names the workload reschedules them"
+        "changed any more, and stays until it is rescheduled, which no run does by itself: "
+        "gitsched rebalance --all-displaced --write requests it"
     )
     assert pair.where(WEB) == ["second"], "nothing is rendered for a cluster without a document"
     assert pair.delivered(WEB) == ["first", "second"], "what it has stays for the overlap"

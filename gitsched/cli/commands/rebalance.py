@@ -16,7 +16,7 @@ from gitsched.model.finding import choose_form, format_count, format_names
 from gitsched.model.time import format_time
 from gitsched.reconcile import RunSettings
 from gitsched.reconcile.reschedule import WorkloadSelection, is_read, make_reschedule_file, write_reschedule_file
-from gitsched.report.lines import escape_unprintable, list_limited
+from gitsched.report.lines import escape_unprintable, format_words, list_limited
 from gitsched.report.serialization import API_VERSION
 
 if TYPE_CHECKING:
@@ -72,8 +72,8 @@ def run(
         return bring_back(settings, revision, selection, ttl, form, worktree, path, companions=not no_companions)
     with output.show_progress("Planning") as progress:
         settings = settings._replace(progress=progress)
-        found, held, waiting = make_reschedule_file(settings, selection, ttl, not no_companions)
-    others = f"{describe_held(held)}{describe_waiting(waiting)}"
+        found, held, waiting, unplaced = make_reschedule_file(settings, selection, ttl, not no_companions)
+    others = f"{describe_held(held)}{describe_waiting(waiting)}{_describe_unplaced(unplaced)}"
     if found is None:
         none = (
             "No workload is displaced: each one would run on the same clusters if it were scheduled now. What left a cluster and fits "
@@ -165,6 +165,14 @@ def describe_waiting(waiting: Sequence[WaitingWorkload]) -> str:
                 f"  {format_count(len(keys), 'workload')} {choose_form(len(keys), verb, plural)} {themselves}: {_list_keys(keys)}"
             )
     return "\n".join([*lines, ""])
+
+
+def _describe_unplaced(keys: Sequence[Key]) -> str:
+    """Return which workloads a request does not help, because they fit in no cluster; "" without any."""
+    if not keys:
+        return ""
+    count = format_count(len(keys), "workload is unplaced and fits", "workloads are unplaced and fit")
+    return f"{count} in no cluster now: {_list_keys(keys)}. What each cluster lacks: gitsched explain {format_words(keys[0])}\n"
 
 
 def _describe_left(left: LeftData) -> str:

@@ -25,6 +25,7 @@ from gitsched.kinds.run_once_kinds import RUN_ONCE_KINDS
 from gitsched.model.changes import CopyRetention, RetainedCopy
 from gitsched.model.document import Key
 from gitsched.model.finding import Finding
+from gitsched.model.mistakes import CLUSTER_GONE, RESCHEDULE_DISPLACED
 from gitsched.model.scheduling import AtLeast, Outcome, weigh_replicas
 from gitsched.model.time import add_duration, choose_start
 from gitsched.named_tuples import NamedTuple
@@ -198,9 +199,15 @@ class _Retention:
         elif unplaced:
             wanted = outcome.replicas or 0
             placed = wanted - (outcome.unassigned or 0) if placement.after else 0
-            self._findings.append(make_unplaced_finding(outcome.key, template, unplaced, placed, wanted))
+            if not self._is_reported_gone(outcome, unplaced):
+                self._findings.append(make_unplaced_finding(outcome.key, template, unplaced, placed, wanted))
         else:
             self._findings.append(make_waiting_finding(outcome.key, template, followers))
+
+    def _is_reported_gone(self, outcome: Outcome, copies: Iterable[RetainedCopy]) -> bool:
+        """Return whether a finding says of copies in clusters without a document that they stay, and what places them elsewhere."""
+        is_said = any(one.code == CLUSTER_GONE and RESCHEDULE_DISPLACED in one.message for one in outcome.findings)
+        return is_said and not any(self._given.is_cluster(copy.cluster) for copy in copies)
 
     def _list_evicted(self, outcome: Outcome) -> frozenset[str]:
         """Return the clusters from which a workload is evicted from this run on. What it has there stays, although nothing is added where

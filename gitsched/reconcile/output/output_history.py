@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from gitsched import __version__
 from gitsched.decide.commit_metadata import CAUSE_TRAILER, SOURCE_TRAILER
 from gitsched.decide.guard.guard_settings import read_guard_record
-from gitsched.decide.plan_result import mark_copies
+from gitsched.decide.plan_result import mark_awaited, mark_copies
 from gitsched.git import Repository
 from gitsched.git.history import list_commits_since
 from gitsched.git.output import open_output
@@ -255,7 +255,9 @@ class OutputHistory:
             is_frozen = any(one.code == FROZEN for one in (record if digest else earlier or record).findings)
             by = "the freeze" if is_frozen else "the guard"
             yield f"{by} {WITHHOLDS}{what}" if digest else f"{by} withholds nothing any more"
-        yield from self._compare_copies(record.retained, () if earlier is None else earlier.retained, commit)
+        yield from self._compare_copies(
+            mark_awaited(record.retained, record.findings), () if earlier is None else earlier.retained, commit
+        )
         known_messages = {finding.message for finding in earlier.findings} if earlier is not None else set()
         yield from (one.message for one in record.findings if one.code == "facts-stale" and one.message not in known_messages)
         yield from (f"cluster {name} has no document any more" for name in sorted(record.retiring.keys() - retired.keys()))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from gitsched.apis.gitsched.reserve_config import requires_reserve
 from gitsched.apis.registered import Registered
 from gitsched.decide.garbage_collection import gc_paused
+from gitsched.decide.plan_result import mark_awaited
 from gitsched.decide.recorded_decisions import compare_recorded
 from gitsched.diff.causes import find_causes, name_near_changes
 from gitsched.diff.plans import FileChange, compute_plan_digest, list_delivered
@@ -330,7 +331,8 @@ def _list_retained(
 def _list_own_copies(earlier: Plan, later: Plan, moves: Iterable[Move]) -> tuple[RetainedCopy, ...]:
     """Return the copies of a later plan that an earlier one does not retain, and those of workloads that move from one to the other."""
     known, moving = {(copy.workload, copy.cluster) for copy in earlier.retained}, {move.key for move in moves}
-    return tuple(copy for copy in later.retained if copy.workload in moving or (copy.workload, copy.cluster) not in known)
+    own = tuple(copy for copy in later.retained if copy.workload in moving or (copy.workload, copy.cluster) not in known)
+    return mark_awaited(own, later.findings)
 
 
 class _Search:

@@ -9,7 +9,7 @@ from gitsched.apis.topology import list_cluster_kinds
 from gitsched.decide.capacity.capacity_explanation import ExplainedCapacity
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.garbage_collection import gc_paused
-from gitsched.decide.plan_result import Plan, PlanDetails
+from gitsched.decide.plan_result import Plan, PlanDetails, mark_awaited
 from gitsched.decide.relations.companion_explanation import explain_companions
 from gitsched.decide.relations.reference_explanation import explain_references
 from gitsched.decide.variants.built_parts import PartOwner, PartOwners
@@ -362,7 +362,8 @@ def _find_refusal(context: RunContext, details: PlanDetails, key: Key) -> str:
 
 def _list_copies(plan: Plan, key: Key) -> tuple[str, ...]:
     """Return where copies of a workload stay for an overlap, also those with its former name."""
-    return tuple(describe_retained_copies([copy for copy in plan.retained if key in (copy.workload, copy.follows)]))
+    copies = tuple(copy for copy in plan.retained if key in (copy.workload, copy.follows))
+    return tuple(describe_retained_copies(mark_awaited(copies, plan.findings)))
 
 
 def _add_document_findings(found: Explanation, key: Key, baseline: Baseline, findings: Iterable[Finding]) -> Explanation:

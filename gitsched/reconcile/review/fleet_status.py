@@ -9,7 +9,7 @@ from datetime import datetime
 from gitsched.decide.cluster_conditions import NO_CONDITION, ClusterCondition, read_cluster_conditions
 from gitsched.decide.garbage_collection import gc_paused
 from gitsched.decide.guard.guard_settings import GUARD_CODES, read_guard_record
-from gitsched.decide.plan_result import Plan
+from gitsched.decide.plan_result import Plan, mark_awaited
 from gitsched.decide.rollouts.cluster_reports import KnownReports
 from gitsched.git import Repository
 from gitsched.model.changes import NO_RATE, RetainedCopy
@@ -84,7 +84,7 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
         return status._replace(
             recent=tuple(run.mark_unselected(renamed) for run in recent),
             rollout_histories=find_rollout_histories(context, fetched, status.rollouts),
-            retained=record.retained if record is not None else (),
+            retained=mark_awaited(record.retained, fleet.plan.findings) if record is not None else (),
             withheld_history=read_withheld_history(context, fetched, status.withheld),
             from_origin=_is_from_origin(fetched),
             source=status.source._replace(

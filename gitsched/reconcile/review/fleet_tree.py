@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from gitsched.decide.garbage_collection import gc_paused
-from gitsched.decide.plan_result import PlanDetails
+from gitsched.decide.plan_result import PlanDetails, mark_awaited
 from gitsched.decide.relations.companion_explanation import explain_companions
 from gitsched.decide.relations.reference_explanation import explain_references
 from gitsched.model.changes import Move, RetainedCopy
@@ -55,7 +55,7 @@ def read_fleet_tree(settings: RunSettings, kind: str, namespace: str | None, nam
 def _read_tree(
     context: RunContext, fetched: Fetched, fleet: PlannedFleet, kind: str, namespace: str | None, name: str
 ) -> ClusterTree | WorkloadTree:
-    retained = fetched.record.retained if fetched.record is not None else ()
+    retained = mark_awaited(_read_retained(fetched), fleet.plan.findings)
     statuses = {one.key: one for one in list_workload_statuses(fleet.plan)}
     clusters = {*fleet.current, *fleet.clusters, *(name for one in statuses.values() for name in one.clusters)}
     if name in clusters and not namespace and kind.lower() in _CLUSTER_KINDS:
@@ -98,6 +98,11 @@ def _add_problems(context: RunContext, fetched: Fetched, fleet: PlannedFleet, tr
         now=context.settings.now,
         edits=describe_object_edits(fetched, key, context.settings.now),
     )
+
+
+def _read_retained(fetched: Fetched) -> tuple[RetainedCopy, ...]:
+    """Return the copies that the last run retained."""
+    return fetched.record.retained if fetched.record is not None else ()
 
 
 def _make_cluster_tree(status: FleetStatus, name: str, retained: Iterable[RetainedCopy]) -> ClusterTree:

@@ -198,7 +198,10 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
             list(map(escape_unprintable, [*describe_rollout(rollout), *describe_remedies([rollout])]))
             for rollout in review.rollouts
         ],
-        copies=[escape_unprintable(line) for line in describe_retained_copies(review.retained_copies, unmerged=review.unmerged)],
+        copies=[
+            escape_unprintable(line)
+            for line in describe_retained_copies(review.retained_copies, unmerged=review.unmerged, withheld=review.planned_withheld)
+        ],
         resilience=losses,
         reserve=reserve,
         manifests=[build_manifest_entry(entry) for entry in shown],

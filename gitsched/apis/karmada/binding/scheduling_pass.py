@@ -36,6 +36,7 @@ from gitsched.apis.karmada.state import KarmadaState
 from gitsched.kinds.run_once_kinds import RUN_ONCE_KINDS
 from gitsched.model.document import Body, Document, get_field, list_objects
 from gitsched.model.finding import NO_REPLICAS, UNSCHEDULABLE, Finding, format_count, format_names, locate_document
+from gitsched.model.mistakes import CLUSTER_GONE, RESCHEDULE_DISPLACED
 from gitsched.model.scheduling import Assignment, Decision, Outcome, Request, TargetCluster, make_full_targets
 from gitsched.schedule import pipeline
 
@@ -212,7 +213,7 @@ def build_outcome(
     return Outcome(
         key=template.key,
         api=names.API_NAME,
-        state="placed" if result.clusters or (attachment and attachment.clusters) else "pending",
+        state="placed" if targets or (attachment and attachment.clusters) else "pending",
         policy=title,
         group=result.observed_group,
         targets=targets,
@@ -365,14 +366,14 @@ def _report_missing_clusters(
         without = f"without a Cluster document or not allowed by Tenant {tenant}" if tenant else "without a Cluster document"
         message = (
             f"{template.key} has {replicas} of its {all_replicas} on {where}, {without}: "
-            "what it has there is not changed any more, and goes once other clusters have the replicas; a WorkloadRebalancer that names "
-            "the workload reschedules them"
+            "what it has there is not changed any more, and stays until it is rescheduled, which no run does by itself: "
+            f"{RESCHEDULE_DISPLACED} requests it"
         )
-        return (Finding("warning", "cluster-gone", message, locate_document(template), template.key.resource),)
+        return (Finding("warning", CLUSTER_GONE, message, locate_document(template), template.key.resource),)
     clusters = sorted(assignment.name for assignment in missing)
     reason = f"has no Cluster document, or Tenant {tenant} does not allow it" if tenant else "has no Cluster document"
     text = f"{reason}, but workloads are bound to it"
-    return tuple(Finding("warning", "cluster-gone", f"cluster {name} {text}", None, ("Cluster", "", name)) for name in clusters)
+    return tuple(Finding("warning", CLUSTER_GONE, f"cluster {name} {text}", None, ("Cluster", "", name)) for name in clusters)
 
 
 def merge_target_clusters(
