@@ -84,6 +84,8 @@ def _make_issue(error: _Error, body: Body) -> Issue:
 def _describe_type(error: _Error, body: Body) -> str:
     types = error.validator_value if isinstance(error.validator_value, list) else [error.validator_value]
     hint = _QUOTE_HINTS[type(error.instance)] if "string" in types and type(error.instance) in _QUOTE_HINTS else ""
+    if "array" in types and error.instance is not None:
+        hint = _LIST_HINT
     meant = [kind for kind in types if kind != "null"] or types  # null is allowed as the absence of a value
     return (
         f"must be {' or '.join(_TYPE_NAMES.get(str(kind), str(kind)) for kind in meant)}, not {_format_instance(error, body)}{hint}"
@@ -124,6 +126,7 @@ def _describe_error(error: _Error, body: Body) -> str:
 
 _QUOTE_HINTS = {bool: "; quote it (YAML reads y, n, yes, no, on and off as booleans)", int: "; quote it", float: "; quote it"}
 """Hints for a value of another type that was probably meant as a string."""
+_LIST_HINT = '; make it an entry of a list, with "- " before it'
 
 _TYPE_NAMES = {
     "string": "a string",

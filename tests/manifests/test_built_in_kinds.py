@@ -60,7 +60,7 @@ MISTAKES = [
     (DEPLOYMENT, "replicas: 3", "replicas: three", ['8:13 error wrong-type \'replicas\' must be an integer, not "three"']),
     (DEPLOYMENT, "replicas: 3", "replicas: 3000000000", ["8:13 error out-of-range"]),
     (DEPLOYMENT, PORTS, '[{containerPort: "80"}]', ["17:35 error wrong-type 'containerPort' must be an integer, not \"80\""]),
-    (DEPLOYMENT, PORTS, "{containerPort: 80}", ["17:11 error wrong-type 'ports' must be a list, not a mapping"]),
+    (DEPLOYMENT, PORTS, "{containerPort: 80}", ["17:11 error wrong-type 'ports' must be a list, not a mapping; make it an entry"]),
     (DEPLOYMENT, 'value: "80"', "value: 80", ["18:37 error wrong-type 'value' must be a string, not 80; quote it"]),
     (DEPLOYMENT, "cpu: 2", "cpu: [2]", ["19:32 error wrong-type 'cpu' must be a string or a number, not a list"]),
     (DEPLOYMENT, "maxSurge: 25%", "maxSurge: 0.25", ["10:40 error wrong-type 'maxSurge' must be an integer or a string, not 0.25"]),

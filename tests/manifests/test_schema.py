@@ -73,7 +73,11 @@ def check(spec: object) -> list[tuple[str, str, str]]:
         ({**GOOD, "size": True}, "spec.size", "'size' must be an integer, not true"),
         ({**GOOD, "size": 11}, "spec.size", "'size' must be at most 10, not 11"),
         ({**GOOD, "size": -1}, "spec.size", "'size' must be at least 0, not -1"),
-        ({**GOOD, "taints": {}}, "spec.taints", "'taints' must be a list, not a mapping"),
+        (
+            {**GOOD, "taints": {}},
+            "spec.taints",
+            "'taints' must be a list, not a mapping; make it an entry of a list, with \"- \" before it",
+        ),
         ({**GOOD, "taints": ["a"]}, "spec.taints.0", 'entry 0 must be a mapping, not "a"'),
         ({**GOOD, "taints": [{"key": ""}]}, "spec.taints.0.key", "'key' must not be empty"),
         ({**GOOD, "taints": [{"key": "a"}] * 4}, "spec.taints", "'taints' must have at most 3 entries, not 4"),

@@ -21,6 +21,8 @@ PARTS = [
     ({"zones": ["a", 5, "c", 6]}, {**CLUSTER["spec"], "zones": ["a", "c"]}),
     ({"taints": [{"key": 5}, *TAINTS]}, {**CLUSTER["spec"], "taints": [{}, *TAINTS]}),
     ({"syncMode": "Other", "taints": [{"key": "k", "effect": ["x"]}]}, {**CLUSTER["spec"], "syncMode": "Other", "taints": [{"key": "k"}]}),
+    ({"taints": TAINTS[0]}, CLUSTER["spec"]),  # the one entry of the list
+    ({"taints": {"key": "k", "effect": 5}}, {**CLUSTER["spec"], "taints": [{"key": "k"}]}),
     ({"region": [1], "zones": {}}, {"syncMode": "Push", "taints": TAINTS}),
 ]  # fmt: skip
 

@@ -50,3 +50,39 @@ def test_a_workload_waits_for_its_policy(fleet: Fleet, error: str, more: dict[st
     plan = fleet.reconcile(1).plan
     assert plan.state_counts["placed"] == 1
     assert "policy-awaited" not in {finding.code for finding in plan.findings}
+
+
+LISTED = "resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}]"
+MAPPING = "resourceSelectors: {apiVersion: apps/v1, kind: Deployment, name: web}"
+VALID = OWN % "clusterAffinity: {clusterNames: [ash]}"
+
+
+def test_a_mapping_in_place_of_the_selectors_is_an_error_with_its_cure_and_selects_as_it_is_meant(fleet: Fleet) -> None:
+    source = {"ash.yaml": cluster("ash"), "all.yaml": GENERAL, "web.yaml": deployment("web"), "other.yaml": deployment("other")}
+    fleet.commit({**source, "own.yaml": VALID.replace(LISTED, MAPPING)})
+    plan = fleet.reconcile().plan
+    assert (plan.state_counts["pending"], plan.state_counts["placed"]) == (1, 1)  # the other one goes where the general policy says
+    (error,) = [finding for finding in plan.findings if finding.severity == "error"]
+    assert (error.code, str(error.location)) == ("wrong-type", "own.yaml:5:3")
+    assert error.message == "'resourceSelectors' must be a list, not a mapping; make it an entry of a list, with \"- \" before it"
+
+
+@pytest.mark.parametrize(
+    ("own", "is_named"),
+    [
+        (VALID.replace(LISTED, MAPPING), False),
+        (VALID.replace(LISTED, MAPPING).replace("name: own", "name: new"), True),
+        (VALID.replace("ash", "5").replace("name: own", "name: new"), True),
+    ],
+    ids=["with its name", "with a new name", "with a new name and another error"],
+)
+def test_a_placed_workload_stays_where_it_is_while_its_policy_has_an_error(fleet: Fleet, own: str, is_named: bool) -> None:
+    fleet.commit({"ash.yaml": cluster("ash"), "bru.yaml": cluster("bru"), "own.yaml": VALID, "web.yaml": deployment("web")})
+    fleet.reconcile()
+    before = fleet.files()["clusters/ash/default/deployment-web.yaml"]
+    fleet.commit({"own.yaml": own, "all.yaml": GENERAL.replace("ash", "bru")}, hour=1)
+    plan = fleet.reconcile(1).plan
+    assert fleet.files()["clusters/ash/default/deployment-web.yaml"] == before
+    assert "clusters/bru/default/deployment-web.yaml" not in fleet.files()
+    assert [one.severity for one in plan.findings if one.code == "wrong-type"] == ["error"]
+    assert any("PropagationPolicy.policy.karmada.io/default/new is broken" in one.message for one in plan.findings) is is_named

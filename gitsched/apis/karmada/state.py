@@ -345,7 +345,7 @@ class KarmadaState:
             if policy is None and claim in self.snapshot.quarantined:
                 return None, claim
         matched = self.policies.match(template)
-        if record is None and self.broken_policies is not None:
+        if (record is None or claim is not None) and self.broken_policies is not None:
             blocking = self.broken_policies.find(template, matched)
             if blocking is not None:
                 return None, blocking

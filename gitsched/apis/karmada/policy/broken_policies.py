@@ -1,5 +1,5 @@
-"""Policies that have errors and were never valid: new workloads that they select wait, in place of going where a more general policy places
-them."""
+"""Policies that have errors and were never valid. New workloads that they select wait, in place of going where a more general policy places
+them; those that a policy selected before which is gone stay where they are."""
 
 from __future__ import annotations
 
