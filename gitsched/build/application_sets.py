@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from gitsched.apis.built_in_schemas import find_wrong_types
 from gitsched.build.generator_steps import Steps, TooManySteps, count_values
 from gitsched.build.go_functions import TemplateError
 from gitsched.build.go_templates import Parameters, find_unknown, mark_unknown
@@ -17,6 +18,7 @@ from gitsched.model.document import Body, as_object, get_field, get_text, list_o
 from gitsched.named_tuples import NamedTuple
 
 APPLICATION_SET = "ApplicationSet"
+APPLICATION_KEY = ("argoproj.io", "v1alpha1", "Application")
 CLUSTER_LABEL = ("argocd.argoproj.io/secret-type", "cluster")
 """The label of Secrets that describe the clusters of Argo CD."""
 MAX_APPLICATIONS = 1_000
@@ -145,6 +147,9 @@ def _apply_patch(application: Body, patch: str) -> Body:
             patched = _patch(application, values[0] if values else {})
             namespace = get_field(application, "metadata", "namespace")
             metadata = {**as_object(patched.get("metadata")), "namespace": namespace}
+            wrong = next(iter(find_wrong_types(APPLICATION_KEY, patched)), None)
+            if wrong is not None:
+                raise TemplateError(f"its templatePatch gives what is no Application: {wrong.message}")
             return {**patched, "metadata": metadata, "spec": {**as_object(patched.get("spec")), "project": project}}
         raise TemplateError("its templatePatch does not give a mapping")
     spec = as_object(application.get("spec"))

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from gitsched.build.application_sets import UNKNOWN_PATCH
+from gitsched.apis.built_in_schemas import find_wrong_types
+from gitsched.build.application_sets import APPLICATION_KEY, UNKNOWN_PATCH
 from gitsched.build.argo_environment import find_variable, read_environment
 from gitsched.build.argo_helm import FindReference, make_chart_request
 from gitsched.build.argo_kustomize import EditError, edit_kustomization
+from gitsched.build.argo_patterns import ManifestPattern
 from gitsched.build.chart_files import ChartRequest
-from gitsched.build.commit_files import CommitFiles, join_path
+from gitsched.build.commit_files import CommitFiles, find_blob, is_outside, join_path
 from gitsched.build.go_templates import describe_unknown, find_unknown, hide_marks
 from gitsched.build.path_recipe import (
     PathRecipe,
     describe_unreadable,
     find_kustomization,
-    parse_mapping,
     read_kustomization_body,
+    read_mapping,
     write_kustomization,
 )
-from gitsched.manifests.glob import matches_glob, parse_glob
 from gitsched.manifests.kustomization import parse_values
 from gitsched.model.document import Body, as_object, get_field, get_text, list_objects
 
@@ -84,10 +85,10 @@ def make_argo_recipe(application: Body, source: Body, commit: CommitFiles, find_
     directory = read_directory(source)
     name = get_text(application, "metadata", "name")
     namespace = str(get_field(application, "spec", "destination", "namespace") or "")
-    source = _apply_overrides(source, directory, name, commit)
+    source, problem = _apply_overrides(source, directory, name, commit)
     environment = read_environment(application, source)
     default = "" if namespace == "default" else hide_marks(namespace)
-    problem = _find_namespace_problem(namespace)
+    problem = problem or _find_namespace_problem(namespace)
     kinds = [kind for kind in _KINDS if _is_set(kind, source.get(kind))]
     if len(kinds) > 1:
         problem = problem or f"it is of several kinds ({', '.join(kinds)}), and Argo CD applies nothing of it: leave one"
@@ -154,15 +155,23 @@ def _find_namespace_problem(namespace: str) -> str:
     return ""
 
 
-def _apply_overrides(source: Body, directory: str, name: str, commit: CommitFiles) -> Body:
-    """Return the source after the files beside the manifests that overrule it."""
+def _apply_overrides(source: Body, directory: str, name: str, commit: CommitFiles) -> tuple[Body, str]:
+    """Return the source after the files beside the manifests that overrule it, and why Argo CD cannot read one, or ""."""
     merged = source
     for pattern in _OVERRIDES:
         path = join_path(directory, pattern.format(name=name))
-        if path in commit.entries:
-            merged = _merge(merged, parse_mapping(commit.read_blob(commit.entries[path][0])))
+        blob, _ = find_blob(commit, path)
+        if not blob:
+            continue
+        override = read_mapping(commit.read_blob(blob))
+        if override is None:
+            return source, describe_unreadable(path)
+        merged = _merge(merged, override)
+        wrong = next(iter(find_wrong_types(APPLICATION_KEY, {"spec": {"source": merged}})), None)
+        if wrong is not None:
+            return source, f"{path} changes it to what Argo CD cannot read: {wrong.message}"
     kept = {field: source[field] for field in _KEPT if field in source}
-    return {**{field: value for field, value in merged.items() if field not in _KEPT}, **kept}
+    return {**{field: value for field, value in merged.items() if field not in _KEPT}, **kept}, ""
 
 
 def _merge(base: Any, patch: Any) -> Any:
@@ -186,21 +195,36 @@ def _list_files(options: Body, directory: str, commit: CommitFiles) -> tuple[lis
     prefix = "" if directory == "." else f"{directory}/"
     found: list[str] = []
     problem = ""
+    is_manifest = _make_filter(options)
     for path in sorted(commit.entries):
         inside = path[len(prefix) :]
-        if not path.startswith(prefix) or ("/" in inside and options.get("recurse") is not True):
-            continue
-        if not (options.get("disableExtensionFilter") is True or _MANIFEST.fullmatch(inside)) or not _is_included(options, inside):
+        if not path.startswith(prefix) or not is_manifest(inside):
             continue
         if path.endswith(".jsonnet"):
             problem = problem or f"{path} is Jsonnet, which gitsched does not run: commit what it prints"
             continue
-        data = commit.read_blob(commit.entries[path][0])
+        blob, target = find_blob(commit, path)
+        if not blob:
+            problem = problem or (f"{path} is a link that leads out of the repository: commit a file" if is_outside(target) else "")
+            continue
+        data = commit.read_blob(blob)
         if SKIPPED_MARK in data:
             continue
         if path.endswith(".json") or _has_objects(data):
             found.append(inside)
     return found, problem
+
+
+def _make_filter(options: Body) -> Callable[[str], bool]:
+    """Return what says whether Argo CD reads a file, by its path in the directory."""
+    include, exclude = (ManifestPattern(text) if (text := get_text(options, name)) else None for name in ("include", "exclude"))
+    has_any_name, is_recursive = options.get("disableExtensionFilter") is True, options.get("recurse") is True
+
+    def is_manifest(path: str) -> bool:
+        is_named = (is_recursive or "/" not in path) and (has_any_name or _MANIFEST.fullmatch(path) is not None)
+        return is_named and not (exclude and exclude.matches(path)) and (include is None or include.matches(path))
+
+    return is_manifest
 
 
 def _has_objects(data: bytes) -> bool:
@@ -209,20 +233,3 @@ def _has_objects(data: bytes) -> bool:
         return True
     first = next((value for value in parse_values(data) if value is not None), None)
     return isinstance(first, dict) and isinstance(first.get("kind"), str) and bool(first["kind"])
-
-
-def _is_included(options: Body, path: str) -> bool:
-    include, exclude = options.get("include"), options.get("exclude")
-    if isinstance(exclude, str) and exclude and any(_list_matches(exclude, path)):
-        return False
-    return not isinstance(include, str) or not include or any(_list_matches(include, path))
-
-
-def _list_matches(pattern: str, path: str) -> Iterator[bool]:
-    """Yield whether a path matches a pattern of gobwas/glob, for each of the alternatives in its braces."""
-    start, end = pattern.find("{"), pattern.find("}")
-    if 0 <= start < end:
-        for choice in pattern[start + 1 : end].split(",")[:100]:
-            yield from _list_matches(pattern[:start] + choice + pattern[end + 1 :], path)
-        return
-    yield matches_glob(parse_glob(pattern.replace("[!", "[^")), path)

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gitsched.build.argo_environment import expand_variables, find_variable
+from gitsched.build.argo_patterns import FileTree, PatternError
 from gitsched.build.chart_files import ChartRequest
-from gitsched.build.commit_files import CommitFiles
+from gitsched.build.commit_files import CommitFiles, find_blob
 from gitsched.build.go_templates import describe_unknown, find_unknown
 from gitsched.build.path_recipe import list_strings
-from gitsched.manifests.glob import GlobToken, matches_glob, parse_glob
 from gitsched.manifests.kustomization import parse_values
 from gitsched.manifests.kustomize_graph import resolve_path
 from gitsched.model.document import Body, list_objects
@@ -21,6 +21,7 @@ FindReference = Callable[[str], str | None]
 
 _COMMA = re.compile(r"(?<!\\),")
 _ROOT = "{root}"
+_VERSION = re.compile(r"\s*v?((?:0|[1-9][0-9]*)(?:\.[0-9]+)+)", re.ASCII)
 
 
 def make_chart_request(
@@ -45,9 +46,11 @@ def make_chart_request(
         files = [find_file.resolve(text) for text in texts]
     except FileNotFoundError as error:
         return str(error)
-    values = _read_values(helm)
+    values, version = _read_values(helm), _read_version(str(helm.get("kubeVersion") or ""))
     if isinstance(values, str):
         return values
+    if version is None:
+        return f"its kubeVersion {helm['kubeVersion']!r} is not a version of Kubernetes: correct it, such as to 1.35.0"
     parameters = {
         (entry.get("forceString") is True, str(entry.get("name") or "")): expand_variables(
             "" if entry.get("value") is None else str(entry["value"]), environment
@@ -69,7 +72,7 @@ def make_chart_request(
         str(helm.get("namespace") or namespace or "default"),
         tuple(values_files),
         values,
-        str(helm.get("kubeVersion") or ""),
+        version,
         tuple(list_strings(helm.get("apiVersions"))),
         helm.get("skipCrds") is not True,
         sets=tuple(settings[False]),
@@ -91,6 +94,12 @@ def _read_values(helm: Body) -> dict[str, Any] | str:
     return found[0] if found and isinstance(found[0], dict) else "its values are not a mapping in YAML: correct them"
 
 
+def _read_version(text: str) -> str | None:
+    """Return the numbers of a version, without what a provider adds; None if it is none. Source: ParseGeneric of Kubernetes."""
+    found = _VERSION.match(text)
+    return ".".join(str(int(number)) for number in found[1].split(".")) if found else None if text else ""
+
+
 def _escape(value: str) -> str:
     """Return a value for `helm --set`: a list in braces as it is, else with its commas escaped. Source: cleanSetParameters."""
     return value if value.startswith("{") and value.endswith("}") else _COMMA.sub(r"\\,", value)
@@ -102,6 +111,7 @@ class _FileFinder:
     def __init__(self, directory: str, commit: CommitFiles, find_reference: FindReference, environment: Mapping[str, str]) -> None:
         self._directory, self._commit, self._find_reference = directory, commit, find_reference
         self._environment = environment
+        self._tree: FileTree | None = None
 
     def resolve(self, text: str) -> str:
         """Return the path of a file. Raises FileNotFoundError with the reason if it is not in this repository."""
@@ -126,10 +136,10 @@ class _FileFinder:
         found: dict[str, None] = {}
         for text, path in paths:
             if not _is_pattern(path):
-                if path in self._commit.entries or not ignores_missing:
+                if find_blob(self._commit, path)[0] or not ignores_missing:
                     found[path] = None
                 continue
-            matching = [other for other in sorted(self._commit.entries, key=_sort_key) if _matches_path(path, other)]
+            matching = self._list_matching(text, path)
             if not matching and not ignores_missing:
                 raise FileNotFoundError(
                     f"no file matches its values files {text}: correct the pattern, or set ignoreMissingValueFiles"
@@ -137,44 +147,19 @@ class _FileFinder:
             found |= dict.fromkeys(other for other in matching if other not in named)
         return list(found)
 
+    def _list_matching(self, text: str, pattern: str) -> list[str]:
+        self._tree = self._tree or FileTree(self._commit.entries)
+        try:
+            matching = self._tree.list_matching(pattern)
+        except PatternError as error:
+            raise FileNotFoundError(f"the pattern {text} of its values files {error}: correct it") from None
+        directory = next((path for path in matching if self._tree.is_directory(path)), None)
+        if directory is not None:
+            raise FileNotFoundError(
+                f"its values files {text} match the directory {directory}, at which helm fails: name files only, such as *.yaml"
+            )
+        return matching
+
 
 def _is_pattern(path: str) -> bool:
     return any(character in path for character in "*?[")
-
-
-def _sort_key(path: str) -> list[str]:
-    return path.split("/")
-
-
-def _matches_path(pattern: str, path: str) -> bool:
-    """Return whether a path matches a pattern of doublestar: `**` is any directories, braces have alternatives."""
-    start = pattern.find("{")
-    end = pattern.find("}", start)
-    if 0 <= start < end:
-        choices = pattern[start + 1 : end].split(",")[:100]
-        return any(_matches_path(pattern[:start] + choice + pattern[end + 1 :], path) for choice in choices)
-    parts = [None if part == "**" else parse_glob(part.replace("[!", "[^")) or [] for part in pattern.split("/")]
-    return _matches_names(parts, path.split("/"))
-
-
-def _matches_names(parts: list[list[GlobToken] | None], names: list[str]) -> bool:
-    reached = {0}
-    for name in names:
-        reached = _skip_directories(parts, reached)
-        following: set[int] = set()
-        for at in reached:
-            if at < len(parts) and parts[at] is None:
-                following.add(at)
-            elif at < len(parts) and matches_glob(parts[at] or [], name):
-                following.add(at + 1)
-        reached = following
-    return len(parts) in _skip_directories(parts, reached)
-
-
-def _skip_directories(parts: list[list[GlobToken] | None], reached: set[int]) -> set[int]:
-    found = set(reached)
-    for at in sorted(reached):
-        while at < len(parts) and parts[at] is None:
-            at += 1
-            found.add(at)
-    return found

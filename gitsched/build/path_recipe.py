@@ -65,21 +65,20 @@ def find_kustomization(directory: str, commit: CommitFiles) -> str:
 
 def read_kustomization_body(path: str, commit: CommitFiles) -> dict[str, Any] | None:
     """Return the content of a kustomization, empty if there is none or nothing in it; None if it is not a mapping."""
-    data = commit.read_blob(commit.entries[path][0]) if path else b""
+    return read_mapping(commit.read_blob(commit.entries[path][0]) if path else b"")
+
+
+def read_mapping(data: bytes) -> dict[str, Any] | None:
+    """Return the first document of a YAML file, empty if there is nothing in it; None if it is not a mapping."""
     if all(_NO_CONTENT.fullmatch(line) for line in data.splitlines()):
         return {}
-    return parse_mapping(data) or None
+    found = parse_plugins(data)
+    return dict(found[0]) if found else None
 
 
 def describe_unreadable(path: str) -> str:
-    """Say that a kustomization cannot be read."""
-    return f"{path} is not a mapping in YAML: `kustomize build` says where it is wrong"
-
-
-def parse_mapping(data: bytes) -> dict[str, Any]:
-    """Return the first document of a YAML file if it is a mapping, else an empty one."""
-    found = parse_plugins(data)
-    return dict(found[0]) if found else {}
+    """Say that a file is no mapping."""
+    return f"{path} is not a mapping in YAML: correct it"
 
 
 def list_manifests(directory: str, commit: CommitFiles, is_excluded: Callable[[str], bool]) -> list[str]:

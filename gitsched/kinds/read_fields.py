@@ -10,63 +10,76 @@ from collections.abc import Mapping
 from typing import Final
 
 _PATCHES = "{0}.patches[].patch {0}.patches[].target.kind {0}.patches[].target.name"
-_SOURCE_TEXTS = (
-    "repoURL path targetRevision chart ref helm.releaseName helm.values helm.namespace helm.kubeVersion helm.valueFiles[] "
-    "helm.apiVersions[] helm.parameters[].name helm.parameters[].value kustomize.namePrefix kustomize.nameSuffix kustomize.namespace "
-    "kustomize.images[] kustomize.components[] kustomize.replicas[].name kustomize.commonLabels.* kustomize.commonAnnotations.* "
-    "kustomize.patches[].patch kustomize.patches[].path directory.include directory.exclude"
-)
-_SOURCE_FLAGS = (
-    "helm.ignoreMissingValueFiles helm.skipCrds helm.parameters[].forceString kustomize.labelWithoutSelector directory.recurse"
-)
+_SOURCE_FIELDS: Final[Mapping[str, str]] = {
+    "text": (
+        "repoURL path targetRevision chart ref name helm.releaseName helm.values helm.namespace helm.kubeVersion helm.version "
+        "helm.valueFiles[] helm.apiVersions[] helm.parameters[].name helm.parameters[].value helm.fileParameters[].name "
+        "helm.fileParameters[].path kustomize.namePrefix kustomize.nameSuffix kustomize.namespace kustomize.version "
+        "kustomize.kubeVersion kustomize.apiVersions[] kustomize.images[] kustomize.components[] kustomize.replicas[].name "
+        "kustomize.commonLabels.* kustomize.commonAnnotations.* kustomize.patches[].patch kustomize.patches[].path "
+        "kustomize.patches[].target.* directory.include directory.exclude"
+    ),
+    "flag": (
+        "helm.ignoreMissingValueFiles helm.skipCrds helm.skipSchemaValidation helm.skipTests helm.passCredentials "
+        "helm.parameters[].forceString kustomize.labelWithoutSelector kustomize.labelIncludeTemplates kustomize.forceCommonLabels "
+        "kustomize.forceCommonAnnotations kustomize.commonAnnotationsEnvsubst kustomize.ignoreMissingComponents "
+        "kustomize.patches[].options.* directory.recurse directory.disableExtensionFilter"
+    ),
+    "object": "plugin helm.valuesObject directory.jsonnet",
+    "amount": "kustomize.replicas[].count",
+}
+_GENERATOR_FIELDS: Final[Mapping[str, str]] = {
+    "text": (
+        "list.elementsYaml git.repoURL git.revision git.pathParamPrefix git.files[].path git.directories[].path git.values.* "
+        "clusters.values.* clusters.selector.matchLabels.* clusters.selector.matchExpressions[].key "
+        "clusters.selector.matchExpressions[].operator clusters.selector.matchExpressions[].values[] selector.matchLabels.* "
+        "selector.matchExpressions[].key selector.matchExpressions[].operator selector.matchExpressions[].values[]"
+    ),
+    "flag": "git.directories[].exclude git.files[].exclude clusters.flatList",
+    "object": "list.elements[]",
+}
+
+
+def _add_paths(fields: Mapping[str, str], *parents: str) -> Mapping[str, str]:
+    """Return the fields below each of the parents, by their type."""
+    return {name: " ".join(f"{parent}.{path}" for parent in parents for path in paths.split()) for name, paths in fields.items()}
+
+
+def _join_paths(*fields: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the fields of several tables, by their type."""
+    return {
+        name: " ".join(table[name] for table in fields if name in table) for name in {name: 0 for table in fields for name in table}
+    }
 
 
 def _list_sources(spec: str) -> Mapping[str, str]:
     """Return the fields of an Application at the path of its spec."""
-    sources = (f"{spec}.source", f"{spec}.sources[]")
-    return {
-        "number": f"{spec}.revisionHistoryLimit",
-        "text": " ".join(
-            (
-                f"{spec}.project {spec}.syncPolicy.syncOptions[]",
-                *(f"{source}.{field}" for source in sources for field in _SOURCE_TEXTS.split()),
-            )
-        ),
-        "flag": " ".join(
-            (
-                *(f"{spec}.syncPolicy.automated.{field}" for field in ("enabled", "prune", "selfHeal", "allowEmpty")),
-                *(f"{source}.{field}" for source in sources for field in _SOURCE_FLAGS.split()),
-            )
-        ),
-        "object": " ".join(
-            (
-                f"{spec}.ignoreDifferences[] {spec}.info[]",
-                *(f"{source}.{field}" for source in sources for field in ("plugin", "helm.valuesObject")),
-            )
-        ),
-        "amount": " ".join(f"{source}.kustomize.replicas[].count" for source in sources),
+    own = {
+        "number": "revisionHistoryLimit",
+        "text": "project syncPolicy.syncOptions[]",
+        "flag": " ".join(f"syncPolicy.automated.{field}" for field in ("enabled", "prune", "selfHeal", "allowEmpty")),
+        "object": "ignoreDifferences[] info[]",
     }
+    sources = (f"{spec}.source", f"{spec}.sources[]", f"{spec}.sourceHydrator.drySource")
+    return _join_paths(_add_paths(own, spec), _add_paths(_SOURCE_FIELDS, *sources))
 
-
-_TEMPLATE = _list_sources("spec.template.spec")
 
 READ_FIELDS: Final[Mapping[tuple[str, str], Mapping[str, str]]] = {
     ("apps.kruise.io", "BroadcastJob"): {"amount": "spec.parallelism"},  # also as a percentage
     ("argoproj.io", "Application"): _list_sources("spec"),
-    ("argoproj.io", "ApplicationSet"): {
-        **_TEMPLATE,
-        "text": (
-            f"{_TEMPLATE['text']} spec.template.metadata.name spec.template.metadata.namespace spec.templatePatch "
-            "spec.generators[].list.elementsYaml spec.generators[].git.repoURL spec.generators[].git.revision "
-            "spec.generators[].git.pathParamPrefix spec.generators[].git.files[].path spec.generators[].git.directories[].path "
-            "spec.generators[].clusters.selector.matchLabels.* spec.generators[].clusters.values.* spec.generators[].merge.mergeKeys[]"
+    ("argoproj.io", "ApplicationSet"): _join_paths(
+        _list_sources("spec.template.spec"),
+        _add_paths(
+            _GENERATOR_FIELDS, "spec.generators[]", "spec.generators[].matrix.generators[]", "spec.generators[].merge.generators[]"
         ),
-        "flag": f"{_TEMPLATE['flag']} spec.goTemplate spec.generators[].git.directories[].exclude",
-        "object": (
-            f"{_TEMPLATE['object']} spec.generators[].list.elements[] spec.generators[].matrix.generators[] "
-            "spec.generators[].merge.generators[] spec.generators[].clusters.selector.matchExpressions[]"
-        ),
-    },
+        {
+            "text": (
+                "spec.template.metadata.name spec.template.metadata.namespace spec.templatePatch spec.goTemplateOptions[] "
+                "spec.generators[].merge.mergeKeys[]"
+            ),
+            "flag": "spec.goTemplate",
+        },
+    ),
     ("argoproj.io", "Rollout"): {
         "number": "spec.replicas",
         "text": "spec.workloadRef.apiVersion spec.workloadRef.kind spec.workloadRef.name",

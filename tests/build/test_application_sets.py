@@ -327,3 +327,26 @@ def test_files_are_selected_with_pathspecs_of_git(patterns: list[str], expected:
 def test_a_pathspec_that_git_refuses_makes_no_application(pattern: str) -> None:
     with pytest.raises(TemplateError):
         list(select_files([{"path": pattern}], PATHS, Steps(10_000)))
+
+
+@pytest.mark.parametrize(
+    ("patch", "problem"),
+    [
+        ("spec: {source: {directory: {exclude: '{{.x}}'}}}", ""),
+        (
+            "spec: {source: {directory: {exclude: {{.x}} }}}",
+            "its templatePatch gives what is no Application: 'exclude' must be a string",
+        ),
+        ("spec: {sources: {path: a}}", "its templatePatch gives what is no Application: 'sources' must be a list, not a mapping"),
+    ],
+)
+def test_a_template_patch_gives_fields_of_the_types_of_argo_cd(patch: str, problem: str) -> None:
+    spec = {
+        "goTemplate": True,
+        "generators": [{"list": {"elements": [{"x": "true"}]}}],
+        "template": {"metadata": {"name": "a"}, "spec": {"source": {"path": "a"}}},
+        "templatePatch": patch,
+    }
+    made = list_applications({"spec": spec}, GeneratorInput(FILES, (), lambda _: False))  # type: ignore[arg-type]
+    assert made.problem.startswith(problem)
+    assert bool(made.problem) is bool(problem)

@@ -8,6 +8,7 @@ import pytest
 
 from gitsched.build.argo_cd import list_sources, make_argo_recipe
 from gitsched.build.argo_kustomize import EditError, edit_kustomization, set_images
+from gitsched.build.commit_files import SYMLINK_MODE
 from gitsched.build.path_recipe import PathRecipe
 
 from .test_delivery_tools import COMMIT, Files
@@ -123,6 +124,16 @@ def test_a_source_is_of_the_kind_that_argo_cd_finds(source: dict[str, Any], file
         ({"helm": {"values": "- a"}}, "shop", "not a mapping"),
         ({"helm": {"valueFiles": ["envs/*.yaml"]}}, "shop", "no file matches"),
         ({"helm": {"valueFiles": ["https://example.com/a.yaml"]}}, "shop", "on another server"),
+        ({"helm": {"valueFiles": ["/*b"]}}, "shop", "its values files /*b match the directory web, at which helm fails"),
+        ({"helm": {"valueFiles": ["{a,b/*.yaml"]}}, "shop", "the pattern {a,b/*.yaml of its values files is not valid: correct it"),
+        (
+            {"helm": {"valueFiles": ["envs/[a.yaml"]}},
+            "shop",
+            "the pattern envs/[a.yaml of its values files is not valid: correct it",
+        ),
+        ({"helm": {"valueFiles": ["*{a,b}" * 20]}}, "shop", "needs more than 10,000 steps: correct it"),
+        ({"helm": {"valueFiles": ["*/" * 201]}}, "shop", "has more than 200 parts: correct it"),
+        ({"helm": {"kubeVersion": "1"}}, "shop", "its kubeVersion '1' is not a version of Kubernetes: correct it"),
         ({"helm": {"parameters": [{"name": "a", "value": "$ARGOCD_APP_REVISION"}]}}, "shop", "changes with each commit"),
     ],
 )
@@ -139,6 +150,44 @@ def test_values_files_are_those_that_patterns_match_in_order() -> None:
     chart = make({"helm": helm}, files).chart
     assert chart is not None
     assert chart.values_files == ("web/envs/b.yaml", "web/envs/x/c.yaml", "web/envs/a.yaml", "shared.yaml")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("envs/**/*.yaml", "m z a/x a/n/y a-b/x"),  # a directory before what is in it
+        ("envs/**/a*/*.yaml", "a/x a-b/x"),
+        ("envs/**/[!y].yaml", "m z a/x a-b/x"),
+        ("envs/{z,m,a/*}.yaml*", "a/x m z"),
+        ("envs/{a,{z,m}*}{.yaml,/x.yaml}", "a/x m z"),
+        ("envs/a**.yaml", ""),
+        ("envs/?/*.yaml", "a/x"),
+        ("env\\s/[m-z].yaml", "m z"),
+        ("/web/*/../envs/[^m].yaml", "z"),
+    ],
+)
+def test_values_files_that_a_pattern_matches_have_the_order_of_argo_cd(pattern: str, expected: str) -> None:
+    files = {**CHART, **{f"web/envs/{name}.yaml": b"" for name in ("z", "m", "a/x", "a/n/y", "a-b/x")}}
+    chart = make({"helm": {"valueFiles": [pattern], "ignoreMissingValueFiles": True}}, files).chart
+    assert chart is not None
+    assert chart.values_files == tuple(f"web/envs/{name}.yaml" for name in expected.split())
+
+
+@pytest.mark.parametrize(
+    ("written", "passed"),
+    [
+        ("", ""),
+        ("1.30", "1.30"),
+        ("v1.30.4", "1.30.4"),
+        ("v1.30.4-eks-ab", "1.30.4"),
+        ("1.30.4+gke.1", "1.30.4"),
+        ("1.030.4.5", "1.30.4.5"),
+    ],
+)
+def test_the_version_of_kubernetes_is_passed_without_what_a_provider_adds(written: str, passed: str) -> None:
+    chart = make({"helm": {"kubeVersion": written}}, CHART).chart
+    assert chart is not None
+    assert chart.kube_version == passed
 
 
 def test_parameters_are_passed_as_argo_cd_passes_them() -> None:
@@ -173,3 +222,74 @@ def test_parameters_are_passed_as_argo_cd_passes_them() -> None:
 def test_files_about_something_else_are_no_manifests(text: bytes, is_read: bool) -> None:
     recipe = make({}, {"web/a.yaml": b"kind: B\n", "web/other.yaml": text})
     assert (b"other.yaml" in recipe.kustomization) is is_read
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matching"),
+    [
+        ("*", "ab.yaml b.yaml c.yaml s/ab.yaml"),
+        ("*b.yaml", "ab.yaml b.yaml s/ab.yaml"),
+        ("?.yaml", "b.yaml c.yaml"),
+        ("s?ab.yaml", "s/ab.yaml"),
+        ("{b,c}.yaml", "b.yaml c.yaml"),
+        ("{a,}b.yaml", "ab.yaml b.yaml"),
+        ("{s/*,{a,}b}*", "ab.yaml b.yaml s/ab.yaml"),
+        ("{b.yaml,c", "b.yaml"),
+        ("b.yaml}", ""),
+        ("[!b]*", "ab.yaml c.yaml s/ab.yaml"),
+        ("[^b].yaml", "b.yaml"),
+        ("[b-c].yaml", "b.yaml c.yaml"),
+        ("[bc].yaml", "b.yaml c.yaml"),
+        ("[a-bc].yaml", ""),
+        ("[c-b].yaml", ""),
+        ("[].yaml", ""),
+        ("[b", ""),
+        ("\\b.yaml", "b.yaml"),
+        ("b.yaml\\", "b.yaml"),
+        ("\\*", ""),
+        ("true", ""),
+        ("{" * 500 + "b.yaml", "b.yaml"),
+        ("{a,b}" * 50, ""),
+    ],
+)
+def test_manifests_are_included_and_excluded_by_patterns_of_gobwas(pattern: str, matching: str) -> None:
+    names = {"ab.yaml", "b.yaml", "c.yaml", "s/ab.yaml"}
+    files = {f"web/{name}": b"kind: A\n" for name in names}
+    for option, expected in (("include", {*matching.split()}), ("exclude", names - {*matching.split()})):
+        recipe = make({"directory": {"recurse": True, option: pattern}}, files)
+        assert {name for name in names if f'"{name}"'.encode() in recipe.kustomization} == expected
+
+
+def test_links_are_read_as_the_manifests_to_which_they_lead() -> None:
+    links = {"web/a.yaml": b"../shared/a.yaml", "web/b.yaml": b"../missing.yaml", "web/c.yaml": b"../shared"}
+    commit = Files({"shared/a.yaml": b"kind: A\n", **links})
+    commit.entries |= {path: (path, SYMLINK_MODE) for path in links}
+    application = {"metadata": {"name": "web"}, "spec": {"destination": {"namespace": "shop"}}}
+    recipe = make_argo_recipe(application, {"path": "web"}, commit, lambda _: None)  # type: ignore[arg-type]
+    assert (recipe.kustomization, recipe.problem) == (b'resources: ["a.yaml"]\n', "")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem", "excluded"),
+    [
+        (b"directory: {exclude: b.yaml}\n", "", True),
+        (b"# nothing\n", "", False),
+        (b"{}\n", "", False),
+        (b"path: other\ndirectory: null\n", "", False),
+        (
+            b"directory: {exclude: true}\n",
+            "changes it to what Argo CD cannot read: 'exclude' must be a string, not true; quote it",
+            False,
+        ),
+        (b"directory: {recurse: yes please}\n", "changes it to what Argo CD cannot read: 'recurse' must be true or false", False),
+        (b"helm: {skipSchemaValidation: 'true'}\n", "'skipSchemaValidation' must be true or false, not \"true\"", False),
+        (b"- directory\n", "web/.argocd-source-web.yaml is not a mapping in YAML: correct it", False),
+        (b"directory: {exclude: [\n", "web/.argocd-source-web.yaml is not a mapping in YAML: correct it", False),
+    ],
+)
+def test_a_file_that_overrules_a_source_has_what_argo_cd_can_read(text: bytes, problem: str, excluded: bool) -> None:
+    files = {"web/a.yaml": b"kind: A\n", "web/b.yaml": b"kind: A\n", "web/.argocd-source-web.yaml": text}
+    recipe = make({}, files)
+    assert problem in recipe.problem
+    assert bool(recipe.problem) is bool(problem)
+    assert (b"b.yaml" not in recipe.kustomization) is excluded

@@ -128,3 +128,56 @@ def test_durations_have_the_units_of_flux(kind: str, field: str, value: str, exp
     messages = [issue.message for issue in validate_source_document(body).issues if issue.severity == "error"]
     assert len(messages) == bool(expected)
     assert all(message.startswith(expected) for message in messages)
+
+
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [
+        ("directory.exclude", True),
+        ("directory.include", ["a.yaml"]),
+        ("directory.recurse", "true"),
+        ("directory.disableExtensionFilter", "true"),
+        ("directory.jsonnet", []),
+        ("helm.skipSchemaValidation", "true"),
+        ("helm.skipTests", 1),
+        ("helm.passCredentials", "yes"),
+        ("helm.version", 3),
+        ("helm.fileParameters", [{"name": "a", "path": 5}]),
+        ("kustomize.forceCommonLabels", "true"),
+        ("kustomize.ignoreMissingComponents", "true"),
+        ("kustomize.patches", [{"patch": "", "target": {"kind": 5}}]),
+        ("kustomize.patches", [{"patch": "", "options": {"allowNameChange": "true"}}]),
+        ("name", 5),
+    ],
+)
+def test_the_fields_of_a_source_have_the_types_of_argo_cd_wherever_it_is(field: str, wrong: Any) -> None:
+    source: Any = wrong
+    for name in reversed(field.split(".")):
+        source = {name: source}
+    specs = [{"source": source}, {"sources": [source]}, {"sourceHydrator": {"drySource": source}}]
+    found = [find_issues({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "spec": spec}) for spec in specs]
+    found += [
+        find_issues({"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "spec": {"template": {"spec": spec}}})
+        for spec in specs
+    ]
+    assert [[issue.severity for issue in issues] for issues in found] == [["error"]] * 6
+
+
+@pytest.mark.parametrize(
+    "generator",
+    [
+        {"git": {"files": [{"path": "a", "exclude": "true"}]}},
+        {"git": {"directories": {"path": "a"}}},
+        {"git": {"values": {"a": 5}}},
+        {"clusters": {"flatList": "true"}},
+        {"clusters": {"values": {"a": True}}},
+        {"clusters": {"selector": {"matchExpressions": [{"key": 5}]}}},
+        {"selector": {"matchLabels": {"a": 5}}},
+        {"list": {"elements": {"a": "b"}}},
+    ],
+)
+def test_the_fields_of_a_generator_have_the_types_of_argo_cd_in_others_too(generator: Any) -> None:
+    generators = [generator, {"matrix": {"generators": [generator]}}, {"merge": {"generators": [generator]}}]
+    for one in generators:
+        found = find_issues({"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "spec": {"generators": [one]}})
+        assert [issue.severity for issue in found] == ["error"], one
