@@ -165,11 +165,10 @@ class ParameterGenerator:
             return
         selector = as_object(body.get("selector"))
         parsed = parse_selector(selector)
-        found = [
-            self._describe_cluster(secret)
-            for secret in self._source.clusters
-            if parsed is not None and parsed.matches(read_labels(secret))
-        ]
+        if parsed is None:
+            raise TemplateError("the selector of its generator clusters is not valid")
+        described = (self._describe_cluster(secret) for secret in self._source.clusters if parsed.matches(read_labels(secret)))
+        found = list({entry["name"]: entry for entry in described}.values())
         is_described = any(entry["server"] == IN_CLUSTER_SERVER for entry in found)
         if not (selector.get("matchLabels") or selector.get("matchExpressions") or is_described):
             names = {"name": IN_CLUSTER, "nameNormalized": IN_CLUSTER, "server": IN_CLUSTER_SERVER, "project": ""}

@@ -20,6 +20,8 @@ _TOKEN = re.compile(
     r"""|(?P<number>[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?(?![\w.]))|(?P<dot>\.)|(?P<name>[^\W\d]\w*)"""
 )
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+_UNREAD_LITERAL = re.compile(r"'(?:[^'\\\n]|\\.[^'\n]*)'|[+-]?\.?\d\w*(?:\.\w*)?(?![\w.])")
+"""Characters, and numbers of other bases and forms."""
 _UNREAD_BLOCKS: Final = ("define", "template", "block")
 _CONSTANTS: Final = {"true": True, "false": False}
 
@@ -168,7 +170,10 @@ class _Parser:
             if token is None:
                 if position >= len(text):
                     raise TemplateError("its template has {{ without }}")
-                raise NotEvaluatedError(f"`{text[position : position + 10].split()[0]}`")
+                shown = text[position : position + 10].split()[0]
+                if _UNREAD_LITERAL.match(text, position):
+                    raise NotEvaluatedError(f"`{shown}`")
+                raise TemplateError(f"its template has {shown}, which Go cannot read there")
             found.append(_Token(str(token.lastgroup), token[0], spaced))
             position = token.end()
 
@@ -266,6 +271,8 @@ def _read_literal(token: _Token) -> Any:
 
 
 def _unescape(found: re.Match[str]) -> str:
-    if found[1] not in _ESCAPES:
+    if found[1] in "xuU01234567":
         raise NotEvaluatedError(f"the escape {found[0]}")
+    if found[1] not in _ESCAPES:
+        raise TemplateError(f"its template has the escape {found[0]}, which Go does not know")
     return _ESCAPES[found[1]]

@@ -217,6 +217,14 @@ FAILING = [
     '{{ index .nope "a" }}',
     "{{ lower .n }}",
     "{{ eq .n 3 }}",
+    "{{ .env }",
+    '{{ .env "x }}',
+    "{{ .foo-bar }}",
+    '{{ .["env"] }}',
+    "{{ .env @ }}",
+    "{{ 1.2.3 }}",
+    '{{ "a\\q" }}',
+    "{{/* a }}",
 ]
 
 
@@ -244,6 +252,10 @@ def test_a_missing_key_is_what_the_options_say(option: str, works: bool) -> None
         (f"{{{{ {'(' * 30}.env{')' * 30} }}}}", "so many parentheses"),
         ('{{ printf "%x" .env }}', "`printf` with this pattern"),
         ("{{ .server | lower }}", "from clusters or servers"),
+        ("{{ 'a' }}", "does not evaluate `'a'`"),
+        ("{{ 0x10 }}", "does not evaluate `0x10`"),
+        ("{{ 1_000 }}", "does not evaluate `1_000`"),
+        ('{{ "\\x41" }}', "does not evaluate the escape \\x"),
     ],
 )
 def test_the_reason_why_an_expression_is_not_evaluated_is_the_true_one(text: str, reason: str) -> None:
@@ -350,3 +362,15 @@ def test_a_template_patch_gives_fields_of_the_types_of_argo_cd(patch: str, probl
     made = list_applications({"spec": spec}, GeneratorInput(FILES, (), lambda _: False))  # type: ignore[arg-type]
     assert made.problem.startswith(problem)
     assert bool(made.problem) is bool(problem)
+
+
+def test_a_cluster_with_two_secrets_is_one() -> None:
+    other = {**SECRET, "stringData": {"name": "One_1", "server": "https://two.example.com"}}
+    assert read(make("{clusters: {selector: {matchLabels: {env: eu}}}}", "{{.name}} {{.server}}", secrets=(SECRET, other))) == [
+        "One_1 https://two.example.com"
+    ]
+
+
+def test_a_selector_of_clusters_that_is_not_valid_is_an_error() -> None:
+    made = make("{clusters: {selector: {matchExpressions: [{key: env, operator: Nope}]}}}", "{{.name}}", secrets=(SECRET,))
+    assert made.problem == "the selector of its generator clusters is not valid"
