@@ -51,20 +51,11 @@ def make_chart_request(
         return values
     if version is None:
         return f"its kubeVersion {helm['kubeVersion']!r} is not a version of Kubernetes: correct it, such as to 1.35.0"
-    parameters = {
-        (entry.get("forceString") is True, str(entry.get("name") or "")): expand_variables(
-            "" if entry.get("value") is None else str(entry["value"]), environment
-        )
-        for entry in list_objects(helm.get("parameters"))
-    }
+    parameters = _read_parameters(helm, environment)
     if find_variable([parameters, values_files, files]) is not None:
         return f"it uses {find_variable([parameters, values_files, files])}, which changes with each commit: write the value"
     if any(_ROOT in text for key, value in parameters.items() for text in (key[1], value)):
         return f"a parameter has {_ROOT}, which gitsched cannot pass to helm: write it in values"
-    settings = {
-        is_text: [f"{name}={_escape(value)}" for (also, name), value in sorted(parameters.items()) if also is is_text]
-        for is_text in (False, True)
-    }
     named = [str(entry.get("name") or "") for entry in list_objects(helm.get("fileParameters"))]
     return ChartRequest(
         directory,
@@ -75,11 +66,25 @@ def make_chart_request(
         version,
         tuple(list_strings(helm.get("apiVersions"))),
         helm.get("skipCrds") is not True,
-        sets=tuple(settings[False]),
-        text_sets=tuple(settings[True]),
+        sets=_write_settings(parameters, is_text=False),
+        text_sets=_write_settings(parameters, is_text=True),
         file_sets=tuple(zip(named, files, strict=True)),
         checks_schema=helm.get("skipSchemaValidation") is not True,
     )
+
+
+def _read_parameters(helm: Body, environment: Mapping[str, str]) -> dict[tuple[bool, str], str]:
+    """Return the values of parameters, by whether one is a text and its name."""
+    return {
+        (entry.get("forceString") is True, str(entry.get("name") or "")): expand_variables(
+            "" if entry.get("value") is None else str(entry["value"]), environment
+        )
+        for entry in list_objects(helm.get("parameters"))
+    }
+
+
+def _write_settings(parameters: Mapping[tuple[bool, str], str], *, is_text: bool) -> tuple[str, ...]:
+    return tuple(f"{name}={_escape(value)}" for (also, name), value in sorted(parameters.items()) if also is is_text)
 
 
 def _read_values(helm: Body) -> dict[str, Any] | str:
