@@ -371,7 +371,7 @@ def list_server_owned(body: Body) -> list[FieldPath]:
         annotations = metadata.get("annotations")
         if isinstance(annotations, dict):
             found += [("metadata", "annotations", LAST_APPLIED)] if LAST_APPLIED in annotations else []
-            is_annotated = not _SERVER_ANNOTATIONS.isdisjoint(annotations)
+            is_annotated = LAST_APPLIED in annotations or not _SERVER_ANNOTATIONS.isdisjoint(annotations)
     if "status" in body:
         found.append(("status",))
     if not (found or is_annotated or is_owned or body.get("kind") in _OFTEN_GENERATED):

@@ -52,7 +52,7 @@ _ACCOUNT_TYPE = "kubernetes.io/service-account-token"
 
 def list_dumped_fields(group: str, body: Body, *, is_annotated: bool) -> list[FieldPath]:
     """Return the paths of these fields in an object of an API group; [] if nothing shows that a server wrote it. It `is_annotated` with
-    an annotation that only controllers set."""
+    an annotation that only kubectl or controllers set."""
     metadata = _read(body, "metadata")
     kind = (group, str(body.get("kind")))
     if not (is_annotated or any(metadata.get(name) for name in _EVIDENCE) or _shows_server(kind, body)):
@@ -81,11 +81,12 @@ def join_paths(body: Body, paths: Iterable[FieldPath]) -> list[FieldPath]:
 
 
 def _shows_server(kind: tuple[str, str], body: Body) -> bool:
-    """Return whether an object has a uid that a server gave: that of an owner, of a Job's selector, or of a volume's claim."""
+    """Return whether an object has a uid that a server gave: that of an owner, of a Job's selector or Pods, or of a volume's claim."""
     if any(owner.get("uid") for _, owner in _list_entries(_read(body, "metadata"), "ownerReferences")):
         return True
     if kind == ("batch", "Job"):
-        return not frozenset(_UID_LABELS).isdisjoint(_read(body, "spec", "selector", "matchLabels"))
+        paths = (("spec", "selector", "matchLabels"), ("spec", "template", "metadata", "labels"))
+        return any(name in _read(body, *path) for path in paths for name in _UID_LABELS)
     return kind == ("", "PersistentVolume") and bool(_read(body, "spec", "claimRef").get("uid"))
 
 
