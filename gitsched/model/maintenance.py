@@ -10,6 +10,7 @@ from gitsched.named_tuples import NamedTuple
 if TYPE_CHECKING:
     from gitsched.model.document import Key
     from gitsched.model.fleet_status import Freeze
+    from gitsched.model.history import SourceChange
     from gitsched.model.simulation import Simulation
     from gitsched.model.taints import ClusterTaint
 
@@ -40,7 +41,7 @@ class Maintenance(NamedTuple):
     drain moves all but the number of `staying`, when what is held is released, and those that become unplaced. `simulation` says what a
     drain leads to, None for other actions and where nothing is edited. `left` are taints that an uncordon does not remove, by cluster.
     `freezes` are those in force, and `frozen` the workloads of which they withhold that they leave, with the clusters on which these
-    stay."""
+    stay. `drained_by` is the first commit of the source that drained a cluster whose drain ends, None where it is not known."""
 
     action: Action
     clusters: tuple[str, ...]
@@ -53,6 +54,7 @@ class Maintenance(NamedTuple):
     freezes: tuple[Freeze, ...] = ()
     frozen: Mapping[Key, tuple[str, ...]] = {}
     total: int = 0
+    drained_by: SourceChange | None = None
 
     @property
     def problems(self) -> tuple[ClusterEdit, ...]:

@@ -20,6 +20,7 @@ from gitsched.model.maintenance import Action, ClusterEdit, EditedFile, Maintena
 from gitsched.model.similar_names import suggest_names
 from gitsched.model.simulation import FailureDomain
 from gitsched.model.taints import ClusterTaint, parse_taint
+from gitsched.model.time import EPOCH
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.incremental.planned_workloads import PlannedWorkloads
@@ -27,6 +28,7 @@ from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_
 from gitsched.reconcile.output.removed_documents import describe_removed_cluster
 from gitsched.reconcile.plan_baseline import make_plan_baseline
 from gitsched.reconcile.review.freezes import list_freezes
+from gitsched.reconcile.review.run_causes import find_drain
 from gitsched.reconcile.run import Fetched, Planned, RunContext, open_context
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_taints, make_blob_finder
 from gitsched.reconcile.source.source_reader import SourceReader
@@ -40,6 +42,7 @@ from gitsched.simulate.simulation import simulate
 
 if TYPE_CHECKING:
     from gitsched.decide.plan_result import Plan
+    from gitsched.model.history import SourceChange
     from gitsched.model.labels import Selector
     from gitsched.model.simulation import Simulation
     from gitsched.reconcile.run_settings import RunSettings
@@ -126,7 +129,20 @@ def _plan(
         tuple(list_freezes(context, fetched, plan)) if drained else (),
         frozen,
         len(present),
+        _find_first_drain(context, action, edits),
     )
+
+
+def _find_first_drain(context: RunContext, action: Action, edits: Iterable[ClusterEdit]) -> SourceChange | None:
+    """Return the first of the commits of the source that added the drains which an uncordon removes; None if one is not known."""
+    if action != "uncordon":
+        return None
+    source, cache = context.source.repository, context.caches.files
+    head = source.resolve("HEAD")
+    removed = [(edit.cluster, taint) for edit in edits for taint in edit.taints if taint.startswith(DRAIN_TAINT)]
+    found = [find_drain(source, cache, head, *one) for one in removed] if head else []
+    known = [one for one in found if one is not None]
+    return min(known, key=lambda one: one.time or EPOCH) if known and len(known) == len(removed) else None
 
 
 def _list_frozen(

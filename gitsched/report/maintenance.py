@@ -6,21 +6,26 @@ from collections.abc import Iterator
 from typing import Any
 
 from gitsched.model.finding import choose_form, format_count, format_names
+from gitsched.model.history import SourceChange
 from gitsched.model.maintenance import Action, ClusterEdit, Maintenance
 from gitsched.report.fleet_problems import describe_freeze
 from gitsched.report.held import serialize_held
-from gitsched.report.lines import format_key, wrap, wrap_all
+from gitsched.report.lines import abbreviate_oid, format_key, wrap, wrap_all
 from gitsched.report.serialization import API_VERSION, serialize_key
 from gitsched.report.serialized_simulation import serialize_simulation
 from gitsched.report.simulation import write_simulation
 
-HOW_TO_RETURN = (
-    "gitsched rebalance --all-displaced says what returns by itself, and when; with --write it requests the rest; "
-    "what does not count as displaced: gitsched rebalance --to COMMIT"
-)
-"""What brings back the workloads that left a drained cluster."""
 MAX_SHORT = 5
 """Workloads without enough capacity that a step names."""
+
+
+def describe_return(drained_by: SourceChange | None = None) -> str:
+    """Return what brings back the workloads that left a cluster which a commit of the source drained."""
+    before = f"{abbreviate_oid(drained_by.commit)}^ --write" if drained_by is not None else "COMMIT"
+    return (
+        "gitsched rebalance --all-displaced says what returns by itself, and when; with --write it requests the rest; "
+        f"what does not count as displaced: gitsched rebalance --to {before}"
+    )
 
 
 def write_maintenance(value: Maintenance, width: int, *, written: bool) -> str:
@@ -97,12 +102,12 @@ def list_steps(value: Maintenance, *, written: bool) -> Iterator[str]:
         only = f"only {count:,} {choose_form(count, 'is', 'are')} left, {' and '.join(why for _, why in left)}"
         wait = f"wait until {only if left else 'none is left'}, and no copy stays for an overlap (gitsched tree CLUSTER)"
         yield f"gitsched status: {names} {has} {workloads} now; {wait}"
-        yield f"After the work: gitsched uncordon {' '.join(value.clusters)}; commit; then bring back what left: {HOW_TO_RETURN}"
+        yield f"After the work: gitsched uncordon {' '.join(value.clusters)}; commit; then bring back what left: {describe_return()}"
     elif value.action == "cordon":
         until = f"until gitsched uncordon {' '.join(value.clusters)}"
         yield f"Nothing moves: what {names} {has} stays there, and new workloads go elsewhere, {until}"
     else:
-        yield f"Bring back what left: {HOW_TO_RETURN}"
+        yield f"Bring back what left: {describe_return(value.drained_by)}"
 
 
 def _list_remaining(value: Maintenance) -> Iterator[tuple[int, str]]:
@@ -130,6 +135,7 @@ def serialize_maintenance(value: Maintenance, *, written: bool) -> dict[str, Any
         "written": written,
         "clusters": [{"name": name, "workloads": value.workloads[name]} for name in value.clusters],
         "edits": [{**edit._asdict(), "taints": list(edit.taints)} for edit in value.edits],
+        "drainedBy": value.drained_by.commit if value.drained_by is not None else None,
         "left": {name: list(map(str, taints)) for name, taints in value.left.items()},
         "simulation": serialize_simulation(value.simulation) if value.simulation is not None else None,
         "held": serialize_held(value.simulation.held) if value.simulation is not None else [],

@@ -56,7 +56,27 @@ def test_a_drain_is_an_edit_and_says_what_moves_what_is_held_and_how_to_go_on(pl
     ended = gitsched("uncordon", "one")
     assert (placed / "one.yaml").read_text() == ONE
     assert "Bring back what left: gitsched rebalance --all-displaced says what returns by itself" in ended.stdout
-    assert "what does not count as displaced: gitsched rebalance --to COMMIT" in " ".join(ended.stdout.split())
+    assert "what does not count as displaced: gitsched rebalance --to " in " ".join(ended.stdout.split())
+
+
+def test_the_end_of_a_drain_names_the_command_that_takes_back_what_left(placed: Path, gitsched: Run, commit: Commit) -> None:
+    gitsched("drain", "one")
+    commit(placed)
+    gitsched("reconcile", "--now", "2026-03-02T09:01:40Z")
+    assert "two  2 replicas" in gitsched("tree", "web").stdout
+    commit(placed, note="kind: ConfigMap\napiVersion: v1\nmetadata: {name: note, namespace: shop}\n")
+    gitsched("reconcile", "--now", "2026-03-02T09:01:50Z")
+    said = " ".join(gitsched("uncordon", "one").stdout.split())
+    command = said.partition("what does not count as displaced: gitsched ")[2].split()
+    assert command[:2] == ["rebalance", "--to"]
+    commit(placed)
+    gitsched("reconcile", "--now", "2026-03-02T10:30:00Z")
+    assert "two  2 replicas" in gitsched("tree", "web").stdout, "the end of a drain moves nothing back"
+    back = gitsched(*command)
+    assert back.returncode == 0, back.stderr
+    commit(placed)
+    gitsched("reconcile", "--now", "2026-03-02T10:31:00Z")
+    assert "    one  2 replicas" in gitsched("tree", "web").stdout
 
 
 def test_status_says_what_is_not_committed(placed: Path, gitsched: Run, commit: Commit) -> None:

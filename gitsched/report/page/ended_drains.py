@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gitsched.model.finding import format_count, format_names
 from gitsched.report.history import describe_source
 from gitsched.report.lines import format_key
-from gitsched.report.maintenance import HOW_TO_RETURN
+from gitsched.report.maintenance import describe_return
 
 if TYPE_CHECKING:
     from gitsched.model.history import EndedDrain
@@ -34,4 +34,4 @@ def describe_ended_drain(drain: EndedDrain, review: Review, *, is_drained: bool)
     if stay:
         only = "" if back else f"Nothing goes to {cluster} by this change alone: "
         count = format_count(len(stay), "workload stays where it went", "workloads stay where they went")
-        yield f"{only}{count}: {others}. To bring back what left: {HOW_TO_RETURN}"
+        yield f"{only}{count}: {others}. To bring back what left: {describe_return(drain.added_by)}"
