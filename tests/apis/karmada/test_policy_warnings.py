@@ -218,6 +218,28 @@ def test_the_policy_that_nearly_selects_an_object(selector: Body, thing: Body, e
     assert [one.text for one in near.values()] == ([f"PropagationPolicy/shop/web selects {expected}"] if expected else [])
 
 
+@pytest.mark.parametrize(
+    ("namespaces", "expected"),
+    [
+        (
+            ["shop"],
+            "PropagationPolicy/shop/web selects Deployment in namespace shop; this one has no namespace, so that it is in default",
+        ),
+        (
+            ["shop", "pay", "zoo"],
+            "policies of namespace pay, shop, zoo select only what is there; this one has no namespace, so that it is in default",
+        ),
+    ],
+)
+def test_no_policy_of_several_namespaces_is_named_for_an_object_without_a_namespace(namespaces: list[str], expected: str) -> None:
+    policies = [selecting("apps/v1 Deployment") for _ in namespaces]
+    for policy, namespace in zip(policies, namespaces, strict=True):
+        policy["metadata"]["namespace"] = namespace
+    web = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}}
+    decisions = gitsched.schedule([*policies, web]).decisions
+    assert [one.text for one in list_near_selections(decisions, decisions.list_unclaimed()).values()] == [expected]
+
+
 def test_a_similar_name_is_nearer_than_another_label() -> None:
     policy = selecting("apps/v1 Deployment wbe", "apps/v1 Deployment")
     policy["spec"]["resourceSelectors"][1]["labelSelector"] = {"matchLabels": {"tier": "front"}}

@@ -10,7 +10,7 @@ from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, R
 from gitsched.model.changes import Cause
 from gitsched.model.document import Document, Key, as_object, get_field, read_labels
 from gitsched.model.explanation import NearSelection
-from gitsched.model.finding import locate_document, locate_field
+from gitsched.model.finding import format_names, locate_document, locate_field
 from gitsched.model.known_values import find_near
 from gitsched.model.labels import format_requirement
 
@@ -26,6 +26,7 @@ _WORKLOADS = ("cronjob", "daemonset", "deployment", "job", "statefulset")
 """Kinds of which an object is compared with the selectors of the others, if none of its own kind is near."""
 KIND_SIMILARITY = 0.85
 """From which similarity on a kind is probably a misspelled one."""
+_NAMESPACE = ("metadata", "namespace")
 _MAX_RULES = 200
 """Selectors of one kind with which an object is compared."""
 _MAX_LOOKUPS = 2_000
@@ -90,6 +91,11 @@ def _read_pod_labels(template: Document) -> Mapping[str, str]:
     return read_labels(as_object(pods))
 
 
+def _has_namespace(template: Document) -> bool:
+    """Return whether the document of an object names its namespace."""
+    return bool(get_field(template.body, "metadata", "namespace"))
+
+
 class NearSelections:
     """Compares objects that no policy selects with the selectors of all policies, of which each kind counts with at most 200. `existing`
     are the keys of all objects."""
@@ -115,18 +121,21 @@ class NearSelections:
         others = [other for other in _WORKLOADS if other != kind] if kind in _WORKLOADS else []
         kinds = ([kind, *self._find_misspelled(kind)], others)
         for compared in kinds:
-            candidates = (
+            candidates = [
                 (rank, policy.key, text, pointer, policy.document)
                 for other in compared
                 for policy, selector in self._rules.get(other, ())
                 for rank, text, pointer in self._compare(policy, selector, template)
-            )
-            nearest = min(candidates, key=lambda one: one[:4], default=None)
-            if nearest is not None:
-                _, policy_key, (selected, own), pointer, document = nearest
+            ]
+            if candidates:
+                rank, policy_key, (selected, own), pointer, document = min(candidates, key=lambda one: one[:4])
                 place = locate_document(document)
                 where = f" ({place.text})" if place is not None else ""
-                return NearSelection(f"{policy_key.title} selects {selected}{where}; this one {own}", pointer)
+                text = f"{policy_key.title} selects {selected}{where}"
+                others = {one[1].namespace for one in candidates if (one[0], one[3]) == (rank, _NAMESPACE)} - {""}
+                if pointer == _NAMESPACE and len(others) > 1 and not _has_namespace(template):  # it may belong to each of them
+                    text = f"policies of namespace {format_names(sorted(others))} select only what is there"
+                return NearSelection(f"{text}; this one {own}", pointer)
         return None
 
     def _find_misspelled(self, kind: str) -> list[str]:
@@ -167,7 +176,8 @@ class NearSelections:
             rank = 0 if self._is_near(key.namespace, [namespace]) else 3
             if rank and self._existing and (key.kind, namespace) not in self._kinds_by_namespace:
                 rank = 1
-            yield rank, (f"{kind} in namespace {namespace}", f"is in {key.namespace}"), ("metadata", "namespace")
+            own = f"is in {key.namespace}" if _has_namespace(template) else f"has no namespace, so that it is in {key.namespace}"
+            yield rank, (f"{kind} in namespace {namespace}", own), _NAMESPACE
         elif not same_version:
             yield 1, (f"{kind} of {selector.api_version}", f"is of {template.api_version}"), ("apiVersion",)
         elif not matches_labels:
