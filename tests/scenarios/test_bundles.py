@@ -166,21 +166,18 @@ RENDERED = (
 
 
 @pytest.mark.parametrize(
-    ("bundle", "change", "program", "code"),
+    ("bundle", "change", "program"),
     [
-        pytest.param(
-            RENDERED, "chart/values.yaml", "gitsched.build.helm.list_executables", "helm-build", marks=pytest.mark.needs("helm")
-        ),
+        pytest.param(RENDERED, "chart/values.yaml", "gitsched.build.helm.list_executables", marks=pytest.mark.needs("helm")),
         (
             RENDERED.replace("chart, helm: {}", "base"),
             "base/web.yaml",
             "gitsched.build.builder._list_candidates",
-            "kustomize-build",
         ),
     ],
 )
 def test_without_the_program_a_bundle_keeps_what_it_has_and_the_rest_is_placed(
-    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, bundle: str, change: str, program: str, code: str
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, bundle: str, change: str, program: str
 ) -> None:
     other = TABLE["layout"]["base/web.yaml"].replace("{name: web}", "{name: other, namespace: shop}", 1)
     policy = TABLE["layout"]["policy.yaml"].replace("kind: Bundle", "kind: Bundle}, {apiVersion: apps/v1, kind: Deployment")
@@ -196,7 +193,11 @@ def test_without_the_program_a_bundle_keeps_what_it_has_and_the_rest_is_placed(
         patch.setattr(program, lambda *_: [])
         first = fleet.reconcile()
         (found,) = [finding for finding in first.plan.findings if finding.severity == "error"]
-        assert (found.code, str(found.location), found.resource) == (code, "bundle.yaml:4:1", ("Bundle", "shop", "shop"))
+        assert (found.code, str(found.location), found.resource) == (
+            "program-missing",
+            "bundle.yaml:4:1",
+            ("Bundle", "shop", "shop"),
+        )
         assert "is not installed" in found.message
         assert list(list_delivered(fleet, "dub")) == ["shop/deployment-other.yaml"]
     assert not [finding for finding in fleet.reconcile().plan.findings if finding.severity == "error"]
@@ -207,7 +208,7 @@ def test_without_the_program_a_bundle_keeps_what_it_has_and_the_rest_is_placed(
     with monkeypatch.context() as patch:
         patch.setattr(program, lambda *_: [])
         for _ in range(2):
-            assert [f.code for f in fleet.reconcile(1).plan.findings if f.severity == "error"] == [code]
+            assert [f.code for f in fleet.reconcile(1).plan.findings if f.severity == "error"] == ["program-missing"]
         after = list_delivered(fleet, "dub")
         assert "web:2" in after.pop("shop/deployment-other.yaml")
         assert after.items() <= before.items()

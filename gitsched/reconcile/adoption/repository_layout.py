@@ -24,6 +24,7 @@ from gitsched.manifests.yaml_composer import is_lfs_pointer
 from gitsched.model.document import Body, parse_api_group, read_labels
 from gitsched.model.finding import Finding, Location, format_count
 from gitsched.named_tuples import NamedTuple
+from gitsched.reconcile.bundles.bundle_findings import PROGRAM_MISSING
 from gitsched.reconcile.fetch import write_worktree
 from gitsched.reconcile.source.source_reader import is_manifest_path
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES, SYMLINK_MODE
@@ -232,12 +233,16 @@ def _find_readers(place: Location, closures: Mapping[str, set[str]], documents: 
 
 
 def list_new_errors(findings: Iterable[Finding], before: Iterable[Finding]) -> list[Finding]:
-    """Return the errors with a place that an earlier validation did not find."""
+    """Return the errors with a place that an earlier validation did not find; a program that is not installed is no reason to leave out
+    what it builds."""
     known = {(one.code, one.location, one.message) for one in before if one.severity == "error"}
     return [
         one
         for one in findings
-        if one.severity == "error" and one.location is not None and (one.code, one.location, one.message) not in known
+        if one.severity == "error"
+        and one.code != PROGRAM_MISSING
+        and one.location is not None
+        and (one.code, one.location, one.message) not in known
     ]
 
 

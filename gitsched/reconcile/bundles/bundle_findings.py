@@ -14,6 +14,9 @@ from gitsched.reconcile.builds.path_builder import EMPTY_BUILD
 from gitsched.reconcile.builds.printed_objects import NOT_BUILT
 from gitsched.reconcile.bundles.bundle_files import DirectoryFiles, DirectoryRequest
 
+PROGRAM_MISSING = "program-missing"
+"""The code of the finding that a program which builds a Bundle is not installed."""
+
 
 def make_tool_finding(bundle: RawDocument, rule: VariantRule, problem: str) -> Finding:
     """Return the error about a variant that a delivery tool builds in a way that the Bundle does not have."""
@@ -85,7 +88,7 @@ def find_unbuildable(
     for program, problem in missing.items():
         if program in needed:
             message = f"{problem}. Clusters that have the Bundle keep what they have"
-            yield _make_finding(bundle, f"{program}-build", message, ("spec",), "error")
+            yield _make_finding(bundle, PROGRAM_MISSING, message, ("spec",), "error")
 
 
 def make_empty_finding(bundle: RawDocument, spec: BundleSpec, path: str) -> Finding:

@@ -132,9 +132,9 @@ class NearSelections:
                 place = locate_document(document)
                 where = f" ({place.text})" if place is not None else ""
                 text = f"{policy_key.title} selects {selected}{where}"
-                others = {one[1].namespace for one in candidates if (one[0], one[3]) == (rank, _NAMESPACE)} - {""}
-                if pointer == _NAMESPACE and len(others) > 1 and not _has_namespace(template):  # it may belong to each of them
-                    text = f"policies of namespace {format_names(sorted(others))} select only what is there"
+                namespaces = {one[1].namespace for one in candidates if (one[0], one[3]) == (rank, _NAMESPACE)} - {""}
+                if pointer == _NAMESPACE and len(namespaces) > 1 and not _has_namespace(template):  # it may belong to each of them
+                    text = f"policies of namespace {format_names(sorted(namespaces))} select only what is there"
                 return NearSelection(f"{text}; this one {own}", pointer)
         return None
 
