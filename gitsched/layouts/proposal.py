@@ -9,7 +9,7 @@ from typing import Final
 
 from gitsched.layouts.layout import DeployedPath, Layout, LeftOut, ProposedBundle, Target
 from gitsched.model.document import Body
-from gitsched.model.finding import format_count
+from gitsched.model.finding import format_count, format_names
 from gitsched.render.yaml import dump, quote
 
 DIRECTORY: Final = "fleet"
@@ -123,6 +123,10 @@ def describe_layout(layout: Layout) -> str:
         lines += ["", f"{format_count(len(layout.bundles), 'bundle')}:"]
         lines += [f"  {bundle.name}: {_describe_variants(bundle)}" for bundle in layout.bundles[:MAX_LISTED]]
         lines += _count_more(len(layout.bundles), BUNDLES)
+    if layout.invented:
+        names = format_names(list(layout.clusters), MAX_LISTED)
+        text = f"No file names a cluster, so that {CLUSTERS} has one for each environment in the names of files: {names}"
+        lines += ["", text]
     if layout.build:
         reason = (
             "they change documents of Flux, and none names them" if layout.bundles else "nothing in them differs between clusters"

@@ -37,6 +37,29 @@ def test_init_recognizes_overlays_and_writes_files_without_errors(
     ]
 
 
+def test_init_says_what_it_guessed_and_what_nothing_places(gitsched: Run, make: Callable[[Mapping[str, str]], Path]) -> None:
+    plain = WEB.replace("name: web", "name: mail")
+    place = make({**OVERLAYS, "mail/mail.yaml": plain})
+    for words in (["init", "--dry-run"], ["init"]):
+        found = gitsched(*words, at=place).stdout
+        guess = "No file names a cluster, so that fleet/clusters.yaml has one for each environment in the names of files: "
+        assert f"{guess}production, staging\n" in found
+        title = "Add a Bundle or a policy to fleet for what nothing places:\n  Deployment shop/mail is selected by no policy"
+        assert title in found
+        assert "(mail/mail.yaml:1)" in found
+
+
+def test_init_says_nothing_of_guesses_where_all_is_known(gitsched: Run, make: Callable[[Mapping[str, str]], Path]) -> None:
+    cluster = (
+        "apiVersion: cluster.karmada.io/v1alpha1\nkind: Cluster\nmetadata: {name: eu, labels: {environment: NAME}}\nspec: {}\n"
+    )
+    clusters = {f"{name}.yaml": cluster.replace("eu", name).replace("NAME", name) for name in ("staging", "production")}
+    found = gitsched("init", at=make({**OVERLAYS, **clusters})).stdout
+    assert "web/overlays/production for " in found
+    assert "No file names a cluster" not in found
+    assert "nothing places" not in found
+
+
 def test_init_never_overwrites(gitsched: Run, make: Callable[[Mapping[str, str]], Path], git: Callable[..., str]) -> None:
     place = make({**OVERLAYS, "gitsched.yaml": "mine\n", "fleet/bundles.yaml": "# mine\n"})
     done = gitsched("init", at=place)

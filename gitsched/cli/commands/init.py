@@ -20,7 +20,14 @@ from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.git.process import run_git
 from gitsched.git.worktree_commit import check_commit, commit_files, create_repository
 from gitsched.layouts.kept_files import describe_missing, list_missing
-from gitsched.layouts.proposal import BUNDLES, describe_layout, list_cluster_metadata, write_bundles, write_source_settings
+from gitsched.layouts.proposal import (
+    BUNDLES,
+    DIRECTORY,
+    describe_layout,
+    list_cluster_metadata,
+    write_bundles,
+    write_source_settings,
+)
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import format_count
 from gitsched.model.system_errors import make_write_error
@@ -34,12 +41,14 @@ from gitsched.reconcile.adoption.repository_layout import (
     recognize_layout_of,
 )
 from gitsched.reconcile.worktree_file import create_file, replace_file, resolve_worktree_file
+from gitsched.report.consequences import describe_unplaced_objects
 from gitsched.temporary_directory import TemporaryDirectory
 
 if TYPE_CHECKING:
     from gitsched.model.document import Body
     from gitsched.model.finding import Finding
     from gitsched.reconcile.adoption.repository_layout import RecognizedLayout
+    from gitsched.reconcile.reconciler import ValidatedSource
 
 
 _CONFIG = """\
@@ -134,11 +143,11 @@ def _write(
     """Write the proposal, without what has errors, and print what was written."""
     starter = list_starters()[api]()
     files, text = _propose(found, starter)
-    before = _validate(directory) if found is not None else None
+    validated = _validate(directory) if found is not None else None
     written = {name: write_new_file(directory, name, content) for name, content in files.items()}
     missing = _describe_missing(directory, found, files, [name for name in files if not written[name]])
-    if found is not None and before is not None and all(written.values()):
-        files, text = _leave_out_errors(directory, found, starter, files, before)
+    if found is not None and validated is not None and all(written.values()):
+        files, text = _leave_out_errors(directory, found, starter, files, validated.findings)
     if dry_run:
         lines = [f"{'would write' if written.get(name, True) else 'would keep '} {name}" for name in files]
         contents = "".join(f"\n# {name}\n{content}" for name, content in files.items() if written.get(name, True))
@@ -254,8 +263,8 @@ def _has_layout(found: RecognizedLayout) -> bool:
     return bool(found.layout.recognitions or found.layout.build)
 
 
-def _validate(directory: Path) -> tuple[Finding, ...] | None:
-    """Return the findings about the files of a worktree; None if it cannot be validated, as without a program that builds it: the next
+def _validate(directory: Path) -> ValidatedSource | None:
+    """Return what is found about the files of a worktree; None if it cannot be validated, as without a program that builds it: the next
     command says so."""
     settings = RunSettings(
         datetime.now(UTC),
@@ -267,7 +276,7 @@ def _validate(directory: Path) -> tuple[Finding, ...] | None:
     )
     try:
         with output.show_progress("Validating the proposal"):
-            return tuple(validate_source(settings).findings)
+            return validate_source(settings)
     except Permanent:
         return None
 
@@ -276,10 +285,11 @@ def _leave_out_errors(
     directory: Path, found: RecognizedLayout, starter: StarterFiles, files: Mapping[str, str], before: Collection[Finding]
 ) -> tuple[Mapping[str, str], str]:
     """Validate the files that were written, and write them again without what causes errors that were not there `before`. Return the files
-    and the text."""
+    and the text, with the workloads that nothing places."""
     errors: list[Finding] = []
     for _ in range(MAX_VALIDATIONS):
-        errors = list_new_errors(_validate(directory) or (), before)
+        validated = _validate(directory)
+        errors = list_new_errors(validated.findings if validated is not None else (), before)
         left = leave_out_errors(found, files.get(BUNDLES, ""), errors)
         if left == found:
             break
@@ -294,10 +304,13 @@ def _leave_out_errors(
                 write_new_file(directory, name, content)
         files = changed
     else:
-        errors = list_new_errors(_validate(directory) or (), before)
+        validated = _validate(directory)
+        errors = list_new_errors(validated.findings if validated is not None else (), before)
     shown = [f"{error.location}: {error.message}" for error in errors[:MAX_SHOWN_ERRORS]]
     shown += [f"and {len(errors) - MAX_SHOWN_ERRORS} more"] if len(errors) > MAX_SHOWN_ERRORS else []
-    return files, _propose(found, starter)[1] + _list_lines("Errors that gitsched validate shows now:", shown)
+    text = _propose(found, starter)[1] + _list_lines("Errors that gitsched validate shows now:", shown)
+    unplaced = describe_unplaced_objects(validated.unselected) if validated is not None else []
+    return files, text + _list_lines(f"Add a Bundle or a policy to {DIRECTORY} for what nothing places:", unplaced)
 
 
 def _list_lines(title: str, lines: Iterable[str]) -> str:
