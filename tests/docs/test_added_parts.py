@@ -78,8 +78,8 @@ def add_relation(package: Path) -> None:
         package / "schema.py", "                Relation(COMPANIONS, 5),\n", textwrap.indent(f"{relation.rstrip()},\n", " " * 16)
     )
     insert(package / "schema.py", "                Query(DIRECT, ", textwrap.indent(f"{query.rstrip()},\n", " " * 16))
-    insert(package / "object_queries.py", "    return tuple(facts._replace(parts=", textwrap.indent(emit, "    "))
-    insert(package / "object_queries.py", "    ANNOTATIONS,\n", "    NODE_PORTS,\n")
+    insert(package / "object_facts.py", "    return tuple(facts._replace(parts=", textwrap.indent(emit, "    "))
+    insert(package / "object_facts.py", "    ANNOTATIONS,\n", "    NODE_PORTS,\n")
     (package / "node_ports.py").write_text(module, encoding="utf-8")
     insert(package / "plan_relations.py", "    return tuple(found)\n", textwrap.indent(use, "    "))
     insert(

@@ -1,5 +1,5 @@
 """What the source says about an object, what a plan delivers of it, and what the delivered manifests refer to: the inputs of the queries
-about relations.
+about relations, and the rows by which these find the object.
 
 Facts are tuples of plain values, so that they have canonical bytes. Keys are (group, kind, namespace, name).
 """
@@ -11,6 +11,29 @@ from collections.abc import Container, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gitsched.decide.relations.delivered_manifests import NO_CLUSTERS, Clusters, list_changed_bodies, list_manifests
+from gitsched.decide.relations.schema import (
+    ANNOTATIONS,
+    ANY_NAMESPACE,
+    BOUND,
+    BUILT,
+    CHARTS,
+    CLAIMS,
+    COMPANIONS,
+    CONTAINS,
+    CUSTOM,
+    DEFINITIONS,
+    FAR,
+    MAKES,
+    MEMBERS,
+    NAMESPACES,
+    OBJECT,
+    REQUIRES,
+    RESOURCES,
+    SHARED,
+    UNUSABLE,
+    WORDS,
+    WRITES,
+)
 from gitsched.kinds.companion_kinds import FOLLOW_ANNOTATION, SHARED_SERVICE_KINDS
 from gitsched.kinds.companion_targets import (
     FOLLOW_VALUES,
@@ -34,11 +57,15 @@ if TYPE_CHECKING:
     from gitsched.model.document import Body, Document
     from gitsched.model.scheduling import Outcome
     from gitsched.model.variants import TemplateVariants
+    from gitsched.query.canonical import Key as QueryKey
+    from gitsched.query.reader import Reader
 
 PlainKey = tuple[str, str, str, str]
 DOCUMENT, DUPLICATE, BROKEN, PART = "document", "duplicate", "broken", "part: "
 """How the source has an object; `PART` is followed by what changes the object, or why it is not built."""
 _DEFINITION = ("apiextensions.k8s.io", "CustomResourceDefinition")
+DELIVERED_BY_DEFINITION = ("", "", "", "")
+"""The referrer in a row of a CustomResourceDefinition: the objects of its kind."""
 
 
 class PlacementFacts(NamedTuple):
@@ -269,6 +296,73 @@ def _flatten_features(features: CompanionFeatures) -> tuple[Any, ...]:
     if selection is not None:
         plain = selection.kind, tuple(map(tuple, selection.selector.requirements)), selection.namespaces
     return (is_companion, annotation, is_shared, plain, tuple(map(tuple, names)), *labels)
+
+
+def read_object(db: Reader, key: QueryKey) -> object:
+    """Return the facts of an object, without what only rows have."""
+    facts = ObjectFacts(*db.input(OBJECT, key))
+    namespace = key[2]
+    for plain in facts.references:
+        reference = ReferenceFacts(*plain)
+        for required, _ in reference.requires:
+            db.emit(REQUIRES, (*required, *key))
+        for written in reference.writes:
+            db.emit(WRITES, (*written, *key))
+    for number, plain in enumerate(facts.parts):
+        _emit_part(db, key, number, PartFacts(*plain), is_delivered=bool(facts.placement and facts.placement[3]))
+    for subject in facts.subjects:
+        db.emit(REQUIRES, (*key, *subject))
+        db.emit(BOUND, (*subject, *key))
+    if facts.definition is not None:
+        db.emit(REQUIRES, (*key, *DELIVERED_BY_DEFINITION))
+        db.emit(DEFINITIONS, (*facts.definition, *key))
+    for built in facts.built:
+        db.emit(BUILT, (*built, *key))
+    for made in facts.makes:
+        db.emit(MAKES, (*made, *key))
+    if key[:2] in SHARED_SERVICE_KINDS:
+        db.emit(SHARED, (namespace, key[3]))
+    if facts.source not in ("", DOCUMENT) and (key[0] or key[1] == "Pod"):
+        db.emit(UNUSABLE, (namespace,))
+    if facts.annotation:
+        db.emit(ANNOTATIONS, ("", *key, facts.annotation))
+    return tuple(facts._replace(parts=tuple((*plain[:3], None, None, plain[5]) for plain in facts.parts), built=(), annotation=""))
+
+
+def _emit_part(db: Reader, owner: QueryKey, number: int, part: PartFacts, *, is_delivered: bool) -> None:
+    key = part.key or owner
+    group, kind, namespace, name = key
+    if part.features is not None:
+        entry = (*owner, str(number))
+        db.emit(NAMESPACES, ("", namespace))
+        db.emit(MEMBERS, (namespace, *key, *entry, write_text(part.features)))
+        if part.features[0]:
+            db.emit(COMPANIONS, entry)
+            if _is_far(namespace, part.features):
+                db.emit(FAR, ("", *entry))
+    if not is_delivered:
+        return
+    if part.key is not None:
+        db.emit(CONTAINS, (*key, *owner))
+    if not is_known_group(group):
+        db.emit(CUSTOM, (group, kind, *key))
+    if part.creator is not None:
+        creator = CreatorFeatures(*part.creator)
+        if creator.chart_namespace is not None:
+            db.emit(CHARTS, (creator.chart_namespace, *key))
+            db.emit(CHARTS, (ANY_NAMESPACE, *key))
+        if creator.is_custom:
+            db.emit(RESOURCES, (namespace, name, *key))
+        for claim in creator.claims:
+            db.emit(CLAIMS, (namespace, claim, *key))
+        if creator.words:
+            db.emit(WORDS, (namespace, *key, write_text(creator.words)))
+
+
+def _is_far(namespace: str, features: tuple[Any, ...]) -> bool:
+    """Return whether a companion may have targets in other namespaces."""
+    selection, names = features[3:5]
+    return (selection is not None and selection[2] != (namespace,)) or any(name[2] != namespace for name in names)
 
 
 def write_text(plain: Any) -> str:

@@ -1,4 +1,4 @@
-"""Queries about one object: its facts, the rows by which others find it, and where it goes."""
+"""What queries read about one object: its facts, the clusters that it goes to, and what requires it."""
 
 from __future__ import annotations
 
@@ -9,49 +9,29 @@ from gitsched.apis.gitsched.config import AssumedObject
 from gitsched.decide.relations.assumed_objects import Assumptions
 from gitsched.decide.relations.delivered_manifests import NO_CLUSTERS, Clusters
 from gitsched.decide.relations.object_facts import (
-    DOCUMENT,
+    DELIVERED_BY_DEFINITION,
     NO_FACTS,
     ObjectFacts,
     PartFacts,
     PlacementFacts,
     ReferenceFacts,
-    write_text,
 )
 from gitsched.decide.relations.schema import (
-    ANNOTATIONS,
-    ANY_NAMESPACE,
     BOUND,
-    BUILT,
-    CHARTS,
-    CLAIMS,
-    COMPANIONS,
     CONTAINS,
     CUSTOM,
     DEFINITIONS,
     FACTS,
     FAR,
     MAKES,
-    MEMBERS,
-    NAMESPACES,
-    OBJECT,
-    REQUIRES,
-    RESOURCES,
     SETTINGS,
-    SHARED,
-    UNUSABLE,
-    WORDS,
     WRITES,
 )
-from gitsched.kinds.companion_kinds import SHARED_SERVICE_KINDS
-from gitsched.kinds.possible_creators import CreatorFeatures
 from gitsched.model.document import Key, is_known_group
 
 if TYPE_CHECKING:
     from gitsched.query.canonical import Key as QueryKey
     from gitsched.query.reader import Reader
-
-_DELIVERED_BY_DEFINITION = ("", "", "", "")
-"""The referrer in a row of a CustomResourceDefinition: the objects of its kind."""
 
 
 class RelationReader(Protocol):
@@ -60,73 +40,6 @@ class RelationReader(Protocol):
     def read(self, name: str, key: QueryKey, /) -> Any: ...
 
     def rows_of(self, name: str, group: QueryKey, first: int | None = None, /) -> tuple[QueryKey, ...]: ...
-
-
-def read_object(db: Reader, key: QueryKey) -> object:
-    """Return the facts of an object, without what only rows have."""
-    facts = ObjectFacts(*db.input(OBJECT, key))
-    namespace = key[2]
-    for plain in facts.references:
-        reference = ReferenceFacts(*plain)
-        for required, _ in reference.requires:
-            db.emit(REQUIRES, (*required, *key))
-        for written in reference.writes:
-            db.emit(WRITES, (*written, *key))
-    for number, plain in enumerate(facts.parts):
-        _emit_part(db, key, number, PartFacts(*plain), is_delivered=bool(facts.placement and facts.placement[3]))
-    for subject in facts.subjects:
-        db.emit(REQUIRES, (*key, *subject))
-        db.emit(BOUND, (*subject, *key))
-    if facts.definition is not None:
-        db.emit(REQUIRES, (*key, *_DELIVERED_BY_DEFINITION))
-        db.emit(DEFINITIONS, (*facts.definition, *key))
-    for built in facts.built:
-        db.emit(BUILT, (*built, *key))
-    for made in facts.makes:
-        db.emit(MAKES, (*made, *key))
-    if key[:2] in SHARED_SERVICE_KINDS:
-        db.emit(SHARED, (namespace, key[3]))
-    if facts.source not in ("", DOCUMENT) and (key[0] or key[1] == "Pod"):
-        db.emit(UNUSABLE, (namespace,))
-    if facts.annotation:
-        db.emit(ANNOTATIONS, ("", *key, facts.annotation))
-    return tuple(facts._replace(parts=tuple((*plain[:3], None, None, plain[5]) for plain in facts.parts), built=(), annotation=""))
-
-
-def _emit_part(db: Reader, owner: QueryKey, number: int, part: PartFacts, *, is_delivered: bool) -> None:
-    key = part.key or owner
-    group, kind, namespace, name = key
-    if part.features is not None:
-        entry = (*owner, str(number))
-        db.emit(NAMESPACES, ("", namespace))
-        db.emit(MEMBERS, (namespace, *key, *entry, write_text(part.features)))
-        if part.features[0]:
-            db.emit(COMPANIONS, entry)
-            if _is_far(namespace, part.features):
-                db.emit(FAR, ("", *entry))
-    if not is_delivered:
-        return
-    if part.key is not None:
-        db.emit(CONTAINS, (*key, *owner))
-    if not is_known_group(group):
-        db.emit(CUSTOM, (group, kind, *key))
-    if part.creator is not None:
-        creator = CreatorFeatures(*part.creator)
-        if creator.chart_namespace is not None:
-            db.emit(CHARTS, (creator.chart_namespace, *key))
-            db.emit(CHARTS, (ANY_NAMESPACE, *key))
-        if creator.is_custom:
-            db.emit(RESOURCES, (namespace, name, *key))
-        for claim in creator.claims:
-            db.emit(CLAIMS, (namespace, claim, *key))
-        if creator.words:
-            db.emit(WORDS, (namespace, *key, write_text(creator.words)))
-
-
-def _is_far(namespace: str, features: tuple[Any, ...]) -> bool:
-    """Return whether a companion may have targets in other namespaces."""
-    selection, names = features[3:5]
-    return (selection is not None and selection[2] != (namespace,)) or any(name[2] != namespace for name in names)
 
 
 def read_assumptions(db: Reader, key: QueryKey) -> Assumptions:
@@ -207,7 +120,7 @@ def list_requirements(
 ) -> Iterator[tuple[Key, bool, Clusters, PartFacts | None]]:
     """Yield who requires an object because of a row, whether it must be in the source, in which clusters, and the part that requires it."""
     facts = read_facts(db, required)
-    if referrer == _DELIVERED_BY_DEFINITION and facts.definition is not None:
+    if referrer == DELIVERED_BY_DEFINITION and facts.definition is not None:
         for row in db.rows_of(CUSTOM, facts.definition):
             yield Key(*row), False, find_own_clusters(db, row), None
         return

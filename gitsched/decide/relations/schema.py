@@ -55,8 +55,8 @@ SEPARATED_COUNT, UNSELECTED_COUNT, UNTARGETED_COUNT = "separated count", "unsele
 
 _VERSION = "4"
 """To be changed with the form of facts and results; the code of the queries is a part of the key of a plan state."""
-_OBJECTS, _MISSING, _COMPANIONS = (
-    f"gitsched.decide.relations.{name}:" for name in ("object_queries", "missing_objects", "companion_placement")
+_FACTS, _OBJECTS, _MISSING, _COMPANIONS = (
+    f"gitsched.decide.relations.{name}:" for name in ("object_facts", "object_queries", "missing_objects", "companion_placement")
 )
 _ROLLOUTS = "gitsched.decide.rollouts.rollout_members:"
 
@@ -66,7 +66,7 @@ SCHEMA = Schema(
         Step(
             "objects",
             (
-                Query(FACTS, f"{_OBJECTS}read_object", each=OBJECT),
+                Query(FACTS, f"{_FACTS}read_object", each=OBJECT),
                 Query(ASSUMPTIONS, f"{_OBJECTS}read_assumptions", stored=False),
                 Query(PLACED_FACTS, f"{_ROLLOUTS}read_placed", each=PLACED),
                 Query(ROLLOUT_RULES, f"{_ROLLOUTS}read_rules", stored=False),
