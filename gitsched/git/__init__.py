@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from gitsched.git.output import OutputRepository as OutputRepository
     from gitsched.git.output import open_output as open_output
     from gitsched.git.repository import Repository as Repository
-    from gitsched.git.repository import open_repository as open_repository
     from gitsched.git.source import SourceRepository as SourceRepository
     from gitsched.git.source import open_source as open_source
     from gitsched.git.trees import TreeEntry as TreeEntry
@@ -34,7 +33,6 @@ _LAZY_MODULES = {
     "is_url": "urls",
     "make_signer": "objects",
     "open_output": "output",
-    "open_repository": "repository",
     "open_source": "source",
     "redact": "urls",
 }

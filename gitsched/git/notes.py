@@ -85,8 +85,10 @@ def read_note(repository: Repository, commit: str, ref: str = NOTES_REF) -> str 
     try:
         for path in (commit, f"{commit[:2]}/{commit[2:]}"):
             found = repository.find_entry(tree, path)
-            if found is not None and found[1] & 0o170000 == 0o100000 and repository.blob_size(found[0]) <= MAX_NOTE_SIZE:
-                return repository.blob(found[0]).decode("utf-8", "replace")
+            if found is not None and found[1] & 0o170000 == 0o100000:
+                data = repository.read_small_blob(found[0], MAX_NOTE_SIZE)
+                if data is not None:
+                    return data.decode("utf-8", "replace")
     except Permanent as error:
         _warn_once(f"the note of commit {commit} in {ref} is not read: {error}")
     return None

@@ -131,8 +131,9 @@ class OutputRepository:
             self._state_clone = PrivateClone(self.remote, self._cache)
         return self._state_clone
 
-    def has_state(self, ref: str) -> bool:
-        """Return whether a ref of a state exists, on the remote or here."""
+    def has_state(self, prefix: str) -> bool:
+        """Return whether the state of a plan of the output in a directory exists, on the remote or here."""
+        ref, _ = list_state_refs(self.branch, prefix)
         if self.remote is None or self._clone is not None:
             return ref in self.found_refs or self.repository.resolve_ref(ref) is not None
         return ref in self.found_refs or (
@@ -221,7 +222,7 @@ class OutputRepository:
         repository = self.repository
         published = True
         self.push_local_branch()
-        with repository.keep_written_objects():
+        with repository.written.keep():
             written = repository.commit(commit)
             parents = repository.commit(between).parents if between and written.parents == (between,) else written.parents
             if commit != expected and parents != ((expected,) if expected else ()):

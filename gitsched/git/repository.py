@@ -33,8 +33,6 @@ from gitsched.model.errors import Permanent, Temporary
 from gitsched.model.planned_files import EditedBlob, ExistingBlob
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from gitsched.model.commit import Commit
     from gitsched.model.planned_files import WritableFile
 
@@ -44,11 +42,6 @@ _SAMPLE_SIZE = 64
 _OID = re.compile(r"[0-9a-f]{40}")
 _OBJECT_TYPES = {COMMIT: "commit", TREE: "tree", BLOB: "blob"}
 _KINDS = {name.encode(): kind for kind, name in _OBJECT_TYPES.items()}
-
-
-def open_repository(path: str | Path) -> Repository:
-    """Open the repository at a path or in a parent directory; Permanent when there is none or access is not allowed."""
-    return Repository(path)
 
 
 class Repository(CommitAncestry, MirroredRefs):
@@ -71,7 +64,7 @@ class Repository(CommitAncestry, MirroredRefs):
         own = weakref.proxy(self)  # without a cycle, which only the garbage collector would free
         self._trees = TreeReader(lambda oid: own._read_object(oid, TREE))
         self._kept_blobs: KeptBlobs | None = None
-        self._written = WrittenObjects(Path(self.common_dir), self.path)
+        self.written = WrittenObjects(Path(self.common_dir), self.path)
         self._pending: dict[str, RawObject] = {}
         self._scratch: ScratchObjects | None = None
         self._others: list[Path] = []
@@ -195,7 +188,7 @@ class Repository(CommitAncestry, MirroredRefs):
 
     def blob(self, oid: str) -> bytes:
         """Return the content of a blob."""
-        kept = self._kept_blobs.find(oid) if self._kept_blobs is not None else None
+        kept = self._find_kept(oid)
         return kept if kept is not None else self._read_object(oid, BLOB)
 
     def keep_blob(self, data: bytes, oid: str = "") -> str:
@@ -209,12 +202,12 @@ class Repository(CommitAncestry, MirroredRefs):
         self._kept_blobs.add(oid, data)
         return oid
 
-    def _keeps(self, oid: str) -> bool:
-        return self._kept_blobs is not None and self._kept_blobs.find(oid) is not None
+    def _find_kept(self, oid: str) -> bytes | None:
+        return self._kept_blobs.find(oid) if self._kept_blobs is not None else None
 
     def blob_size(self, oid: str) -> int:
         """Return the size of a blob in bytes, read from its header only."""
-        kept = self._kept_blobs.find(oid) if self._kept_blobs is not None else None
+        kept = self._find_kept(oid)
         if kept is not None:
             return len(kept)
         if oid in self._pending:
@@ -225,10 +218,14 @@ class Repository(CommitAncestry, MirroredRefs):
         except (KeyError, ValueError, pygit2.GitError) as error:
             raise self._make_read_error(oid, "blob", error) from error
 
+    def read_small_blob(self, oid: str, limit: int) -> bytes | None:
+        """Return the content of a blob; None if it has more bytes than the limit."""
+        return self.blob(oid) if self.blob_size(oid) <= limit else None
+
     def prefetch(self, blobs: Iterable[str]) -> None:
         """Make blobs available that a partial clone lacks, in one request. No effect for any other repository."""
         if self.promised is not None:
-            missing = [oid for oid in blobs if not self._keeps(oid) and not self.has(oid)]
+            missing = [oid for oid in blobs if self._find_kept(oid) is None and not self.has(oid)]
             if missing:
                 self.promised(missing)
 
@@ -301,7 +298,9 @@ class Repository(CommitAncestry, MirroredRefs):
     ) -> tuple[str, list[RawObject]]:
         known = set[str]()
         if read.promised is not None:
-            existing = {file.blob for file in changes.values() if isinstance(file, ExistingBlob) and not read._keeps(file.blob)}
+            existing = {
+                file.blob for file in changes.values() if isinstance(file, ExistingBlob) and read._find_kept(file.blob) is None
+            }
             known = existing if read is self else known  # the remote has what a partial clone lacks
             read.prefetch({file.blob for file in changes.values() if isinstance(file, ExistingBlob | EditedBlob)} - known)
         own = self._open_own_objects()
@@ -327,25 +326,21 @@ class Repository(CommitAncestry, MirroredRefs):
         if sign is not None:
             data = format_commit(tree, parents, message, name=name, email=email, time=time, signature=sign.sign(data))
         oid = self._write_object(COMMIT, data)
-        self._written.add([(bytes.fromhex(oid), COMMIT, data)])
+        self.written.add([(bytes.fromhex(oid), COMMIT, data)])
         return oid
 
     def forget_written_objects(self) -> None:
-        """Forget the objects that `keep_written_objects` keeps, and those that no commit needed."""
-        self._written.clear()
+        """Forget the objects that were written, and those that no commit needed."""
+        self.written.clear()
         self._pending.clear()
 
-    def keep_written_objects(self) -> AbstractContextManager[None]:
-        """Move refs to what this process has written while `git gc` may run: see `WrittenObjects.keep`."""
-        return self._written.keep()
-
     def _write_objects(self, objects: Sequence[RawObject]) -> None:
-        self._written.add(objects)
+        self.written.add(objects)
         own = self._open_own_objects()
         if own is not None:  # libgit2 writes no object that another repository has
             missing = [entry for entry in objects if entry[0].hex() not in own]
             if missing:
-                self._written.write_pack(missing)
+                self.written.write_pack(missing)
             return
         if len(objects) >= _PACK_THRESHOLD:
             # A new process plans files that already exist. Checking for them costs less than packing them.
@@ -356,7 +351,7 @@ class Repository(CommitAncestry, MirroredRefs):
             for _, kind, data in objects:
                 self._write_object(kind, data)
             return
-        self._written.write_pack(objects)
+        self.written.write_pack(objects)
 
     def _write_object(self, kind: int, data: bytes) -> str:
         try:
@@ -385,7 +380,7 @@ class Repository(CommitAncestry, MirroredRefs):
         return found or self._repo.read(oid)
 
     def _make_read_error(self, oid: str, kind: str, error: Exception) -> Permanent | Temporary:
-        return make_read_error(f"{kind} {oid}", oid, self.path, error, self.private, self._written, is_partial=self.is_partial)
+        return make_read_error(f"{kind} {oid}", oid, self.path, error, self.private, self.written, is_partial=self.is_partial)
 
 
 def _parse_object_file(oid: str, compressed: bytes) -> tuple[int, bytes] | None:

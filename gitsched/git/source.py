@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from functools import cached_property
 from pathlib import Path
 
 from gitsched.git.private_clone import PrivateClone
@@ -90,44 +89,42 @@ def open_source(location: str, *, cache: Path) -> SourceRepository:
 class LocalSource(SourceRepository):
     """A local worktree or bare repository."""
 
+    __slots__ = ("repository",)  # in place of the abstract property
+    repository: Repository
     url: str | None = None
 
     def __init__(self, path: str, cache: Path) -> None:
-        self._repository, self._cache = Repository(path), cache
+        self.repository, self._cache = Repository(path), cache
         self._clone: PrivateClone | None = None
-        if self._repository.is_partial:
-            promise_objects(self._repository, cache)
+        if self.repository.is_partial:
+            promise_objects(self.repository, cache)
         self.requested_branches = set()
-
-    @cached_property
-    def repository(self) -> Repository:
-        return self._repository
 
     def fetch(self, branch: str | None) -> None:
         """Do nothing: the refs of a local repository are current."""
 
     def branch_name(self, branch: str | None) -> str | None:
-        return parse_branch(branch) if branch is not None else self._repository.head_branch()
+        return parse_branch(branch) if branch is not None else self.repository.head_branch()
 
     def find_head(self, branch: str | None) -> BranchHead:
         name = self.branch_name(branch)
         if branch is None:
-            oid = self._repository.resolve("HEAD")
+            oid = self.repository.resolve("HEAD")
         else:
             # A CI checkout of another branch has this branch only as a remote-tracking branch.
-            oid = self._repository.resolve(f"{_BRANCH_PREFIX}{name}") or self._repository.resolve(f"refs/remotes/origin/{name}")
+            oid = self.repository.resolve(f"{_BRANCH_PREFIX}{name}") or self.repository.resolve(f"refs/remotes/origin/{name}")
         self.requested_branches.update({name or ""} - {""})
         if oid is None:
             self._report_damage("HEAD" if branch is None else f"{_BRANCH_PREFIX}{name}", name)
-            unborn = branch is None and not self._repository.is_bare
+            unborn = branch is None and not self.repository.is_bare
             hint = ": create a commit first; `gitsched plan --worktree` reads files that are not committed" if unborn else ""
-            raise Permanent(f"{self._repository.root} has no commit on {'HEAD' if branch is None else name}{hint}")
+            raise Permanent(f"{self.repository.root} has no commit on {'HEAD' if branch is None else name}{hint}")
         return BranchHead(oid, name)
 
     def _report_damage(self, ref: str, name: str | None) -> None:
         """Raise Permanent if a ref names a commit that cannot be read, or its file nothing."""
-        file, root = Path(self._repository.common_dir, f"{_BRANCH_PREFIX}{name}"), self._repository.root
-        target = self._repository.resolve_ref(ref)
+        file, root = Path(self.repository.common_dir, f"{_BRANCH_PREFIX}{name}"), self.repository.root
+        target = self.repository.resolve_ref(ref)
         cure = f"`git -C {root} fsck` says what is damaged; clone the repository again, or copy what is missing from another clone"
         if target is not None:
             raise Permanent(
@@ -138,18 +135,18 @@ class LocalSource(SourceRepository):
             raise Permanent(f"{file} holds no commit id, perhaps since the machine stopped while git wrote it; {cure}")
 
     def fetch_commit(self, oid: str) -> bool:
-        if self._repository.has(oid) or not self._repository.is_shallow:
-            return self._repository.has_commit(oid)
-        url = find_remote_url(self._repository, "origin")
+        if self.repository.has(oid) or not self.repository.is_shallow:
+            return self.repository.has_commit(oid)
+        url = find_remote_url(self.repository, "origin")
         if url is None or not _OBJECT_ID.fullmatch(oid):
             return False
         if self._clone is None:
-            self._clone = PrivateClone(url, self._cache, settings=self._repository)
+            self._clone = PrivateClone(url, self._cache, settings=self.repository)
         # The repository of the caller stays as it is.
         if not self._clone.repository.has_commit(oid):
             self._clone.refresh(lambda clone: _fetch_commit(clone, url, oid))
-        self._repository.read_also(self._clone.repository)
-        return self._repository.has_commit(oid)
+        self.repository.read_also(self._clone.repository)
+        return self.repository.has_commit(oid)
 
     def deepen(self, *oids: str) -> None:
         """Do nothing; see `SourceRepository.deepen`."""

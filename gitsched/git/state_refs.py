@@ -68,7 +68,7 @@ class StateRefs:
         GitschedError if the remote refuses.
         """
         repository = self.repository
-        with repository.keep_written_objects():
+        with repository.written.keep():
             if self._output.remote is None:
                 if repository.resolve_ref(self.plan) != expected:
                     raise Conflict(f"{self.plan} has moved")

@@ -16,7 +16,6 @@ from gitsched.decide.guard.guard_settings import NO_GUARD_INPUT, GuardInput
 from gitsched.decide.plan import InMemoryCaches, compute_plan_times, make_plan
 from gitsched.decide.plan_input import PlanInput, SourceTree
 from gitsched.decide.registry import policy_apis
-from gitsched.git.output import list_state_refs
 from gitsched.model.cluster_facts import NO_FACTS
 from gitsched.model.errors import GitschedError
 from gitsched.model.rollouts import ROLLOUT_KIND
@@ -70,8 +69,7 @@ def take_plan(context: RunContext, fetched: Fetched) -> PlanCache | None:
     of an earlier run here, continued to what other machines have reconciled since."""
 
     def open_shared() -> PlanCache | None:
-        refs = list_state_refs(fetched.output.branch, fetched.prefix)
-        if context.settings.state == "off" or not fetched.output.has_state(refs[0]):
+        if context.settings.state == "off" or not fetched.output.has_state(fetched.prefix):
             return None
         from gitsched.reconcile.incremental.shared_state import open_shared_state  # most machines have a cache
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gitsched.git import open_repository
+from gitsched.git import Repository
 
 ABSENT = "1" * 40
 
@@ -26,7 +26,7 @@ def test_ancestors_end_where_the_excluded_commit_has_them(work: Path, git) -> No
     last = commit(git, work, "last")
     commit(git, work, "next")
     git("merge", "-q", "--no-ff", "-m", "merge", "side", at=work)
-    repository = open_repository(work)
+    repository = Repository(work)
     head = git("rev-parse", "HEAD", at=work)
     assert sorted(subjects(repository, [head], last)) == ["merge", "next", "side"]
     assert sorted(subjects(repository, [last, side], "")) == ["Start", "before", "last", "side"]
@@ -40,4 +40,4 @@ def test_a_shallow_clone_lists_the_commits_that_it_has(work: Path, git, tmp_path
         commit(git, work, f"commit {number}")
     git("clone", "-q", "--depth", "2", f"file://{work}", str(tmp_path / "shallow"))
     head = git("rev-parse", "HEAD", at=work)
-    assert subjects(open_repository(tmp_path / "shallow"), [head], ABSENT) == ["commit 3", "commit 2"]
+    assert subjects(Repository(tmp_path / "shallow"), [head], ABSENT) == ["commit 3", "commit 2"]

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from gitsched.git import open_repository, remote_refs
+from gitsched.git import Repository, remote_refs
 from gitsched.git.notes import push_notes
 from gitsched.git.refs import update_ref
-from gitsched.git.repository import Repository
 from gitsched.model.errors import GitschedError, Permanent
 
 from .test_remote_refs import OUT, make
@@ -20,7 +19,7 @@ FROZEN = "#!/bin/sh\n[ \"$1\" != prepared ] || { echo 'refs are frozen' >&2; exi
 
 @pytest.fixture
 def mine(work: Path) -> Repository:
-    return open_repository(work)
+    return Repository(work)
 
 
 def write_hook(directory: Path, name: str, script: str) -> Path:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gitsched.git import open_repository
+from gitsched.git import Repository
 from gitsched.git.kept_blobs import KeptBlobs
 from gitsched.git.lost_objects import describe_loss
 from gitsched.git.objects import LostObject
@@ -26,7 +26,7 @@ def test_a_key_that_is_too_long_is_an_error(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_commit_with_too_many_entries_is_an_error(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    repository = open_repository(str(work))
+    repository = Repository(str(work))
     tree = repository.commit(repository.resolve("HEAD") or "").tree
     count = len(repository.entries(tree, limit=10))
     with pytest.raises(Permanent, match="the tree has more than 1 entries"):
@@ -71,16 +71,16 @@ def test_only_the_newest_part_of_a_log_is_read(
     rewound: Path, limit: str, value: int, found: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(f"gitsched.git.ref_log.{limit}", value)
-    assert len(list(list_rewinds(open_repository(str(rewound)), "main"))) == found
+    assert len(list(list_rewinds(Repository(str(rewound)), "main"))) == found
 
 
 def test_a_log_with_a_time_that_cannot_be_is_read_without_it(rewound: Path) -> None:
     log = rewound / ".git/logs/refs/heads/main"
     lines = log.read_text().splitlines()
     log.write_text("\n".join(line.replace("> 17", "> 9999999999917") for line in lines[-1:]) + "\n")
-    assert list(list_rewinds(open_repository(str(rewound)), "main")) == []
+    assert list(list_rewinds(Repository(str(rewound)), "main")) == []
     log.write_text("\n".join(line.replace("> 1", "> 99999999999 1") for line in lines[-1:]) + "\n")
-    assert len(list(list_rewinds(open_repository(str(rewound)), "main"))) == 1
+    assert len(list(list_rewinds(Repository(str(rewound)), "main"))) == 1
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def damaged(work: Path, git: Git) -> tuple[Path, LostObject]:
     git("checkout", "-q", "main", at=work)
     (work / ".git/objects" / blob[:2] / blob[2:]).unlink()
     with pytest.raises(LostObject) as lost:
-        open_repository(str(work)).blob(blob)
+        Repository(str(work)).blob(blob)
     return work, lost.value
 
 

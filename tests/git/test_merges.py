@@ -11,7 +11,7 @@ from random import Random
 import pygit2
 import pytest
 
-from gitsched.git import ancestry, open_repository
+from gitsched.git import Repository, ancestry
 from gitsched.git.process import GitResult
 from gitsched.git.tree_merge import NotDisjointError, TreeMerge
 from tests.search_depth import count_examples
@@ -53,7 +53,7 @@ def test_merges_are_those_of_git(tmp_path: Path) -> None:
         files = {path: b"".join(b"line %d\n" % (n * len(path)) for n in range(9)) for path in dice.sample(PATHS[:8], 6)}
         base = write(repository, files, [], "base")
         ours, theirs = (write(repository, edit(dice, files), [base], name) for name in ("ours", "theirs"))
-        opened = open_repository(at)
+        opened = Repository(at)
         trees = [opened.commit(str(oid)).tree for oid in (base, ours, theirs)]
         with contextlib.suppress(NotDisjointError):
             TreeMerge(opened._trees.read_tree).merge(trees[0], trees[1], trees[2])
@@ -80,7 +80,7 @@ def test_a_file_like_a_removed_one_is_no_new_name_of_it(
     theirs = write(repository, {"pay": old.replace(b"spec:\n", b"spec:\n  priority: 3\n")}, [base], "theirs")
     if exit_code is not None:
         monkeypatch.setattr(ancestry, "run_git", lambda *_, **__: GitResult(exit_code, "", "usage"))
-    found = open_repository(tmp_path).merge(str(ours), str(theirs))
+    found = Repository(tmp_path).merge(str(ours), str(theirs))
     assert found is not None
     assert (found.conflicts == ("pay",)) == (exit_code is None)
 
@@ -97,7 +97,7 @@ def test_a_branch_that_has_merged_others_is_merged_with_all_common_ancestors(tmp
     both = {"a": b"2\n", "b": b"2\n"}
     ours = write(repository, {**both, "a": b"1\n"}, [one, other], "ours")
     theirs = write(repository, both, [other, one], "theirs")
-    opened = open_repository(tmp_path / "criss-cross")
+    opened = Repository(tmp_path / "criss-cross")
     found = opened.merge(str(ours), str(theirs))
     done = subprocess.run(
         ["git", "-C", repository.path, "merge-tree", "--write-tree", "ours", "theirs"], capture_output=True, text=True, check=True
@@ -111,7 +111,7 @@ def test_a_file_and_a_directory_of_the_same_name_are_a_conflict(tmp_path: Path) 
     base = write(repository, {"a": b"1\n"}, [], "base")
     ours = write(repository, {"a": b"1\n", "b": b"2\n"}, [base], "ours")
     theirs = write(repository, {"a": b"1\n", "b/c": b"3\n"}, [base], "theirs")
-    assert open_repository(tmp_path).merge(str(ours), str(theirs)) == (None, ("b",))
+    assert Repository(tmp_path).merge(str(ours), str(theirs)) == (None, ("b",))
 
 
 def test_a_long_branch_is_merged_by_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,10 +119,10 @@ def test_a_long_branch_is_merged_by_git(tmp_path: Path, monkeypatch: pytest.Monk
     base = write(repository, {"a": b"1\n", "b": b"1\n"}, [], "base")
     ours = write(repository, {"a": b"2\n", "b": b"1\n"}, [base], "ours")
     theirs = write(repository, {"a": b"1\n", "b": b"2\n"}, [base], "theirs")
-    usual = open_repository(tmp_path / "long").merge(str(ours), str(theirs))
+    usual = Repository(tmp_path / "long").merge(str(ours), str(theirs))
     monkeypatch.setattr(ancestry, "MAX_COMPARED", 1)
     monkeypatch.delattr(TreeMerge, "merge")
-    assert open_repository(tmp_path / "long").merge(str(ours), str(theirs)) == usual
+    assert Repository(tmp_path / "long").merge(str(ours), str(theirs)) == usual
 
 
 def test_a_large_file_that_both_sides_changed_is_a_conflict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,7 +133,7 @@ def test_a_large_file_that_both_sides_changed_is_a_conflict(tmp_path: Path, monk
     base = write(repository, {"large": text, "other": text, "small": small}, [], "base")
     ours = write(repository, {"large": b"".join([b"a\n", *lines]), "other": text + b"b\n", "small": small}, [base], "ours")
     theirs = write(repository, {"large": text + b"b\n", "other": text, "small": b"b\n"}, [base], "theirs")
-    opened = open_repository(tmp_path)
+    opened = Repository(tmp_path)
     merged = opened.merge(str(ours), str(theirs))
     assert merged is not None
     (blob,) = [entry.blob for entry in opened.entries(merged.tree or "") if entry.path == "large"]

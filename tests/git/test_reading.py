@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gitsched.git import TreeEntry, objects, open_repository, trees
+from gitsched.git import Repository, TreeEntry, objects, trees
 from gitsched.git.trees import MAX_DEPTH, TreeReader
 from gitsched.model.errors import Permanent
 
@@ -26,17 +26,17 @@ def empty_blob(git, at: Path) -> str:
 
 
 def test_a_repository_is_found_from_a_directory_inside_it_and_from_a_bare_one(work: Path, bare: Path):
-    assert open_repository(work / "apps").path == str(work / ".git")
-    assert open_repository(bare).path == str(bare)
-    assert open_repository(bare).is_bare
-    assert not open_repository(str(work)).is_bare
+    assert Repository(work / "apps").path == str(work / ".git")
+    assert Repository(bare).path == str(bare)
+    assert Repository(bare).is_bare
+    assert not Repository(str(work)).is_bare
 
 
 def test_a_missing_repository_is_reported_with_its_path(tmp_path: Path):
     with pytest.raises(Permanent, match=r"home is not in a Git repository"):
-        open_repository(tmp_path / "home")
+        Repository(tmp_path / "home")
     with pytest.raises(Permanent, match="no file or directory"):
-        open_repository(tmp_path / "absent")
+        Repository(tmp_path / "absent")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs to give a repository away")
@@ -44,24 +44,24 @@ def test_a_repository_of_another_user_is_opened_only_if_git_trusts_it(work: Path
     for path in (work, *work.rglob("*")):
         os.chown(path, 12345, 12345)
     with pytest.raises(Permanent, match=r"safe\.directory"):
-        open_repository(work)
+        Repository(work)
     config = tmp_path / "trusting"
     config.write_text(f"[safe]\n\tdirectory = {work}\n")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
-    assert open_repository(work).head_branch() == "main"
+    assert Repository(work).head_branch() == "main"
 
 
 def test_revisions_resolve_to_commits(work: Path, git):
     oid = git("rev-parse", "HEAD", at=work)
     git("tag", "-a", "-m", "one", "v1", at=work)
-    repository = open_repository(work)
+    repository = Repository(work)
     assert {repository.resolve(name) for name in ("main", "refs/heads/main", "v1", "HEAD", oid, oid[:8])} == {oid}
     for name in ("nothing", "", "f" * 40, "main:readme", git("rev-parse", "HEAD:readme", at=work), "..", "-x", "a b\n"):
         assert repository.resolve(name) is None
 
 
 def test_an_ambiguous_abbreviation_is_rejected(bare: Path):
-    repository = open_repository(bare)
+    repository = Repository(bare)
     tree = repository.write_tree({}, base=None, read=repository)
     seen: set[str] = set()
     for second in range(2000):
@@ -79,21 +79,21 @@ def test_an_object_missing_in_a_partial_clone_is_explained(work: Path, bare: Pat
     git("config", "uploadpack.allowFilter", "true", at=bare)
     git("push", "-q", str(bare), "main", at=work)
     git("clone", "-q", "--no-checkout", "--filter=blob:none", f"file://{bare}", "partial")
-    repository = open_repository(tmp_path / "partial")
+    repository = Repository(tmp_path / "partial")
     (entry, _) = repository.entries(repository.commit(repository.resolve("HEAD")).tree)
     with pytest.raises(Permanent, match="partial clone"):
         repository.blob(entry.blob)
 
 
 def test_the_branch_of_head(work: Path, bare: Path, git):
-    assert open_repository(work).head_branch() == "main"
-    assert open_repository(bare).head_branch() == "main", "not born yet"
+    assert Repository(work).head_branch() == "main"
+    assert Repository(bare).head_branch() == "main", "not born yet"
     git("checkout", "-q", "--detach", at=work)
-    assert open_repository(work).head_branch() is None
+    assert Repository(work).head_branch() is None
 
 
 def test_a_commit_has_its_tree_parents_time_subject_and_trailers(work: Path, git):
-    repository = open_repository(work)
+    repository = Repository(work)
     first = repository.resolve("HEAD")
     git("commit", "-q", "--allow-empty", "-m", "Two\nlines\n\nBody: not last\n\nA: 1\nB:  2\n  more", at=work)
     commit = repository.commit(repository.resolve("HEAD"))
@@ -124,7 +124,7 @@ def test_a_commit_has_its_tree_parents_time_subject_and_trailers(work: Path, git
 def test_trailers_are_those_that_git_sees(work: Path, git, message: str):
     git("commit", "-q", "--allow-empty", "--cleanup=verbatim", "-m", message, at=work)
     seen = git("log", "-1", "--format=%(trailers:only,unfold)", at=work).splitlines()
-    repository = open_repository(work)
+    repository = Repository(work)
     assert [f"{key}: {value}".strip() for key, value in repository.commit(repository.resolve("HEAD")).trailers] == seen
 
 
@@ -133,7 +133,7 @@ def test_a_commit_with_an_impossible_date_is_readable(work: Path, git, stamp: st
     tree = git("rev-parse", "HEAD^{tree}", at=work)
     data = f"tree {tree}\nauthor A <a> {stamp}\ncommitter A <a> {stamp}\nencoding no-such\n\nb\xff\n"
     oid = git("hash-object", "-t", "commit", "-w", "--stdin", "--literally", at=work, data=data)
-    assert open_repository(work).commit(oid).time.tzinfo is UTC
+    assert Repository(work).commit(oid).time.tzinfo is UTC
 
 
 def test_listings_show_files_symlinks_and_submodules_but_follow_none(work: Path, git):
@@ -145,7 +145,7 @@ def test_listings_show_files_symlinks_and_submodules_but_follow_none(work: Path,
     head = git("rev-parse", "HEAD", at=work)
     git("update-index", "--add", "--cacheinfo", f"160000,{head},sub", at=work)
     tree = git("write-tree", at=work)
-    repository = open_repository(work)
+    repository = Repository(work)
     modes = {entry.path: entry.mode for entry in repository.entries(tree)}
     assert modes == {
         "apps/loop": 0o120000,
@@ -162,7 +162,7 @@ def test_listings_show_files_symlinks_and_submodules_but_follow_none(work: Path,
 
 
 def test_a_subdirectory_of_a_tree_is_listed(work: Path):
-    repository = open_repository(work)
+    repository = Repository(work)
     tree = repository.commit(repository.resolve("HEAD")).tree
     web = repository.find_entry(tree, "apps/web.yaml")
     assert repository.entries(tree, "apps") == repository.entries(tree, "apps/") == [TreeEntry("apps/web.yaml", *web)]
@@ -189,7 +189,7 @@ def test_unsafe_names_are_listed_and_flagged(work: Path, git):
         (b"100644", b"twice", blob),
         (b"100644", b"twice", blob),
     )
-    assert [(entry.path, entry.unsafe) for entry in open_repository(work).entries(tree)] == [
+    assert [(entry.path, entry.unsafe) for entry in Repository(work).entries(tree)] == [
         ("../x", True),
         (".GIT", True),
         ("a/b", True),
@@ -204,10 +204,10 @@ def test_directories_nested_too_deep_are_one_unsafe_entry(work: Path, git):
     tree = tree_of(git, work, (b"100644", b"deep", empty_blob(git, work)))
     for _ in range(MAX_DEPTH + 50):
         tree = tree_of(git, work, (b"40000", b"d", tree))
-    (entry,) = open_repository(work).entries(tree)
+    (entry,) = Repository(work).entries(tree)
     assert entry.unsafe
     assert entry.mode == 0o040000
-    assert open_repository(work).changed_paths(None, tree) == [entry.path]
+    assert Repository(work).changed_paths(None, tree) == [entry.path]
 
 
 def test_a_tree_that_expands_to_ten_billion_files_is_rejected(work: Path, git, monkeypatch):
@@ -216,7 +216,7 @@ def test_a_tree_that_expands_to_ten_billion_files_is_rejected(work: Path, git, m
     for _ in range(10):
         oid = tree_of(git, work, *((mode, b"%d" % i, oid) for i in range(10)))
         mode = b"40000"
-    repository = open_repository(work)
+    repository = Repository(work)
     with pytest.raises(Permanent, match="more than 5,000 entries"):
         repository.entries(oid, limit=5_000)
     with pytest.raises(Permanent, match="more than 5,000 entries"):
@@ -227,11 +227,11 @@ def test_a_tree_that_expands_to_ten_billion_files_is_rejected(work: Path, git, m
 def test_a_malformed_tree_is_reported_with_its_id(work: Path, git, data: bytes):
     oid = git("hash-object", "-t", "tree", "-w", "--stdin", "--literally", at=work, data=data)
     with pytest.raises(Permanent, match=oid):
-        open_repository(work).entries(oid)
+        Repository(work).entries(oid)
 
 
 def test_an_object_missing_or_of_another_type_is_reported(work: Path, git):
-    repository = open_repository(work)
+    repository = Repository(work)
     blob = git("rev-parse", "HEAD:readme", at=work)
     for read in (repository.commit, repository.entries):
         with pytest.raises(Permanent, match=blob):
@@ -247,11 +247,11 @@ def test_a_damaged_object_is_reported(work: Path, git):
     path.chmod(0o644)
     path.write_bytes(b"garbage")
     with pytest.raises(Permanent, match=blob):
-        open_repository(work).blob(blob)
+        Repository(work).blob(blob)
 
 
 def test_changes_between_trees_are_paths(work: Path, git):
-    repository = open_repository(work)
+    repository = Repository(work)
     old = repository.commit(repository.resolve("HEAD")).tree
     (work / "apps/web.yaml").write_text("kind: Job\n")
     (work / "readme").unlink()
@@ -268,7 +268,7 @@ def test_changes_between_trees_are_paths(work: Path, git):
 
 
 def test_a_ref_moved_by_another_process_is_seen_by_an_open_repository(work: Path, git):
-    repository = open_repository(work)
+    repository = Repository(work)
     before = repository.resolve("main")
     git("commit", "-q", "--allow-empty", "-m", "next", at=work)
     git("gc", "-q", at=work)
@@ -295,14 +295,14 @@ def test_a_repository_committed_in_another_is_not_opened(tmp_path: Path, git, be
     git("init", "-q", "-b", "main", str(tmp_path), at=tmp_path)
     inner = tmp_path / "apps" / "inner"
     git("init", "-q", "--bare", str(inner), at=tmp_path)
-    assert open_repository(inner).is_bare, "a repository that is not committed may be opened"
+    assert Repository(inner).is_bare, "a repository that is not committed may be opened"
     for directory in ("objects", "refs"):
         (inner / directory / "kept").touch()
     git("add", "-A", "-f", at=tmp_path)
     git("commit", "-q", "-m", "Everything", at=tmp_path)
     with pytest.raises(Permanent, match=r"apps/inner is a bare repository committed in .*select a repository with -C"):
-        open_repository(inner / below)
-    assert open_repository(tmp_path / "apps").root == str(tmp_path)
+        Repository(inner / below)
+    assert Repository(tmp_path / "apps").root == str(tmp_path)
 
 
 def test_listings_that_the_last_runs_did_not_need_are_removed() -> None:

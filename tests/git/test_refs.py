@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gitsched.git import Repository, open_repository, refs
+from gitsched.git import Repository, refs
 from gitsched.git.notes import Signature, read_note, write_note
 from gitsched.git.refs import check_ref, update_ref
 from gitsched.model.errors import Conflict, Permanent, Temporary
@@ -31,7 +31,7 @@ def make(repository: Repository, text: str, *parents: str) -> str:
 
 
 def test_a_ref_is_updated_by_compare_and_swap(bare: Path, git):
-    repository = open_repository(bare)
+    repository = Repository(bare)
     a = make(repository, "a")
     b = make(repository, "b", a)
     update_ref(repository, OUT, a, None)
@@ -53,7 +53,7 @@ def test_a_ref_is_updated_by_compare_and_swap(bare: Path, git):
 def test_a_worktree_of_a_branch_that_moves_keeps_its_files_and_a_warning_names_it(
     work: Path, git, tmp_path: Path, caplog: pytest.LogCaptureFixture, where: str
 ):
-    repository = open_repository(work)
+    repository = Repository(work)
     head = repository.resolve("main")
     directory = tmp_path / "linked tree" if where == "linked worktree" else work
     command = (
@@ -64,7 +64,7 @@ def test_a_worktree_of_a_branch_that_moves_keeps_its_files_and_a_warning_names_i
     git(*command, at=work)
     files = {path.name: path.read_bytes() for path in directory.iterdir() if path.is_file()}
     new = make(repository, "new", head)
-    update_ref(open_repository(directory), OUT, new, head)
+    update_ref(Repository(directory), OUT, new, head)
     assert repository.resolve_ref(OUT) == new
     assert {path.name: path.read_bytes() for path in directory.iterdir() if path.is_file()} == files
     (warning,) = caplog.messages
@@ -78,30 +78,30 @@ def test_a_worktree_of_a_branch_that_moves_keeps_its_files_and_a_warning_names_i
 def test_a_detached_worktree_of_a_branch_that_moves_needs_no_warning(
     work: Path, git, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
-    repository = open_repository(work)
+    repository = Repository(work)
     head = repository.resolve("main")
     git("branch", "placements", at=work)
     git("worktree", "add", "-q", "--detach", str(tmp_path / "linked"), "placements", at=work)
-    assert open_repository(tmp_path / "linked").common_dir == str(work / ".git")
+    assert Repository(tmp_path / "linked").common_dir == str(work / ".git")
     update_ref(repository, OUT, make(repository, "new", head), head)
     assert caplog.messages == []
 
 
 def test_a_linked_worktree_shares_objects_with_the_main_one(work: Path, git, tmp_path: Path):
     git("worktree", "add", "-q", "--detach", str(tmp_path / "linked"), at=work)
-    repository = open_repository(tmp_path / "linked")
+    repository = Repository(tmp_path / "linked")
     tree = repository.write_tree({f"{i}": NewBlob(b"%d" % i) for i in range(200)}, base=None, read=repository)
     update_ref(repository, OUT, repository.commit_tree(tree, [], "m", **ADA), None)
-    assert len(open_repository(work).entries(open_repository(work).commit(open_repository(work).resolve(OUT)).tree)) == 200
+    assert len(Repository(work).entries(Repository(work).commit(Repository(work).resolve(OUT)).tree)) == 200
 
 
 def test_the_head_of_a_bare_repository_is_no_worktree(bare: Path):
-    repository = open_repository(bare)
+    repository = Repository(bare)
     update_ref(repository, "refs/heads/main", make(repository, "a"), None)
 
 
 def test_a_symbolic_ref_is_refused(bare: Path, git):
-    repository = open_repository(bare)
+    repository = Repository(bare)
     git("symbolic-ref", OUT, "refs/heads/main", at=bare)
     with pytest.raises(Permanent, match="symbolic ref to refs/heads/main"):
         update_ref(repository, OUT, make(repository, "a"), None)
@@ -109,7 +109,7 @@ def test_a_symbolic_ref_is_refused(bare: Path, git):
 
 
 def test_a_conflicting_branch_name_is_reported(bare: Path):
-    repository = open_repository(bare)
+    repository = Repository(bare)
     a = make(repository, "a")
     update_ref(repository, OUT, a, None)
     for existing, ref in ((OUT, f"{OUT}/x"), (OUT, f"{OUT}/x/y"), ("refs/heads/b/c", "refs/heads/b")):
@@ -122,7 +122,7 @@ def test_a_conflicting_branch_name_is_reported(bare: Path):
 def test_a_missing_commit_is_rejected(bare: Path):
     """The error is temporary: `git gc` may have deleted the commit, and the next run writes it again."""
     with pytest.raises(Temporary, match="1111"):
-        update_ref(open_repository(bare), OUT, "1" * 40, None)
+        update_ref(Repository(bare), OUT, "1" * 40, None)
 
 
 @pytest.mark.parametrize("script", ["kill -9 $$", "echo 'fatal: unable to write: No space left on device' >&2; exit 128"])
@@ -133,11 +133,11 @@ def test_an_update_that_the_system_prevents_is_temporary_and_has_a_reason(bare: 
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(program.parent), prepend=":")
     with pytest.raises(Temporary, match=r"signal 9 ended git update-ref|No space left on device"):
-        update_ref(open_repository(bare), OUT, "1" * 40, None)
+        update_ref(Repository(bare), OUT, "1" * 40, None)
 
 
 def test_a_stale_lock_file_is_reported(bare: Path, monkeypatch):
-    repository = open_repository(bare)
+    repository = Repository(bare)
     monkeypatch.setattr(refs, "_REF_LOCK_TIMEOUT", 0.1)
     lock = bare / f"{OUT}.lock"
     lock.touch()
@@ -149,7 +149,7 @@ def test_a_stale_lock_file_is_reported(bare: Path, monkeypatch):
 
 def test_a_lock_on_the_head_is_reported(work: Path, monkeypatch):
     """git locks HEAD, too, when it moves the branch that is checked out."""
-    repository = open_repository(work)
+    repository = Repository(work)
     monkeypatch.setattr(refs, "_REF_LOCK_TIMEOUT", 0.1)
     head = repository.resolve("HEAD")
     (work / ".git/HEAD.lock").touch()
@@ -158,7 +158,7 @@ def test_a_lock_on_the_head_is_reported(work: Path, monkeypatch):
 
 
 def test_a_damaged_ref_is_reported_with_its_file(bare: Path):
-    repository = open_repository(bare)
+    repository = Repository(bare)
     (bare / OUT).write_text("no object id\n")
     with pytest.raises(Permanent, match=f"the file {bare / OUT} is damaged"):
         update_ref(repository, OUT, make(repository, "a"), None)
@@ -186,7 +186,7 @@ def test_invalid_ref_names_are_rejected_like_git_does(ref: str, bare: Path):
     with pytest.raises(Permanent, match="not a name"):
         check_ref(ref)
     with pytest.raises(Permanent):
-        update_ref(open_repository(bare), ref, "1" * 40, None)
+        update_ref(Repository(bare), ref, "1" * 40, None)
 
 
 @pytest.mark.parametrize(
@@ -200,11 +200,11 @@ def test_valid_ref_names_are_accepted(ref: str):
 RACE = """
 import sys
 from datetime import UTC, datetime
-from gitsched.git import open_repository
+from gitsched.git import Repository
 from gitsched.git.refs import update_ref
 from gitsched.model.errors import Conflict, Temporary
 from gitsched.model.planned_files import NewBlob
-repository = open_repository(sys.argv[1])
+repository = Repository(sys.argv[1])
 won = 0
 while won < 15:
     head = repository.resolve("refs/heads/placements")
@@ -222,14 +222,14 @@ while won < 15:
 def test_racing_processes_lose_nothing(bare: Path, git):
     racers = [subprocess.Popen([sys.executable, "-c", RACE, str(bare), name]) for name in ("a", "b")]
     assert [racer.wait(PATIENCE) for racer in racers] == [0, 0]
-    repository = open_repository(bare)
+    repository = Repository(bare)
     paths = {entry.path for entry in repository.entries(repository.commit(repository.resolve(OUT)).tree)}
     assert paths == {f"{name}-{i}" for name in "ab" for i in range(15)}
     assert git("rev-list", "--count", OUT, at=bare) == "30"
 
 
 def test_a_note_is_readable_by_git(work: Path, git):
-    repository = open_repository(work)
+    repository = Repository(work)
     commit = repository.resolve("HEAD")
     assert read_note(repository, commit) is None
     write_note(repository, commit, '{"drySha": "1"}', Signature(**ADA))
@@ -243,7 +243,7 @@ def test_a_note_is_readable_by_git(work: Path, git):
 
 
 def test_a_note_is_added_to_a_fanned_out_notes_tree(work: Path, git):
-    repository = open_repository(work)
+    repository = Repository(work)
     commit = repository.resolve("HEAD")
     blob = git("hash-object", "-w", "--stdin", at=work, data="other")
     files = {f"{i:02x}/{'0' * 38}": blob for i in range(256)}
@@ -260,11 +260,11 @@ def test_a_note_is_added_to_a_fanned_out_notes_tree(work: Path, git):
 
 @pytest.mark.parametrize("lost", ["refs/notes/hydrator.metadata", "refs/notes/hydrator.metadata^{tree}"])
 def test_notes_that_have_lost_objects_begin_again(work: Path, git, caplog, lost: str):
-    repository, commit = open_repository(work), git("rev-parse", "HEAD", at=work)
+    repository, commit = Repository(work), git("rev-parse", "HEAD", at=work)
     write_note(repository, commit, "first", Signature(**ADA))
     oid = git("rev-parse", lost, at=work)
     (work / ".git" / "objects" / oid[:2] / oid[2:]).unlink()
-    assert read_note(open_repository(work), commit) is None
-    write_note(open_repository(work), commit, "second", Signature(**ADA))
-    assert read_note(open_repository(work), commit) == "second\n"
+    assert read_note(Repository(work), commit) is None
+    write_note(Repository(work), commit, "second", Signature(**ADA))
+    assert read_note(Repository(work), commit) == "second\n"
     assert "cannot be read and is written again from the start" in caplog.text

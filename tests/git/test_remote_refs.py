@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from gitsched.git import Repository, open_repository, remote_refs, transport
+from gitsched.git import Repository, remote_refs, transport
 from gitsched.git.notes import Signature, push_notes, write_note
 from gitsched.model.errors import Conflict, Permanent, Temporary
 from gitsched.model.planned_files import NewBlob
@@ -33,7 +33,7 @@ def make(repository: Repository, text: str, *parents: str) -> str:
 
 @pytest.fixture
 def mine(work: Path) -> Repository:
-    return open_repository(work)
+    return Repository(work)
 
 
 @pytest.fixture(params=["file", "http"])
@@ -148,7 +148,7 @@ def test_what_the_server_is_configured_to_refuse_is_permanent(
     else:
         new = make(mine, "c", new)
         (work / ".git/shallow").write_text(f"{mine.commit(new).parents[0]}\n")
-        mine = open_repository(work)
+        mine = Repository(work)
         rewrite = True
     if value:
         git("config", f"receive.{name}", value, at=bare)
@@ -263,7 +263,7 @@ def test_a_fetch_is_complete_or_shallow(mine: Repository, remote: str, git, tmp_
     git("push", "-q", remote, f"{b}:{OUT}", f"{b}:refs/tags/v1", at=mine.path)
     git("init", "-q", "--bare", "shallow")
     git("init", "-q", "--bare", "whole")
-    shallow, whole = open_repository(tmp_path / "shallow"), open_repository(tmp_path / "whole")
+    shallow, whole = Repository(tmp_path / "shallow"), Repository(tmp_path / "whole")
     remote_refs.fetch(whole, remote, [f"+{OUT}:{OUT}"])
     assert whole.resolve_ref(OUT) == b
     assert whole.has(a)
@@ -286,7 +286,7 @@ def test_a_malicious_tree_is_rejected_by_a_fetch(mine: Repository, remote: str, 
     git("update-ref", OUT, git("commit-tree", "-m", "evil", tree, at=bare), at=bare)
     git("init", "-q", "--bare", "fresh")
     with pytest.raises(Permanent, match="hasDotdot"):
-        remote_refs.fetch(open_repository(tmp_path / "fresh"), remote, [f"+{OUT}:{OUT}"])
+        remote_refs.fetch(Repository(tmp_path / "fresh"), remote, [f"+{OUT}:{OUT}"])
 
 
 def test_credentials_come_from_the_callers_helper(mine: Repository, server, tmp_path: Path, monkeypatch):
@@ -384,10 +384,10 @@ def test_a_relative_remote_is_relative_to_the_worktree(mine: Repository, work: P
 RACE = """
 import sys
 from datetime import UTC, datetime
-from gitsched.git import open_repository, remote_refs
+from gitsched.git import Repository, remote_refs
 from gitsched.model.errors import Conflict, Temporary
 from gitsched.model.planned_files import NewBlob
-mine, url, name, ref = open_repository(sys.argv[1]), sys.argv[2], sys.argv[3], "refs/heads/placements"
+mine, url, name, ref = Repository(sys.argv[1]), sys.argv[2], sys.argv[3], "refs/heads/placements"
 won = 0
 while won < 5:
     head = remote_refs.read_remote_ref(url, ref)
@@ -417,9 +417,9 @@ def test_two_writers_racing_on_one_remote_lose_nothing(git, bare: Path, tmp_path
 
 PUSH = """
 import sys
-from gitsched.git import open_repository, remote_refs
+from gitsched.git import Repository, remote_refs
 print("pushing", flush=True)
-remote_refs.push(open_repository(sys.argv[1]), sys.argv[2], "refs/heads/placements", sys.argv[3], sys.argv[4])
+remote_refs.push(Repository(sys.argv[1]), sys.argv[2], "refs/heads/placements", sys.argv[3], sys.argv[4])
 """
 
 

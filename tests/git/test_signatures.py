@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from gitsched.git import open_repository
+from gitsched.git import Repository
 from gitsched.git.signatures import find_key_problem, verify_commit
 from gitsched.model.errors import Permanent
 
@@ -106,7 +106,7 @@ CASES = """
 @pytest.mark.parametrize("case", [line.strip() for line in CASES.strip().splitlines()[1:]])
 def test_a_commit_counts_as_signed_only_with_a_listed_key(signed: Signed, case: str) -> None:
     commit, keys, expected = (column.strip() for column in case.split("|"))
-    verdict = verify_commit(open_repository(signed.path), signed.commits[commit], [signed.keys[key] for key in keys.split()])
+    verdict = verify_commit(Repository(signed.path), signed.commits[commit], [signed.keys[key] for key in keys.split()])
     assert (verdict.valid, verdict.reason.startswith(expected)) == ((True, False) if expected == "valid" else (False, True))
     assert not verdict.valid or verdict.key
 
@@ -126,10 +126,10 @@ def test_a_commit_counts_as_signed_only_with_a_listed_key(signed: Signed, case: 
 def test_what_is_no_public_key_is_refused(signed: Signed, text: str, problem: str) -> None:
     assert problem in find_key_problem(text)
     with pytest.raises(Permanent, match="cannot verify signatures"):
-        verify_commit(open_repository(signed.path), signed.commits["ann"], [text])
+        verify_commit(Repository(signed.path), signed.commits["ann"], [text])
 
 
 def test_a_key_that_gpg_cannot_read_stops_the_run(signed: Signed) -> None:
     broken = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nAAAA\n-----END PGP PUBLIC KEY BLOCK-----"
     with pytest.raises(Permanent, match="gpg cannot read the listed keys"):
-        verify_commit(open_repository(signed.path), signed.commits["gil"], [broken])
+        verify_commit(Repository(signed.path), signed.commits["gil"], [broken])

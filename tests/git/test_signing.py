@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gitsched.git import Signer, make_signer, open_repository
+from gitsched.git import Repository, Signer, make_signer
 from gitsched.model.errors import Permanent
 
 ADA = {"name": "Ada", "email": "ada@example.org", "time": datetime(2024, 5, 1, tzinfo=UTC)}
@@ -22,7 +22,7 @@ def key(tmp_path: Path) -> Path:
 
 
 def sign_one(work: Path, signer: Signer) -> str:
-    repository = open_repository(work)
+    repository = Repository(work)
     head = repository.resolve("HEAD")
     return repository.commit_tree(repository.commit(head).tree, [head], "Signed\n\nbody", **ADA, sign=signer)
 
@@ -31,14 +31,14 @@ def sign_one(work: Path, signer: Signer) -> str:
 def test_an_ssh_signature_verifies(work: Path, git, key: Path, tmp_path: Path):
     git("config", "gpg.format", "ssh", at=work)
     git("config", "user.signingKey", str(key), at=work)
-    oid = sign_one(work, make_signer(open_repository(work)))
+    oid = sign_one(work, make_signer(Repository(work)))
     allowed = tmp_path / "allowed"
     allowed.write_text(f"ada@example.org {key.with_suffix('.pub').read_text()}")
     git("config", "gpg.ssh.allowedSignersFile", str(allowed), at=work)
     git("verify-commit", oid, at=work)
     assert git("log", "-1", "--format=%G? %GS", oid, at=work) == "G ada@example.org"
     git("fsck", "--strict", at=work)
-    commit = open_repository(work).commit(oid)
+    commit = Repository(work).commit(oid)
     assert (commit.subject, commit.message) == ("Signed", "Signed\n\nbody\n")
     allowed.write_text("bob@example.org ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")
     with pytest.raises(AssertionError):
@@ -54,9 +54,7 @@ def test_a_key_in_an_agent_signs(work: Path, git, key: Path, tmp_path: Path, mon
         monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "agent"))
         subprocess.run(["ssh-add", "-q", str(key)], check=True, capture_output=True)
         key.unlink()
-        oid = sign_one(
-            work, make_signer(open_repository(work), format="ssh", key=f"key::{key.with_suffix('.pub').read_text().strip()}")
-        )
+        oid = sign_one(work, make_signer(Repository(work), format="ssh", key=f"key::{key.with_suffix('.pub').read_text().strip()}"))
     finally:
         agent.kill()
         agent.communicate()
@@ -71,7 +69,7 @@ def test_a_gpg_signature_verifies(work: Path, git, monkeypatch):
     quick = ["gpg", "--batch", "--passphrase", "", "--quick-gen-key", "Ada <ada@example.org>", "ed25519", "sign", "never"]
     subprocess.run(quick, check=True, capture_output=True)
     try:
-        oid = sign_one(work, make_signer(open_repository(work), key="ada@example.org"))
+        oid = sign_one(work, make_signer(Repository(work), key="ada@example.org"))
         git("verify-commit", oid, at=work)
     finally:
         subprocess.run(["gpgconf", "--kill", "all"], check=False)
@@ -79,7 +77,7 @@ def test_a_gpg_signature_verifies(work: Path, git, monkeypatch):
 
 @pytest.mark.needs("ssh-keygen")
 def test_a_failed_signature_has_a_reason(work: Path, tmp_path: Path):
-    repository = open_repository(work)
+    repository = Repository(work)
     for signer, words in (
         (Signer("ssh", str(tmp_path / "absent"), "ssh-keygen"), "absent"),
         (Signer("gpg", "", "no-such-program"), "no program no-such-program"),

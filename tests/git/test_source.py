@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gitsched.git import open_repository, open_source
+from gitsched.git import Repository, open_source
 from gitsched.git.private_clone import PrivateClone
 from gitsched.model.errors import Permanent, Temporary
 
@@ -342,6 +342,6 @@ def test_the_advice_for_a_repository_of_another_user_gives_access(
         os.chown(path, 1000, 1000, follow_symlinks=False)
     monkeypatch.chdir(work / place)
     with pytest.raises(Permanent, match="belongs to another user") as caught:
-        open_repository(Path())
+        Repository(Path())
     subprocess.run(shlex.split(str(caught.value).split("`")[1]), check=True)
-    assert open_repository(Path())
+    assert Repository(Path())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gitsched.git import open_repository, process, remote_refs
+from gitsched.git import Repository, process, remote_refs
 from gitsched.git.urls import check_url, identify_repository, is_url, redact
 from gitsched.model.errors import Permanent
 
@@ -90,7 +90,7 @@ TAKEN = [
 
 @pytest.mark.parametrize("url", REFUSED)
 def test_unsafe_urls_are_rejected_before_a_process_starts(url: str, monkeypatch, work: Path):
-    repository = open_repository(work)
+    repository = Repository(work)
     head = repository.resolve("HEAD")
     monkeypatch.setattr(process.subprocess, "Popen", lambda *_, **__: pytest.fail("a process was started"))
     for attempt in (
@@ -113,7 +113,7 @@ def test_safe_urls_are_accepted(url: str):
     "ref", ["--all", "main", "refs/heads/../../config", "refs/heads/*", "refs/heads/a b", "refs/heads/a\n", "-d"]
 )
 def test_invalid_refs_are_rejected_before_a_process_starts(ref: str, monkeypatch, work: Path):
-    repository = open_repository(work)
+    repository = Repository(work)
     head = repository.resolve("HEAD")
     monkeypatch.setattr(process.subprocess, "Popen", lambda *_, **__: pytest.fail("a process was started"))
     for attempt in (

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gitsched.git import open_repository
+from gitsched.git import Repository
 from gitsched.git.objects import _encode_index
 from gitsched.git.refs import update_ref
 from gitsched.git.trees import BLOB, apply_edits, check_path, hash_object
@@ -46,7 +46,7 @@ def write_tree(git, at: Path, files: dict[str, bytes], index: Path) -> str:
 @settings(max_examples=count_examples(20), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(before=FILES, after=FILES)
 def test_trees_are_those_that_git_writes(before, after, bare: Path, git, tmp_path: Path):
-    repository = open_repository(bare)
+    repository = Repository(bare)
     old = repository.write_tree({path: NewBlob(data) for path, data in before.items()}, base=None, read=repository)
     assert old == write_tree(git, bare, before, tmp_path / "index")
     changes = {path: NewBlob(after[path]) if path in after else None for path in {*before, *after}}
@@ -54,11 +54,11 @@ def test_trees_are_those_that_git_writes(before, after, bare: Path, git, tmp_pat
     assert new == write_tree(git, bare, after, tmp_path / "index")
     expected = {path for path in {*before, *after} if before.get(path) != after.get(path)}
     assert repository.changed_paths(old, new) == sorted(expected)
-    assert {entry.path: repository.blob(entry.blob) for entry in open_repository(bare).entries(new)} == after
+    assert {entry.path: repository.blob(entry.blob) for entry in Repository(bare).entries(new)} == after
 
 
 def test_many_objects_become_one_pack_that_git_verifies(bare: Path, git):
-    repository = open_repository(bare)
+    repository = Repository(bare)
     files = {f"d{i % 50}/f{i}": NewBlob(b"%d\n" % i * (i * 7 % 3000)) for i in range(400)}
     files |= {f"same{i}/x": NewBlob(b"x") for i in range(50)}
     tree = repository.write_tree(files, base=None, read=repository)
@@ -88,11 +88,11 @@ def test_a_full_disk_leaves_nothing_half_written(bare: Path, kind: str):
     count = 3 if kind == "few" else 300
     script = f"""
 import resource, signal, sys
-from gitsched.git import open_repository
+from gitsched.git import Repository
 from gitsched.model.errors import Temporary
 from gitsched.model.planned_files import NewBlob
 import os, random
-repository = open_repository({str(bare)!r})
+repository = Repository({str(bare)!r})
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
 files = {{f"f{{i}}": NewBlob(random.Random(i).randbytes(9000)) for i in range({count})}}
@@ -109,7 +109,7 @@ except Temporary as error:
 
 
 def test_only_changed_trees_are_written(bare: Path, git):
-    repository = open_repository(bare)
+    repository = Repository(bare)
     base = repository.write_tree({f"d{i}/e/f": NewBlob(b"%d" % i) for i in range(60)}, base=None, read=repository)
     before = int(git("count-objects", at=bare).split()[0])
     tree = repository.write_tree({"d7/e/f": NewBlob(b"new")}, base=base, read=repository)
@@ -135,7 +135,7 @@ def test_only_changed_trees_are_written(bare: Path, git):
     ],
 )
 def test_paths_are_set_and_removed(bare: Path, git, changes, paths):
-    repository = open_repository(bare)
+    repository = Repository(bare)
     base = repository.write_tree({path: NewBlob(b"old") for path in ("a/b", "a/c", "d")}, base=None, read=repository)
     tree = repository.write_tree(changes, base=base, read=repository)
     assert [entry.path for entry in repository.entries(tree)] == paths
@@ -152,13 +152,13 @@ def test_entries_of_other_writers_are_kept(work: Path, git):
     head = git("rev-parse", "HEAD", at=work)
     git("update-index", "--add", "--cacheinfo", f"160000,{head},apps/sub", at=work)
     base = git("write-tree", at=work)
-    repository = open_repository(work)
+    repository = Repository(work)
     tree = repository.write_tree({"apps/new": NewBlob(b"n")}, base=base, read=repository)
     assert repository.changed_paths(base, tree) == ["apps/new"]
 
 
 def test_kept_and_edited_files_come_from_the_source_repository(work: Path, bare: Path, git):
-    source, output = open_repository(work), open_repository(bare)
+    source, output = Repository(work), Repository(bare)
     (work / "crlf.yaml").write_bytes("# grün 🌍\r\nreplicas: 3\r\nend: 1\r\n".encode())
     blob = git("hash-object", "-w", "crlf.yaml", at=work)
     text = source.blob(blob).decode()
@@ -173,7 +173,7 @@ def test_kept_and_edited_files_come_from_the_source_repository(work: Path, bare:
 
 
 def test_an_edit_is_computed_once_unless_its_result_was_pruned(work: Path, git):
-    repository = open_repository(work)
+    repository = Repository(work)
     blob = git("rev-parse", "HEAD:readme", at=work)
     edit = EditedBlob(blob, (TextEdit(0, 5, "HELLO"),))
     tree = repository.write_tree({"a": edit}, base=None, read=repository)
@@ -183,7 +183,7 @@ def test_an_edit_is_computed_once_unless_its_result_was_pruned(work: Path, git):
     made = repository.find_entry(tree, "a")[0]
     (work / ".git/objects" / made[:2] / made[2:]).unlink()
     with pytest.raises(Permanent, match=blob):
-        open_repository(work).write_tree({"c": edit}, base=None, read=open_repository(work))
+        Repository(work).write_tree({"c": edit}, base=None, read=Repository(work))
     with pytest.raises(Permanent, match=blob):
         repository.write_tree({"c": edit}, base=None, read=repository)
 
@@ -215,7 +215,7 @@ def test_unsafe_paths_are_a_value_error(path: str, bare: Path):
     with pytest.raises(ValueError):
         check_path(path)
     with pytest.raises(ValueError):
-        open_repository(bare).write_tree({path: NewBlob(b"")}, base=None, read=open_repository(bare))
+        Repository(bare).write_tree({path: NewBlob(b"")}, base=None, read=Repository(bare))
 
 
 @pytest.mark.parametrize("path", [".gitattributes", "a/.gitattributes", "a.git", "...", "a/b.c/_d", ".sourceignore", "é/🌍", "git"])
@@ -226,13 +226,13 @@ def test_safe_paths_are_accepted(path: str):
 def test_a_path_cannot_be_file_and_directory_at_once(bare: Path):
     for changes in ({"a": NewBlob(b""), "a/b": NewBlob(b"")}, {"a/b": NewBlob(b""), "a": NewBlob(b"")}):
         with pytest.raises(ValueError, match="both"):
-            open_repository(bare).write_tree(changes, base=None, read=open_repository(bare))
+            Repository(bare).write_tree(changes, base=None, read=Repository(bare))
 
 
 def test_the_same_commit_has_the_same_id_in_any_repository(work: Path, bare: Path, git):
     ids = set()
     for path in (work, bare):
-        repository = open_repository(path)
+        repository = Repository(path)
         tree = repository.write_tree({"a": NewBlob(b"a")}, base=None, read=repository)
         first = repository.commit_tree(tree, [], "One", **ADA)
         ids.add(repository.commit_tree(tree, [first], "Two\n\nbody ü", **ADA))
@@ -252,7 +252,7 @@ def test_the_same_commit_has_the_same_id_in_any_repository(work: Path, bare: Pat
 
 
 def test_an_identity_cannot_forge_a_header(bare: Path, git):
-    repository = open_repository(bare)
+    repository = Repository(bare)
     tree = repository.write_tree({}, base=None, read=repository)
     oid = repository.commit_tree(tree, [], "M", name="A\ncommitter B <b>", email="a>\n<b", time=AT)
     assert git("log", "-1", "--format=%an|%ae|%cn", oid, at=bare) == "A committer B b|a b|A committer B b"

@@ -17,7 +17,7 @@ from gitsched.build.application_sets import (
     list_applications,
 )
 from gitsched.build.remote_base import RemoteBase, RemotePolicy
-from gitsched.git import open_repository
+from gitsched.git import Repository
 from gitsched.git.signatures import verify_commit
 from gitsched.model.errors import Permanent
 from gitsched.reconcile.builds.remote_bases import RemoteBases
@@ -51,7 +51,7 @@ def test_settings_of_the_operator_that_are_too_large_are_not_read_in_part(tmp_pa
 
 def test_more_keys_than_the_limit_are_an_error(pair: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gitsched.git.signatures.MAX_KEYS", 2)
-    repository, head = open_repository(pair.path), pair.git("rev-parse", "HEAD")
+    repository, head = Repository(pair.path), pair.git("rev-parse", "HEAD")
     assert verify_commit(repository, head, [KEY] * 2).reason
     with pytest.raises(Permanent, match="more than 2 keys"):
         verify_commit(repository, head, [KEY] * 3)

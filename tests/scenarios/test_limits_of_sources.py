@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gitsched.decide.catalog import make_raw_document
-from gitsched.git import open_repository
+from gitsched.git import Repository
 from gitsched.model.finding import Finding
 from gitsched.reconcile import Reconciler, RunResult
 from gitsched.reconcile.builds.object_sources import _list_namespaces
@@ -187,7 +187,7 @@ def test_other_repositories_are_fetched_a_limited_number_of_times(limit: Patch) 
 def commit_tree(fleet: Fleet) -> Callable[[Mapping[str, str]], CommitTree]:
     def make(files: Mapping[str, str]) -> CommitTree:
         oid = fleet.commit(files)
-        repository = open_repository(str(fleet.path))
+        repository = Repository(str(fleet.path))
         context = Reconciler(fleet.settings())._context
         return CommitTree(
             repository, repository.entries(repository.commit(oid).tree), SourceReader(repository, context.caches.files)

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from gitsched.git import open_repository
+from gitsched.git import Repository
 from gitsched.git.notes import read_note
 
 from .conftest import UNGUARDED, Fleet, cluster, deployment, policy
@@ -20,7 +20,7 @@ def noted_source(fleet: Fleet) -> str:
     """Return the source commit in the note of the output's head."""
     head = fleet.head
     assert head is not None
-    return str(json.loads(read_note(open_repository(fleet.path), head) or "{}").get("drySha"))
+    return str(json.loads(read_note(Repository(fleet.path), head) or "{}").get("drySha"))
 
 
 def state(fleet: Fleet) -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gitsched.git.notes import read_note
-from gitsched.git.repository import open_repository
+from gitsched.git.repository import Repository
 from gitsched.model.errors import Permanent
 from gitsched.reconcile import Reconciler, RunResult
 from gitsched.reconcile.source import source_order
@@ -37,7 +37,7 @@ def moved(fleet: Fleet) -> Fleet:
 
 def load_note(fleet: Fleet, output: str = "placements") -> dict[str, Any]:
     head = fleet.git("rev-parse", output.partition(":")[0])
-    note: dict[str, Any] = json.loads(read_note(open_repository(fleet.path), head) or "{}")
+    note: dict[str, Any] = json.loads(read_note(Repository(fleet.path), head) or "{}")
     return note
 
 

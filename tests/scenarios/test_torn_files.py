@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gitsched.git import torn_files
-from gitsched.git.repository import open_repository
+from gitsched.git.repository import Repository
 from gitsched.model.errors import GitschedError
 from gitsched.reconcile import reconciler
 
@@ -102,7 +102,7 @@ def test_an_object_that_the_source_needs_is_left_alone(twice: Fleet) -> None:
 
 def test_only_so_many_objects_are_checked(twice: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     tear(find_object(twice, "placements"))
-    repository = open_repository(str(twice.path))
+    repository = Repository(str(twice.path))
     assert len(torn_files.list_torn_objects(repository)) == 1
     monkeypatch.setattr(torn_files, "MAX_OBJECTS", 0)
     assert torn_files.list_torn_objects(repository) == {}
@@ -111,7 +111,7 @@ def test_only_so_many_objects_are_checked(twice: Fleet, monkeypatch: pytest.Monk
 
 
 def test_a_ref_that_another_process_has_written_meanwhile_stays(twice: Fleet) -> None:
-    repository = open_repository(str(twice.path))
+    repository = Repository(str(twice.path))
     head, ref = twice.head, "refs/heads/placements"
     torn_files.replace_torn_ref(repository, ref, None)
     assert twice.head == head

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gitsched.git import open_repository
+from gitsched.git import Repository
 from gitsched.reconcile import worker_processes
 from gitsched.reconcile.cache.caches import ParseCache
 from gitsched.reconcile.source import source_reader
@@ -159,7 +159,7 @@ def test_files_are_the_same_however_many_processes_parse_them(tmp_path: Path, mo
     texts = [head % (number, "yes" if number % 7 == 0 else "b") if number % 11 else "kind: [\n" for number in range(60)]
     fleet = Fleet(tmp_path / "source", tmp_path / "cache")
     commit = fleet.commit({f"{number}.yaml": text for number, text in enumerate(texts)})
-    repository = open_repository(fleet.path)
+    repository = Repository(fleet.path)
     entries = list_manifests(repository.entries(repository.commit(commit).tree))
     monkeypatch.setattr(source_reader, "MANY_FILES", 10)
     monkeypatch.setattr(source_reader, "_PREPARING_FILES", 10)

@@ -14,7 +14,7 @@ from gitsched.cli.service_options import FORGE_TOKEN_VARIABLE
 from gitsched.forge.comments import MergeRequestComments, PullRequestComments, write_comment
 from gitsched.forge.credentials import Credential
 from gitsched.forge.project import find_project
-from gitsched.git import is_url, open_repository
+from gitsched.git import Repository, is_url
 from gitsched.git.remote_refs import find_remote_url
 
 if TYPE_CHECKING:
@@ -68,4 +68,4 @@ def _take_token(path: Path | None) -> Credential:
 
 def _find_repository_url(location: str) -> str | None:
     """Return the URL of a repository on its forge: the given URL, or that of the remote `origin`."""
-    return location if is_url(location) else find_remote_url(open_repository(location), "origin")
+    return location if is_url(location) else find_remote_url(Repository(location), "origin")

@@ -62,10 +62,8 @@ def _list_bodies(repository: Repository, tree: str) -> Iterator[tuple[str, Body]
     )
     for entry in islice(files, MAX_FILES):
         try:
-            if repository.blob_size(entry.blob) > _MAX_SIZE:
-                continue
-            data = repository.blob(entry.blob)
-            if any(mark in data for mark in _MARKS):
+            data = repository.read_small_blob(entry.blob, _MAX_SIZE)
+            if data is not None and any(mark in data for mark in _MARKS):
                 yield from ((entry.path, document.body) for document in parse_file(data, path=entry.path, validate=None).documents)
         except GitschedError:
             continue  # the plan reports files that cannot be read

@@ -42,10 +42,10 @@ def check_cache_directory(cache: Path) -> None:
 
 def _is_committed(root: Path, path: Path) -> bool:
     """Return whether the commit that is checked out has an entry at a path, or a link on the way to it."""
-    from gitsched.git import open_repository  # few cache directories are in a worktree
+    from gitsched.git import Repository  # few cache directories are in a worktree
 
     try:
-        repository = open_repository(root)
+        repository = Repository(root)
     except Permanent:
         return False  # not a repository, or one that git does not trust
     head = repository.resolve("HEAD")

@@ -125,10 +125,11 @@ class PlanTree:
         be read."""
         repository = refs.repository
         entry = repository.find_entry(repository.commit(commit).tree, INDEX)
-        if entry is None or repository.blob_size(entry[0]) > MAX_INDEX_SIZE:
+        data = repository.read_small_blob(entry[0], MAX_INDEX_SIZE) if entry is not None else None
+        if data is None:
             raise CorruptCacheError(f"it has no {INDEX}, or a too large one")
         try:
-            index = StateIndex.from_json(repository.blob(entry[0]))
+            index = StateIndex.from_json(data)
         except (ValueError, RecursionError) as error:
             raise CorruptCacheError(str(error)) from error
         return cls(refs, key, commit=commit, index=index)
@@ -283,9 +284,10 @@ class PlanTree:
             entry = repository.find_entry(repository.commit(commit).tree, path)
             if entry is None:
                 return None
-            if repository.blob_size(entry[0]) > MAX_BLOB_SIZE:
+            data = repository.read_small_blob(entry[0], MAX_BLOB_SIZE)
+            if data is None:
                 raise CorruptCacheError(f"{path} is larger than {MAX_BLOB_SIZE >> 20} MiB")
-            return repository.blob(entry[0])
+            return data
         except GitschedError as error:
             raise CorruptCacheError(str(error)) from error
 

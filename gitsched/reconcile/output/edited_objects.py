@@ -14,7 +14,7 @@ from gitsched.model.time import format_age
 from gitsched.reconcile.output.history_records import MAX_RECORD
 from gitsched.reconcile.output.output_edits import MAX_AUTHOR_LENGTH, list_changed_entries, name_author
 from gitsched.reconcile.run import Fetched
-from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
+from gitsched.reconcile.source.unread_entries import read_regular_file
 from gitsched.render.output_files import CLUSTERS, KUSTOMIZATION, cluster_path, relative_path
 from gitsched.report.lines import abbreviate_oid
 
@@ -80,7 +80,8 @@ def _format_name(body: Body) -> str:
 
 def _read_body(repository: Repository, entry: Entry) -> Body | None:
     """Return the object of a file; None if it has none, or several, or cannot be read."""
-    if entry is None or entry[1] not in REGULAR_FILE_MODES or repository.blob_size(entry[0]) > MAX_RECORD:
+    data = read_regular_file(repository, entry, MAX_RECORD)
+    if data is None:
         return None
-    documents = parse_file(repository.blob(entry[0]), path="manifest.yaml", validate=None).documents
+    documents = parse_file(data, path="manifest.yaml", validate=None).documents
     return documents[0].body if len(documents) == 1 else None

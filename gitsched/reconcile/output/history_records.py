@@ -136,9 +136,8 @@ class CommitRecords:
         if entry is None:
             return None
         try:
-            if self._output.repository.blob_size(entry[0]) > MAX_RECORD:
-                return PlacementRecord({}, damage=f"it has more than {MAX_RECORD} bytes")
-            return _parse_record(self._output.repository.blob(entry[0]))
+            data = self._output.repository.read_small_blob(entry[0], MAX_RECORD)
+            return _parse_record(data) if data is not None else PlacementRecord({}, damage=f"it has more than {MAX_RECORD} bytes")
         except GitschedError as error:
             return PlacementRecord({}, damage=str(error))
 
@@ -152,15 +151,12 @@ class CommitRecords:
             if entry is None:
                 continue
             try:
-                match = _KIND.search(self._output.repository.blob(entry[0])) if self._is_small(entry[0]) else None
+                match = _KIND.search(self._output.repository.read_small_blob(entry[0], MAX_RECORD) or b"")
             except GitschedError:
                 continue
             if match is not None:
                 return match[1].decode()
         return ""
-
-    def _is_small(self, blob: str) -> bool:
-        return self._output.repository.blob_size(blob) <= MAX_RECORD
 
     def read_record_changes(self, commit: Commit, parent: Commit | None) -> tuple[tuple[RecordChange, ...], int]:
         """Return the recorded decisions that changed, from the records that changed, and how many records are not read because of a
@@ -207,7 +203,8 @@ class CommitRecords:
     def has_record(self, commit: Commit, key: Key, mark: bytes = b"") -> bool:
         """Return whether a commit has a record with a key, which contains `mark`."""
         entry = self._output.repository.find_entry(commit.tree, f"{self._output.prefix}{status_path(key)}")
-        return entry is not None and self._is_small(entry[0]) and mark in self._output.repository.blob(entry[0])
+        data = self._output.repository.read_small_blob(entry[0], MAX_RECORD) if entry is not None else None
+        return data is not None and mark in data
 
     def read_record(self, commit: Commit, key: Key) -> Body | None:
         """Return the record of a commit with a key; None if there is none."""
@@ -218,7 +215,7 @@ class CommitRecords:
 
     def _is_readable(self, tree: str | None, path: str) -> bool:
         entry = self._output.repository.find_entry(tree, path) if tree is not None else None
-        return entry is None or self._is_small(entry[0])
+        return entry is None or self._output.repository.blob_size(entry[0]) <= MAX_RECORD
 
     def _read_bodies(self, tree: str | None, paths: Iterable[str], version: int) -> Iterator[tuple[Key, Body]]:
         for path in paths:

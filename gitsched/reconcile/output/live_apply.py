@@ -17,7 +17,7 @@ from gitsched.model.errors import GitschedError, Permanent, Temporary
 from gitsched.model.merge_patch import ApplicablePatches, ApplyReport, ApplyResult, ApplyState, MergePatch, RefusedRecord
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.fetch import read_run_record
-from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
+from gitsched.reconcile.source.unread_entries import read_regular_file
 from gitsched.render.format_versions import upgrade_record
 from gitsched.render.output_files import RUN_METADATA, STATUS, status_path, strip_record
 
@@ -71,10 +71,11 @@ def read_live_records(source: SourceRepository, branch: str, prefix: str, groups
                     f"the branch {branch!r} has more than {MAX_RECORDS} records: use one output branch for each cluster"
                 )
             path = entry.path.removeprefix(prefix)
-            if entry.mode not in REGULAR_FILE_MODES or repository.blob_size(entry.blob) > MAX_RECORD_SIZE:
+            data = read_regular_file(repository, (entry.blob, entry.mode), MAX_RECORD_SIZE)
+            if data is None:
                 refused.append(RefusedRecord(_UNKNOWN, f"{path} is no file of at most {MAX_RECORD_SIZE} bytes"))
                 continue
-            key, body = _read_record(repository.blob(entry.blob))
+            key, body = _read_record(data)
             if status_path(key) != path:
                 refused.append(RefusedRecord(key, f"{path} does not contain the record that its path names"))
             else:

@@ -19,7 +19,7 @@ from gitsched.model.time import format_time
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.output.history_records import MAX_RECORD, CommitRecords, HistoryBranch
 from gitsched.reconcile.run import Fetched
-from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
+from gitsched.reconcile.source.unread_entries import read_regular_file
 from gitsched.render.output_files import FREEZE, METADATA_FILES, STATUS, escape_segment
 from gitsched.report.lines import abbreviate_oid
 
@@ -201,9 +201,10 @@ def _list_kept_records(fetched: Fetched, is_meant: Callable[[str], bool]) -> Ite
 
 def _read_decision(repository: Repository, entry: tuple[str, int] | None) -> Any:
     """Return what a record says apart from times, which a run writes anew where it takes an edit back; None without a record."""
-    if entry is None or entry[1] not in REGULAR_FILE_MODES or repository.blob_size(entry[0]) > MAX_RECORD:
+    data = read_regular_file(repository, entry, MAX_RECORD)
+    if data is None:
         return None
-    parsed = parse_file(repository.blob(entry[0]), path="record.yaml", validate=None)
+    parsed = parse_file(data, path="record.yaml", validate=None)
     return [_omit_times(document.body) for document in parsed.documents]
 
 

@@ -41,7 +41,7 @@ from gitsched.reconcile.review.withheld_requests import list_requests_before
 from gitsched.reconcile.run import RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.source_commits import describe_source_commit, shorten_text
-from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
+from gitsched.reconcile.source.unread_entries import read_regular_file
 from gitsched.render.format_versions import FORMAT_VERSION
 from gitsched.render.output_files import CLUSTERS, FREEZE, HYDRATOR_METADATA, RUN_METADATA
 from gitsched.render.run_metadata import RunMetadata, parse_run_metadata
@@ -290,9 +290,8 @@ class OutputHistory:
         entry = self._output.repository.find_entry(commit.tree, f"{self._output.prefix}{FREEZE}") if commit is not None else None
         if entry is None:
             return ""
-        repository, is_file = self._output.repository, entry[1] in REGULAR_FILE_MODES
-        text = repository.blob(entry[0]) if is_file and repository.blob_size(entry[0]) <= MAX_RECORD else b""
-        lines = text.decode("utf-8", "replace").strip().splitlines()
+        data = read_regular_file(self._output.repository, entry, MAX_RECORD) or b""
+        lines = data.decode("utf-8", "replace").strip().splitlines()
         return lines[0].strip()[:200] if lines else f"the branch has the file {FREEZE}"
 
     def _read_metadata(self, commit: Commit) -> RunMetadata | None:

@@ -91,9 +91,9 @@ class ChangedLines:
 
     def _read_lines(self, tree: str | None, path: str) -> list[str]:
         entry = self._repository.find_entry(tree, path) if tree else None
-        if entry is None or not self._repository.has(entry[0]) or self._repository.blob_size(entry[0]) > DEFAULT_LIMITS.size:
-            return []
-        return self._repository.blob(entry[0]).decode("utf-8", "replace").split("\n")
+        is_there = entry is not None and self._repository.has(entry[0])
+        data = self._repository.read_small_blob(entry[0], DEFAULT_LIMITS.size) if entry is not None and is_there else None
+        return data.decode("utf-8", "replace").split("\n") if data is not None else []
 
 
 def locate_images(images: Iterable[ImageChange], lines: ChangedLines) -> tuple[ImageChange, ...]:

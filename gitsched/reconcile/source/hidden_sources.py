@@ -55,10 +55,9 @@ def find_hidden_sources(
 def _find_policy_file(repository: Repository, hidden: Iterable[TreeEntry]) -> str:
     """Return a hidden file with a document of a policy API; "" if none of the files that are searched has one."""
     for entry in sorted(hidden, key=lambda entry: entry.path)[:MAX_FILES]:
-        if repository.blob_size(entry.blob) <= MAX_SIZE:
-            text = repository.blob(entry.blob).decode("utf-8", "replace")
-            if any(parse_api_group(version) in apis_by_group for version in _API_VERSION.findall(text)):
-                return entry.path
+        text = (repository.read_small_blob(entry.blob, MAX_SIZE) or b"").decode("utf-8", "replace")
+        if any(parse_api_group(version) in apis_by_group for version in _API_VERSION.findall(text)):
+            return entry.path
     return ""
 
 

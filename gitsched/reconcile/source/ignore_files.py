@@ -20,11 +20,12 @@ def parse_ignore_files(
     texts: dict[str, str] = {}
     findings: list[Finding] = []
     for entry in files:
-        if repository.blob_size(entry.blob) > MAX_IGNORE_SIZE:
+        data = repository.read_small_blob(entry.blob, MAX_IGNORE_SIZE)
+        if data is None:
             message = f"the file has more than {MAX_IGNORE_SIZE} bytes: its rules are ignored; shorten it"
             findings.append(Finding("error", "ignore-rules", message, Location(entry.path, 1, 1)))
         else:
-            texts[posixpath.dirname(entry.path)] = repository.blob(entry.blob).decode("utf-8", "replace")
+            texts[posixpath.dirname(entry.path)] = data.decode("utf-8", "replace")
     rules = "\n".join(ignored)
     if ignored:
         texts[""] = "\n".join((texts.get("", ""), rules))

@@ -73,7 +73,12 @@ def fold_path(path: str) -> str:
 def list_link_targets(repository: Repository, entries: Iterable[TreeEntry]) -> frozenset[str]:
     """Return the paths that symbolic links lead to, whether there is something or not."""
     links = (entry for entry in entries if entry.mode == SYMLINK_MODE and not entry.unsafe)
-    return frozenset(_read_target(repository, entry) for entry in links if repository.blob_size(entry.blob) <= _MAX_TARGET)
+    return frozenset(target for entry in links if (target := _read_target(repository, entry)) is not None)
+
+
+def read_regular_file(repository: Repository, entry: tuple[str, int] | None, limit: int) -> bytes | None:
+    """Return the content of a regular file; None for anything else, and for a file with more bytes than the limit."""
+    return repository.read_small_blob(entry[0], limit) if entry is not None and entry[1] in REGULAR_FILE_MODES else None
 
 
 def _list_places(entries: list[TreeEntry]) -> set[str]:
@@ -90,11 +95,13 @@ def _list_places(entries: list[TreeEntry]) -> set[str]:
 
 def _leads_to(repository: Repository, entry: TreeEntry, places: set[str]) -> bool:
     """Return whether a link's own target, without links on the way to it, is one of these paths."""
-    if repository.blob_size(entry.blob) > _MAX_TARGET:
-        return False
     return _read_target(repository, entry) in places
 
 
-def _read_target(repository: Repository, entry: TreeEntry) -> str:
-    target = repository.blob(entry.blob).decode("utf-8", "surrogateescape")
+def _read_target(repository: Repository, entry: TreeEntry) -> str | None:
+    """Return the path that a link leads to; None for one that is too long."""
+    data = repository.read_small_blob(entry.blob, _MAX_TARGET)
+    if data is None:
+        return None
+    target = data.decode("utf-8", "surrogateescape")
     return posixpath.normpath(posixpath.join(posixpath.dirname(entry.path), target))
