@@ -82,13 +82,15 @@ def validate_source_document(
     Such an object stays as it is written, with its unknown fields: a delivery tool gets it so.
     """
     result = validate_document(body, ignored, strictness)
+    group = parse_api_group(str(body.get("apiVersion") or body.get("api") or ""))
+    is_built_in, api = group in load_built_in_kinds().groups, apis_by_group.get(group)
+    if api is not None and not is_built_in and group in _load_kinds().checked_groups:
+        embedded = api.embedded_objects.get((group, str(body.get("kind") or "")))
+        inner = list(_find_embedded_errors(result, embedded, ignored, strictness)) if embedded is not None else []
+        return result._replace(issues=(*result.issues, *inner)) if inner else result
     key = get_schema_key(body)
-    if key[0] not in load_built_in_kinds().groups:
-        if key[0] in apis_by_group and key[0] in _load_kinds().checked_groups:
-            embedded = apis_by_group[key[0]].embedded_objects.get((key[0], key[2]))
-            inner = list(_find_embedded_errors(result, embedded, ignored, strictness)) if embedded is not None else []
-            return result._replace(issues=(*result.issues, *inner)) if inner else result
-        found = load_built_in_kinds().check_group(key) if key[0] not in apis_by_group else []
+    if not is_built_in:
+        found = load_built_in_kinds().check_group(key) if api is None else []
         found = found or find_wrong_types(key, body)
         return result._replace(issues=(*result.issues, *found)) if found else result
     try:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gitsched.kinds.field_relations import RELATIONS
 from gitsched.kinds.field_values import FIELD_VALUES, OPTIONAL_FIELDS
 from gitsched.manifests.field_relations import RelationTree
-from gitsched.manifests.object_schema import DEFINITIONS, ObjectSchema, is_whole_object, make_object_schema
-from gitsched.model.document import is_encrypted
+from gitsched.manifests.object_schema import DEFINITIONS, ObjectSchema, make_object_schema
+from gitsched.model.document import get_field, is_encrypted
 from gitsched.model.finding import Issue, Severity
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class BuiltInKinds:
             for issue in schema.find_issues(body, may_be_patch=may_be_patch)
         ]
         if not is_encrypted(body) and not any(issue.severity == "error" for issue in found):
-            relations.find_issues(body, not may_be_patch or is_whole_object(body), found)
+            relations.find_issues(body, not may_be_patch or _is_whole_object(body), found)
         return found
 
     def _compile(self, key: tuple[str, str, str], name: str) -> tuple[ObjectSchema, RelationTree]:
@@ -182,6 +182,34 @@ class BuiltInKinds:
             return []
         message = f"Kubernetes {self._version} has no kind {kind[:60]!r} in {written[:100]}; did you mean {known[matches[0]]}?"
         return [Issue("error", "unknown-kind", message, ("kind",))]
+
+
+_SELECTING_KINDS = frozenset(("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"))
+"""Kinds of workloads that no API server accepts without a selector."""
+
+
+def _is_whole_object(body: Body) -> bool:
+    """Return whether an object is no patch of one.
+
+    The containers of a pod template have images, or a selector is beside it, which workloads need; a Service has more than a selector, and
+    a claim more than its size.
+    """
+    spec: Any = body.get("spec")
+    if not isinstance(spec, dict):
+        return False
+    if body.get("kind") == "Service":
+        return bool(spec.get("selector")) and len(spec) > 1
+    if body.get("kind") == "PersistentVolumeClaim":
+        return "resources" in spec and len(spec) > 1
+    if "selector" in spec and "template" in spec:
+        return True
+    if body.get("kind") in _SELECTING_KINDS:
+        return False
+    pod = get_field(spec, "jobTemplate", "spec", "template", "spec") or get_field(spec, "template", "spec") or spec
+    containers = pod.get("containers") if isinstance(pod, dict) else None
+    if body.get("kind") == "Pod" and isinstance(containers, list):
+        return any(isinstance(entry, dict) and entry.get("image") for entry in containers) or not containers
+    return isinstance(containers, list) and all(isinstance(entry, dict) and entry.get("image") for entry in containers)
 
 
 def _limit_values(definitions: Mapping[str, Body]) -> Mapping[str, Body]:

@@ -27,7 +27,7 @@ from gitsched.manifests.data_relations import (
 )
 from gitsched.model.document import Body, get_field
 from gitsched.model.finding import Issue, Pointer
-from gitsched.model.labels import Requirement, is_label_key, is_label_value
+from gitsched.model.labels import Requirement, is_label, is_label_key, is_label_value
 from gitsched.model.quantity import parse_quantity
 from gitsched.named_tuples import NamedTuple
 
@@ -334,7 +334,7 @@ def _labels(member: str) -> Check:
     def check(value: Body) -> Found:
         labels = value.get(member)
         for name, text in labels.items() if isinstance(labels, dict) else ():
-            if is_label_key(name) and is_label_value(text):
+            if is_label(name, text):
                 continue
             if not (is_placeholder(name) or is_label_key(name)):
                 yield (member, name), "invalid-labels", f"{shorten(name)} cannot be the key of a label"

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from gitsched.manifests.parsed_file import MAX_ISSUES
-from gitsched.model.document import Body, as_object, get_field, is_encrypted
+from gitsched.model.document import Body, as_object, is_encrypted
 
 if TYPE_CHECKING:
     from jsonschema_rs import Draft202012Validator
@@ -137,34 +137,6 @@ class ObjectSchema:
         from gitsched.manifests.schema import SchemaPruner
 
         return SchemaPruner(self._schema, frozenset(), self._described)
-
-
-_SELECTING_KINDS = frozenset(("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"))
-"""Kinds of workloads that no API server accepts without a selector."""
-
-
-def is_whole_object(body: Body) -> bool:
-    """Return whether an object is no patch of one.
-
-    The containers of a pod template have images, or a selector is beside it, which workloads need; a Service has more than a selector, and
-    a claim more than its size.
-    """
-    spec: Any = body.get("spec")
-    if not isinstance(spec, dict):
-        return False
-    if body.get("kind") == "Service":
-        return bool(spec.get("selector")) and len(spec) > 1
-    if body.get("kind") == "PersistentVolumeClaim":
-        return "resources" in spec and len(spec) > 1
-    if "selector" in spec and "template" in spec:
-        return True
-    if body.get("kind") in _SELECTING_KINDS:
-        return False
-    pod = get_field(spec, "jobTemplate", "spec", "template", "spec") or get_field(spec, "template", "spec") or spec
-    containers = pod.get("containers") if isinstance(pod, dict) else None
-    if body.get("kind") == "Pod" and isinstance(containers, list):
-        return any(isinstance(entry, dict) and entry.get("image") for entry in containers) or not containers
-    return isinstance(containers, list) and all(isinstance(entry, dict) and entry.get("image") for entry in containers)
 
 
 def _is_placeholder(body: Any, issue: Issue) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from yaml import MappingNode, ScalarNode, SequenceNode
 
-from gitsched.manifests.yaml_nodes import find_member, find_written_member, has_merge_key
+from gitsched.manifests.yaml_nodes import find_member, find_written_mapping, find_written_member
 from gitsched.model.document import (
     Body,
     FieldPath,
@@ -33,6 +33,8 @@ def list_insertable(body: Body, editable: tuple[str, ...]) -> tuple[str, ...]:
     """Return the `editable` members with those that rendering adds to an object without a namespace: annotations of a Namespace, and the
     namespace of others."""
     kind = str(body.get("kind"))
+    if body["metadata"].get("namespace"):
+        return editable
     if kind == "Namespace":
         return (*editable, *_ANNOTATIONS)
     return editable if is_namespaced(parse_api_group(str(body.get("apiVersion"))), kind) is False else (*editable, NAMESPACE)
@@ -48,8 +50,7 @@ def find_spans(
     if server_owned:
         cuts = None if has_aliases else _find_server_owned(text, tree, server_owned)
     found = tuple(_find_editable(text, tree, body, editable))
-    editable = editable if body["metadata"].get("namespace") else list_insertable(body, editable)
-    points = _find_insertion_points(text, tree, body, editable)
+    points = _find_insertion_points(text, tree, body, list_insertable(body, editable))
     return SourceSpans(False, start, end, cuts, found, tuple(points))
 
 
@@ -94,7 +95,7 @@ def _find_insertion_points(text: str, tree: YamlDocument, body: Body, editable: 
         values = get_field(body, *steps) if len(steps) > 1 else body.get(parent)
         if not isinstance(values, dict) or names <= values.keys():
             continue
-        pair = find_written_member(tree.node, steps)
+        pair = find_written_mapping(tree.node, steps)
         point = _find_insertion_point(text, tree.offset, parent, *pair) if pair is not None else None
         found += [point] if point is not None else []
     return found
@@ -103,11 +104,8 @@ def _find_insertion_points(text: str, tree: YamlDocument, body: Body, editable: 
 def _find_insertion_point(text: str, offset: int, parent: str, key: Any, node: Any) -> InsertionPoint | None:
     """Return where a member can be inserted into a mapping, below its key; None if its text does not allow it.
 
-    A mapping with an anchor, a tag or a merge key is not edited: a new member would also be in its aliases, or parsers would disagree
-    about which value counts.
+    A mapping with an anchor or a tag is not edited: a new member would also be in its aliases.
     """
-    if node.__class__ is not MappingNode or has_merge_key(node):
-        return None
     if node.flow_style:
         return _find_flow_insertion_point(text, offset, parent, node)
     first = node.value[0][0]

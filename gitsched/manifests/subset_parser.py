@@ -201,8 +201,7 @@ def _find_spans(text: str, document: _Document, body: Body, editable: tuple[str,
     cuts = tuple(sorted(_find_server_owned(text, root, path) for path in list_server_owned(body)))
     found: dict[str, tuple[int, int]] = {}
     points = []
-    insertable = editable if body["metadata"].get("namespace") else list_insertable(body, editable)
-    for parent, members in _group_paths(insertable).items():
+    for parent, members in _group_paths(list_insertable(body, editable)).items():
         if f"{parent}.{members[0]}" == NAMESPACE and (flow := _FLOW_START.match(text, root.find_value(text, parent))) is not None:
             points.append(InsertionPoint(parent, flow.start(1), flow[1], f"{flow[1]}: ", ", "))
             continue

@@ -221,11 +221,6 @@ def is_merge_key(key: Any) -> bool:
     return key.__class__ is ScalarNode and key.value == "<<" and ((not key.tag and not key.style) or key.tag == _CORE_TAG + "merge")
 
 
-def has_merge_key(mapping: Any) -> bool:
-    """Return whether a mapping merges others into it."""
-    return any(is_merge_key(key) for key, _ in mapping.value)
-
-
 def _matches_tag(name: str, value: Any) -> bool:
     if name == "null":
         return value is None
@@ -273,6 +268,14 @@ def find_written_member(node: Any, path: Iterable[str]) -> tuple[Any, Any] | Non
             return None
         node, after = pair[1], pair[0].end_mark.index
     return pair
+
+
+def find_written_mapping(node: Any, path: Iterable[str]) -> tuple[Any, Any] | None:
+    """Return the key and value nodes of a mapping as `find_written_member` does; None if it merges others into it: of a new member, parsers
+    would disagree which value counts."""
+    pair = find_written_member(node, path)
+    is_plain = pair is not None and pair[1].__class__ is MappingNode and not any(is_merge_key(key) for key, _ in pair[1].value)
+    return pair if is_plain else None
 
 
 FindMember = Callable[[Any, str], tuple[Any, Any] | None]

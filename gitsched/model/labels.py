@@ -69,6 +69,11 @@ def _is_key(text: str) -> bool:
     return bool(_NAME.fullmatch(name))
 
 
+def is_label(key: object, value: object) -> bool:
+    """Return whether a key and a value are those of a label."""
+    return is_label_key(key) and is_label_value(value)
+
+
 def is_label_value(text: object) -> bool:
     """Return whether a text is a label value: empty, or at most 63 characters that begin and end alphanumeric."""
     return isinstance(text, str) and len(text) <= _MAX_NAME_LENGTH and _is_value(text)

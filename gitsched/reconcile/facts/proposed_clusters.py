@@ -7,7 +7,7 @@ from typing import Any, Final
 from gitsched.decide.validation import validate_document
 from gitsched.model.document import Body, as_object
 from gitsched.model.finding import Pointer
-from gitsched.model.labels import is_label_key, is_label_value
+from gitsched.model.labels import is_label
 
 _OPTIONAL: Final = (
     ("metadata", "labels"),
@@ -28,7 +28,7 @@ def drop_invalid_metadata(body: Body) -> tuple[Body, tuple[str, ...]]:
     notes: list[str] = []
     labels = as_object(as_object(body.get("metadata")).get("labels"))
     for name, value in labels.items():
-        if not (is_label_key(name) and isinstance(value, str) and is_label_value(value)):
+        if not is_label(name, value):
             body = _remove(body, ("metadata", "labels", name))
             notes.append(f"the label {name[:100]}: {value!r:.100} is left out: Kubernetes does not accept it")
     for _ in range(_MAX_DROPPED):

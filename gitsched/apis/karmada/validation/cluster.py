@@ -9,7 +9,7 @@ from typing import Any
 from gitsched.apis.karmada.defaulting import DEFAULT_RESOURCE_MODELS
 from gitsched.model.document import Body, as_object, get_field, list_objects
 from gitsched.model.finding import Issue, Pointer
-from gitsched.model.labels import is_label_key, is_label_value
+from gitsched.model.labels import is_label, is_label_key, is_label_value
 from gitsched.model.quantity import MAX_AMOUNT, NANO, parse_quantity
 from gitsched.model.time import parse_time
 
@@ -35,7 +35,7 @@ def validate_label_value(value: Any, at: Pointer, code: str) -> Iterator[Issue]:
 
 def validate_labels(labels: Mapping[str, str], at: Pointer, code: str) -> Iterator[Issue]:
     for key, value in labels.items():
-        if not (is_label_key(key) and is_label_value(value)):
+        if not is_label(key, value):
             yield from validate_label_key(key, (*at, key), code)
             yield from validate_label_value(value, (*at, key), code)
 
