@@ -27,7 +27,7 @@ from gitsched.decide.guard.plan_changes import (
 from gitsched.decide.incremental.plan_state import NO_OUTPUT, PlanTimes, Totals
 from gitsched.decide.last_valid_files import render_last_valid
 from gitsched.decide.plan_result import Plan, PlanDetails, list_moves, mark_copies, mark_preserved
-from gitsched.decide.plan_totals import compute_totals, find_unmatched, sort_findings
+from gitsched.decide.plan_totals import compute_totals, find_unmatched, list_plan_findings
 from gitsched.decide.registry import policy_apis
 from gitsched.decide.rendered_tree import RenderCache, RenderedTree, render
 from gitsched.decide.skipped_workloads import list_object_paths
@@ -392,7 +392,7 @@ def build_plan(
     return Plan(
         outcomes=outcomes,
         totals=totals,
-        findings=sort_findings(totals),
+        findings=list_plan_findings(totals),
         moves=moves,
         next_wakeup=min((*totals.wakeups.values(), *retirement, *wakeups), default=None),
         # An outcome is later than the source only where a deadline changed it, such as the end of an eviction, which moves nothing.

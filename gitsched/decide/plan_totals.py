@@ -17,7 +17,7 @@ from gitsched.decide.registry import list_absence_codes
 from gitsched.decide.repeated_findings import FOLDED_CODES, fold_findings
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import workload_sort_key
-from gitsched.model.finding import OVERCOMMITTED, finding_sort_key
+from gitsched.model.finding import OVERCOMMITTED, sort_findings
 from gitsched.model.scheduling import strip_outcome
 from gitsched.model.variants import BUNDLE_KIND
 from gitsched.render.readme import MAX_ROWS
@@ -339,7 +339,7 @@ def _has_selector(value: Any) -> bool:
     return isinstance(value, dict) and (not _SELECTORS.isdisjoint(value) or any(map(_has_selector, value.values())))
 
 
-def sort_findings(totals: Totals) -> tuple[Finding, ...]:
+def list_plan_findings(totals: Totals) -> tuple[Finding, ...]:
     """Return all findings of a plan in the order in which reports show them."""
     groups = (*totals.findings_by_file.values(), *totals.findings_by_workload.values())
     relations = (located.finding for located in totals.relation_findings)
@@ -347,4 +347,4 @@ def sort_findings(totals: Totals) -> tuple[Finding, ...]:
     findings = {*totals.other_findings, *engines, *relations, *(finding for group in groups for finding in group)}
     if not FOLDED_CODES.isdisjoint({finding.code for finding in findings}):
         findings = fold_findings(findings)
-    return tuple(sorted(findings, key=finding_sort_key))
+    return sort_findings(findings)

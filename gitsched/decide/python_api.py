@@ -29,7 +29,7 @@ from gitsched.model.argument_types import (
 from gitsched.model.document import Body, Key, get_field, is_namespaced, parse_api_group
 from gitsched.model.errors import Permanent
 from gitsched.model.explanation import Explanation, GroupAttempt
-from gitsched.model.finding import Finding, finding_sort_key
+from gitsched.model.finding import Finding, sort_findings
 from gitsched.model.plain_documents import describe_defect, describe_kind, describe_unreadable, has_only_json, with_string_keys
 from gitsched.model.scheduling import CandidateResult
 from gitsched.model.separate_documents import separate_documents
@@ -181,7 +181,7 @@ def schedule(
     scheduled = [body for outcome in decisions.outcomes.values() for _, body in outcome.records]
     scheduled += [*(body for _, body in decisions.engine_records), *kept]
     return Schedule(
-        list(separate_documents(scheduled)), sorted(findings, key=finding_sort_key), min(decisions.wakeups, default=None), decisions
+        list(separate_documents(scheduled)), list(sort_findings(findings)), min(decisions.wakeups, default=None), decisions
     )
 
 

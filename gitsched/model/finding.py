@@ -130,8 +130,12 @@ def list_faults(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(finding for finding in findings if finding.code == INTERNAL_ERROR)
 
 
-def finding_sort_key(finding: Finding) -> tuple[int, str, int, int, str, str, tuple[str, ...]]:
-    """Sort findings by severity, then by location."""
+def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return findings by severity, then by location: the order in which reports show them."""
+    return tuple(sorted(findings, key=_get_sort_key))
+
+
+def _get_sort_key(finding: Finding) -> tuple[int, str, int, int, str, str, tuple[str, ...]]:
     location = finding.location or Location("", 0, 0)
     resource = finding.resource or ()
     return (

@@ -14,7 +14,7 @@ import click
 from gitsched import schedule
 from gitsched.cli import exit_codes, output
 from gitsched.manifests.parser import parse_file
-from gitsched.model.finding import Finding, Location, finding_sort_key
+from gitsched.model.finding import Finding, Location, sort_findings
 from gitsched.render.yaml import dump
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def run(
     bodies, unread = read_documents([*names, *more])
     before, unread_before = read_documents(previous)
     decided = schedule(bodies, previous=before, now=now, upstream_defaults=False, strictness="strict" if strict else "protective")
-    findings = sorted([*unread, *unread_before, *decided.findings], key=finding_sort_key)
+    findings = sort_findings([*unread, *unread_before, *decided.findings])
     output.log_findings(findings)
     output.show(format_documents(decided.documents, form))
     pending = sum(outcome.state == "pending" for outcome in decided.decisions.outcomes.values())

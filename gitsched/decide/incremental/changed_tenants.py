@@ -10,7 +10,7 @@ from gitsched.apis.gitsched.tenant import TenantLimits
 from gitsched.apis.topology import list_cluster_kinds
 from gitsched.decide.incremental.changed_namespaces import NAMESPACE
 from gitsched.decide.incremental.continued_views import find_document_owner
-from gitsched.decide.plan_totals import sort_findings
+from gitsched.decide.plan_totals import list_plan_findings
 from gitsched.decide.registry import policy_apis
 from gitsched.decide.tenants.tenant_admission import check_object, is_about_one_document
 from gitsched.decide.tenants.tenant_amounts import exceeds_limits, has_limits, list_limited_owners, measure_outcome
@@ -107,7 +107,7 @@ def _may_change_rules(totals: Totals, rows: PlanRows, diff: SourceDiff, changed:
     assert tenancy is not None, "the source has tenants"
     if totals.source.with_variants:
         return False
-    paths = {one.location.path for one in sort_findings(totals) if is_about_one_document(one) and one.location}
+    paths = {one.location.path for one in list_plan_findings(totals) if is_about_one_document(one) and one.location}
     refusing = {tenant.name for path in paths for tenant in tenancy.paths.find(path)}
     written = {key.name for key in diff.api_documents if key[:2] == TENANT_KIND}
     if refusing & (changed.owners | written):  # the findings name the lines of the rules

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gitsched.decide.guard.guard_settings import GUARD_CODES
 from gitsched.decide.incremental.plan_state import NO_OUTPUT, ClusterRow, WorkloadRow
-from gitsched.decide.plan_totals import sort_findings
+from gitsched.decide.plan_totals import list_plan_findings
 from gitsched.decide.registry import apis_by_group, policy_apis, reserved_groups
 from gitsched.decide.workload_decision import TWO_CLAIMS
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
@@ -75,7 +75,7 @@ def can_continue(decisions: DecisionSet, rendered: RenderedTree, totals: Totals,
 def _keeps_tenants(decisions: DecisionSet, totals: Totals) -> bool:
     from gitsched.decide.incremental.changed_tenants import keeps_tenants  # few sources have tenants
 
-    return keeps_tenants(decisions, sort_findings(totals))
+    return keeps_tenants(decisions, list_plan_findings(totals))
 
 
 def _can_stay_withheld(decisions: DecisionSet) -> bool:

@@ -12,7 +12,7 @@ from gitsched.decide.relations.reference_explanation import explain_references
 from gitsched.model.changes import Move, RetainedCopy
 from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
-from gitsched.model.finding import Finding, finding_sort_key
+from gitsched.model.finding import Finding, sort_findings
 from gitsched.model.fleet_status import FleetStatus, WorkloadStatus
 from gitsched.model.fleet_tree import ClusterTree, WorkloadTree
 from gitsched.model.scheduling import Outcome
@@ -130,7 +130,7 @@ def _make_workload_tree(
     before = {move.key: frozenset(move.before) for move in moves}
     key = status.key
     relations, outcomes = details.relations.database, details.decisions.outcomes
-    problems = sorted((finding for finding in outcome.findings if finding.severity != "info"), key=finding_sort_key)
+    problems = sort_findings(finding for finding in outcome.findings if finding.severity != "info")
     related = explain_companions(relations, outcomes, key, before)
     return WorkloadTree(
         status,

@@ -9,7 +9,7 @@ from typing import Any
 
 from gitsched.diff.hub_comparison import compare_hub
 from gitsched.diff.hub_decisions import load_comparisons
-from gitsched.model.finding import finding_sort_key
+from gitsched.model.finding import sort_findings
 from gitsched.model.hub_comparison import HubComparisonResult
 from gitsched.model.time import EPOCH
 from gitsched.reconcile.shadow.dump_checks import INCOMPARABLE, check_dumps, check_result
@@ -30,4 +30,4 @@ def shadow_hub(first: Path, second: Path, settings: Mapping[str, Any], now: date
     if not any(finding.code in INCOMPARABLE for finding in found):
         result = compare_hub(before.dump, after.dump, settings, now or after.dump.time or EPOCH)
         found += [*check_result(after, result), *result.findings]
-    return result._replace(findings=tuple(sorted(found, key=finding_sort_key)))
+    return result._replace(findings=sort_findings(found))

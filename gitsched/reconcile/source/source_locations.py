@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS
 from gitsched.model.document import Origin
-from gitsched.model.finding import FieldOrigin, Finding, Location, Pointer, finding_sort_key, locate_origin
+from gitsched.model.finding import FieldOrigin, Finding, Location, Pointer, locate_origin, sort_findings
 
 if TYPE_CHECKING:
     from gitsched.decide.plan_result import Plan
@@ -70,7 +70,7 @@ def locate_plan_findings(plan: Plan, locations: RuleLocations) -> Plan:
             findings = tuple(
                 one._replace(message=one.message.replace(*texts)) if one.code == "changes-withheld" else one for one in findings
             )
-    return plan._replace(findings=tuple(sorted(findings, key=finding_sort_key)), withheld=plan.withheld._replace(limits=limits))
+    return plan._replace(findings=sort_findings(findings), withheld=plan.withheld._replace(limits=limits))
 
 
 def _locate_limit(limit: ExceededLimit, locations: RuleLocations) -> ExceededLimit:

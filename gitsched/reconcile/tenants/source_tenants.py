@@ -11,7 +11,7 @@ from gitsched.apis.gitsched.tenant import Tenant, parse_tenant, read_closed_tena
 from gitsched.decide.catalog import RawDocument
 from gitsched.decide.incremental.continued_views import SourceOwners
 from gitsched.model.document import Body, Document, Key, Origin, as_object
-from gitsched.model.finding import Finding, Location, finding_sort_key, locate_origin
+from gitsched.model.finding import Finding, Location, locate_origin, sort_findings
 from gitsched.model.template_index import TemplateIndex
 from gitsched.model.tenants import TENANT, TENANT_CHANGED, TENANT_KIND
 from gitsched.named_tuples import NamedTuple
@@ -218,7 +218,7 @@ def report_first_tenants(
 ) -> tuple[Finding, ...]:
     """Return the findings of a plan, with those about its Tenants where no trusted side has any. `documents` are those of policy APIs."""
     new = (_report_new(document.key.name, document.origin) for document in documents.get(TENANT_KIND, ()))
-    return tuple(sorted((*findings, *new), key=finding_sort_key))
+    return sort_findings((*findings, *new))
 
 
 def _make_finding(document: RawDocument, code: str, text: str, severity: Any = "error") -> Finding:
