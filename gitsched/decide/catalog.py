@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from typing import TYPE_CHECKING
 
 from gitsched.apis.gitsched.config import KindScope
 from gitsched.kinds.table import is_namespaced as is_namespaced_by_table
@@ -11,6 +12,9 @@ from gitsched.model.document import Body, Document, Key, Origin, get_field, is_n
 from gitsched.model.finding import Finding, format_names, locate_document, locate_origin
 from gitsched.model.variants import BUNDLE_KIND
 from gitsched.named_tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from gitsched.manifests.parsed_file import ParsedDocument, ParsedFile
 
 _CROSSPLANE_GROUP = "apiextensions.crossplane.io"
 DEFINITION_KINDS = ("CustomResourceDefinition", "CompositeResourceDefinition")
@@ -54,6 +58,16 @@ def make_raw_document(body: Body, origin: Origin | None = None, broken: bool = F
         str(entries.get("namespace") or ""),
         str(entries.get("name") or ""),
     )
+
+
+def make_raw_documents(file: ParsedFile, path: str, blob: str) -> list[RawDocument]:
+    """Return the documents of a file, with their origins."""
+    return [make_raw_document(one.body, make_origin(one, path, blob), one.broken) for one in file.documents]
+
+
+def make_origin(parsed: ParsedDocument, path: str, blob: str) -> Origin:
+    """Return the origin of a document of a file."""
+    return Origin(path, blob, parsed.index, parsed.item, parsed.line, parsed.column, parsed.spans)
 
 
 UNBUILT = ""

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Protocol
 
 from gitsched.apis.gitsched.config import FILE, Config
-from gitsched.decide.catalog import KustomizedDocument, RawDocument, make_raw_document, read_declared_scopes
+from gitsched.decide.catalog import KustomizedDocument, RawDocument, make_origin, make_raw_document, read_declared_scopes
 from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.git import Repository, TreeEntry
 from gitsched.manifests.charts import ChartIndex
@@ -35,7 +35,6 @@ from gitsched.reconcile.builds.plugin_inputs import PluginInputs
 from gitsched.reconcile.builds.unbuilt_parts import list_unbuilt
 from gitsched.reconcile.bundles.bundle_parts import NO_PARTS, BundleParts
 from gitsched.reconcile.cache.caches import SourceFile, TreeCache
-from gitsched.reconcile.source.source_reader import make_origin
 
 _TOLERATED_CODES = frozenset(("generated-name", "invalid-annotations", "invalid-labels", "invalid-name", "invalid-namespace"))
 """Issues of a document that kustomize accepts: it replaces names and namespaces, and quotes numbers in labels and annotations."""

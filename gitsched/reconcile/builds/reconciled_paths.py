@@ -13,7 +13,7 @@ from functools import partial
 from gitsched.apis.gitsched.config import Config, KindScope
 from gitsched.apis.policy_api import WorkloadSelector
 from gitsched.build.kustomize import BuildResult
-from gitsched.decide.catalog import KindScopes, KustomizedDocument, RawDocument, make_raw_document
+from gitsched.decide.catalog import KindScopes, KustomizedDocument, RawDocument, make_origin, make_raw_document
 from gitsched.manifests.parsed_file import read_identity
 from gitsched.model.finding import Finding
 from gitsched.model.tool_groups import PATH_KINDS, TOOL_GROUPS
@@ -38,7 +38,7 @@ from gitsched.reconcile.cache.caches import SourceFile
 from gitsched.reconcile.cache.failed_builds import FailedBuild
 from gitsched.reconcile.source.commit_tree import CommitTree, open_commit_tree
 from gitsched.reconcile.source.source_history import list_introduced
-from gitsched.reconcile.source.source_reader import is_manifest_path, make_origin
+from gitsched.reconcile.source.source_reader import is_manifest_path
 from gitsched.report.lines import abbreviate_oid
 
 MAX_PATHS = 2_000

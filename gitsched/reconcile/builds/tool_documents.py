@@ -5,12 +5,12 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from gitsched.decide.catalog import DEFINITION_GROUPS, RawDocument, make_raw_document
+from gitsched.decide.catalog import DEFINITION_GROUPS, RawDocument, make_raw_documents
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS
 from gitsched.reconcile.builds.kustomizations import FileReader
 from gitsched.reconcile.cache.caches import SourceFile
 from gitsched.reconcile.source.commit_tree import CommitTree
-from gitsched.reconcile.source.source_reader import is_searched, make_origin
+from gitsched.reconcile.source.source_reader import is_searched
 
 _MAX_SIZE = DEFAULT_LIMITS.size
 """Bytes of a file outside of the source's paths that is searched."""
@@ -102,5 +102,4 @@ class DocumentIndex:
             blob = self._commit.entries[path][0]
             data = self._commit.read_blob(blob)
             if any(mark in data for mark in marks):
-                for parsed in self._reader.read(blob, path).documents:
-                    yield make_raw_document(parsed.body, make_origin(parsed, path, blob), parsed.broken)
+                yield from make_raw_documents(self._reader.read(blob, path), path, blob)

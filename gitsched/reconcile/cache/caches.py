@@ -20,6 +20,7 @@ from gitsched.reconcile.cache.shared_rows import SharedRows
 from gitsched.reconcile.cache.storage import RowFile, identify_build
 
 if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config import Config
     from gitsched.decide.catalog import RawDocument
     from gitsched.decide.plan_input import SourceTree
     from gitsched.decide.plan_result import Plan
@@ -38,7 +39,8 @@ Quarantine = Mapping[str, Mapping[tuple[int, int], "FileIssue | None"]]
 
 class ParseCache:
     """Parsed files by key, in memory and in one file that all processes of a user share. Raise Permanent for a cache directory that is
-    part of the checked-out commit. The `quarantine` is that of the current run, and part of no entry.
+    part of the checked-out commit. The `quarantine` is that of the current run, and part of no entry. `config` are the settings of the tree
+    (hex) whose valid gitsched.yaml was read last.
     """
 
     def __init__(self, cache: Path) -> None:
@@ -47,6 +49,7 @@ class ParseCache:
         self.parsed: dict[str, ParsedFile] = {}
         self._unsaved: dict[str, ParsedFile] = {}
         self.quarantine: Quarantine = {}
+        self.config: tuple[str, Config] | None = None
 
     def load(self, keys: Iterable[str]) -> None:
         """Load the rows of these keys from disk into memory at once."""
@@ -141,7 +144,7 @@ class Caches:
     def set_quarantine(self, quarantine: Quarantine) -> None:
         """Let other documents count as broken than before: what was read and decided with these is discarded."""
         if quarantine or self.files.quarantine:
-            self.files.quarantine, self.tree, self.decisions = quarantine, None, InMemoryCaches()
+            self.files.quarantine, self.files.config, self.tree, self.decisions = quarantine, None, None, InMemoryCaches()
 
     def take_plan(
         self,

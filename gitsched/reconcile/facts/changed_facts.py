@@ -17,7 +17,7 @@ from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.facts.cluster_facts import add_all_facts
 from gitsched.reconcile.facts.facts_branches import CLUSTER_KINDS, list_score_kinds
 from gitsched.reconcile.run import Facts
-from gitsched.reconcile.source.source_reader import SourceReader, read_source_file
+from gitsched.reconcile.source.source_reader import SourceReader, read_source_files
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
 
 if TYPE_CHECKING:
@@ -110,8 +110,7 @@ def _read_files(context: RunContext, config: Config, tree: str, paths: Iterable[
         if entry is None or entry[1] not in REGULAR_FILE_MODES:
             return None
         entries.append(TreeEntry(path, *entry))
-    reader.prefetch(entries)
-    return [one for entry in entries for one in read_source_file(entry.path, entry.blob, reader).documents]
+    return [document for file in read_source_files(entries, reader).values() for document in file.documents]
 
 
 def _read_source(

@@ -8,7 +8,7 @@ from datetime import datetime
 from gitsched.apis.cluster_format import ClusterFormat, StaleFacts
 from gitsched.apis.gitsched.facts_document import read_facts
 from gitsched.apis.gitsched.source_config import FactsConfig
-from gitsched.decide.catalog import RawDocument, make_raw_document
+from gitsched.decide.catalog import RawDocument, make_raw_documents
 from gitsched.decide.plan_input import SourceTree
 from gitsched.decide.registry import load_cluster_formats
 from gitsched.git import FactsBranch
@@ -19,7 +19,7 @@ from gitsched.model.time import EPOCH, add_duration, format_time
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.facts.facts_branches import FactsDocuments, list_score_kinds, read_facts_documents
 from gitsched.reconcile.run import Facts, RunContext
-from gitsched.reconcile.source.source_reader import SourceReader, make_origin
+from gitsched.reconcile.source.source_reader import SourceReader
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
 
 _RULES = {
@@ -124,10 +124,9 @@ def _restore_facts(
         if commit is None or entry is None or entry[1] not in REGULAR_FILE_MODES:
             continue
         name = f"{branch.name}:{path}"
-        for parsed in reader.read(entry[0], name).documents:
-            document = make_raw_document(parsed.body, make_origin(parsed, name, entry[0]))
+        for document in make_raw_documents(reader.read(entry[0], name), name, entry[0]):
             is_own = not branch.cluster or document.name == branch.cluster
-            if not parsed.broken and (document.group, document.kind) == FACTS_KIND and is_own:
+            if not document.broken and (document.group, document.kind) == FACTS_KIND and is_own:
                 restored.append((document, branch._replace(commit=commit)))
     return restored
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from gitsched.apis.gitsched.source_config import CLUSTER_PLACEHOLDER
-from gitsched.decide.catalog import RawDocument, make_raw_document
+from gitsched.decide.catalog import RawDocument, make_origin, make_raw_document
 from gitsched.decide.registry import policy_apis
 from gitsched.git import FactsBranch, FactsNames, FactsRepository, Repository, TreeEntry, open_source
 from gitsched.git.facts import MAX_BRANCHES
@@ -18,7 +18,7 @@ from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location, locate_origin
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.run import Facts, RunContext
-from gitsched.reconcile.source.source_reader import SourceReader, is_manifest_path, make_origin, make_problem_finding
+from gitsched.reconcile.source.source_reader import SourceReader, is_manifest_path, make_problem_finding
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
 
 if TYPE_CHECKING:

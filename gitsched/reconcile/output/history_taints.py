@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from gitsched.decide.catalog import make_raw_document, resolve_key
+from gitsched.decide.catalog import make_raw_documents, resolve_key
 from gitsched.decide.cluster_conditions import index_cluster_kinds, list_cluster_taints
 from gitsched.model.cluster_facts import FACTS_KIND
 from gitsched.model.document import Document, get_field
@@ -16,7 +16,7 @@ from gitsched.model.finding import FieldOrigin, locate_document
 from gitsched.model.history import TaintChange
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.source.source_locations import RuleLocations
-from gitsched.reconcile.source.source_reader import SourceReader, is_manifest_path, make_origin
+from gitsched.reconcile.source.source_reader import SourceReader, is_manifest_path
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
 
 if TYPE_CHECKING:
@@ -118,8 +118,7 @@ def read_documents(cache: ParseCache, trees: ComparedTrees, tree: str, path: str
     if blob is None:
         return
     shown = f"{trees.name}:{path}" if trees.name else path
-    for parsed in SourceReader(trees.repository, cache).read(blob, shown).documents:
-        raw = make_raw_document(parsed.body, make_origin(parsed, shown, blob), parsed.broken)
+    for raw in make_raw_documents(SourceReader(trees.repository, cache).read(blob, shown), shown, blob):
         key = resolve_key(raw, {})
         if key is not None and not raw.broken:
             yield Document(key, raw.api_version, raw.body, raw.origin)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from gitsched.decide.catalog import RawDocument, make_raw_document
+from gitsched.decide.catalog import RawDocument, make_raw_documents
 from gitsched.model.allow_list import METRICS, AllowList, name_token_source
 from gitsched.model.document import Body, as_object
 from gitsched.model.finding import FieldOrigin, Finding, Pointer, locate_origin
@@ -13,7 +13,7 @@ from gitsched.model.urls import strip_credentials
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.run import Fetched, RunContext
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_finding_rules
-from gitsched.reconcile.source.source_reader import SourceReader, make_origin
+from gitsched.reconcile.source.source_reader import SourceReader
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
 
 SENSITIVE_CONTACT: Final = "sensitive-contact"
@@ -81,8 +81,7 @@ def _read_contacts(context: RunContext, tree: str, paths: Iterable[str]) -> Iter
         entry = repository.find_entry(tree, path)
         if entry is None or entry[1] not in REGULAR_FILE_MODES or not path.endswith((".yaml", ".yml", ".json")):
             continue
-        for parsed in reader.read(entry[0], path).documents:
-            document = make_raw_document(parsed.body, make_origin(parsed, path, entry[0]))
+        for document in make_raw_documents(reader.read(entry[0], path), path, entry[0]):
             for contact, _ in list_contacts(document.body):
                 yield _identify(document), contact
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 
 from gitsched.apis.gitsched.config import FILE, Config
 from gitsched.apis.gitsched.output_config import OutputConfig
+from gitsched.decide.catalog import make_origin
 from gitsched.diff.setting_changes import list_setting_changes
 from gitsched.git.signatures import verify_commit
 from gitsched.git.urls import identify_repository, redact
@@ -18,7 +19,6 @@ from gitsched.reconcile.run import Fetched, RunContext, SettingReport
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.config_file import read_config_document
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_finding_rules
-from gitsched.reconcile.source.source_reader import make_origin
 
 _TOP = Location(FILE, 1, 1)
 

@@ -44,15 +44,21 @@ def read_valid_config(
 ) -> tuple[Config, list[Finding], bool, RestoredFile | None]:
     """Return the settings of a tree, findings about them, whether its own gitsched.yaml is valid or missing, and the version of the file
     that is used in its place, if there is one."""
+    known = cache.config
+    if known is not None and known[0] == tree:
+        return known[1], [], True, None
     entry = repository.find_entry(tree, FILE)
     if entry is None or entry[1] not in REGULAR_FILE_MODES:
+        cache.config = tree, Config()
         return Config(), [], True, None
     reader = SourceReader(repository, cache)
     reader.prefetch([TreeEntry(FILE, *entry)])
     file = reader.read(entry[0], FILE)
     parsed = _find_config_document(file)
     if parsed is not None:
-        return parse_config(parsed.body.get("spec") or {}), [], True, None
+        config = parse_config(parsed.body.get("spec") or {})
+        cache.config = tree, config
+        return config, [], True, None
     for version in open_history().list_versions(FILE) if open_history is not None else ():
         before = reader.read(version.blob, FILE, version.repository)
         parsed = _find_config_document(before)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-from gitsched.decide.catalog import RawDocument, make_raw_document
+from gitsched.decide.catalog import RawDocument, make_origin, make_raw_document
 from gitsched.decide.last_valid_files import LastValidFile
 from gitsched.decide.registry import reserved_groups
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS, NOT_YAML, Identity, ParsedDocument, ParsedFile, read_identity
@@ -16,7 +16,7 @@ from gitsched.model.system_errors import is_bug
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.cache.caches import SourceFile
 from gitsched.reconcile.source.file_version import FileVersion
-from gitsched.reconcile.source.source_reader import SourceReader, make_origin
+from gitsched.reconcile.source.source_reader import SourceReader
 from gitsched.render.yaml import dump
 from gitsched.report.lines import abbreviate_oid
 
@@ -143,8 +143,7 @@ class LastValidDocuments:
         self, path: str, blob: str, file: ParsedFile, documents: Sequence[RawDocument]
     ) -> Iterator[RawDocument]:
         """Yield the Rollouts that a syntax error hides and of which there is no earlier version: changes wait for them."""
-        repository = self._reader.repository
-        data = repository.blob(blob) if repository.blob_size(blob) <= DEFAULT_LIMITS.size else b""
+        data = self._reader.repository.read_small_blob(blob, DEFAULT_LIMITS.size) or b""
         if ROLLOUT_KIND[1].encode() not in data:
             return
         known = {document.name for document in documents if (document.group, document.kind) == ROLLOUT_KIND}

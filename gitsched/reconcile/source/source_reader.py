@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from gitsched.apis.registered import Registered
-from gitsched.decide.catalog import make_raw_document
+from gitsched.decide.catalog import make_raw_documents
 from gitsched.decide.incremental.changed_documents import may_contain_bundle
 from gitsched.decide.registry import apis_by_group, policy_apis
 from gitsched.manifests.charts import CHART_FILE, find_release_chart
@@ -19,16 +19,16 @@ from gitsched.manifests.parsed_file import (
     DEFAULT_LIMITS,
     MANY_FILES,
     FileIssue,
-    ParsedDocument,
     ParsedFile,
     SharedValues,
     reject_large_file,
 )
 from gitsched.manifests.sourceignore import IGNORE_FILE, SourceIgnore
-from gitsched.model.document import Origin, keep_identity, parse_api_group
+from gitsched.model.document import keep_identity, parse_api_group
 from gitsched.model.errors import Permanent
 from gitsched.model.fault import describe_fault
 from gitsched.model.finding import INTERNAL_ERROR, Finding, Location
+from gitsched.model.progress import Progress, follow
 from gitsched.model.system_errors import is_bug
 from gitsched.model.tool_groups import ARGO_GROUP, PATH_KINDS, TOOL_GROUPS
 from gitsched.model.variants import BUNDLE_KIND
@@ -153,13 +153,13 @@ class SourceReader:
         return _quarantine(file, self._parse_cache.quarantine[blob]) if blob in self._parse_cache.quarantine else file
 
     def _parse(self, repository: Repository, blob: str, path: str) -> ParsedFile:
-        size = repository.blob_size(blob)
-        if size > DEFAULT_LIMITS.size:
-            return reject_large_file(size, path)
+        data = repository.read_small_blob(blob, DEFAULT_LIMITS.size)
+        if data is None:
+            return reject_large_file(repository.blob_size(blob), path)
         from gitsched.manifests.parser import parse_file  # loads PyYAML, and most files are cached
 
         return parse_file(
-            repository.blob(blob),
+            data,
             path=path,
             validate=self._validate,
             editable=self._replica_paths,
@@ -222,6 +222,15 @@ def _quarantine(file: ParsedFile, issues: Mapping[tuple[int, int], FileIssue | N
     return file._replace(documents=documents, issues=(*file.issues, *found))
 
 
+def read_source_files(
+    entries: Sequence[TreeEntry], reader: SourceReader, progress: Progress | None = None
+) -> dict[str, SourceFile]:
+    """Read files of the source, and return them by path."""
+    reader.prefetch(entries)
+    followed = entries if progress is None else follow(entries, "reading files", progress)
+    return {entry.path: read_source_file(entry.path, entry.blob, reader) for entry in followed}
+
+
 def read_source_file(path: str, blob: str, reader: SourceReader) -> SourceFile:
     """Read a file of the source. One on which a bug shows counts as broken."""
     try:
@@ -236,9 +245,7 @@ def read_source_file(path: str, blob: str, reader: SourceReader) -> SourceFile:
 
 def _read_source_file(path: str, blob: str, reader: SourceReader) -> SourceFile:
     file = reader.read(blob, path)
-    documents = tuple(
-        make_raw_document(parsed.body, make_origin(parsed, path, blob)) for parsed in file.documents if not parsed.broken
-    )
+    documents = tuple(document for document in make_raw_documents(file, path, blob) if not document.broken)
     problems = (make_problem_finding(problem, path) for problem in file.issues)
     has_settings = any(document.group == BUNDLE_KIND[0] for document in documents)
     used, ignored = _SPLIT_UNREAD_CONFIGS(path, documents) if has_settings else (documents, ())
@@ -249,11 +256,6 @@ def _read_source_file(path: str, blob: str, reader: SourceReader) -> SourceFile:
 def make_problem_finding(problem: FileIssue, path: str) -> Finding:
     """Return an issue of a file as a finding."""
     return Finding(problem.severity, problem.code, problem.message, Location(path, problem.line, problem.column), problem.resource)
-
-
-def make_origin(parsed: ParsedDocument, path: str, blob: str) -> Origin:
-    """Return the origin of a document of a file."""
-    return Origin(path, blob, parsed.index, parsed.item, parsed.line, parsed.column, parsed.spans)
 
 
 def has_policy_documents(files: Iterable[SourceFile]) -> bool:

@@ -14,7 +14,7 @@ from gitsched.decide.plan_input import SourceTree
 from gitsched.git import Repository, TreeEntry
 from gitsched.manifests.parsed_file import NOT_YAML
 from gitsched.model.finding import Finding
-from gitsched.model.progress import Progress, follow
+from gitsched.model.progress import Progress
 from gitsched.model.tenants import TENANT
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.builds.build_context import BuildContext
@@ -43,7 +43,7 @@ from gitsched.reconcile.source.source_reader import (
     is_manifest_path,
     list_manifests,
     read_ignore_rules,
-    read_source_file,
+    read_source_files,
     select_entries,
 )
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES, find_path_collisions, find_unread_entries
@@ -233,9 +233,7 @@ def _select_files(request: _Request) -> _Selection:
 def _read_files(request: _Request, selection: _Selection, reader: SourceReader, progress: Progress | None) -> _Contents:
     """Read the selected files, and restore what is broken."""
     findings: list[Finding] = []
-    reader.prefetch(selection.wanted)
-    followed = selection.wanted if progress is None else follow(selection.wanted, "reading files", progress)
-    files = {entry.path: read_source_file(entry.path, entry.blob, reader) for entry in followed}
+    files = read_source_files(selection.wanted, reader, progress)
     if selection.ignore is not None and not has_policy_documents(files.values()):
         every = select_entries(selection.entries, selection.manifests, request.roots, None)
         unread = [entry for entry in every if entry.path not in files]

@@ -25,7 +25,7 @@ from gitsched.reconcile.builds.build_context import BuildContext
 from gitsched.reconcile.builds.kustomizations import KustomizedTree
 from gitsched.reconcile.builds.kustomized_tree import read_kustomized_tree
 from gitsched.reconcile.cache.caches import SourceFile
-from gitsched.reconcile.source.source_reader import SourceReader, read_source_file
+from gitsched.reconcile.source.source_reader import SourceReader, read_source_files
 from gitsched.reconcile.tenants.source_tenants import read_tenants
 from gitsched.reconcile.tenants.tenant_reads import ReadableEntries, find_unreadable, list_known
 from gitsched.reconcile.tenants.tenant_rules import make_rule_locator
@@ -165,10 +165,10 @@ def _read_hidden_files(source: OwnedFiles, paths: TenantPaths, reader: SourceRea
     for owner, found in manifests.items():
         own = [entry for entry in rules if paths.find_owner(entry.path) in (PLATFORM, owner)]
         wanted += source.select(own, found)
-    reader.prefetch(wanted)
     order = {entry.path: index for index, entry in enumerate(source.manifests)}
     wanted.sort(key=lambda entry: order[entry.path])
-    files = {entry.path: source.files.get(entry.path) or read_source_file(entry.path, entry.blob, reader) for entry in wanted}
+    read = read_source_files([entry for entry in wanted if entry.path not in source.files], reader)
+    files = {entry.path: source.files.get(entry.path) or read[entry.path] for entry in wanted}
     return source._replace(files=files, restored={**source.restore(files), **source.restored})
 
 
