@@ -21,7 +21,6 @@ from gitsched.apis.karmada.policy.propagation_policy import (
     PropagationPolicy,
     ResourceSelector,
     SelectorIndex,
-    parse_resource_selector,
 )
 from gitsched.apis.karmada.settings import FeatureGates
 from gitsched.apis.karmada.state import KarmadaState
@@ -88,7 +87,7 @@ def find_policy_warnings(
     """
     index, settings = state.policies, state.settings
     policies, quotas = index.policies.values(), state.snapshot.documents.get((names.POLICY_GROUP, names.QUOTA), ())
-    selectors = [(policy, list(map(parse_resource_selector, policy.spec.get("resourceSelectors") or ()))) for policy in policies]
+    selectors = [(policy, index.selectors[policy.key]) for policy in policies]
     overrides = [(policy, policy.selectors) for policy in state.overrides.policies]
     templates = cache(lambda: tuple(list_templates()))
     if known is None:
@@ -342,7 +341,7 @@ def find_binding_warnings(
     if state.settings.gates.components:
         components = state.read_wanted_requirements(template).components
         yield from _find_equal_components(template, components) if components else _find_uncounted_components(template)
-    variants = state.read_variant_requirements(template)
+    variants = state.read_variant_requirements(template) if last.request.variants is not None else None
     if variants is not None and variants.variants.lacking:
         yield from _find_lacking_clusters(state, template, last, variants.variants)
     if not (state.fleet.has_capacity and (last.may_exceed or attached)):

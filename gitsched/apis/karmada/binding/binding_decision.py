@@ -160,7 +160,7 @@ def run_passes(
     for _ in range(names.MAX_DEADLINES):
         last = passes[-1]
         record = last.outcome.records[0][1]
-        if last.has_removed_cluster and not snapshot.single_cycle:
+        if _has_removed_cluster(last) and not snapshot.single_cycle:
             repeated = run_pass(state, dependencies, template, policy, requirements, record, attachment, last.time)
             if repeated.outcome.records != last.outcome.records:
                 passes.append(repeated)
@@ -169,6 +169,13 @@ def run_passes(
             break
         passes.append(run_pass(state, dependencies, template, policy, requirements, record, attachment, last.outcome.wakeup))
     return passes
+
+
+def _has_removed_cluster(step: SchedulingPass) -> bool:
+    """Return whether the scheduler removed the workload from a cluster."""
+    if step.decision is None or step.decision.status not in ("scheduled", "no-fit"):
+        return False
+    return not {target.name for target in step.current.clusters} <= {target.name for target in step.decision.assignments}
 
 
 def _leaves_clusters(passes: Sequence[SchedulingPass], existing: Container[str]) -> bool:

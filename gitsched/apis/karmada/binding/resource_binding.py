@@ -313,15 +313,6 @@ class SchedulingPass(NamedTuple):
     outcome: Outcome
     may_exceed: bool
 
-    @property
-    def has_removed_cluster(self) -> bool:
-        """Whether the scheduler removed the workload from a cluster."""
-        if self.decision is None or self.decision.status not in ("scheduled", "no-fit"):
-            return False
-        return bool(self.current.clusters) and not {target.name for target in self.current.clusters} <= {
-            target.name for target in self.decision.assignments
-        }
-
 
 def is_rebalance_pending(current: PreviousState) -> bool:
     """Return whether a rebalance was requested after the last successful scheduling; without one there is nothing to rebalance."""

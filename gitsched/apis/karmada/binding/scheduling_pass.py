@@ -224,7 +224,7 @@ def build_outcome(
         wakeup=_find_wakeup(state, failover, template, policy, result, time),
         findings=findings,
         absent=frozenset(str(task.get("fromCluster")) for task in tasks) - state.fleet.index.keys() if tasks else _NO_CLUSTERS,
-        suspended=is_scheduling_skipped(policy, suspended=get_field(body, "spec", "suspension", "scheduling") is True),
+        suspended=is_scheduling_skipped(policy, suspended=(body["spec"].get("suspension") or {}).get("scheduling") is True),
     )
 
 
@@ -266,7 +266,7 @@ def find_target_clusters(
     that depend on this one. The manifests of a workload that autoscalers scale keep its replicas.
     """
     existing = state.fleet.index
-    variants = state.read_variant_requirements(template)
+    variants = state.read_variant_requirements(template) if state.snapshot.variants else None
     revised = divided and not state.autoscalers.retains_replicas(template)
     present = [pair for pair in assignments if pair[0] in existing]
     edits = _revise_assigned(template, requirements, variants, assignments) if revised else {}

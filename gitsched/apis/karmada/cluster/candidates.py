@@ -282,10 +282,36 @@ def _derive_taints(
     return derive_cluster_taints(derived, known, assume_facts, time, policies, evict)
 
 
+class _AssumedFact(NamedTuple):
+    """A fact that Clusters may lack, what is assumed then, and the code of the finding about that."""
+
+    code: str
+    fact: str
+    assumption: str
+
+
+_ASSUMED_FACTS = (
+    _AssumedFact("cluster-apis-assumed", "status.apiEnablements", "support for every API"),
+    _AssumedFact("cluster-room-assumed", "status.resourceSummary", "unlimited capacity"),
+)
+"""In the order of `ClusterReading.has_facts`."""
+
+
 def _report_missing_facts(clusters: Sequence[ClusterReading]) -> Iterator[Finding]:
-    without_apis, without_capacity = ([one.document for one in clusters if not one.has_facts[part]] for part in (0, 1))
-    yield from _report_assumed_facts("cluster-apis-assumed", "status.apiEnablements", "support for every API", without_apis)
-    yield from _report_assumed_facts("cluster-room-assumed", "status.resourceSummary", "unlimited capacity", without_capacity)
+    """Yield one finding for all Clusters without a fact, located at the first of them."""
+    first: Document | None = None
+    for part, (code, fact, assumption) in enumerate(_ASSUMED_FACTS):
+        documents = [one.document for one in clusters if not one.has_facts[part]]
+        if not documents:
+            continue
+        if documents[0] is not first:
+            first = documents[0]
+            place = locate_document(first), first.key.resource
+        message = f"Cluster {first.key.name} has no {fact}: assuming {assumption}"
+        if len(documents) > 1:
+            named = format_names([document.key.name for document in documents])
+            message = f"{len(documents)} Clusters have no {fact}: assuming {assumption} ({named})"
+        yield Finding("info", code, message, *place)
 
 
 def _taint(candidate: Candidate, change: TaintChanges) -> Candidate:
@@ -363,16 +389,3 @@ def _write_cluster_record(document: Document, since: Mapping[str, datetime], add
         annotations[TAINTS_FIRST_SEEN] = json.dumps(times, separators=(",", ":"))
     metadata = {"name": document.key.name, "annotations": annotations}
     return {"apiVersion": document.api_version, "kind": document.key.kind, "metadata": metadata}
-
-
-def _report_assumed_facts(code: str, fact: str, assumption: str, documents: list[Document]) -> list[Finding]:
-    """Return one finding for all Clusters without a fact, located at the first of them."""
-    if not documents:
-        return []
-    first, *others = documents
-    if not others:
-        message = f"Cluster {first.key.name} has no {fact}: assuming {assumption}"
-        return [Finding("info", code, message, locate_document(first), first.key.resource)]
-    named = format_names([document.key.name for document in documents])
-    message = f"{len(documents)} Clusters have no {fact}: assuming {assumption} ({named})"
-    return [Finding("info", code, message, locate_document(first), first.key.resource)]

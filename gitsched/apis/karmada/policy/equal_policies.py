@@ -18,7 +18,7 @@ from gitsched.apis.karmada.policy.propagation_policy import (
 from gitsched.model.document import Document, Key
 from gitsched.model.finding import Finding, format_count, format_names, locate_document, locate_field
 
-PolicySelectors = Sequence[tuple[PropagationPolicy, list[ResourceSelector]]]
+PolicySelectors = Sequence[tuple[PropagationPolicy, Sequence[ResourceSelector]]]
 """Policies with their selectors."""
 POLICIES_EQUAL = "karmada-policies-equal"
 _EQUAL_SHOWN = 3

@@ -378,18 +378,18 @@ def is_skipped(template: Key) -> bool:
 
 
 class PolicyIndex:
-    """Policies, with the order of precedence among those that select a template: the higher priority first, then the more specific
-    selector, then the smaller name."""
+    """Policies with their `selectors`, and the order of precedence among those that select a template: the higher priority first, then the
+    more specific selector, then the smaller name."""
 
-    __slots__ = ("_index", "_rules", "_selectors", "policies")
+    __slots__ = ("_index", "_rules", "policies", "selectors")
 
     def __init__(self, policies: Iterable[PropagationPolicy]) -> None:
         self.policies = {policy.key: policy for policy in policies}
-        self._selectors = {
+        self.selectors = {
             policy.key: tuple(map(parse_resource_selector, policy.spec.get("resourceSelectors") or ()))
             for policy in self.policies.values()
         }
-        rules = (SelectorRule(policy, selector) for policy in self.policies.values() for selector in self._selectors[policy.key])
+        rules = (SelectorRule(policy, selector) for policy in self.policies.values() for selector in self.selectors[policy.key])
         self._rules = sorted(rules, key=lambda rule: (-rule.policy.priority, -rule.implicit_priority, rule.policy.key.name))
         self._index = SelectorIndex([(rule.policy.key.namespace, rule.selector) for rule in self._rules])
 
@@ -409,7 +409,7 @@ class PolicyIndex:
         """Return whether a policy selects a workload."""
         labels = read_labels(template.body)
         in_scope = policy.key.namespace in ("", template.key.namespace)
-        return in_scope and any(selector.selects(template, labels) for selector in self._selectors.get(policy.key, ()))
+        return in_scope and any(selector.selects(template, labels) for selector in self.selectors.get(policy.key, ()))
 
     def list_policies_by_name(self, template: Document) -> list[PropagationPolicy]:
         """Return the policies that select a workload by its name."""
