@@ -37,9 +37,8 @@ from gitsched.decide.workload_decision import (
     DecisionCache,
     adapt_outcome,
     adapt_own_outcome,
-    decide_and_cache,
+    decide_or_reuse,
     make_two_claims_finding,
-    read_cached_decision,
 )
 from gitsched.model.capacity_use import NO_PLACEMENTS, EarlierPlacements
 from gitsched.model.cluster_report import CLUSTER_REPORT
@@ -250,9 +249,7 @@ def decide_input(source: DecisionInput, cache: DecisionCache, progress: Progress
         if key in postponed:
             continue
         try:
-            outcome = read_cached_decision(document, trackers, snapshot, cache) or decide_and_cache(
-                document, engines, trackers, snapshot, cache
-            )
+            outcome = decide_or_reuse(document, engines, trackers, snapshot, cache)
         except Exception as error:
             if not is_bug(error):
                 raise

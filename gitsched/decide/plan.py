@@ -89,7 +89,7 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     changes, adopted = keep_adopted(source, changes) if source.adopted else (changes, {})
     undelivered = _list_undelivered(source, changes.decisions)
     relations, relation_findings = _relate(changes.decisions, source.source.config, caches)
-    requested = withheld.requested_clusters if source.withholds else {}
+    requested = withheld.requested_clusters if source.withholds and withheld != NOTHING_WITHHELD else {}
     retention, directories, rendered, rollouts = _deliver(source, changes, requested, undelivered, relations, caches)
     found = (*changes.decisions.findings, *retention.findings, *rollouts.findings)
     decisions, moves = changes.decisions._replace(findings=found), changes.moves

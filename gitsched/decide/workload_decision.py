@@ -148,7 +148,28 @@ class DecisionCache:
         self.decisions: dict[Key, CachedDecision] = {}
 
 
-def read_cached_decision(
+def decide_or_reuse(
+    document: Document,
+    engines: tuple[PolicyEngine, ...],
+    trackers: tuple[DependencyTracking, ...],
+    snapshot: Snapshot,
+    cache: DecisionCache,
+) -> Outcome | None:
+    """Return the decision of an earlier run that is still valid, else decide a workload."""
+    known = _read_cached_decision(document, trackers, snapshot, cache)
+    if known is not None:
+        return known
+    cache.decisions.pop(document.key, None)
+    outcome = decide_workload(document, engines, snapshot)
+    if outcome is not None and is_unchanged(outcome, snapshot.previous):
+        previous = tuple(snapshot.previous.get(key) for key, _ in outcome.records)
+        cache.decisions[document.key] = CachedDecision(
+            document, previous, outcome, _list_decision_inputs(document, trackers, snapshot), snapshot.at
+        )
+    return outcome
+
+
+def _read_cached_decision(
     document: Document, trackers: tuple[DependencyTracking, ...], snapshot: Snapshot, cache: DecisionCache
 ) -> Outcome | None:
     cached = cache.decisions.get(document.key)
@@ -169,20 +190,3 @@ def read_cached_decision(
 def _list_decision_inputs(document: Document, trackers: tuple[DependencyTracking, ...], snapshot: Snapshot) -> tuple[object, ...]:
     variants = (snapshot.variants.get(document.key),) if snapshot.variants else ()
     return (*variants, *(entry for engine in trackers for entry in engine.decision_inputs(document)))
-
-
-def decide_and_cache(
-    document: Document,
-    engines: tuple[PolicyEngine, ...],
-    trackers: tuple[DependencyTracking, ...],
-    snapshot: Snapshot,
-    cache: DecisionCache,
-) -> Outcome | None:
-    cache.decisions.pop(document.key, None)
-    outcome = decide_workload(document, engines, snapshot)
-    if outcome is not None and is_unchanged(outcome, snapshot.previous):
-        previous = tuple(snapshot.previous.get(key) for key, _ in outcome.records)
-        cache.decisions[document.key] = CachedDecision(
-            document, previous, outcome, _list_decision_inputs(document, trackers, snapshot), snapshot.at
-        )
-    return outcome

@@ -7,6 +7,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache, partial
+from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,7 +28,7 @@ from gitsched.model.commit import Commit
 from gitsched.model.errors import DamagedOutput, Permanent
 from gitsched.model.similar_names import describe_similar
 from gitsched.named_tuples import NamedTuple
-from gitsched.reconcile.cache.plan_cache import make_cache_key
+from gitsched.reconcile.cache.storage import identify_build
 from gitsched.reconcile.output.output_records import open_records
 from gitsched.reconcile.output.recorded_output import follow_output
 from gitsched.reconcile.run import Fetched, OutputLocation, ReconciledSource, RunContext, TrustedConfig
@@ -86,7 +87,9 @@ def fetch(context: RunContext, base: Commit | None = None, *, publishes: bool = 
         chosen = (output.branch, prefix.rstrip("/")) != (settled.output.branch.removeprefix("refs/heads/"), settled.output.path)
     named = bool(settings.output_branch) or settled.output.branch == OutputConfig().branch
     options = (*settings.paths, "--strict") if settings.strict else settings.paths
-    key = make_cache_key(source.repository.common_dir, output, prefix, options)
+    # What distinguishes the uses of gitsched on this machine, without the remote: the output tree says which state a plan has, and commands
+    # that only look do not name the remote that runs push to.
+    key = (identify_build(), source.repository.common_dir, output.location, output.branch, prefix, *options)
     is_trusted = base is not None or (named and not settled.output.path)
     fetched = Fetched(
         commit,
@@ -96,7 +99,7 @@ def fetch(context: RunContext, base: Commit | None = None, *, publishes: bool = 
         prefix,
         record,
         is_trusted,
-        key,
+        sha256("\0".join(key).encode("utf-8", "surrogateescape")).hexdigest(),
         trusted,
         chosen_by_operator=chosen,
         is_edited=is_edited,
@@ -119,7 +122,7 @@ def fetch(context: RunContext, base: Commit | None = None, *, publishes: bool = 
 
 def _read_planned(context: RunContext, base: Commit | None) -> tuple[Commit, str | None, Config]:
     """Fetch the source, and return the commit to plan, its branch, and the settings of `base`, else of that commit."""
-    head = _read_head_config(context) if context.settings.branch is None else None
+    head = _read_head(context) if context.settings.branch is None else None
     branch = context.settings.branch or (head.config.source.branch if head is not None else "") or None
     context.report_step("fetching")
     context.source.fetch(branch)
@@ -185,7 +188,7 @@ def _pin_output(output: OutputRepository, commit: str) -> str | None:
 
 def read_source_config(context: RunContext) -> Config:
     """Return the settings of the source commit as of the last fetch; the defaults where gitsched.yaml is missing or broken."""
-    head = _read_head_config(context) if context.settings.branch is None else None
+    head = _read_head(context) if context.settings.branch is None else None
     configured = head.config.source.branch if head is not None else ""
     commit = context.source.resolve_branch(context.settings.branch or configured or None)
     return read_config_or_defaults(context, context.source.repository.commit(commit).tree)
@@ -208,21 +211,22 @@ def find_commit(context: RunContext, revision: str) -> Commit:
     return repository.commit(found)
 
 
-class _HeadConfig(NamedTuple):
-    """The commit at HEAD and its settings, which may name another branch as the source."""
+class _Head(NamedTuple):
+    """The commit at HEAD, its branch, None for a detached HEAD, and its settings, which may name another branch as the source."""
 
     commit: Commit
+    branch: str | None
     config: Config
 
 
-def _read_head_config(context: RunContext) -> _HeadConfig | None:
-    """Return the settings on HEAD; None for a remote, and for a repository without a commit."""
+def _read_head(context: RunContext) -> _Head | None:
+    """Return what is at HEAD; None for a remote, and for a repository without a commit."""
     repository = context.source.repository
     head = None if context.source.url is not None else repository.resolve("HEAD")
     if head is None:
         return None
     commit = repository.commit(head)
-    return _HeadConfig(commit, read_config(repository, commit.tree, context.caches.files) or Config())
+    return _Head(commit, repository.head_branch(), read_config_or_defaults(context, commit.tree))
 
 
 def read_config_or_defaults(context: RunContext, tree: str) -> Config:
@@ -230,19 +234,21 @@ def read_config_or_defaults(context: RunContext, tree: str) -> Config:
     return read_config(context.source.repository, tree, context.caches.files) or Config()
 
 
-def _read_source_commit(context: RunContext, branch: str | None, head: _HeadConfig | None) -> tuple[Commit, str | None]:
-    """Return the source commit, and its branch, None for a detached HEAD; the commit at HEAD has been read.
+def _read_source_commit(context: RunContext, branch: str | None, head: _Head | None) -> tuple[Commit, str | None]:
+    """Return the source commit, and its branch, None for a detached HEAD; what is at `head` has been read.
 
     For a worktree it has no id, and its tree holds the uncommitted files. If there are any, its time is now, that of the commit to come.
     """
     settings, repository = context.settings, context.source.repository
     if settings.worktree and repository.resolve("HEAD") is None:
         return Commit("", write_worktree(repository), (), settings.now, "files not committed yet", "", ()), None
-    oid, name = context.source.find_head(branch)
+    if branch is None and head is not None:
+        commit, name, _ = head
+    else:
+        oid, name = context.source.find_head(branch)
+        commit = repository.commit(oid)
     if settings.revision is not None:
         commit = find_commit(context, settings.revision)
-    else:
-        commit = head.commit if head is not None and head.commit.oid == oid else repository.commit(oid)
     if not settings.worktree:
         return commit, name
     tree = write_worktree(repository)
@@ -273,8 +279,8 @@ def _read_freeze(fetched: Fetched) -> str:
     if _find_output_entry(fetched, FREEZE) is None:
         return ""
     blob, repository = find_output_blob(fetched, FREEZE), fetched.output.repository
-    text = repository.blob(blob) if blob is not None and repository.blob_size(blob) <= MAX_FREEZE_SIZE else b""
-    lines = text.decode("utf-8", "replace").strip().splitlines()
+    text = repository.read_small_blob(blob, MAX_FREEZE_SIZE) if blob is not None else None
+    lines = (text or b"").decode("utf-8", "replace").strip().splitlines()
     return (lines[0].strip()[:MAX_FREEZE_LENGTH] if lines else "") or f"the output branch has the file {FREEZE}"
 
 

@@ -37,9 +37,9 @@ def run(
     given = {"fail_on": fail_on, "each": each, "output_repository": output_repository, "log_format": log_format, **chosen}
     del given["now"]
     paint = output.choose_paint(color)
-    terminal = (form, output.find_width(), paint is None)
     answers = None
     if not (wanted or chosen["verify"]) and chosen["cache"].is_dir():
+        terminal = (form, output.find_width(), paint is None)
         answers = open_idle_answers(chosen["cache"], location, chosen["now"], given, os.environ, terminal)
         text = answers.read() if answers is not None else None
         if text is not None:

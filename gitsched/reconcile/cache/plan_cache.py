@@ -9,7 +9,6 @@ import logging
 import pickle
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import partial
-from hashlib import sha256
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -43,14 +42,12 @@ from gitsched.reconcile.cache.row_format import (
     serialize_engines,
 )
 from gitsched.reconcile.cache.shared_rows import SharedRows
-from gitsched.reconcile.cache.storage import identify_build
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
 
 if TYPE_CHECKING:
     from gitsched.decide.incremental.plan_contents import PlanContents
     from gitsched.decide.incremental.plan_state import ClusterRow, StateChanges, Totals, WorkloadRow
     from gitsched.decide.relations.plan_relations import PlanRelations
-    from gitsched.git import OutputRepository
     from gitsched.model.template_index import TemplateEntry, TemplateIndex
     from gitsched.reconcile.cache.plan_file import PlanFile, RowStore
 
@@ -125,17 +122,19 @@ class PlanCache:
         self._changed_documents: dict[str, Any] = {}
         self._saved_header: PlanCacheHeader | None = None
 
-    def fill(self, contents: PlanContents) -> None:
-        """Set the state of a complete plan."""
-        self._workloads.update(contents.workloads)
-        self._clusters.update(contents.clusters)
-        self._templates.fill(contents.templates)
-        self._relations = contents.relations
-        self._relations.save()
-        self._relations.store.read_from(self._read_query_row)
-        self._paths = SEPARATOR.join(("", *contents.paths, ""))
-        self._api_documents.update(contents.api_documents)
-        self._engines, self._complete = contents.engines, True
+    @classmethod
+    def create(cls, header: PlanCacheHeader, store: RowStore | None, contents: PlanContents) -> PlanCache:
+        """Return the state of a complete plan."""
+        made = cls(header, store)
+        made._workloads.update(contents.workloads)
+        made._clusters.update(contents.clusters)
+        made._api_documents.update(contents.api_documents)
+        made._templates.fill(contents.templates)
+        made._relations, made._engines, made._complete = contents.relations, contents.engines, True
+        made._paths = SEPARATOR.join(("", *contents.paths, ""))
+        contents.relations.save()
+        contents.relations.store.read_from(made._read_query_row)
+        return made
 
     @classmethod
     def open(cls, store: RowStore, key: str, *, is_key_checked: bool = False, shared: SharedRows | None = None) -> PlanCache | None:
@@ -388,13 +387,3 @@ def _read_header(data: bytes | None) -> PlanCacheHeader | None:
 
 def _sum_revisions(engines: Iterable[PolicyEngine]) -> int:
     return sum(engine.revision for engine in engines if isinstance(engine, DependencyTracking))
-
-
-def make_cache_key(source: str, output: OutputRepository, prefix: str, options: tuple[str, ...]) -> str:
-    """Return the key of a plan cache: the build of gitsched, and what distinguishes its uses on this machine.
-
-    The remote is no part of it: the output tree says which state a plan has, and commands that only look do not name the remote that runs
-    push to.
-    """
-    parts = (identify_build(), source, output.location, output.branch, prefix, *options)
-    return sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()

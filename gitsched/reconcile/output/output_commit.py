@@ -307,9 +307,8 @@ def make_complete_state(
     )
     serializable = {api.name for api in policy_apis.values() if api.serializable}
     persistent = all(engine.name in serializable for engine in decisions.engines)
-    cache = PlanCache(header, open_store() if persistent else None)
-    cache.fill(make_plan_contents(*plan.details, state.source_paths))
-    return cache
+    contents = make_plan_contents(*plan.details, state.source_paths)
+    return PlanCache.create(header, open_store() if persistent else None, contents)
 
 
 def _write_output_tree(context: RunContext, fetched: Fetched, plan: Plan, repository: Repository) -> str:
