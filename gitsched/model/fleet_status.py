@@ -265,6 +265,9 @@ class FleetStatus(NamedTuple):
             yield f"{format_count(unplaced, 'workload is', 'workloads are')} unplaced"
         if self.short:
             yield self._describe_short()
+        if self.evicted_copies:
+            evicted = format_count(len({copy.workload for copy in self.evicted_copies}), "workload also runs", "workloads also run")
+            yield f"{evicted} where a person has to end the eviction"
         yield from self._list_recent_problems()
         yield from () if self.lost_all else self._list_cluster_problems()
         yield from _count_by_code(self.other_impaired, IMPAIRMENTS)
@@ -281,6 +284,11 @@ class FleetStatus(NamedTuple):
     def short(self) -> tuple[WorkloadStatus, ...]:
         """The workloads that are placed with fewer replicas than they should have."""
         return tuple(one for one in self.workloads if one.missing)
+
+    @property
+    def evicted_copies(self) -> tuple[RetainedCopy, ...]:
+        """The copies that stay until somebody ends the eviction from their cluster."""
+        return tuple(copy for copy in self.retained if copy.release)
 
     @property
     def refused(self) -> tuple[Finding, ...]:

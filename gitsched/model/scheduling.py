@@ -305,10 +305,10 @@ class TargetCluster(NamedTuple):
     assigns, where the manifest does not change or does not have them because of an autoscaler; None for others.
 
     `workload` is the object that the `edits` are about, if it is not the workload itself but an object of its Bundle.
-    `evicting` marks a copy that remains until a graceful eviction ends. `edits` are the counts in this cluster's manifest that
-    differ from the source, by field path ("spec.replicas"). `keeps_manifest` keeps the cluster's manifest of the previous run,
-    regardless of the source; without one nothing is rendered, unless it is `evicting`. This applies while dispatching is suspended, for
-    example.
+    `evicting` marks a copy that remains until a graceful eviction ends: `until` a time or, without a limit, by its `release`. `edits` are
+    the counts in this cluster's manifest that differ from the source, by field path ("spec.replicas"). `keeps_manifest` keeps the
+    cluster's manifest of the previous run, regardless of the source; without one nothing is rendered, unless it is `evicting`. This
+    applies while dispatching is suspended, for example.
     `bodies` are the objects of its Bundle that differ from what the Bundle has, by key. A target with `copied_from` keeps the manifest of
     another cluster, which it has none of yet.
     """
@@ -325,6 +325,8 @@ class TargetCluster(NamedTuple):
     minimum: int | None = None
     waits: bool = False
     wanted: int | None = None
+    until: datetime | None = None
+    release: str = ""
 
 
 _TARGET_DEFAULTS = TargetCluster("")[2:]

@@ -32,6 +32,8 @@ def write_retained_copy(copy: RetainedCopy) -> Body:
         entry["follows"] = write_key(copy.follows)
     if copy.preserved:
         entry["preserved"] = True
+    if copy.release:
+        entry["release"] = copy.release
     return entry
 
 
@@ -58,6 +60,7 @@ def read_retained_copy(entry: Body) -> RetainedCopy | None:
         parse_time(entry.get("until")),
         read_key(entry.get("follows")),
         entry.get("preserved") is True,
+        str(entry.get("release") or ""),
     )
 
 

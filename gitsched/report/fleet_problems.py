@@ -26,7 +26,7 @@ from gitsched.report.lines import (
     wrap_indented,
 )
 from gitsched.report.recent_runs import describe_recent_runs, describe_requests
-from gitsched.report.retained_copies import AWAITED
+from gitsched.report.retained_copies import AWAITED, describe_retained_copies
 from gitsched.report.summary import describe_newer_source, describe_withheld
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def describe_problems(status: FleetStatus, width: int, paint: Paint | None = Non
     lines += _list_withheld(status) if status.withheld.moves else []
     lines += _list_renamed(status)
     lines += _list_unplaced(status) if status.time is not None else []
-    lines += [*_list_short(status), *_list_unscheduled(status)]
+    lines += [*_list_short(status), *_list_unscheduled(status), *describe_retained_copies(status.evicted_copies, WORKLOADS_SHOWN)]
     lines += _list_unready(status)
     wrong = status.wrong_rollouts[:ROLLOUTS_SHOWN]
     lines += describe_rollouts_with_history(wrong, status.rollout_histories, status.now, status.workloads)

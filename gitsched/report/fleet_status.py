@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from gitsched.model.changes import RetainedCopy
+from gitsched.model.document import Key
 from gitsched.model.finding import count_shown, format_count, format_names
 from gitsched.model.fleet_status import ClusterStatus, FleetStatus, UnclaimedObject, WorkloadStatus
 from gitsched.model.mistakes import KUSTOMIZE_UNBUILT
@@ -43,7 +44,7 @@ _MORE = "and {} more; use -o json for all"
 _REQUESTED = "REQUESTED"
 """The column of the resource of which the largest share is requested. It is left out where the table would be too wide."""
 _CLUSTERS = ("CLUSTER", "READY", "WORKLOADS", _REQUESTED, "APPLIED", "HEALTHY", "BEHIND", "SINCE", "OBSERVED", "MESSAGE")
-_WORKLOADS = ("WORKLOAD", "CLUSTERS", "POLICY", "WAITS FOR A WAVE", "STATE")
+_WORKLOADS = ("WORKLOAD", "CLUSTERS", "ALSO IN", "POLICY", "WAITS FOR A WAVE", "STATE")
 _READY_ROLES: Mapping[str, Role] = {"True": "added", "False": "error", "Gone": "error", "Unknown": "changed"}
 
 
@@ -60,7 +61,10 @@ def write_fleet_status(
     or the objects without a policy, of a namespace or of all."""
     if workloads:
         chosen = (one for one in status.workloads if namespace in ("", one.key.namespace))
-        rows = [_make_workload_row(one) for one in chosen]
+        copies = dict[Key, list[RetainedCopy]]()
+        for copy in status.retained:
+            copies.setdefault(copy.workload, []).append(copy)
+        rows = [_make_workload_row(one, copies.get(one.key, ())) for one in chosen]
         lines = list_limited(_format_table(_WORKLOADS, rows), MAX_ROWS, _MORE) if rows else ["No policy places a workload."]
     elif unclaimed:
         objects = (one for one in status.unclaimed if namespace in ("", one.key.namespace))
@@ -190,7 +194,7 @@ def _count_waiting(status: FleetStatus) -> list[str]:
 
 def _count_copies(status: FleetStatus) -> list[str]:
     """Return how many workloads still run where they leave, and until when."""
-    copies = [copy for copy in status.retained if not copy.preserved]
+    copies = [copy for copy in status.retained if not (copy.preserved or copy.release)]
     latest = max((copy.until for copy in copies if copy.until is not None), default=None)
     groups: dict[tuple[bool, str], list[RetainedCopy]] = {}
     for copy in copies:
@@ -257,8 +261,9 @@ def _format_fullest(one: ClusterStatus) -> str:
     return f"{one.fullest.resource} {int(one.fullest.share + 0.5)} %" if one.fullest is not None else ""
 
 
-def _make_workload_row(one: WorkloadStatus) -> tuple[str, ...]:
-    return format_key(one.key), _format_clusters(one.clusters) or "-", one.policy or "-", ", ".join(one.waiting), one.state
+def _make_workload_row(one: WorkloadStatus, copies: Iterable[RetainedCopy]) -> tuple[str, ...]:
+    also = _format_clusters({copy.cluster: copy.replicas for copy in copies})
+    return format_key(one.key), _format_clusters(one.clusters) or "-", also, one.policy or "-", ", ".join(one.waiting), one.state
 
 
 def _format_clusters(clusters: Mapping[str, int | None]) -> str:

@@ -127,8 +127,8 @@ def serialize_fleet_tree(tree: ClusterTree | WorkloadTree) -> dict[str, Any]:
 
 
 def _serialize_copy(copy: RetainedCopy) -> dict[str, Any]:
-    until = format_time(copy.until) if copy.until is not None else None
-    return {**serialize_key(copy.workload), "cluster": copy.cluster, **serialize_replicas(copy.replicas), "until": until}
+    end = {"until": format_time(copy.until) if copy.until is not None else None, "release": copy.release}
+    return {**serialize_key(copy.workload), "cluster": copy.cluster, **serialize_replicas(copy.replicas), **end}
 
 
 def _serialize_references(references: Sequence[ExplainedReference]) -> list[dict[str, Any]]:

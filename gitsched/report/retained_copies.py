@@ -100,6 +100,8 @@ def _describe_end(copy: RetainedCopy, unmerged: datetime | None) -> str:
         return f"until {format_time(copy.until)}{after}"
     if copy.start is None:
         return AWAITED[copy.awaits]
+    if copy.release:
+        return f"until {copy.release}"
     return f"until {format_time(copy.until)}" if copy.until is not None else UNTIL_ALLOWED
 
 

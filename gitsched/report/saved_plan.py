@@ -273,7 +273,8 @@ def _read_retained(entry: dict[str, Any]) -> RetainedWorkload:
 def _read_copy(entry: dict[str, Any]) -> RetainedCopy:
     start, until = parse_time(entry["start"]), parse_time(entry["until"])
     key, cluster = _read_key(entry["workload"]), _check(entry["cluster"], str)
-    return RetainedCopy(key, cluster, _read_replicas(entry), (), start, None, until, preserved=_check(entry["preserved"], bool))
+    preserved, release = _check(entry["preserved"], bool), _check(entry.get("release", ""), str)
+    return RetainedCopy(key, cluster, _read_replicas(entry), (), start, None, until, preserved=preserved, release=release)
 
 
 def _read_manifest(entry: dict[str, Any]) -> ManifestChange:

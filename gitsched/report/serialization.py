@@ -170,6 +170,7 @@ def _serialize_retained_copy(copy: RetainedCopy, unmerged: datetime | None) -> d
         "until": format_time(copy.until) if copy.until else None,
         "afterRun": format_duration(stays) if stays is not None else None,
         "preserved": copy.preserved,
+        "release": copy.release,
     }
 
 

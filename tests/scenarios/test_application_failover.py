@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
 
 import pytest
 
 from gitsched.reconcile import Reconciler
+from gitsched.reconcile.review.fleet_status import read_fleet_status
+from gitsched.report.fleet_status import write_fleet_status
 
 from .conftest import Fleet, at_hour, cluster, deployment, policy
+from .test_incremental_plan import ThreeVariants
 
 MINUTE = 1 / 60
 WEB = "default/deployment-web"
@@ -118,3 +123,43 @@ def test_an_invalid_health_file_does_not_stop_the_timer(fleet: Fleet) -> None:
     assert fleet.reconcile(1.1).plan.next_wakeup == at_hour(1 + 10 * MINUTE)
     fleet.reconcile(1.5)
     assert [entry["name"] for entry in fleet.binding("web-deployment")["spec"]["clusters"]] == ["second"]
+
+
+@pytest.mark.parametrize("overlap", ["10m", "0s"])
+@pytest.mark.parametrize(
+    ("mode", "end"),
+    [
+        pytest.param("Never", None, id="until a person ends it"),
+        pytest.param("Gracefully\n      gracePeriodSeconds: 10800", at_hour(4 + 10 * MINUTE), id="grace longer than the overlap"),
+    ],
+)
+def test_a_copy_is_listed_as_long_as_the_eviction_keeps_it(
+    fleet: Fleet, tmp_path: Path, mode: str, end: datetime | None, overlap: str
+) -> None:
+    """What the eviction keeps is shown with its real end, before and after the overlap, also without one."""
+    fill(fleet, mode)
+    variants = ThreeVariants(fleet, tmp_path)
+    settings = (
+        f"apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {{name: fleet}}\nspec: {{output: {{overlap: {overlap}}}}}\n"
+    )
+    fleet.commit({"gitsched.yaml": settings, "health.yaml": health("first:Unhealthy")}, hour=1)
+    variants.run(1, "unhealthy")
+    changes = ((1 + 10 * MINUTE, {}), (2.5, {"other.yaml": deployment("other")}), (3.5, {"health.yaml": health("second:Unknown")}))
+    for hour, files in changes:
+        if files:
+            fleet.commit(files, hour=hour)
+        (copy,) = variants.run(hour, f"hour {hour}")[0].plan.retained
+        assert (copy.cluster, copy.replicas, copy.until) == ("first", 2, end)
+        assert ("suppressDeletion: false" in copy.release) == (end is None)
+    if end is None:
+        fleet.git("update-ref", "refs/heads/placements", "refs/heads/resident")
+        found = read_fleet_status(fleet.settings(4))
+        status = " ".join(write_fleet_status(found).split())
+        assert "Deployment default/web stays in first with 2 replicas until somebody sets suppressDeletion: false" in status
+        assert "first 2" in write_fleet_status(found, workloads=True)
+        ended = health("second:Unknown").replace(
+            "spec:\n", "spec:\n  gracefulEvictionTasks: [{fromCluster: first, reason: x, producer: x, suppressDeletion: false}]\n"
+        )
+        fleet.commit({"health.yaml": ended}, hour=5)
+    assert variants.run(5, "the end")[0].plan.retained == ()
+    assert fleet.delivered(WEB, "resident") == ["second"]

@@ -332,7 +332,8 @@ def _retain_copies(changes: IncrementalChanges, moves: ChangedMoves, find_blob: 
     if may_lack_replicas(changes, moves.moves):
         raise NeedsCompletePlan("a cluster may keep a manifest with fewer replicas than were decided")
     leaving, moving = list_leaving(changes.outcomes.values()), any(move.before for move in moves.moves)
-    if not (totals.retained or leaving or (moving and totals.config.output.overlap.duration)):
+    evicting = any(target.evicting for outcome in changes.outcomes.values() for target in outcome.targets)
+    if not (totals.retained or leaving or (moving and (evicting or totals.config.output.overlap.duration))):
         return NOTHING_RETAINED
     own = changes.own | totals.engines.own
     if not own.isdisjoint((*(move.key for move in moves.moves), *(copy.workload for copy in totals.retained))):

@@ -50,20 +50,15 @@ def retain_copies(given: RetentionInput) -> CopyRetention:
     """Return the retained copies of a plan: those that are preserved, and those that stay for an overlap."""
     preserved = preserve_copies(given)
     kept = frozenset((copy.workload, copy.cluster) for copy in preserved.copies)
-    found = _retain_for_overlap(given._replace(retained=tuple(copy for copy in given.retained if not copy.preserved)), kept)
-    others = (copy for copy in found.copies if (copy.workload, copy.cluster) not in kept)
+    others = tuple(copy for copy in given.retained if not copy.preserved)
+    found = _Retention(given._replace(retained=others), kept).retain()
+    own = (copy for copy in found.copies if (copy.workload, copy.cluster) not in kept)
     return CopyRetention(
-        tuple(sorted((*preserved.copies, *others), key=lambda copy: (copy.workload, copy.cluster))),
+        tuple(sorted((*preserved.copies, *own), key=lambda copy: (copy.workload, copy.cluster))),
         (*preserved.ended, *found.ended),
         (*preserved.findings, *found.findings),
         is_settled=found.is_settled and preserved.is_settled,
     )
-
-
-def _retain_for_overlap(given: RetentionInput, preserved: frozenset[tuple[Key, str]]) -> CopyRetention:
-    if not given.config.output.overlap.duration:
-        return CopyRetention(ended=tuple(copy._replace(until=copy.start) for copy in given.retained if copy.start is not None))
-    return _Retention(given, preserved).retain()
 
 
 class _Placement(NamedTuple):
@@ -128,6 +123,17 @@ class _Retention:
         self._findings: list[Finding] = []
 
     def retain(self) -> CopyRetention:
+        if self._config.duration:
+            self._retain_for_overlap()
+        else:
+            self._ended += (copy._replace(until=copy.start) for copy in self._given.retained if copy.start is not None)
+        self._retain_evicted()
+        copies = tuple(self._set_end(self._copies[key]) for key in sorted(self._copies))
+        ended = tuple(copy for copy in self._ended if (copy.workload, copy.cluster) not in self._copies)
+        is_settled = copies == self._given.retained and not (self._moves or self._given.removed or self._is_reported)
+        return CopyRetention(copies, ended, tuple(self._findings), is_settled)
+
+    def _retain_for_overlap(self) -> None:
         self._findings += self._add_renamed()
         for key in sorted({*self._moves, *self._own, *self._followers, *self._given.undelivered, *self._waiting}):
             outcome = self._given.find_outcome(key)
@@ -135,14 +141,33 @@ class _Retention:
                 self._retain_workload(outcome)
         self._retain_dependents()
         self._retain_companions()
-        copies = tuple(self._copies[key]._replace(until=self._find_end(key)) for key in sorted(self._copies))
-        ended = tuple(copy for copy in self._ended if (copy.workload, copy.cluster) not in self._copies)
-        is_settled = copies == self._given.retained and not (self._moves or self._given.removed or self._is_reported)
-        return CopyRetention(copies, ended, tuple(self._findings), is_settled)
 
-    def _find_end(self, key: tuple[Key, str]) -> datetime | None:
-        """Return when a copy goes; None while it has no replacement, or a withheld move needs it."""
-        return None if key in self._requested else find_end(self._copies[key], self._config)
+    def _retain_evicted(self) -> None:
+        """Add the copies that the API of a workload keeps where it evicts it, also without an overlap, or beyond it."""
+        known = {(copy.workload, copy.cluster): copy for copy in map(self._correct_times, self._given.retained)}
+        for key in sorted({*self._moves, *(workload for workload, _ in known)}):
+            outcome = self._given.find_outcome(key)
+            for target in outcome.targets if outcome is not None else ():
+                if outcome is None or not target.evicting or (key, target.cluster) in self._preserved:
+                    continue
+                copy = known.get((key, target.cluster)) or self._given.delivered.find(outcome, target.cluster, target.replicas)
+                if copy is not None:
+                    start = copy.start or choose_start(self._find_event(outcome), self._times.now, self._config.duration)
+                    self._add(copy._replace(start=start, counted_from=copy.counted_from or start))
+
+    def _set_end(self, copy: RetainedCopy) -> RetainedCopy:
+        """Return a copy with its end, which is that of its overlap, or that of the eviction from its cluster if this is later; without one
+        while it has no replacement, or a withheld move needs it."""
+        if (copy.workload, copy.cluster) in self._requested:
+            return copy._replace(until=None, release="")
+        outcome, end = self._given.find_outcome(copy.follows or copy.workload), find_end(copy, self._config)
+        evicted = (one for one in outcome.targets if one.evicting and one.cluster == copy.cluster) if outcome is not None else ()
+        target = next(iter(evicted), None)
+        if target is None or copy.start is None:
+            return copy._replace(until=end, release="")
+        if target.release:
+            return copy._replace(until=None, release=target.release)
+        return copy._replace(until=max((time for time in (end, target.until) if time is not None), default=None), release="")
 
     def _add_renamed(self) -> Iterable[Finding]:
         """Have the copies of renamed workloads follow those that continue them, with all that followed the former ones."""

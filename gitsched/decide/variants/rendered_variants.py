@@ -84,7 +84,7 @@ def render_variants(
                 changed = tuple((key, id(body)) for key, body in target.bodies)
                 identity = (
                     found.by_cluster[target.cluster],
-                    target._replace(cluster="", replicas=None, evicting=False, bodies=()),
+                    target._replace(cluster="", replicas=None, evicting=False, bodies=(), until=None, release=""),
                     changed,
                 )
                 if len(outcome.bundles) > 1 or identity not in written:

@@ -4,7 +4,7 @@ target cluster."""
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,7 @@ from gitsched.apis.karmada.dependencies.attached_binding import Attachment
 from gitsched.apis.karmada.dependencies.dependencies_distributor import DependenciesDistributor
 from gitsched.apis.karmada.failover import failback
 from gitsched.apis.karmada.failover.failover import Failover
+from gitsched.apis.karmada.failover.graceful_eviction import UNLIMITED_EVICTION_END, find_task_end
 from gitsched.apis.karmada.failover.state_preservation import PRESERVED_STATE, add_preserved_labels
 from gitsched.apis.karmada.interpreter import ReplicaRequirements, read_uid, revise_copy, revise_replicas
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
@@ -38,6 +39,7 @@ from gitsched.model.document import Body, Document, get_field, list_objects
 from gitsched.model.finding import NO_REPLICAS, UNSCHEDULABLE, Finding, format_count, format_names, locate_document
 from gitsched.model.mistakes import CLUSTER_GONE, RESCHEDULE_DISPLACED
 from gitsched.model.scheduling import Assignment, Decision, Outcome, Request, TargetCluster, make_full_targets
+from gitsched.model.time import parse_time
 from gitsched.schedule import pipeline
 
 if TYPE_CHECKING:
@@ -276,7 +278,8 @@ def find_target_clusters(
         else make_full_targets(present)
     )
     if tasks:
-        kept = _list_kept_copies(template, tasks, requirements, variants, revised=revised, replaced=bool(present))
+        timeout = state.settings.graceful_eviction_timeout
+        kept = _list_kept_copies(template, tasks, requirements, variants, timeout, revised=revised, replaced=bool(present))
         taken = {assignment.name for assignment in assignments}
         targets += [target for target in kept if target.cluster in existing and target.cluster not in taken]
     merged = merge_target_clusters(tuple(targets), attachment, existing)
@@ -323,6 +326,7 @@ def _list_kept_copies(
     tasks: tuple[Body, ...],
     requirements: ReplicaRequirements,
     variants: VariantRequirements | None,
+    timeout: timedelta,
     *,
     revised: bool,
     replaced: bool,
@@ -340,7 +344,11 @@ def _list_kept_copies(
         edits: tuple[tuple[str, int], ...] = ()
         if part is not None:
             edits = revise_copy(template, requirements, part) if variants is None else variants.revise_copy(source, part)
-        yield TargetCluster(source, replicas, True, edits, keeps_manifest=True)
+        created = parse_time(task.get("creationTimestamp"))
+        is_unlimited = task.get("suppressDeletion") is True
+        end = None if is_unlimited or created is None else find_task_end(task, timeout, created)
+        release = UNLIMITED_EVICTION_END if is_unlimited else ""
+        yield TargetCluster(source, replicas, True, edits, keeps_manifest=True, until=end, release=release)
 
 
 def apply_overrides(

@@ -19,6 +19,7 @@ from gitsched.apis.karmada.explanation.triggers import (
     describe_toleration_timers,
     describe_trigger,
 )
+from gitsched.apis.karmada.failover.graceful_eviction import UNLIMITED_EVICTION_END
 from gitsched.apis.karmada.overrides.variant_overrides import explain_variants
 from gitsched.apis.karmada.policy.policy_options import describe_takeover
 from gitsched.apis.karmada.policy.propagation_policy import BY_NAME, PropagationPolicy, SelectorRule
@@ -352,7 +353,7 @@ class _Exclusions:
             case None:
                 return ""
             case ("evicted", end):
-                until = f"until {format_time(end)}" if end is not None else "until suppressDeletion ends it"
+                until = f"until {format_time(end)}" if end is not None else f"until {UNLIMITED_EVICTION_END}"
                 return f"cluster(s) is in the process of eviction {until}"
             case ("unhealthy", _):
                 return "the workload was unhealthy there for too long and has not been reported healthy since"

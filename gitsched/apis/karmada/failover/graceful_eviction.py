@@ -24,6 +24,10 @@ TAINT_UNTOLERATED, APPLICATION_FAILURE = "TaintUntolerated", "ApplicationFailure
 """Values of `reason` in a graceful eviction task."""
 
 
+UNLIMITED_EVICTION_END = "somebody sets suppressDeletion: false in spec.gracefulEvictionTasks of its committed binding"
+"""What ends a graceful eviction task with suppressDeletion: true."""
+
+
 class EvictionTasks(NamedTuple):
     """Graceful eviction tasks that are not over, and when the first of them times out."""
 
@@ -106,13 +110,18 @@ def drop_expired_tasks(tasks: Iterable[Body], timeout: timedelta, time: datetime
         if suppressed is False:
             continue
         if suppressed is not True:
-            grace = task.get("gracePeriodSeconds")
-            end = add_duration(created or time, max(grace, 0) if isinstance(grace, int) else timeout)
+            end = find_task_end(task, timeout, created or time)
             if end <= time:
                 continue
             ends.append(end)
         active.append(entry)
     return EvictionTasks(tuple(active), min(ends, default=None))
+
+
+def find_task_end(task: Body, timeout: timedelta, created: datetime) -> datetime:
+    """Return when a task that was `created` then is over, unless it has suppressDeletion."""
+    grace = task.get("gracePeriodSeconds")
+    return add_duration(created, max(grace, 0) if isinstance(grace, int) else timeout)
 
 
 UNHEALTHY_SINCE = "gitsched.io/unhealthy-since"
