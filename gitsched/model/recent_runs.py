@@ -35,7 +35,8 @@ class RecentRun(NamedTuple):
     out. `reverted_by` is the later commit that reverts it, None without one. `edits` are the commits of people on the output branch since
     the run before. `is_undone`: nothing of the one commit of the source is left to revert. `awaits_run`: no run has followed yet
     what undoes it. `reverts` is the earlier commit that the one commit of the source reverts, None if it reverts none, and `files` are
-    those that the one commit changed.
+    those that the one commit changed. `replaced` are the commits whose changes were withheld until it decided otherwise: its
+    revert alone would ask for these again.
     """
 
     commit: str
@@ -54,6 +55,7 @@ class RecentRun(NamedTuple):
     files: CauseFiles = CauseFiles()
     departures: tuple[Departure, ...] = ()
     concerned: int = 0
+    replaced: tuple[SourceChange, ...] = ()
 
     def mark_unselected(self, keys: Container[Key]) -> RecentRun:
         """Return it with these removed workloads as unplaced ones: they are in the source, and no policy selects them."""

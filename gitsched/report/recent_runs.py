@@ -109,6 +109,9 @@ def _describe_cure(run: RecentRun) -> str:
     if not run.sources:
         return f"{details}; why: {explain}"
     revert = describe_undo(run.sources[0], run.files) if run.has_one_source else "git revert the commit that did it"
+    if run.replaced:
+        newest, withheld = run.sources[0], "; ".join(map(describe_source, run.replaced))
+        revert = f"{', then '.join(map(describe_revert, (newest, *run.replaced)))}, as this replaced what was withheld: {withheld}"
     later = f", then {back}" if back else ""
     return f"to undo it: {revert}, and gitsched reconcile{later}; {details}"
 

@@ -8,8 +8,10 @@ import pytest
 
 from gitsched.model.errors import Permanent
 from gitsched.model.explanation import Explanation
+from gitsched.model.history import HistoryFilter
 from gitsched.reconcile.output import deciding_files
 from gitsched.reconcile.output.freeze import set_freeze
+from gitsched.reconcile.output.output_history import open_history
 from gitsched.reconcile.review import recent_runs, run_sources
 from gitsched.reconcile.review.comparison import compare_plans
 from gitsched.reconcile.review.explanation import explain_resource
@@ -269,6 +271,29 @@ def test_only_commits_that_request_withheld_changes_are_named(fleet: Fleet) -> N
     line = find_requests(5)
     assert [f"Step {number}" in line for number in range(4)] == [False, True, True, True]
     assert line.endswith(" and 1 more commit")
+
+
+@pytest.mark.parametrize(
+    ("later", "is_replaced"),
+    [
+        pytest.param({"README.md": "approved\n"}, False, id="the withheld change is allowed"),
+        pytest.param({"policy.yaml": policy("three"), "three.yaml": cluster("three")}, True, id="a later commit replaces it"),
+    ],
+)
+def test_the_commit_whose_decisions_are_delivered_is_the_cause(later: dict[str, str], is_replaced: bool, fleet: Fleet) -> None:
+    """What the guard withheld and nobody delivered is no cause; status and history agree."""
+    merge(fleet, {**WEB, **{f"w{number}.yaml": deployment(f"w{number}") for number in range(12)}}, 0)
+    first = merge(fleet, {"policy.yaml": policy("two")}, 1, "All to two")
+    second = fleet.commit(later, hour=2, message="Later")
+    fleet.reconcile(2, allowed=(fleet.preview(2).plan.withheld.digest,))
+    text = "\n".join(read(fleet, 2))
+    cause, other = (second, first) if is_replaced else (first, second)
+    assert f"ago by {cause[:10]}" in text
+    undo = f"git revert {second[:10]}, then git revert {first[:10]}, as" if is_replaced else f"git revert {first[:10]}, and"
+    assert f"to undo it: {undo}" in " ".join(text.split())
+    assert text.count(other[:10]) == (2 if is_replaced else 0)
+    (entry,) = open_history(fleet.settings(2), HistoryFilter()).read_entries(1)
+    assert [one.commit for one in entry.requested] == ([] if is_replaced else [first])
 
 
 def test_copies_of_an_unplaced_workload_are_not_lost(fleet: Fleet) -> None:

@@ -37,7 +37,8 @@ from gitsched.reconcile.output.output_edits import (
     list_edited_workloads,
     name_author,
 )
-from gitsched.reconcile.review.withheld_requests import list_requests_before
+from gitsched.reconcile.review.narrowed_sources import SourceNarrowing
+from gitsched.reconcile.review.withheld_requests import list_carried_out, list_requests_before
 from gitsched.reconcile.run import RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.source_commits import describe_source_commit, shorten_text
@@ -85,6 +86,7 @@ class OutputHistory:
         facts: Repository | None = None,
     ) -> None:
         self._output, self._source, self.chosen, self._cache = output, source, chosen, cache
+        self._narrowing = SourceNarrowing(source, cache) if cache is not None else None
         self._facts = facts or source
         self._records = CommitRecords(output, chosen, self._read_version)
         self.next = self.end = ""
@@ -212,7 +214,10 @@ class OutputHistory:
             compared = compare_inputs(self._source, self._facts, *map(self._read_metadata, (parent, commit)))
             taints = (*entry.taints, *list_added_taints(self._records, self._cache, compared, commit, parent))
             moves = add_departures(self._records, commit, parent, entry.moves, taints)
-            requested = list_requests_before(self._source, self._output, parent, moves)
+            known, carried_out = self._narrowing, [*moves]
+            if known is not None:
+                carried_out = list_carried_out(known, self._output, commit, parent, moves)
+            requested = list_requests_before(self._source, self._output, parent, carried_out)
             return choose_causes(entry._replace(taints=taints, moves=moves, requested=requested))
         except GitschedError as error:
             return entry._replace(notes=(*entry.notes, f"the taints of clusters cannot be read: {error}"))

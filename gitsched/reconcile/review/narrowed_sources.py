@@ -16,7 +16,7 @@ from gitsched.reconcile.source.reverted_files import is_text
 from gitsched.reconcile.source.source_commits import CommitChange, find_change
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from gitsched.git import Repository
     from gitsched.model.document import Key
@@ -33,7 +33,7 @@ class SourceNarrowing:
     get manifests with their comments."""
 
     def __init__(self, source: Repository, cache: ParseCache, *, texts: bool = False) -> None:
-        self._source, self._cache, self._texts = source, cache, texts
+        self.source, self._cache, self._texts = source, cache, texts
         self._known: dict[str, frozenset[Key] | None] = {}
 
     def narrow(self, commits: tuple[SourceChange, ...], workloads: Collection[Key]) -> tuple[SourceChange, ...]:
@@ -41,6 +41,10 @@ class SourceNarrowing:
         if len(commits) < 2:
             return commits
         return tuple(one for one in commits if self._concerns(one, workloads)) or commits
+
+    def concerns_any(self, commits: Iterable[SourceChange], workloads: Collection[Key]) -> bool:
+        """Return whether one of some commits may concern some workloads."""
+        return any(self._concerns(one, workloads) for one in commits)
 
     def changes(self, change: SourceChange, wanted: Collection[str]) -> bool:
         """Return whether a commit changes one of some files."""
@@ -57,7 +61,7 @@ class SourceNarrowing:
         before, after, paths = self._list_changed(change)
         if not 0 < len(paths) <= MAX_COMPARED:
             return None
-        trees = ComparedTrees(self._source, before, after, paths)
+        trees = ComparedTrees(self.source, before, after, paths)
         found: set[Key] = set()
         for path in paths:
             if self._is_built(after, path):
@@ -75,9 +79,9 @@ class SourceNarrowing:
         directories = (str(each) for each in PurePosixPath(path).parents)
         names = (*KUSTOMIZATION_NAMES, CHART_FILE)
         paths = (name if each == "." else f"{each}/{name}" for each in directories for name in names)
-        return any(self._source.find_entry(tree, each) is not None for each in paths)
+        return any(self.source.find_entry(tree, each) is not None for each in paths)
 
     def _list_changed(self, change: SourceChange) -> CommitChange:
         """Return the trees before and after a commit, and the changed files without texts for readers; none where it is not available."""
-        found = find_change(self._source, change.commit) or CommitChange("", "", [])
+        found = find_change(self.source, change.commit) or CommitChange("", "", [])
         return found._replace(paths=[path for path in found.paths if not is_text(path)])

@@ -292,7 +292,8 @@ def _add_sources(run: RecentRun, found: RunSources) -> RecentRun:
     """Return a run with its cause, and the first commits of the source since the run before."""
     shown = found.commits[:NAMED_SOURCES]
     more = len(found.commits) - len(shown)
-    return run._replace(cause=found.cause, sources=shown, more_sources=more, edits=found.edits[:NAMED_SOURCES])
+    edits = found.edits[:NAMED_SOURCES]
+    return run._replace(cause=found.cause, sources=shown, more_sources=more, edits=edits, replaced=found.replaced[:NAMED_SOURCES])
 
 
 def _add_files(context: RunContext, fetched: Fetched, run: RecentRun, moves: Sequence[PlacementMove]) -> RecentRun:

@@ -10,7 +10,7 @@ from gitsched.reconcile.output.departures import add_departures, list_added_tain
 from gitsched.reconcile.output.history_taints import compare_inputs, contains, list_latest_changes, list_taint_changes
 from gitsched.reconcile.review.narrowed_sources import SourceNarrowing
 from gitsched.reconcile.review.run_sources import MAX_COMMITS, RunSources, find_run_sources
-from gitsched.reconcile.review.withheld_requests import list_requests_before, was_withheld
+from gitsched.reconcile.review.withheld_requests import list_carried_out, list_requests_before, was_withheld
 from gitsched.reconcile.source.source_commits import describe_source_commit
 
 if TYPE_CHECKING:
@@ -59,9 +59,17 @@ class RunCauses:
         begun = [change for trees in compared if not trees.name for change in list_taint_changes(self._cache, trees)]
         begun += list_added_taints(self._records, self._cache, compared, commit, parent)
         found = dict(zip(moves, add_departures(self._records, commit, parent, [*moves.values()], begun), strict=True))
-        withheld = {key: one for key, one in found.items() if was_withheld(one)}
-        all_sources = find_run_sources(self._output, self._source, commit, parent, found.values(), withheld=not withheld)
+        carried_out = list_carried_out(self._narrowing, self._output, commit, parent, found.values())
+        withheld = {key: one for key, one in found.items() if one in carried_out}
+        was_any = any(map(was_withheld, found.values()))
+        all_sources = find_run_sources(self._output, self._source, commit, parent, found.values(), withheld=not was_any)
         causes = {key: RunCause(self._narrow(all_sources, key, record)) for key in found if key not in withheld}
+        replaced = {key: one for key, one in found.items() if key not in withheld and was_withheld(one)}
+        requests = list_requests_before(self._source, self._output, parent, replaced.values())
+        for key in replaced:
+            sources = causes[key].sources
+            others = tuple(one for one in requests if one not in sources.commits)
+            causes[key] = RunCause(sources._replace(replaced=others))
         if withheld:
             requests = list_requests_before(self._source, self._output, parent, withheld.values())
             sources = find_run_sources(self._output, self._source, commit, parent, withheld.values())

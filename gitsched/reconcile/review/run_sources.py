@@ -28,11 +28,13 @@ MAX_COMMITS: Final = 200
 
 
 class RunSources(NamedTuple):
-    """The cause of a run, and the commits of the source and those of people on the output branch that it followed, the newest first."""
+    """The cause of a run, and the commits of the source and those of people on the output branch that it followed, the newest first.
+    `replaced` are those whose changes were withheld until the first ones decided otherwise."""
 
     cause: str
     commits: tuple[SourceChange, ...] = ()
     edits: tuple[SourceChange, ...] = ()
+    replaced: tuple[SourceChange, ...] = ()
 
 
 def find_run_sources(

@@ -6,12 +6,16 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from gitsched.decide.guard.guard_settings import GuardRecord, read_guard_record
+from gitsched.decide.guard.large_changes import compute_digest
 from gitsched.model.errors import GitschedError
+from gitsched.model.history import HistoryFilter
 from gitsched.model.scheduling import WITHHELD_REASON
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.fetch import read_run_record
-from gitsched.reconcile.review.run_sources import list_source_changes
+from gitsched.reconcile.output.history_records import CommitRecords, identify_recorded
+from gitsched.reconcile.review.run_sources import find_run_sources, list_source_changes
 from gitsched.reconcile.source.source_notes import find_reconciled
+from gitsched.render.format_versions import FORMAT_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
     from gitsched.model.commit import Commit
     from gitsched.model.history import PlacementMove, SourceChange
     from gitsched.reconcile.output.history_records import HistoryBranch
+    from gitsched.reconcile.review.narrowed_sources import SourceNarrowing
     from gitsched.render.run_metadata import RunMetadata
 
 MAX_RUNS: Final = 20
@@ -92,6 +97,24 @@ def list_requests_before(
         return ()
     before = output._replace(head=parent.oid)
     return list_requests(source, before, list_withholding_runs(before))
+
+
+def list_carried_out(
+    narrowing: SourceNarrowing, output: HistoryBranch, commit: Commit, parent: Commit, moves: Iterable[PlacementMove]
+) -> list[PlacementMove]:
+    """Return those `moves` of a commit of the output branch that the guard had withheld as they are now: all if the commit carries out
+    exactly what its `parent` says was withheld, else those that no commit of the source concerns since the run before. Another change of a
+    workload is the decision of the newer commit, whatever was withheld before."""
+    withheld = [found for found in moves if was_withheld(found)]
+    if not withheld:
+        return []
+    record = read_run_record(output.repository, parent.tree, output.prefix)
+    all_moves, _ = CommitRecords(output, HistoryFilter(), lambda _: FORMAT_VERSION).read_moves(commit, parent)
+    carried_out = sorted((found.move for found in all_moves if was_withheld(found)), key=lambda move: move.key)
+    if record is not None and compute_digest(carried_out) == read_guard_record(record.guard).digest:
+        return withheld
+    newer = find_run_sources(output, narrowing.source, commit, parent, withheld, withheld=False).commits
+    return [found for found in withheld if not narrowing.concerns_any(newer, (identify_recorded(found.move.key),))]
 
 
 def was_withheld(found: PlacementMove) -> bool:
