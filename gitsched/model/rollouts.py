@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 ROLLOUT_KIND: Final = ("gitsched.io", "Rollout")
 """Group and kind of a Rollout, as `Key` begins with."""
 ACCEPT_ANNOTATION: Final = "gitsched.io/accept-failures"
+REVERT_CHANGE: Final = "revert the source commit"
+"""How to go back with a rollout, where it is not known which commit of the source it is."""
 """An annotation of a Rollout: failures that it goes on without, as `CLUSTER@TIME`, separated by commas. The time is that of the change."""
 MAX_ROLLOUT_WAIT: Final = 60
 """Minutes that a rollout may wait for something that no time ends, such as a report, before that is wrong."""

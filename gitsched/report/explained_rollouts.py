@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gitsched.model.finding import format_count, format_names
+from gitsched.model.rollouts import REVERT_CHANGE
 from gitsched.model.scheduling import total_replicas
 from gitsched.model.time import format_age, format_time
 from gitsched.report.history import SOURCES_SHOWN, describe_source
 from gitsched.report.lines import escape_unprintable, format_clusters, format_key, list_limited
+from gitsched.report.recent_runs import describe_revert
 from gitsched.report.rollouts import CLUSTERS_SHOWN, describe_remedies, describe_rollout, describe_wait, serialize_rollouts
 from gitsched.report.serialization import serialize_source
 
@@ -26,7 +28,8 @@ def describe_explained_rollout(found: ExplainedRollout) -> list[str]:
     """Return for one workload what a rollout waits for, since when, what each cluster has of it, and what continues it."""
     rollout = found.status
     lines = [*map(str.strip, describe_rollout(rollout)), *describe_history(rollout, found.history, found.now)]
-    return [*lines, f"this workload: {_describe_waiting(found)}", rollout.remedy or describe_wait(rollout, found.now)]
+    remedy = _name_commits(rollout.remedy or describe_wait(rollout, found.now), found.history)
+    return [*lines, f"this workload: {_describe_waiting(found)}", remedy]
 
 
 def _describe_waiting(found: ExplainedRollout) -> str:
@@ -87,8 +90,15 @@ def describe_rollouts_with_history(
             [*map(_describe_contents, found)], CLUSTERS_SHOWN, "  and {} more workloads; gitsched tree NAME shows each"
         )
         lines += describe_history(one, histories[one.name], now) if one.name in histories else []
-        lines += describe_remedies([one], now)
+        lines += [_name_commits(line, histories.get(one.name)) for line in describe_remedies([one], now)]
     return lines
+
+
+def _name_commits(remedy: str, history: RolloutHistory | None) -> str:
+    """Return how to go on with a rollout, or back, with the commits of the source to revert, if they are known."""
+    if history is None or not 0 < len(history.sources) <= SOURCES_SHOWN:
+        return remedy
+    return remedy.replace(REVERT_CHANGE, ", then ".join(map(describe_revert, history.sources)))
 
 
 def _describe_contents(workload: WorkloadStatus) -> str:

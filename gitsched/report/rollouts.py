@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from gitsched.model.finding import format_names
-from gitsched.model.rollouts import ACCEPT_ANNOTATION, RolloutCluster, RolloutStatus
+from gitsched.model.finding import count_shown, format_names
+from gitsched.model.rollouts import ACCEPT_ANNOTATION, REVERT_CHANGE, RolloutCluster, RolloutStatus
 from gitsched.model.time import EPOCH, format_time
 from gitsched.report.lines import format_key
 
@@ -36,10 +36,15 @@ def describe_rollout(rollout: RolloutStatus) -> list[str]:
     waits += f", and stops then, because {format_names(rollout.failed)} failed" if rollout.will_stop else ""
     lines = [f"Rollout {rollout.name} ({rollout.type}) is {rollout.state}{waits if rollout.waits_for else ''}"]
     for (group, state), found in _group_clusters(rollout.clusters).items():
-        details = [one.detail for one in found if one.detail]
-        detail = f" ({details[0]})" if details else ""
-        wave = f"wave {group}: " if group else ""
-        lines.append(f"  {wave}{_format_clusters([one.cluster for one in found])} {_conjugate(state, found)}{detail}")
+        details = dict.fromkeys(one.detail for one in found)
+        wave, rest = f"wave {group}: " if group else "", found
+        for detail in [*details][: count_shown(len(details), CLUSTERS_SHOWN)]:
+            same = [one for one in found if one.detail == detail]
+            rest = [one for one in rest if one.detail != detail]
+            why = f" ({detail})" if detail else ""
+            lines.append(f"  {wave}{_format_clusters([one.cluster for one in same])} {_conjugate(state, same)}{why}")
+        if rest:
+            lines.append(f"  {wave}{_format_clusters([one.cluster for one in rest])} {_conjugate(state, rest)}, for other reasons")
     return lines
 
 
@@ -56,12 +61,11 @@ def describe_wait(rollout: RolloutStatus, now: datetime) -> str:
     pending = {one.cluster: one.since for one in rollout.clusters if one.state == "progressing" and one.since is not None}
     accepted = ", ".join(f"{name}@{format_time(since)}" for name, since in pending.items())
     if not pending:
-        return "to go on, mend what gitsched plan reports about it; to go back, revert the source commit"
+        return f"to go on, mend what gitsched plan reports about it; to go back, {REVERT_CHANGE}"
     names = _format_clusters([*pending])
     return (
         f"to go on, find out why {names} {'does' if len(pending) == 1 else 'do'} not report to be healthy (gitsched collect --self, Flux "
-        f'or Argo CD), or accept that with the annotation {ACCEPT_ANNOTATION}: "{accepted}" on the Rollout; to go back, revert the source '
-        "commit"
+        f'or Argo CD), or accept that with the annotation {ACCEPT_ANNOTATION}: "{accepted}" on the Rollout; to go back, {REVERT_CHANGE}'
     )
 
 

@@ -35,7 +35,7 @@ kind: ClusterReport
 metadata: {{name: {name}}}
 spec: {{appliedCommit: "{head}", health: {health}, since: "2026-03-02T09:01:30Z"}}
 """
-ACCEPT = 'with the annotation gitsched.io/accept-failures: "two@2026-03-02T09:00:30Z" on the Rollout; to go back, revert the source commit'
+ACCEPT = 'with the annotation gitsched.io/accept-failures: "two@2026-03-02T09:00:30Z" on the Rollout; to go back, git revert '
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,14 @@ ACCEPT = 'with the annotation gitsched.io/accept-failures: "two@2026-03-02T09:00
     ],
 )
 def test_a_rollout_that_does_not_go_on_needs_attention(
-    fleet: Path, commit: Callable[..., None], gitsched: Run, deadline: str, problem: str, message: str, remedy: str
+    fleet: Path,
+    commit: Callable[..., None],
+    git: Callable[..., str],
+    gitsched: Run,
+    deadline: str,
+    problem: str,
+    message: str,
+    remedy: str,
 ) -> None:
     clusters = {name: CLUSTER.format(name=name, stage=stage) + READY for name, stage in (("one", "live"), ("two", "canary"))}
     commit(fleet, policy=EVERYWHERE, rollout=ROLLOUT.format(deadline=deadline), **clusters)
@@ -73,9 +80,10 @@ def test_a_rollout_that_does_not_go_on_needs_attention(
     assert lines[table + 1].startswith("two " if problem else "one ")
     if problem:
         assert lines[table + 1].endswith(message)
-        assert next(line for line in lines if line.startswith("Rollout shop: ")).endswith(f"{remedy} {ACCEPT}")
+        remedy = f"{remedy} {ACCEPT}{git('rev-parse', 'HEAD', at=fleet)[:10]}"
+        assert next(line for line in lines if line.startswith("Rollout shop: ")).endswith(remedy)
         explained = gitsched("explain", "web", "--now", "2026-03-02T10:05:00Z").stdout
-        assert f"{remedy} {ACCEPT}" in " ".join(explained.split())
+        assert remedy in " ".join(explained.split())
 
 
 @pytest.mark.parametrize(

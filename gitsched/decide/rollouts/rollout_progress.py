@@ -14,6 +14,7 @@ from gitsched.decide.rollouts.pending_files import PendingFiles
 from gitsched.model.finding import format_names
 from gitsched.model.rollouts import (
     ACCEPT_ANNOTATION,
+    REVERT_CHANGE,
     ChangedCluster,
     ClusterState,
     RolloutCluster,
@@ -353,7 +354,7 @@ def _describe_remedy(failed: Iterable[_Verdict], state: RolloutState, *, fails: 
     ways += ["push a fix"] if any(not one.lost for one in failed) else []
     return (
         f'to go on, {", ".join(ways)}, or accept the failure with the annotation {ACCEPT_ANNOTATION}: "{accepted}" on the Rollout; '
-        "to go back, revert the source commit"
+        f"to go back, {REVERT_CHANGE}"
     )
 
 

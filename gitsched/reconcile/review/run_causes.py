@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.fetch import read_run_record
 from gitsched.reconcile.output.departures import add_departures, list_added_taints
+from gitsched.reconcile.output.history_records import identify_recorded
 from gitsched.reconcile.output.history_taints import compare_inputs, contains, list_latest_changes, list_taint_changes
 from gitsched.reconcile.review.narrowed_sources import SourceNarrowing
-from gitsched.reconcile.review.run_sources import MAX_COMMITS, RunSources, find_run_sources
-from gitsched.reconcile.review.withheld_requests import list_carried_out, list_requests_before, was_withheld
+from gitsched.reconcile.review.run_sources import MAX_COMMITS, RunSources, find_run_sources, list_source_changes
+from gitsched.reconcile.review.withheld_requests import MAX_RUNS, list_carried_out, list_requests_before, was_withheld
 from gitsched.reconcile.source.source_commits import describe_source_commit
+from gitsched.reconcile.source.source_notes import find_reconciled
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -59,10 +62,29 @@ class RunCauses:
         begun = [change for trees in compared if not trees.name for change in list_taint_changes(self._cache, trees)]
         begun += list_added_taints(self._records, self._cache, compared, commit, parent)
         found = dict(zip(moves, add_departures(self._records, commit, parent, [*moves.values()], begun), strict=True))
+        causes = self._find_sources(commit, parent, found, record)
+        for key, changes in self._list_continued(parent, found, before).items():
+            causes[key] = RunCause(RunSources("source", changes))
+        newest = record.source if record is not None else ""
+        causing = {key: tuple(each for each in one.departures if each.since is None or each.timed) for key, one in found.items()}
+        if any(causing.values()):
+            sources = self._find_all_sources(commit, parent, found)
+            causes |= {key: self._find_departure(left, begun, newest, sources) for key, left in causing.items() if left}
+        return causes
+
+    def _find_all_sources(self, commit: Commit, parent: Commit, found: Mapping[Key, PlacementMove]) -> RunSources:
+        """Return the commits of the source since the run before, or since what was withheld then where nothing of that has moved."""
+        withheld = not any(map(was_withheld, found.values()))
+        return find_run_sources(self._output, self._source, commit, parent, found.values(), withheld=withheld)
+
+    def _find_sources(
+        self, commit: Commit, parent: Commit, found: Mapping[Key, PlacementMove], record: RunMetadata | None
+    ) -> dict[Key, RunCause]:
+        """Return by workload the commits of the source whose decisions a run delivers: those that requested a withheld change if it carries
+        that out, else the new ones, with those whose withheld change they replace."""
         carried_out = list_carried_out(self._narrowing, self._output, commit, parent, found.values())
         withheld = {key: one for key, one in found.items() if one in carried_out}
-        was_any = any(map(was_withheld, found.values()))
-        all_sources = find_run_sources(self._output, self._source, commit, parent, found.values(), withheld=not was_any)
+        all_sources = self._find_all_sources(commit, parent, found)
         causes = {key: RunCause(self._narrow(all_sources, key, record)) for key in found if key not in withheld}
         replaced = {key: one for key, one in found.items() if key not in withheld and was_withheld(one)}
         requests = list_requests_before(self._source, self._output, parent, replaced.values())
@@ -75,12 +97,28 @@ class RunCauses:
             sources = find_run_sources(self._output, self._source, commit, parent, withheld.values())
             sources = sources._replace(commits=requests or sources.commits)
             causes |= {key: RunCause(self._narrow(sources, key, record)) for key in withheld}
-        newest = record.source if record is not None else ""
-        for key, one in found.items():
-            causing = tuple(each for each in one.departures if each.since is None or each.timed)
-            if causing:
-                causes[key] = self._find_departure(causing, begun, newest, all_sources)
         return causes
+
+    def _list_continued(
+        self, parent: Commit, keys: Collection[Key], before: RunMetadata | None
+    ) -> dict[Key, tuple[SourceChange, ...]]:
+        """Return by workload the commits of the source whose change a rollout has held back in clusters up to the `parent` of a run, which
+        delivers it in more of them: those since the run before that which held it back first, if it is among the latest."""
+        found: dict[Key, tuple[SourceChange, ...]] = {}
+        pending = _list_held(before).intersection(keys)
+        commits = self._output.repository.list_first_parents(parent.oid, MAX_RUNS) if pending else ()
+        for commit in islice(commits, 1, None):
+            record = read_run_record(self._output.repository, commit.tree, self._output.prefix)
+            begun = pending - _list_held(record)
+            if begun and record is not None and before is not None:
+                output = self._output
+                earlier = find_reconciled(output.repository, commit.oid, output.branch, output.prefix, record).source
+                changes = list_source_changes(self._source, earlier, before.source)
+                found |= {key: self._narrowing.narrow(changes, (key,)) for key in begun}
+            pending -= begun
+            if not pending:
+                break
+        return found
 
     def _find_departure(
         self, departures: Sequence[Departure], begun: Sequence[TaintChange], newest: str, sources: RunSources
@@ -121,6 +159,12 @@ def find_drain(source: Repository, cache: ParseCache, newest: str, cluster: str,
         if any((each.cluster, each.taint, each.added) == (cluster, taint, True) for each in changes):
             return describe_source_commit(commit)
     return None
+
+
+def _list_held(record: RunMetadata | None) -> set[Key]:
+    """Return the workloads whose change rollouts hold back in clusters, with their kinds in lower case."""
+    rollouts = record.rollouts if record is not None else ()
+    return {identify_recorded(one.workload) for rollout in rollouts for one in rollout.held}
 
 
 def _list_paths(failed: Collection[Departure], begun: Iterable[TaintChange]) -> set[str]:
