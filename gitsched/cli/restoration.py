@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import unified_diff
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from gitsched.report.lines import abbreviate_oid, escape_unprintable, list_limit
 from gitsched.report.serialization import API_VERSION
 
 if TYPE_CHECKING:
+    from gitsched.model.document import Key
     from gitsched.reconcile.restored_placements import FileEdit, RestorationFiles
     from gitsched.simulate.left_data import LeftData
     from gitsched.simulate.reschedule_request import Replicas
@@ -33,8 +34,9 @@ def describe_restoration(files: RestorationFiles, revision: str) -> str:
         if plain:
             number = "None of them is" if plain == len(found.restored) else f"{plain} of them {choose_form(plain, 'is', 'are')} not"
             lines.append(f"{number} annotated, because the request alone is enough.")
-    elif not found.kept and not found.held:
+    elif not (found.kept or found.held or files.returning):
         lines.append("No workload is elsewhere: there is nothing to request.")
+    lines += _list_returning(files.returning)
     if found.others:
         lines += ["Move with them:", *_indent(_describe_move(row.key.title, row.before, row.after) for row in found.others)]
     if found.kept:
@@ -46,6 +48,12 @@ def describe_restoration(files: RestorationFiles, revision: str) -> str:
     if files.removed:
         lines += ["Not in the source any more:", *_indent(files.removed)]
     return escape_unprintable("\n".join(lines)).replace("\\n", "\n") + "\n"
+
+
+def _list_returning(keys: Sequence[Key]) -> list[str]:
+    """Return which workloads go back without a request; [] for none."""
+    head = "Go back with the next runs, without a request (gitsched status says what waits, or is withheld):"
+    return [head, *_indent(key.title for key in keys)] if keys else []
 
 
 def _indent(lines: Iterable[str]) -> list[str]:
@@ -114,6 +122,7 @@ def serialize_restoration(files: RestorationFiles) -> dict[str, Any]:
         "others": [{"workload": r.key.title, "before": dict(r.before), "after": dict(r.after)} for r in found.others],
         "stay": [_serialize(row) for row in found.kept],
         "held": [{"workload": left.key.title, **serialize_left(left)} for left in found.held],
+        "returning": [key.title for key in files.returning],
         "notIncluded": [{"workload": key.title, "reason": reason} for key, reason in files.skipped],
         "removed": list(files.removed),
     }

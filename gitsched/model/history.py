@@ -55,7 +55,8 @@ class TaintChange(NamedTuple):
     """A taint of a cluster that begins or ends with a commit. `evicts`: workloads that do not tolerate it leave the cluster.
 
     `location` is FILE:LINE, before the commit for a removed taint. Where a condition adds the taint, `added_by` says which, and the
-    location is that of the condition, "" if it is not known; `from_facts`: it is on a facts branch.
+    location is that of the condition, "" if it is not known; `from_facts`: it is on a facts branch. Without a `taint`, the cluster failed
+    as `added_by` says, for which its API has no taint.
     """
 
     cluster: str

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
 from gitsched.apis.capabilities import Rescheduling, SharedDecisions
 from gitsched.decide.decisions import DecisionSet
+from gitsched.decide.plan_result import Plan
 from gitsched.decide.registry import policy_apis
 from gitsched.edits.manifest_edits import edit_document
 from gitsched.edits.text_positions import NotEditable
@@ -78,7 +79,7 @@ class RestorationFiles(NamedTuple):
     """What brings workloads back to the placements of an earlier run, as edits of the source.
 
     `removed` are workloads of that run that the source does not have any more. `skipped` are named workloads that are where they were, or
-    that were not placed then, with the reason.
+    that were not placed then, with the reason. `returning` are elsewhere, and go back with the next runs without a request.
     """
 
     past: PastPlacements
@@ -87,6 +88,7 @@ class RestorationFiles(NamedTuple):
     edits: tuple[FileEdit, ...]
     removed: tuple[str, ...]
     skipped: tuple[tuple[Key, str], ...]
+    returning: tuple[Key, ...] = ()
 
 
 def make_restoration_files(
@@ -127,16 +129,29 @@ def _make_files(
     restoration = plan_restoration(baseline, moving, ttl, frozenset(named))
     directory = choose_directory(planned.config)
     requests = tuple(FileEdit(f"{directory}{one.key.name}.yaml", "", HEADER + dump(one.body)) for one in restoration.requests)
-    skipped = [(key, "it is where it was") for key in named if key in chosen and chosen[key] not in moving]
-    skipped += [(key, "it was not placed then") for key in named if key not in then_and_now]
+    returning = _list_returning([goal for goal in chosen.values() if goal not in moving], planned.plan)
+    moved = {goal.key for goal in moving}.union(returning)
     return RestorationFiles(
         past,
         restoration,
         requests,
         tuple(_edit_files(files, [one.goal for one in restoration.restored if one.goal.preferred])),
         tuple(_list_removed(decisions, past)),
-        tuple(skipped),
+        (*_list_skipped(named, then_and_now, moved),),
+        returning,
     )
+
+
+def _list_skipped(named: Collection[Key], goals: Container[Key], moved: Container[Key]) -> Iterator[tuple[Key, str]]:
+    """Yield the named workloads that are where they were, then those that were not placed then, with the reason."""
+    yield from ((key, "it is where it was") for key in named if key in goals and key not in moved)
+    yield from ((key, "it was not placed then") for key in named if key not in goals)
+
+
+def _list_returning(goals: Iterable[Goal], plan: Plan) -> tuple[Key, ...]:
+    """Return the workloads that are elsewhere, and for which a plan has decided what they had, also if that waits or is withheld."""
+    present = {move.key: move.before for move in (*plan.moves, *plan.withheld.moves, *plan.withheld.waiting)}
+    return tuple(goal.key for goal in goals if goal.key in present and is_elsewhere(goal.wanted, present[goal.key]))
 
 
 def _list_goals(decisions: DecisionSet, past: PastPlacements, engines: Collection[str], files: _SourceFiles) -> Iterator[Goal]:

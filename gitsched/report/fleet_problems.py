@@ -46,8 +46,9 @@ WITHHELD_SHOWN = 5
 WORKLOADS_SHOWN = 3
 EDITS_SHOWN, FILES_SHOWN = 3, 3
 ROLLOUTS_SHOWN = 3
-"""The numbers of errors, of held workloads, of withheld and of other ones, of commits by hand and of files of each, and of rollouts that
-are listed; the others are counted, or listed further down."""
+STAYING_SHOWN = 10
+"""The numbers of errors, of held workloads, of withheld and of other ones, of commits by hand and of files of each, of rollouts that
+are listed, and of workloads that stay in a cluster; the others are counted, or listed further down."""
 
 UNPUSHED: Final = "runs elsewhere, as in CI, see this only when it is on origin: {}"
 """What a freeze, or its end, that only a clone has does not reach, with the command that pushes it."""
@@ -346,7 +347,9 @@ def _describe_staying(status: FleetStatus, one: ClusterStatus) -> str:
         shown = f"gitsched simulate --lose {one.name} shows what would move, gitsched drain {one.name} --dry-run what a drain moves"
         return f"Not ready: {one.name}: {count}; {shown}"
     why = f"gitsched explain {format_words(staying[0].key)} says why" if staying else f"gitsched tree {one.name} lists them"
-    return f"Not ready: {one.name}: {count} {'stays' if one.workloads == 1 else 'stay'}, which a drain does not move either; {why}"
+    listed = f" ({format_names([format_key(each.key) for each in staying], STAYING_SHOWN)})" if staying else ""
+    verb = "stays" if one.workloads == 1 else "stay"
+    return f"Not ready: {one.name}: {count} {verb}{listed}, which a drain does not move either; {why}"
 
 
 def _list_edits(status: FleetStatus) -> list[str]:

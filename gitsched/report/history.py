@@ -162,6 +162,8 @@ def describe_taint_change(change: TaintChange) -> str:
     """Return what a taint does to a cluster, or that it ends, with what adds it and where."""
     kind = "taint" if not change.evicts else "failover" if change.added_by else "drain"
     where = f" ({change.location})" if change.location else ""
+    if not change.taint:
+        return f"{kind}: {change.cluster} has failed: {change.added_by}{where}"
     if not change.added:
         ends = {"taint": "changes", "drain": "is not drained any more", "failover": "evicts nothing any more"}[kind]
         return f"{kind}: {change.cluster} {ends}; removed: the taint {change.taint}{where}"

@@ -23,6 +23,7 @@ from gitsched.report.fleet_tree import write_fleet_tree
 from gitsched.report.recent_runs import NAMES_RETURNED
 from gitsched.report.summary import list_summary_rows
 from gitsched.report.text import write_plan
+from tests.builders.krake import application_yaml, cluster_yaml
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
 from tests.scenarios.facts_histories import FACTS, commit_branch
 
@@ -616,7 +617,7 @@ def test_a_drain_is_not_proposed_where_failover_has_left_nothing_to_move(fleet: 
     lines = read(fleet, 1)
     assert any(line.startswith("StatefulSet default/db is held on one 2: ") for line in lines)
     (line,) = (line for line in lines if line.startswith("Not ready: "))
-    stays = "Not ready: one: 1 workload stays, which a drain does not move either"
+    stays = "Not ready: one: 1 workload stays (StatefulSet default/db), which a drain does not move either"
     assert line == f"{stays}; gitsched explain statefulset/default/db says why"
     assert fleet.where("default/statefulset-db") == ["one"]
     merge(fleet, {"one.yaml": unready.replace("  syncMode", "  taints: [{key: power, effect: NoExecute}]\n  syncMode")}, 2)
@@ -657,3 +658,15 @@ def test_the_commit_that_says_that_a_cluster_failed_is_not_to_be_reverted(fleet:
     back = f"gitsched rebalance --to {before} deployment/default/web --write for what stays where it is"
     assert lines[start + 2].startswith(f"  when one is ready again: gitsched reconcile, then {back}; all moves: ")
     assert "git revert" not in "\n".join(lines)
+
+
+def test_a_state_of_krake_that_says_that_a_cluster_failed_is_not_to_be_reverted(fleet: Fleet) -> None:
+    """Krake has no taint for that, and workloads leave such a cluster all the same. What stays there is named."""
+    fixed = application_yaml("fixed", "  constraints: {migration: false}\n")
+    merge(fleet, {"west.yaml": cluster_yaml("west"), "app.yaml": application_yaml("app"), "fixed.yaml": fixed}, 0)
+    source = merge(fleet, {"east.yaml": cluster_yaml("east"), "west.yaml": cluster_yaml("west", state="OFFLINE")}, 2, "States")
+    text = " ".join(" ".join(read(fleet, 2)).split())
+    assert f"Changed 0s ago by {source[:10]} States " in text
+    assert "when tenant-a.west is ready again: gitsched reconcile" in text
+    assert "git revert" not in text
+    assert "1 workload stays (Application tenant-a/fixed), which a drain does not move either" in text

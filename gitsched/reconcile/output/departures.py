@@ -12,7 +12,7 @@ from gitsched.model.document import Key
 from gitsched.model.history import Departure
 from gitsched.model.scheduling import total_replicas
 from gitsched.model.taints import split_taint
-from gitsched.reconcile.output.history_taints import locate_conditions
+from gitsched.reconcile.output.history_taints import list_failures, locate_conditions
 
 if TYPE_CHECKING:
     from gitsched.apis.policy_api import EvictionRecords, RecordedEviction
@@ -73,9 +73,13 @@ def _find_departures(
 def list_added_taints(
     records: CommitRecords, cache: ParseCache | None, compared: Iterable[ComparedTrees], commit: Commit, parent: Commit
 ) -> Iterator[TaintChange]:
-    """Yield the taints that conditions of clusters added, and those that ended with the condition, with its line in one of the trees."""
+    """Yield the taints that conditions of clusters added, and those that ended with the condition, with its line in one of the trees; and
+    the clusters that failed of APIs without such taints."""
+    known = [*compared] if cache is not None else []
+    if cache is not None:
+        yield from (change for trees in known for change in list_failures(cache, trees))
     changes = list(records.read_added_taints(commit, parent))
-    inputs = [*compared] if changes and cache is not None else []
+    inputs = known if changes else []
     found = locate_conditions(cache, inputs, {each.cluster for each in changes}) if inputs and cache is not None else {}
     branches = {trees.name for trees in inputs if trees.name}
     for change in changes:
@@ -132,7 +136,8 @@ def _list_departures(
     evictions = _read_evictions(records, commit, parent, move.key, {name: taints[name] for name in left})
     if evictions is None:
         for name in left:
-            yield from (Departure(name, str(each.taint), each.added_by) for each in taints[name] if (name, str(each.taint)) in new)
+            found = ((str(each.taint) if each.taint.effect else "", each.added_by) for each in taints[name])
+            yield from (Departure(name, text, added_by) for text, added_by in found if (name, text) in new)
         return
     for one in evictions:
         if one.cluster in left and not one.taints:

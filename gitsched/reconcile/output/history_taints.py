@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from gitsched.decide.catalog import make_raw_documents, resolve_key
 from gitsched.decide.cluster_conditions import index_cluster_kinds, list_cluster_taints
-from gitsched.model.cluster_facts import FACTS_KIND
+from gitsched.model.cluster_facts import FACTS_KIND, TRUE
 from gitsched.model.document import Document, get_field
 from gitsched.model.finding import FieldOrigin, locate_document
 from gitsched.model.history import TaintChange
@@ -83,6 +83,32 @@ def list_taint_changes(cache: ParseCache, trees: ComparedTrees) -> tuple[TaintCh
         [change for identity, change in sides[index].items() if identity not in sides[1 - index]] for index in (0, 1)
     )
     return tuple(sorted((*removed, *added_ones)))
+
+
+def list_failures(cache: ParseCache, trees: ComparedTrees) -> Iterator[TaintChange]:
+    """Yield the clusters of which some files say since the later of two trees that they are not ready, where the API has no taint for
+    that: its workloads leave such a cluster all the same."""
+    paths = [path for path in trees.paths[:MAX_FILES] if contains(trees, trees.after, path, _STATUS)]
+    failed, ready = (
+        {name: found for path in paths for name, found in _list_unready(cache, trees, tree, path)}
+        for tree in (trees.after, trees.before)
+    )
+    for name, (why, location) in failed.items():
+        if why and not ready.get(name, ("", ""))[0]:
+            yield TaintChange(name, "", True, True, location, f"its state is {why}", bool(trees.name))
+
+
+def _list_unready(cache: ParseCache, trees: ComparedTrees, tree: str, path: str) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yield the clusters in a file whose API has no taints, with the reason why each is not ready, "" if it is, and with its location."""
+    kinds, locations = index_cluster_kinds(), RuleLocations(trees.repository)
+    for document in read_documents(cache, trees, tree, path):
+        topology = kinds.get(document.key[:2])
+        if topology is None or topology.taints is not None:
+            continue
+        found = topology.read_readiness(document.body)
+        why = found.reason or found.status if found is not None and found.status != TRUE else ""
+        where = FieldOrigin(document.origin, ("status",)) if document.origin is not None else None
+        yield topology.read_location(document).name, (why, _locate(locations, document, where))
 
 
 def locate_conditions(cache: ParseCache, compared: Iterable[ComparedTrees], clusters: Collection[str]) -> dict[str, str]:
