@@ -117,8 +117,8 @@ class HistoryEntry(NamedTuple):
     `source` is the source commit that it follows, `sources` are those since the commit before, the newest first. `records` are the recorded
     decisions that changed, `files` the changed files of the source, `taints` the taints of clusters that began or ended, and `notes` other
     events, such as a freeze or a source that went back. `edited` are the workloads whose records a commit of people changed, the kinds in
-    lower case. The numbers of `more_sources`, `more_files` and `more_moves` are left out because
-    of limits.
+    lower case. `has_copies`: copies of chosen workloads begin or end to stay for an overlap, and nothing else is chosen. The numbers of
+    `more_sources`, `more_files` and `more_moves` are left out because of limits.
     """
 
     commit: str
@@ -142,6 +142,7 @@ class HistoryEntry(NamedTuple):
     edited: tuple[Key, ...] = ()
     also: str = ""
     requested: tuple[SourceChange, ...] = ()
+    has_copies: bool = False
 
     @property
     def failed_by_facts(self) -> frozenset[str]:

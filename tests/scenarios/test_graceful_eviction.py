@@ -51,6 +51,29 @@ def test_a_taint_moves_the_workload_and_keeps_the_old_copy_until_the_deadline(fl
     assert "gracefulEvictionTasks" not in fleet.binding("web-deployment")["spec"]
 
 
+def test_the_history_of_a_workload_has_the_run_in_which_its_overlap_ended(fleet: Fleet) -> None:
+    fill(fleet)
+    other = deployment("other")
+    fleet.commit({"first.yaml": DOWN}, hour=1)
+    fleet.reconcile(1)
+    fleet.commit(
+        {"other.yaml": other, "policy-other.yaml": policy("second").replace("name: all", "name: other")}, hour=1 + 5 * MINUTE
+    )
+    fleet.reconcile(1 + 5 * MINUTE)
+    fleet.reconcile(1 + 10 * MINUTE)
+    repository = Repository(fleet.path)
+    branch = HistoryBranch("placements", repository, fleet.git("rev-parse", "placements").strip(), "")
+
+    def list_times(chosen: HistoryFilter) -> list[tuple[object, str]]:
+        return [(entry.time, entry.cause) for entry in OutputHistory(branch, repository, chosen).read_entries(10)][:2]
+
+    ended, moved = (at_hour(1 + 10 * MINUTE), "deadline"), (at_hour(1), "source")
+    for chosen in (HistoryFilter(workload="web"), HistoryFilter(workload="web", cluster="first")):
+        assert list_times(chosen) == [ended, moved]
+    assert list_times(HistoryFilter(workload="web", cluster="second"))[0] == moved
+    assert ended not in list_times(HistoryFilter(workload="other"))
+
+
 def test_the_commit_of_a_deadline_has_the_time_of_the_deadline(fleet: Fleet) -> None:
     fill(fleet)
     fleet.commit({"first.yaml": DOWN}, hour=1)

@@ -138,7 +138,7 @@ class OutputHistory:
                 return
             if not (is_older or is_newer):
                 entry = self._read_entry(commit, parent)
-                if entry.moves or entry.records or entry.edited or not chosen.selects_moves:
+                if entry.moves or entry.records or entry.edited or entry.has_copies or not chosen.selects_moves:
                     found += 1
                     yield entry
             if missing:
@@ -190,7 +190,9 @@ class OutputHistory:
                 if parent is not None and not is_written_by_run(commit):
                     entry = entry._replace(edited=tuple(list_edited_workloads(self._records, self._output, commit, parent)))
                 if not (entry.moves or entry.records or entry.edited) and self.chosen.selects_moves:
-                    return entry
+                    if not self._has_copies(commit, parent):
+                        return entry
+                    entry = entry._replace(has_copies=True)
                 entry = entry._replace(notes=tuple(self._list_notes(commit, parent)))
                 if len(commit.trailers) > MAX_TRAILERS:
                     note = f"its message has {len(commit.trailers):,} trailers, of which the first {MAX_TRAILERS} are listed"
@@ -267,16 +269,26 @@ class OutputHistory:
         yield from (one.message for one in record.findings if one.code == "facts-stale" and one.message not in known_messages)
         yield from (f"cluster {name} has no document any more" for name in sorted(record.retiring.keys() - retired.keys()))
 
+    def _has_copies(self, commit: Commit, parent: Commit | None) -> bool:
+        """Return whether copies of chosen workloads stay for an overlap from a commit on, or go with it."""
+        directory, find = f"{self._output.prefix}{CLUSTERS}", self._output.repository.find_entry
+        if parent is None or find(commit.tree, directory) == find(parent.tree, directory):
+            return False
+        record, earlier = self._read_metadata(commit), self._read_metadata(parent)
+        copies, before = (one.retained if one is not None else () for one in (record, earlier))
+        return any(True for _ in self._compare_copies(copies, before, commit))
+
     def _compare_copies(self, copies: Iterable[RetainedCopy], before: Iterable[RetainedCopy], commit: Commit) -> Iterator[str]:
         """Yield which copies stay from a commit on, and which go: none that has become the workload itself."""
         find, tree, prefix = self._output.repository.find_entry, commit.tree, self._output.prefix
-        after, former = (
-            {_identify(copy): copy for copy in some if self.chosen.selects_key(copy.workload)} for some in (copies, before)
-        )
+        after, former = ({_identify(copy): copy for copy in some if self._selects(copy)} for some in (copies, before))
         begun = [copy for key, copy in after.items() if key not in former]
         left = [copy for key, copy in former.items() if key not in after]
         ended = [copy for copy in left if not any(find(tree, f"{prefix}{path}") for path in copy.paths)]
         yield from (*describe_retained_copies(begun, MAX_COPIES), *describe_ended_copies(ended, MAX_COPIES))
+
+    def _selects(self, copy: RetainedCopy) -> bool:
+        return self.chosen.selects_key(copy.workload) and self.chosen.selects_clusters({copy.cluster: copy.replicas}, {})
 
     def _compare_clusters(self, commit: Commit, parent: Commit) -> tuple[list[str], list[str]]:
         directory = f"{self._output.prefix}{CLUSTERS}"
