@@ -25,6 +25,16 @@ class ResourceUse(NamedTuple):
         """What is requested before the plan, in percent of what the cluster has."""
         return 100 * (self.used or 0) / self.allocatable
 
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing is free of the resource before the plan."""
+        return self.used is not None and self.used >= self.allocatable
+
+
+def round_share(percent: float) -> int:
+    """Return a share in whole percent, 100 or more only where nothing is free."""
+    return min(int(percent + 0.5), 99) if percent < 100 else int(percent + 0.5)
+
 
 class ClusterSite(NamedTuple):
     """A cluster with its location, "" and () where it is unknown. `unavailable` is the reason why it runs no workloads, or "";

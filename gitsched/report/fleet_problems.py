@@ -63,7 +63,12 @@ def describe_problems(status: FleetStatus, width: int, paint: Paint | None = Non
         others = describe_problems(status._replace(source=status.source._replace(newer="")), width, paint)
         return [*_paint_first(newer, width, "changed", paint), *others]
     problems = [*status.list_problems()]
-    recent = [*_list_allowed(status), *describe_recent_runs(status.recent, status.now), *_list_followed_edits(status)]
+    recent = [
+        *_list_full(status),
+        *_list_allowed(status),
+        *describe_recent_runs(status.recent, status.now),
+        *_list_followed_edits(status),
+    ]
     if status.lacks_history:
         recent.append(
             f"What the runs of the last three days took is not known, because this clone lacks the history of {status.branch}: "
@@ -103,6 +108,19 @@ def describe_problems(status: FleetStatus, width: int, paint: Paint | None = Non
     )
     lines += list_limited([str(finding) for finding in status.shortages], ERRORS_SHOWN, "and {} more clusters that lack capacity")
     return [*_paint_first(first, width, "error", paint), *_wrap((*lines, *recent), width)]
+
+
+def _list_full(status: FleetStatus) -> Iterator[str]:
+    """Yield which clusters have nothing free of which resources, so that no new workload that requests these fits."""
+    known = [one for one in status.clusters if one.ready != "Gone"]
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for one in known:
+        if full := tuple(use.resource for use in one.resources if use.is_full):
+            groups.setdefault(full, []).append(one.name)
+    for resources, names in sorted(groups.items()):
+        part = format_part(len(names), len(known), "cluster", "is full", "are full")
+        what = " or ".join(f"requests {name}" if name != "pods" else "has pods" for name in resources)
+        yield f"Full: {part} ({format_names(names)}): no new workload that {what} fits there"
 
 
 def _list_allowed(status: FleetStatus) -> Iterator[str]:

@@ -10,6 +10,7 @@ from gitsched.model.changes import RetainedCopy
 from gitsched.model.document import Key
 from gitsched.model.finding import count_shown, format_count, format_names
 from gitsched.model.fleet_status import ClusterStatus, FleetStatus, UnclaimedObject, WorkloadStatus
+from gitsched.model.fleet_topology import round_share
 from gitsched.model.mistakes import KUSTOMIZE_UNBUILT
 from gitsched.model.rollouts import RolloutStatus
 from gitsched.model.scheduling import total_replicas
@@ -118,7 +119,8 @@ def _list_clusters(status: FleetStatus, width: int, paint: Paint | None) -> list
     urgent = {one.name for one in status.clusters if one.needs_attention or one.is_drained}.union(one.name for one in status.gone)
     ordered = sorted(status.clusters, key=lambda one: not (one.name in urgent or one.name in failures))
     shown = ordered[: count_shown(len(ordered), MAX_ROWS)]
-    rows = [_make_cluster_row(one, status.now, failures.get(one.name), reported=reported) for one in shown]
+    measured = any(one.fullest is not None for one in status.clusters)
+    rows = [_make_cluster_row(one, status.now, failures.get(one.name), reported=reported, measured=measured) for one in shown]
     head, *lines = _format_cluster_table(rows, width)
     offset = max(map(len, (head, *lines))) + len(COLUMN_GAP)
     lengths = [*map(len, lines)]
@@ -231,9 +233,10 @@ def _describe_branch(status: FleetStatus) -> str:
     return f"{text}; the source has changes that are not reconciled." if status.pending else f"{text}."
 
 
-def _make_cluster_row(one: ClusterStatus, now: datetime, failure: str | None, *, reported: bool) -> tuple[str, ...]:
+def _make_cluster_row(one: ClusterStatus, now: datetime, failure: str | None, *, reported: bool, measured: bool) -> tuple[str, ...]:
     """Return the cells of a cluster. `failure` says in which Rollout it failed or is waited for, and why."""
     report, observed = one.report, f"{format_age(one.observed, now)} ago" if one.observed is not None else ""
+    fullest = _format_fullest(one, measured=measured)
     taints = [*map(str, one.taints), *(["its facts are stale: check that gitsched collect runs"] if one.is_stale else ())]
     messages = [*(taints if one.is_drained else (one.unready, *taints))]
     is_gone = one.ready == "Gone"
@@ -243,7 +246,7 @@ def _make_cluster_row(one: ClusterStatus, now: datetime, failure: str | None, *,
     if report is None:
         cells = ("-",) * 4 if reported else ("",) * 4
         messages += ["no report"] if reported and not is_gone else []
-        return one.name, one.ready, workloads, _format_fullest(one), *cells, observed, "; ".join(filter(None, messages))
+        return one.name, one.ready, workloads, fullest, *cells, observed, "; ".join(filter(None, messages))
     healthy = {"Healthy": "True", "Degraded": "False"}.get(report.health, "Progressing")
     behind = "unknown" if one.behind is None else str(one.behind)
     if failure is None:
@@ -253,12 +256,14 @@ def _make_cluster_row(one: ClusterStatus, now: datetime, failure: str | None, *,
         messages.append("the commit is not one of the last of the output branch")
     applied, since = abbreviate_oid(report.commit), f"{format_age(report.since, now)} ago"
     cells = (applied, healthy, behind, since)
-    return one.name, one.ready, workloads, _format_fullest(one), *cells, observed, "; ".join(filter(None, messages))
+    return one.name, one.ready, workloads, fullest, *cells, observed, "; ".join(filter(None, messages))
 
 
-def _format_fullest(one: ClusterStatus) -> str:
-    """Return the resource with the largest share, rounded as pages do; "" where the capacity is not known."""
-    return f"{one.fullest.resource} {int(one.fullest.share + 0.5)} %" if one.fullest is not None else ""
+def _format_fullest(one: ClusterStatus, *, measured: bool) -> str:
+    """Return the resource with the largest share, rounded as pages do; where the capacity is not known, "" unless others are `measured`."""
+    if one.fullest is None:
+        return "unknown" if measured and one.ready != "Gone" else ""
+    return f"{one.fullest.resource} {round_share(one.fullest.share)} %"
 
 
 def _make_workload_row(one: WorkloadStatus, copies: Iterable[RetainedCopy]) -> tuple[str, ...]:

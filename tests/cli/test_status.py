@@ -13,7 +13,8 @@ import pytest
 from gitsched.cli.history import command as history
 from gitsched.decide.cluster_conditions import index_cluster_kinds
 from gitsched.model.document import Body, Key
-from gitsched.model.fleet_status import FleetStatus, WorkloadStatus
+from gitsched.model.fleet_status import ClusterStatus, FleetStatus, WorkloadStatus
+from gitsched.model.fleet_topology import ResourceUse
 from gitsched.model.time import EPOCH, format_age
 from gitsched.reconcile import RunSettings
 from gitsched.reconcile.review.fleet_status import read_fleet_status
@@ -148,6 +149,17 @@ def test_withheld_workloads_with_data_are_named_first_with_what_would_happen_to_
     ]
     found = json.loads(gitsched("status", "-o", "json").stdout)
     assert [(each["workload"]["name"], each["data"]) for each in found["withheldData"]] == [("db", ["claim template data (1Gi)"])]
+
+
+def test_full_clusters_are_named_with_what_does_not_fit_there_and_unknown_ones_are_not_empty() -> None:
+    used = {"a": 1000, "b": 996, "c": 1100}
+    clusters = [
+        ClusterStatus(name, "", 1, None, None, resources=(ResourceUse("cpu", 1000, amount),)) for name, amount in used.items()
+    ]
+    status = FleetStatus("placements", "", EPOCH, False, (*clusters, ClusterStatus("d", "", 1, None, None)), (), (), ())
+    lines = write_fleet_status(status, 100).splitlines()
+    assert lines[1] == "Full: 2 of 4 clusters are full (a, c): no new workload that requests cpu fits there"
+    assert [line.split()[3:] for line in lines[4:8]] == [["cpu", "100", "%"], ["cpu", "99", "%"], ["cpu", "110", "%"], ["unknown"]]
 
 
 def test_the_reason_of_an_unplaced_workload_does_not_repeat_its_name() -> None:

@@ -148,3 +148,15 @@ def test_a_plan_as_html_names_what_requests_withheld_changes_and_reads_no_delive
     assert f"Requested by {request[:10]} To two (Ada Author); to withdraw it: git revert {request[:10]}" in write_plan(
         fleet, capsys
     )
+
+
+def test_the_html_of_a_plan_says_which_clusters_are_full_after_it(fleet: Fleet, capsys: pytest.CaptureFixture[str]) -> None:
+    summary = "status: {resourceSummary: {allocatable: {cpu: '2', pods: '9'}}}\n"
+    pods = "  template: {spec: {containers: [{name: main, image: 'a:1', resources: {requests: {cpu: '1'}}}]}}\n"
+    files = {"one.yaml": cluster("one") + summary, "two.yaml": cluster("two") + summary, "policy.yaml": policy("one")}
+    fleet.commit(files)
+    fleet.reconcile(0)
+    full = "full, no new workload with requests fits: "
+    assert full not in write_plan(fleet, capsys)
+    fleet.commit({"web.yaml": deployment("web", 2) + pods}, hour=1)
+    assert f"{full}one<" in write_plan(fleet, capsys)

@@ -96,7 +96,8 @@ def list_alerts(
         ("error", _describe_withheld(review.withheld.moves), "withheld"),
         ("error", _describe_clusters(removed, "removed from the fleet"), "map"),
         ("error", _describe_clusters(lost, "not available"), "map"),
-        ("error", _describe_full(review, clusters), "map"),
+        ("error", _describe_overcommitted(review, clusters), "map"),
+        ("warning", _describe_full(clusters), "map"),
         ("error", _describe_clusters(degraded, "degraded"), "map"),
         ("warning", _describe_clusters(drained, "drained"), "map"),
         *(("error" if one.state == "stopped" else "warning", f"rollout {one.name} {one.state}", "rollouts") for one in rollouts),
@@ -143,7 +144,14 @@ def _list_unavailable(clusters: Sequence[Mapping[str, Any]], removed: Sequence[s
     return lost, drained
 
 
-def _describe_full(review: Review, clusters: Sequence[Mapping[str, Any]]) -> str:
+def _describe_full(clusters: Sequence[Mapping[str, Any]]) -> str:
+    """Return the clusters that have nothing free of a resource after the plan, and are not over capacity."""
+    used = {one["name"]: [use[1] + use[2] for use in one.get("resources", ()) if use[1] is not None] for one in clusters}
+    names = sorted(name for name, shares in used.items() if shares and max(shares) >= 100 and round(max(shares)) == 100)
+    return f"full, no new workload with requests fits: {format_names(names, _NAMES_IN_ALERT)}" if names else ""
+
+
+def _describe_overcommitted(review: Review, clusters: Sequence[Mapping[str, Any]]) -> str:
     """Return the clusters that lack capacity for what their workloads request, with the largest share where it is known."""
     lacking = {one.resource[2] for one in review.findings if one.code == OVERCOMMITTED and one.resource is not None}
     shares = {

@@ -7,7 +7,7 @@ from typing import Any
 
 from gitsched.model.changes import Move
 from gitsched.model.finding import format_count
-from gitsched.model.fleet_topology import ClusterSite, ResourceUse
+from gitsched.model.fleet_topology import ClusterSite, ResourceUse, round_share
 from gitsched.model.scheduling import Outcome, total_replicas
 from gitsched.named_tuples import NamedTuple
 from gitsched.report.lines import escape_unprintable
@@ -157,7 +157,7 @@ def _describe_state(cluster: Mapping[str, Any]) -> str:
 def _describe_fullest(cluster: Mapping[str, Any]) -> str:
     """Return the largest share of a resource after the plan; "" if none is known."""
     shares = [(use[1] + use[2], use[0]) for use in cluster.get("resources", ()) if use[1] is not None]
-    return f"{max(shares)[1]} {int(max(shares)[0] + 0.5)} %" if shares else ""
+    return f"{max(shares)[1]} {round_share(max(shares)[0])} %" if shares else ""
 
 
 def _count_flows(places: Mapping[str, str], outcomes: Iterable[Outcome], moves: Iterable[Move]) -> Callable[[str], PlaceFlow]:
