@@ -6,14 +6,12 @@ from collections.abc import Sequence
 
 from gitsched.cli import output
 from gitsched.forge.web_links import find_web_links
-from gitsched.model.changes import NOTHING_WITHHELD
 from gitsched.model.history import HistoryEntry
 from gitsched.reconcile.output.output_history import OutputHistory
 from gitsched.reconcile.review.comparison import PlanComparison
 from gitsched.reconcile.review.ended_drains import list_ended_drains
 from gitsched.reconcile.review.fleet_view import view_fleet
 from gitsched.reconcile.review.freezes import list_freezes
-from gitsched.reconcile.review.withheld_changes import list_plan_requests
 from gitsched.reconcile.source.source_commits import find_source_commit
 from gitsched.report.page import write_page
 from gitsched.report.page.history import HistoryPage, write_history_page
@@ -34,14 +32,13 @@ def write_plan_page(compared: PlanComparison, review: Review) -> str:
     if placed_from and placed_from not in commits:
         commits[placed_from] = find_source_commit(source.repository, placed_from)
     freezes = tuple(list_freezes(compared.context, compared.later.fetched, compared.later.run.plan))
-    waits = review.withheld if not review.base.commit else NOTHING_WITHHELD  # a commit under review asks for it itself
     shown = fleet._replace(
         web=find_web_links(source.find_url()),
         commits=commits,
         placed_from=placed_from,
         freezes=freezes,
         was_available=compared.was_available,
-        requests=list_plan_requests(compared.context, compared.later.fetched, waits),
+        requests=compared.requests,
         ended_drains=tuple(list_ended_drains(compared)),
     )
     return write_page(review, shown)

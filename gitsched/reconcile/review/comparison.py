@@ -42,6 +42,7 @@ from gitsched.report.summary import describe_newer_source
 
 if TYPE_CHECKING:
     from gitsched.decide.plan_result import Plan
+    from gitsched.model.history import SourceChange
     from gitsched.model.reserve import ReserveCheck
     from gitsched.report.page import FleetView
 
@@ -54,7 +55,8 @@ _OUTPUT_LAG = "The output branch is not up to date with {base}: {moves} there. T
 _WITHHELD_IN_BASE = "{guard} withholds {count} of {base} as well: {names}. This comparison leaves that out."
 
 _CHECK_RESERVES = Registered("gitsched.reconcile.review.reserve_check", "check_plan")
-_DESCRIBE_REQUESTS = Registered("gitsched.reconcile.review.withheld_changes", "describe_planned_requests")
+_LIST_REQUESTS = Registered("gitsched.reconcile.review.withheld_changes", "list_plan_requests")
+_DESCRIBE_REQUESTS = Registered("gitsched.reconcile.review.withheld_changes", "describe_plan_requests")
 _CAUSES_SEARCHED = "the causes of moves were searched: the moves are right"
 _RESERVES_CHECKED = "reserves were checked, and they are not: the moves are right"
 
@@ -67,6 +69,7 @@ class PlanComparison(NamedTuple):
     `later` is the plan under review, `earlier` the plan of the base, None if that is the output branch. `files` are the changed manifests.
     `has_faults`: a bug showed in the search for causes. `fleet` is what a page shows besides the review, if it was asked for.
     `was_available` says of clusters whose documents changed whether they were available in the base, None where that is not known.
+    `requests` are the commits of the source that ask for what a plan without a base withholds.
     """
 
     review: Review
@@ -78,6 +81,7 @@ class PlanComparison(NamedTuple):
     has_faults: bool = False
     fleet: FleetView | None = None
     was_available: Mapping[str, bool] | None = None
+    requests: tuple[SourceChange, ...] = ()
 
     @property
     def delivered(self) -> dict[str, str | None]:
@@ -124,8 +128,9 @@ def _add_requests(compared: PlanComparison) -> PlanComparison:
     review = compared.review
     if not review.withheld.moves:
         return compared
-    requested = _DESCRIBE_REQUESTS(compared.context, compared.later.fetched, review.withheld)
-    return compared._replace(review=review._replace(comparison=review.comparison._replace(requested=requested)))
+    requests = _LIST_REQUESTS(compared.context, compared.later.fetched, review.withheld)
+    comparison = review.comparison._replace(requested=_DESCRIBE_REQUESTS(requests))
+    return compared._replace(review=review._replace(comparison=comparison), requests=requests)
 
 
 def _check_reserves(compared: PlanComparison) -> PlanComparison:

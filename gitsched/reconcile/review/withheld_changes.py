@@ -49,9 +49,8 @@ def _read_requests(
     return runs, list_requests(context.source.repository, branch, runs, planned) if withheld.requested else ()
 
 
-def describe_planned_requests(context: RunContext, fetched: Fetched, withheld: WithheldChanges) -> str:
-    """Return which commits of the source ask for what a plan withholds; "" if only doubted facts cause that."""
-    sources = list_plan_requests(context, fetched, withheld)
+def describe_plan_requests(sources: Sequence[SourceChange]) -> str:
+    """Return which commits of the source ask for what a plan withholds; "" without any."""
     return describe_requests(sources[:NAMED_SOURCES], len(sources[NAMED_SOURCES:]))
 
 
