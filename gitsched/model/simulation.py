@@ -227,6 +227,11 @@ class Simulation(NamedTuple):
         degraded = (effect for effect in self.effects if effect.is_degraded)
         return tuple(sorted(degraded, key=lambda effect: (not effect.becomes_unplaced, -effect.lost_replicas, effect.key)))
 
+    @property
+    def worst(self) -> tuple[WorkloadEffect, ...]:
+        """The workloads that are degraded, then those that only run on with fewer replicas; worst first."""
+        return (*self.degraded, *(effect for effect in self.reduced if not effect.is_degraded))
+
 
 class AffectedWorkload(NamedTuple):
     """A workload that misses replicas after some losses: how many losses these are, and the most replicas that it misses. `reserved`: it

@@ -212,15 +212,18 @@ def format_loss_row(row: Simulation) -> tuple[str, ...]:
 
 def describe_worst_effect(row: Simulation) -> str:
     """Return the workload that a loss affects most, and of how many that lack replicas or run on with fewer."""
-    effects = [
-        f"{format_key(effect.key)}: {'unplaced' if effect.becomes_unplaced else f'{effect.lost_replicas} missing'}"
-        for effect in row.degraded
-    ]
-    effects += [describe_reduced(effect) for effect in row.reduced if not effect.is_degraded]
-    if not effects:
+    worst = row.worst
+    if not worst:
         return EMPTY_CELL
-    shown = count_shown(len(effects), WORST_SHOWN)
-    return ", ".join(effects[:shown]) + (f" (worst of {len(effects)})" if len(effects) > shown else "")
+    shown = count_shown(len(worst), WORST_SHOWN)
+    named = ", ".join(map(_describe_effect, worst[:shown]))
+    return f"{named} (worst of {len(worst)})" if len(worst) > shown else named
+
+
+def _describe_effect(effect: WorkloadEffect) -> str:
+    if not effect.is_degraded:
+        return describe_reduced(effect)
+    return f"{format_key(effect.key)}: {'unplaced' if effect.becomes_unplaced else f'{effect.lost_replicas} missing'}"
 
 
 def list_resilience_notes(value: Resilience) -> list[str]:

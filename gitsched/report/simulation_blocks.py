@@ -63,7 +63,7 @@ def _list_map_blocks(value: Simulation) -> list[Block]:
     clusters."""
     if not value.fleet:
         return []
-    worst = [*value.degraded, *(one for one in value.reduced if not one.is_degraded)]
+    worst = value.worst
     stopped = sum(one.becomes_unplaced for one in worst)
     lines = list(map(_describe_worst, worst[: count_shown(len(worst), max(WORST_NAMED, min(stopped, STOPPED_NAMED)))]))
     more = len(worst) - len(lines)
