@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from gitsched.model.finding import UNSCHEDULABLE, format_count, format_names, format_part, join_all
@@ -17,13 +17,13 @@ from gitsched.report.held import describe_held, describe_target
 from gitsched.report.history import describe_source
 from gitsched.report.lines import (
     abbreviate_oid,
-    escape_unprintable,
     format_clusters,
     format_key,
     format_words,
     list_limited,
     sort_moves,
     wrap_indented,
+    wrap_lines,
 )
 from gitsched.report.recent_runs import describe_recent_runs, describe_requests
 from gitsched.report.retained_copies import AWAITED, describe_retained_copies
@@ -75,7 +75,7 @@ def describe_problems(status: FleetStatus, width: int, paint: Paint | None = Non
             "git fetch --unshallow, or fetch-depth: 0 in CI, brings it"
         )
     if not problems:
-        return [*_paint_first(_describe_sound(status), width, "added", paint), *_wrap(recent, width)]
+        return [*_paint_first(_describe_sound(status), width, "added", paint), *wrap_lines(recent, width)]
     first = f"Needs attention: {', '.join(problems)}."
     lines = [status.unfetched] if status.time is None and status.unfetched else []
     if status.diverges:
@@ -107,7 +107,7 @@ def describe_problems(status: FleetStatus, width: int, paint: Paint | None = Non
         "and {} more; gitsched validate lists them",
     )
     lines += list_limited([str(finding) for finding in status.shortages], ERRORS_SHOWN, "and {} more clusters that lack capacity")
-    return [*_paint_first(first, width, "error", paint), *_wrap((*lines, *recent), width)]
+    return [*_paint_first(first, width, "error", paint), *wrap_lines((*lines, *recent), width)]
 
 
 def _list_full(status: FleetStatus) -> Iterator[str]:
@@ -133,10 +133,6 @@ def _list_allowed(status: FleetStatus) -> Iterator[str]:
 def _paint_first(text: str, width: int, role: Role, paint: Paint | None) -> list[str]:
     lines = wrap_indented(text, width)
     return lines if paint is None else [paint(line, role) for line in lines]
-
-
-def _wrap(lines: Iterable[str], width: int) -> list[str]:
-    return [part for line in lines for part in wrap_indented(escape_unprintable(line), width)]
 
 
 def _describe_sound(status: FleetStatus) -> str:

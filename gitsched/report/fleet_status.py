@@ -29,7 +29,7 @@ from gitsched.report.lines import (
     list_limited,
     serialize_replicas,
     wrap,
-    wrap_indented,
+    wrap_lines,
 )
 from gitsched.report.paint import Paint, Role, paint_column
 from gitsched.report.recent_runs import serialize_recent_runs
@@ -80,7 +80,7 @@ def write_fleet_status(
         counts = [_count_workloads(status), *_count_waiting(status), *_count_copies(status), *_describe_observations(status)]
         counts += filter(None, (_describe_branch(status), status.rewrite))
         lines += _list_rollouts(status, later, width)
-        lines += ["", *(part for line in counts for part in wrap_indented(line, width))]
+        lines += ["", *wrap_lines(counts, width)]
     return "\n".join(lines) + "\n"
 
 
@@ -95,7 +95,7 @@ def _divide_rollouts(status: FleetStatus) -> tuple[list[RolloutStatus], list[Rol
 def _list_rollouts(status: FleetStatus, rollouts: Sequence[RolloutStatus], width: int) -> list[str]:
     """Return an empty line, and the lines of these rollouts; [] without any."""
     found = describe_rollouts_with_history(rollouts, status.rollout_histories, status.now)
-    return ["", *(part for line in found for part in wrap_indented(line, width))] if found else []
+    return ["", *wrap_lines(found, width)] if found else []
 
 
 def _make_unclaimed_row(one: UnclaimedObject, withheld_by: str) -> tuple[str, ...]:

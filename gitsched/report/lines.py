@@ -70,6 +70,11 @@ def wrap_indented(text: str, width: int) -> list[str]:
     return wrap(text.lstrip(" "), width, " " * (len(text) - len(text.lstrip(" ")))) if len(text) > width else [text]
 
 
+def wrap_lines(texts: Iterable[str], width: int) -> list[str]:
+    """Wrap several lines without unprintable characters, each indented as it begins."""
+    return [line for text in texts for line in wrap_indented(escape_unprintable(text), width)]
+
+
 def wrap_all(texts: Iterable[str], width: int, indent: str = "") -> list[str]:
     """Wrap several paragraphs."""
     return [line for text in texts for line in wrap(text, width, indent)]

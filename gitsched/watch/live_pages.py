@@ -136,10 +136,9 @@ class LivePages:
         # A cluster without a document still has a directory while workloads stay on it.
         removed = sorted(fleet.facts.keys() - fleet.sites.keys()) if fleet.sites else []
         # The outcomes of an incremental plan come from a cache file that only the thread of the runs may use.
-        drained = [name for name, site in fleet.sites.items() if site.is_drained]
         shown = review._replace(
-            moves=add_drained_reasons(review.moves, drained),
-            withheld=review.withheld._replace(moves=add_drained_reasons(review.withheld.moves, drained)),
+            moves=add_drained_reasons(review.moves, fleet.drained),
+            withheld=review.withheld._replace(moves=add_drained_reasons(review.withheld.moves, fleet.drained)),
             comparison=review.comparison._replace(delivery=DeliveryChanges(), removed_clusters=removed),
             output_repository="",
             outcomes=tuple(review.outcomes),

@@ -46,7 +46,7 @@ from gitsched.report.page.live import PAGES, LiveView
 from gitsched.report.page.places import add_places
 from gitsched.report.page.reserve import build_reserve_table
 from gitsched.report.page.retained import list_retained
-from gitsched.report.page.topology import CLUSTERS_SHOWN, PLACES_SHOWN, build_cluster_rows, build_place_rows
+from gitsched.report.page.topology import CLUSTER_ROWS, PLACE_ROWS, build_cluster_rows, build_place_rows
 from gitsched.report.page.unavailable import list_unavailable
 from gitsched.report.retained_copies import describe_next_change, describe_retained_copies
 from gitsched.report.review import Review
@@ -95,6 +95,11 @@ class FleetView(NamedTuple):
     policies: Mapping[str, str] = {}
     ended_drains: tuple[EndedDrain, ...] = ()
     observed: Mapping[str, datetime] = {}
+
+    @property
+    def drained(self) -> list[str]:
+        """The drained clusters."""
+        return [name for name, site in self.sites.items() if site.is_drained]
 
 
 def choose_explained(review: Review, clusters: int) -> list[Outcome]:
@@ -168,7 +173,7 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
                 fleet.freezes,
                 fleet.requests,
                 fleet.ended_drains,
-                [name for name, site in fleet.sites.items() if site.is_drained],
+                fleet.drained,
             ),
             *list_unavailable(matrix["clusters"], links),
         ],
@@ -189,10 +194,10 @@ def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -
         record_changes=[build_record_change_row(change) for change in review.record_changes],
         recorded=[build_recorded_row(decision) for decision in review.recorded[:RECORDS_SHOWN]],
         recorded_more=max(len(review.recorded) - RECORDS_SHOWN, 0),
-        clusters=build_cluster_rows(matrix["clusters"][:CLUSTERS_SHOWN], review.outcomes, review.moves),
-        clusters_more=max(len(matrix["clusters"]) - CLUSTERS_SHOWN, 0),
-        places=places[:PLACES_SHOWN],
-        places_more=max(len(places) - PLACES_SHOWN, 0),
+        clusters=build_cluster_rows(matrix["clusters"][:CLUSTER_ROWS], review.outcomes, review.moves),
+        clusters_more=max(len(matrix["clusters"]) - CLUSTER_ROWS, 0),
+        places=places[:PLACE_ROWS],
+        places_more=max(len(places) - PLACE_ROWS, 0),
         retained=list_retained(review.retained),
         rollouts=[
             list(map(escape_unprintable, [*describe_rollout(rollout), *describe_remedies([rollout])]))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gitsched.model.history import EndedDrain
     from gitsched.report.review import Review
 
-NAMES_SHOWN = 3
+DRAINED_WORKLOADS_SHOWN = 3
 """The workloads that are named of one cluster; the others are counted."""
 
 
@@ -28,7 +28,7 @@ def describe_ended_drain(drain: EndedDrain, review: Review, *, is_drained: bool)
     yield f"{ends}: the taint {drain.taint} is removed{where}{since}"
     back = [move.key for move in review.allowed_moves if cluster in move.after and cluster not in move.before]
     stay = [one.key for one in review.retained if cluster in one.if_rescheduled and cluster not in one.current]
-    names, others = (format_names(list(map(format_key, keys)), NAMES_SHOWN) for keys in (back, stay))
+    names, others = (format_names(list(map(format_key, keys)), DRAINED_WORKLOADS_SHOWN) for keys in (back, stay))
     if back:
         yield f"{format_count(len(back), 'workload goes', 'workloads go')} to {cluster} with this change: {names}"
     if stay:

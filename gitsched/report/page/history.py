@@ -36,9 +36,9 @@ ALL_MOVES_SHOWN = 5_000
 OPEN_ENTRIES = 3
 """The number of commits whose moves are open at first."""
 FILES_SHOWN, SOURCES_SHOWN = 8, 8
-NAMES_SHOWN = 3
+FOLDED_WORKLOADS_SHOWN = 3
 """Workloads that are named where those of a commit are folded."""
-CLUSTERS_SHOWN = 4
+CHANGED_CLUSTERS_SHOWN = 4
 """Clusters that are named of a commit."""
 TICKS_SHOWN = 4
 """Times that are written at the time axis, besides the first and the last one."""
@@ -187,7 +187,7 @@ def _build_entry(entry: HistoryEntry, shown: int, links: PageLinks, *, is_open: 
         "more_files": describe_more_files(entry, FILES_SHOWN).strip(),
         "badges": badges,
         "clusters": _list_clusters(entry),
-        "names": escape_unprintable(format_names([format_key(found.move.key) for found in entry.moves], NAMES_SHOWN)),
+        "names": escape_unprintable(format_names([format_key(found.move.key) for found in entry.moves], FOLDED_WORKLOADS_SHOWN)),
         "moves": [_build_move(found) for found in entry.moves[: max(shown, 0)]],
         "more": len(entry.moves) - max(shown, 0) + entry.more_moves if len(entry.moves) > shown else entry.more_moves,
         "records": [build_record_change_row(change) for change in entry.records[:MOVES_SHOWN]],
@@ -202,7 +202,7 @@ def _list_clusters(entry: HistoryEntry) -> list[tuple[str, str]]:
     deltas = count_moves(found.move for found in entry.moves).clusters
     ordered = sorted(deltas.items(), key=lambda item: (-max(item[1]), item[0]))
     chips = []
-    for name, delta in ordered[:CLUSTERS_SHOWN]:
+    for name, delta in ordered[:CHANGED_CLUSTERS_SHOWN]:
         parts = [_format_delta("+", delta.gained, delta.replicas_gained)]
         parts.append(_format_delta("−", delta.lost, delta.replicas_lost))  # a minus sign
         kind = "turn" if all(parts) else "new" if parts[0] else "old"

@@ -14,7 +14,7 @@ from gitsched.report.page.links import PageLinks
 
 ROWS_SHOWN = 1_000
 """The number of decisions of one verdict that the page lists; the others are counted."""
-CLUSTERS_SHOWN = 50
+COMPARED_CLUSTERS_SHOWN = 50
 CAUSES_SHOWN = 20
 
 
@@ -60,7 +60,7 @@ def _list_places(side: HubDecision | None, other: HubDecision | None, style: str
     known = other.clusters if other is not None else {}
     names = sorted(side.clusters)
     places = []
-    for name in names[: count_shown(len(names), CLUSTERS_SHOWN)]:
+    for name in names[: count_shown(len(names), COMPARED_CLUSTERS_SHOWN)]:
         count = side.clusters[name]
         mark = style if name not in known else "turn" if known[name] != count else "same"
         places.append((mark, escape_unprintable(name if count is None else f"{name} {count}")))

@@ -13,7 +13,7 @@ from gitsched.named_tuples import NamedTuple
 from gitsched.report.lines import escape_unprintable
 from gitsched.report.summary import ClusterDelta, count_moves
 
-PLACES_SHOWN, CLUSTERS_SHOWN = 200, 200
+PLACE_ROWS, CLUSTER_ROWS = 200, 200
 """The numbers of places and of clusters in the tables for browsers without JavaScript; the others are counted."""
 REMOVED = "removed from the fleet"
 """Where clusters stand that have no document any more."""
