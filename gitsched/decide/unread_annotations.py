@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
 
 from gitsched.apis.policy_api import PolicyEngine
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.registry import policy_apis
 from gitsched.model.document import Document, read_annotations, read_labels
 from gitsched.model.finding import Finding, locate_document, locate_field
+from gitsched.model.similar_names import find_similar
 
 UNREAD_CODE = "annotation-unread"
 _SIMILARITY = 0.8
@@ -55,9 +55,9 @@ def _match(annotations: Mapping[str, object], wanted: str) -> str:
     prefix, _, name = wanted.rpartition("/")
     for written in sorted(annotations):
         own_prefix, _, own_name = written[:200].rpartition("/")
-        if own_prefix == prefix and get_close_matches(own_name, [name], cutoff=_SIMILARITY):
+        if own_prefix == prefix and find_similar(own_name, [name], _SIMILARITY):
             return written
-        if own_name == name and get_close_matches(own_prefix, [prefix], cutoff=_SIMILARITY):
+        if own_name == name and find_similar(own_prefix, [prefix], _SIMILARITY):
             return written
     return ""
 

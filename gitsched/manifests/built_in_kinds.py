@@ -13,6 +13,7 @@ from gitsched.manifests.field_relations import RelationTree
 from gitsched.manifests.object_schema import DEFINITIONS, ObjectSchema, make_object_schema
 from gitsched.model.document import get_field, is_encrypted
 from gitsched.model.finding import Issue, Severity
+from gitsched.model.similar_names import find_similar
 
 if TYPE_CHECKING:
     from gitsched.model.document import Body
@@ -107,13 +108,11 @@ class BuiltInKinds:
         groups = self._groups.get(self._by_lower.get(kind.lower(), ""))
         if not groups or group in self.groups:
             return []
-        from difflib import get_close_matches  # rarely needed
-
         if "." in group:  # of a custom resource, unless it is nearly the same
-            matches = get_close_matches(group[:100], [name for name in groups if "." in name], n=1, cutoff=_GROUP_SIMILARITY)
+            similar = find_similar(group, [name for name in groups if "." in name], _GROUP_SIMILARITY)
         else:
-            matches = get_close_matches(group[:100], [name.partition(".")[0] or "core" for name in groups], n=1)
-        return [self._suggest(group, version, kind, "apiVersion")] if matches else []
+            similar = find_similar(group, [name.partition(".")[0] or "core" for name in groups])
+        return [self._suggest(group, version, kind, "apiVersion")] if similar else []
 
     def _suggest(self, group: str, version: str, kind: str, member: str) -> Issue:
         """Return the error that a kind, which another group or other letters has, is not in this group."""
@@ -175,12 +174,10 @@ class BuiltInKinds:
             issue = self._suggest(group, version, kind, "apiVersion" if kind in self._groups else "kind")
             return [issue._replace(code="removed-version") if group in _REMOVED_GROUPS else issue]
         known = {name.lower(): name for known_group, _, name in self._names if known_group == group}
-        from difflib import get_close_matches  # rarely needed
-
-        matches = get_close_matches(kind[:100].lower(), known, n=1, cutoff=_KIND_SIMILARITY)
-        if not matches:
+        similar = find_similar(kind.lower(), known, _KIND_SIMILARITY)
+        if not similar:
             return []
-        message = f"Kubernetes {self._version} has no kind {kind[:60]!r} in {written[:100]}; did you mean {known[matches[0]]}?"
+        message = f"Kubernetes {self._version} has no kind {kind[:60]!r} in {written[:100]}; did you mean {known[similar]}?"
         return [Issue("error", "unknown-kind", message, ("kind",))]
 
 

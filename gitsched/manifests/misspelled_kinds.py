@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 from gitsched.model.document import find_unversioned_group, is_known_group
 from gitsched.model.finding import Issue
+from gitsched.model.similar_names import find_similar
 
 _UNRELATED_KINDS = frozenset(("Role", "RoleBinding", "ManifestWork"))
 """Kinds that are unrelated to placement but have names similar to known kinds of the same group."""
@@ -64,14 +64,14 @@ class KnownKinds:
             return ()
         by_lower = {known.lower(): known for known in kinds}
         similarity = _UNVERSIONED_SIMILARITY if is_unversioned else _KIND_SIMILARITY
-        matches = get_close_matches(kind[:_MAX_LENGTH].lower(), by_lower, n=1, cutoff=similarity)
-        if not matches:
+        similar = find_similar(kind.lower(), by_lower, similarity)
+        if not similar:
             return ()
         return (
             Issue(
                 "error",
                 "unknown-kind",
-                f"there is no kind {kind[:60]!r} in {group}; did you mean {by_lower[matches[0]]}?",
+                f"there is no kind {kind[:60]!r} in {group}; did you mean {by_lower[similar]}?",
                 ("kind",),
             ),
         )
@@ -84,16 +84,13 @@ class KnownKinds:
         if not group and version in groups:
             return version  # the version is missing
         versioned = [known for known in groups if find_unversioned_group(known) is None]
-        matches = get_close_matches(group[:_MAX_LENGTH], versioned, n=1, cutoff=_GROUP_SIMILARITY)
         projects = {_parse_project(known): known for known in reversed(versioned)}
-        matches = matches or [
-            projects[match]
-            for match in get_close_matches(_parse_project(group[:_MAX_LENGTH]), projects, n=1, cutoff=_PROJECT_SIMILARITY)
-        ]
-        if not matches and group not in self._kinds and is_known_group(group):
+        found = find_similar(group, versioned, _GROUP_SIMILARITY)
+        found = found or projects.get(find_similar(_parse_project(group[:_MAX_LENGTH]), projects, _PROJECT_SIMILARITY), "")
+        if not found and group not in self._kinds and is_known_group(group):
             # Files such as a kubeconfig have the version v1 and a kind of one word, which Kubernetes does not have.
-            matches = versioned[:1] if group or _SEVERAL_WORDS.match(kind) else []
-        return matches[0] if matches else None
+            found = versioned[0] if versioned and (group or _SEVERAL_WORDS.match(kind)) else ""
+        return found or None
 
     def _format_versions(self, group: str, kind: str) -> str:
         unversioned = find_unversioned_group(group)

@@ -13,6 +13,7 @@ from gitsched.manifests.printed_scalars import is_timestamp
 from gitsched.model.document import Body, find_config_map, get_field, is_encrypted, is_namespaced, parse_api_group
 from gitsched.model.finding import Issue, Pointer
 from gitsched.model.labels import is_label_key, is_label_value
+from gitsched.model.similar_names import find_similar
 from gitsched.named_tuples import NamedTuple
 
 _LOOKS_LIKE_MANIFEST = re.compile(r"""^[ \t{]*["']?(?:apiVersion|api|kind)["']?[ \t]*:""", re.MULTILINE)
@@ -261,16 +262,12 @@ def _validate_fields(metadata: Body, *, strict: bool) -> list[Issue]:
     """
     if metadata.keys() <= _METADATA_FIELDS:
         return []
-    from difflib import get_close_matches  # lazy: rarely needed
-
     issues = []
     for name in [name for name in metadata if name not in _METADATA_FIELDS][:MAX_ISSUES]:
-        matches = get_close_matches(
-            str(name)[:100], sorted(_METADATA_FIELDS) if strict else _USER_FIELDS, n=1, cutoff=0.6 if strict else 0.75
-        )
-        if not matches and not strict:
+        similar = find_similar(str(name), _METADATA_FIELDS if strict else _USER_FIELDS, 0.6 if strict else 0.75)
+        if not similar and not strict:
             continue
-        hint = f"; did you mean {matches[0]!r}?" if matches else ""
+        hint = f"; did you mean {similar!r}?" if similar else ""
         message = f"the field {_quote(str(name))} is unknown and ignored{hint}"
         issues.append(Issue("warning", "unknown-field", message, ("metadata", str(name))))
     return issues

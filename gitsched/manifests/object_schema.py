@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gitsched.manifests.parsed_file import MAX_ISSUES
 from gitsched.model.document import Body, as_object, is_encrypted
+from gitsched.model.similar_names import find_similar
 
 if TYPE_CHECKING:
     from jsonschema_rs import Draft202012Validator
@@ -112,10 +113,8 @@ class ObjectSchema:
         lacking = {name.lower(): name for name in self._list_required("spec") if name in _MAIN_FIELDS and name not in spec}
         if not lacking:
             return False
-        from difflib import get_close_matches  # rarely needed
-
-        written = (str(issue.pointer[-1])[:100].lower() for issue in unknown if len(issue.pointer) == 2)
-        return not any(get_close_matches(name, lacking, n=1) for name in written)
+        written = (str(issue.pointer[-1]).lower() for issue in unknown if len(issue.pointer) == 2)
+        return not any(find_similar(name, lacking) for name in written)
 
     def _list_required(self, *path: str) -> list[str]:
         """Return the required members of the object, or of the one at a path."""

@@ -13,6 +13,7 @@ from referencing import Registry
 from gitsched.manifests.parsed_file import MAX_ISSUES
 from gitsched.model.document import Body, is_secret_value
 from gitsched.model.finding import Issue, Pointer
+from gitsched.model.similar_names import find_similar
 
 if TYPE_CHECKING:
     from jsonschema_rs import Draft202012Validator as Compiled
@@ -93,12 +94,10 @@ def _describe_type(error: _Error, body: Body) -> str:
 
 
 def _describe_values(error: _Error, body: Body) -> str:
-    from difflib import get_close_matches
-
     allowed = [value for value in error.validator_value if value not in (None, "")] or [None]  # both are the absence of a value
     texts = [value for value in allowed if isinstance(value, str)]
-    matches = get_close_matches(error.instance[:100], texts, n=1) if isinstance(error.instance, str) else []
-    hint = f"; did you mean {_format_value(matches[0])}?" if matches else ""
+    similar = find_similar(error.instance, texts) if isinstance(error.instance, str) else ""
+    hint = f"; did you mean {_format_value(similar)}?" if similar else ""
     return f"must be {_join_values(allowed)}, not {_format_instance(error, body)}{hint}"
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from gitsched.manifests.parsed_file import MAX_ISSUES
 from gitsched.model.finding import Issue, Pointer, Severity
+from gitsched.model.similar_names import find_similar
 from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -160,7 +161,5 @@ class ChoosingFields:
 
 def _find_similar(name: str, names: Iterable[str]) -> str:
     """Return the most similar one of some names, whatever their case; "" if none is similar."""
-    from difflib import get_close_matches  # rarely needed
-
     by_lower = {candidate.lower(): candidate for candidate in names}
-    return next((by_lower[match] for match in get_close_matches(name[:100].lower(), by_lower, n=1)), "")
+    return by_lower.get(find_similar(name.lower(), by_lower), "")

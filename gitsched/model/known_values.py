@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from gitsched.model.finding import format_names
+from gitsched.model.similar_names import find_similar
 
 _SIMILARITY = 0.65
 _MAX_LENGTH = 100
@@ -19,15 +20,13 @@ def find_near(name: str, known: Iterable[str], others: Iterable[str] = (), simil
 
     Names that differ only in a number, and `others`, which a selector names as well, are not meant.
     """
-    from difflib import get_close_matches  # rarely needed
-
     lower, used = name[:_MAX_LENGTH].lower(), set(others)
     plain = lower.translate(_DIGITS)
     candidates = {one.lower(): one for one in sorted(known) if one not in used}
     candidates = {text: one for text, one in candidates.items() if text == lower or text.translate(_DIGITS) != plain}
     if len(candidates) > _MAX_COMPARED:
         return candidates.get(lower, "")
-    return next((candidates[match] for match in get_close_matches(lower, candidates, n=1, cutoff=similarity)), "")
+    return candidates.get(find_similar(lower, candidates, similarity), "")
 
 
 def describe_unknown_key(owner: str, noun: str, key: str, known: Iterable[str], near: str = "") -> str:

@@ -3,7 +3,6 @@ it."""
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
@@ -11,6 +10,7 @@ from typing import Any, TypeVar
 from gitsched.apis.knative.names import DESCHEDULER, SCHEDULER
 from gitsched.model.document import Body, get_field
 from gitsched.model.finding import Issue
+from gitsched.model.similar_names import find_similar
 from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.vreplicas.plugins import ALIASES, PREDICATES, PRIORITIES, Profile, SchedulerPlugin
 
@@ -145,8 +145,8 @@ def _create_plugins(
         name = ALIASES.get(entry.name, entry.name)
         plugin = registry.get(name)
         if plugin is None:
-            matches = difflib.get_close_matches(name[:100], registry, 1)
-            hint = f"; did you mean {matches[0]}?" if matches else ""
+            similar = find_similar(name, registry)
+            hint = f"; did you mean {similar}?" if similar else ""
             message = f"unknown plug-in {name[:100]!r} in {key}: it is ignored{hint}"
             issues.append(Issue("warning", "knative-unknown-plugin", message, ("data", key)))
             continue

@@ -10,6 +10,7 @@ from gitsched.apis.ocm.prioritizers import AddOnScores, PrioritizerScores
 from gitsched.apis.ocm.scheduling import PlacementResult
 from gitsched.model.document import Body, Document, get_field
 from gitsched.model.finding import FieldOrigin, Finding, Pointer, format_names, locate_document
+from gitsched.model.similar_names import find_similar
 from gitsched.model.time import format_time
 
 MAX_CLUSTERS = 20
@@ -121,7 +122,5 @@ class _Suggestions:
         self._lookups += 1
         if self._lookups > _MAX_LOOKUPS:
             return ""
-        from difflib import get_close_matches  # rarely needed
-
-        near = get_close_matches(name[:100], sorted(known), n=1)
-        return f"; did you mean {near[0]}?" if near else ""
+        near = find_similar(name, known)
+        return f"; did you mean {near}?" if near else ""

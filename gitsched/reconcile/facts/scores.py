@@ -22,6 +22,7 @@ from gitsched.model.document import Body
 from gitsched.model.errors import Conflict, Permanent
 from gitsched.model.finding import Finding, Location, locate_field, locate_origin
 from gitsched.model.planned_files import NewBlob, WritableFile
+from gitsched.model.similar_names import find_similar
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.facts.facts_branches import open_facts
 from gitsched.reconcile.fetch import fetch
@@ -225,13 +226,11 @@ def _join(names: Iterable[str]) -> str:
 
 
 def _suggest(unknown: Iterable[str], clusters: frozenset[str]) -> str:
-    from difflib import get_close_matches  # rarely needed
-
     ordered = sorted(unknown)
     shown = []
     for name in ordered[:MAX_NAMES]:
-        near = get_close_matches(name[:100], clusters, n=1)
-        shown.append(f"{name[:100]} (did you mean {near[0]}?)" if near else name[:100])
+        near = find_similar(name, clusters)
+        shown.append(f"{name[:100]} (did you mean {near}?)" if near else name[:100])
     return ", ".join(shown) + (f" and {len(ordered) - MAX_NAMES} more" if len(ordered) > MAX_NAMES else "")
 
 

@@ -15,6 +15,7 @@ from gitsched.model.document import Document, Key, is_known_group, parse_api_gro
 from gitsched.model.finding import Finding, Pointer, Severity, format_names, locate_document, locate_field
 from gitsched.model.known_values import find_near
 from gitsched.model.labels import format_requirement
+from gitsched.model.similar_names import find_similar
 
 if TYPE_CHECKING:
     from gitsched.apis.karmada.overrides.override_policy import OverridePolicy
@@ -178,10 +179,7 @@ class _SelectorComparison:
         if known is None:
             known = self._lower_kinds.get(kind.lower(), "")
             if not known and len(self._near_kinds) < _MAX_LOOKUPS:
-                from difflib import get_close_matches  # rarely needed
-
-                found = get_close_matches(kind[:100].lower(), self._lower_kinds, n=1, cutoff=similarity)
-                known = self._lower_kinds[found[0]] if found else ""
+                known = self._lower_kinds.get(find_similar(kind.lower(), self._lower_kinds, similarity), "")
             self._near_kinds[kind, similarity] = known
         return known
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from difflib import get_close_matches
 
 from gitsched.apis.karmada.interpreter import is_counted_resource, parse_quantities
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.queue.affinity_groups import list_terms
 from gitsched.model.document import Document, get_field
 from gitsched.model.finding import Finding, Pointer, locate_document, locate_field
+from gitsched.model.similar_names import find_similar
 
 _COUNTED = ("cpu", "memory", "pods", "ephemeral-storage")
 
@@ -28,7 +28,7 @@ def find_quota_warnings(quotas: Sequence[Document]) -> Iterator[Finding]:
         for resource, amount in overall.items():
             limit, other = least[quota.key.namespace, resource]
             if not is_counted_resource(resource):
-                near = next(iter(get_close_matches(resource, _COUNTED, n=1, cutoff=0.5)), "")
+                near = find_similar(resource, _COUNTED, 0.5)
                 hint = f"; did you mean {near}?" if near else f": use {', '.join(_COUNTED)} or an extended resource"
                 message = f"{quota.key.title} limits {resource}, which no pod requests{hint}"
                 yield _make_finding("karmada-quota-resource", message, quota, ("spec", "overall", resource))
