@@ -11,10 +11,9 @@ from gitsched.build.argo_patterns import FileTree, PatternError
 from gitsched.build.chart_files import ChartRequest
 from gitsched.build.commit_files import CommitFiles, find_blob
 from gitsched.build.go_templates import describe_unknown, find_unknown
-from gitsched.build.path_recipe import list_strings
 from gitsched.manifests.kustomization import parse_values
 from gitsched.manifests.kustomize_graph import resolve_path
-from gitsched.model.document import Body, list_objects
+from gitsched.model.document import Body, list_objects, list_texts
 
 FindReference = Callable[[str], str | None]
 """Return the path in this repository of `$name/...` in the values files of a chart; None if it is in another repository."""
@@ -40,9 +39,7 @@ def make_chart_request(
     find_file = _FileFinder(directory, commit, find_reference, environment)
     texts = [str(entry.get("path") or "") for entry in list_objects(helm.get("fileParameters"))]
     try:
-        values_files = find_file.list_values_files(
-            list_strings(helm.get("valueFiles")), helm.get("ignoreMissingValueFiles") is True
-        )
+        values_files = find_file.list_values_files(list_texts(helm.get("valueFiles")), helm.get("ignoreMissingValueFiles") is True)
         files = [find_file.resolve(text) for text in texts]
     except FileNotFoundError as error:
         return str(error)
@@ -64,7 +61,7 @@ def make_chart_request(
         tuple(values_files),
         values,
         version,
-        tuple(list_strings(helm.get("apiVersions"))),
+        tuple(list_texts(helm.get("apiVersions"))),
         helm.get("skipCrds") is not True,
         sets=_write_settings(parameters, is_text=False),
         text_sets=_write_settings(parameters, is_text=True),

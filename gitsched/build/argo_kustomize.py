@@ -11,10 +11,10 @@ from typing import Any
 
 from gitsched.build.argo_environment import expand_variables
 from gitsched.build.commit_files import CommitFiles
-from gitsched.build.path_recipe import append_entries, list_strings
+from gitsched.build.path_recipe import append_entries
 from gitsched.manifests.glob import matches_glob, parse_glob
 from gitsched.manifests.kustomize_graph import resolve_path
-from gitsched.model.document import Body, as_object, list_objects
+from gitsched.model.document import Body, as_object, list_objects, list_texts
 
 KEEP = "*"
 """In place of a name, a tag or a digest of an image: that of the kustomization."""
@@ -40,7 +40,7 @@ def _edit(
         if isinstance(value, str) and value:
             body[field] = value
             yield f"{'targetNamespace' if field == 'namespace' else field} {value}"
-    images = [expand_variables(text, environment) for text in list_strings(options.get("images"))]
+    images = [expand_variables(text, environment) for text in list_texts(options.get("images"))]
     if images:
         body["images"] = set_images(body.get("images"), images)
         yield "images"
@@ -58,7 +58,7 @@ def _edit(
         append_entries(body, "patches", patches)
         yield "patches"
     components = list(_list_components(options, directory, commit))
-    known = list_strings(body.get("components"))
+    known = list_texts(body.get("components"))
     append_entries(body, "components", (name for name in dict.fromkeys(components) if name not in known))
     if components:
         yield "components"
@@ -151,7 +151,7 @@ def _add_values(before: Body, values: Mapping[str, str], field: str, force: str,
 
 
 def _list_components(options: Body, directory: str, commit: CommitFiles) -> Iterator[str]:
-    for name in list_strings(options.get("components")):
+    for name in list_texts(options.get("components")):
         if options.get("ignoreMissingComponents") is True and resolve_path(directory, name) not in commit.directories:
             continue
         path = resolve_path(directory, name)

@@ -17,13 +17,21 @@ from gitsched.build.path_recipe import (
     describe_unreadable,
     find_kustomization,
     list_manifests,
-    list_strings,
     merge_images,
     read_kustomization_body,
     write_kustomization,
 )
 from gitsched.manifests.kustomize_graph import resolve_path
-from gitsched.model.document import Body, as_object, as_string_map, get_text, list_objects, read_annotations, read_labels
+from gitsched.model.document import (
+    Body,
+    as_object,
+    as_string_map,
+    get_text,
+    list_objects,
+    list_texts,
+    read_annotations,
+    read_labels,
+)
 from gitsched.model.tool_groups import KUSTOMIZE_GROUP
 
 KIND = "Kustomization"
@@ -69,7 +77,7 @@ def make_flux_recipe(body: Body, commit: CommitFiles, is_excluded: Callable[[str
         *_add_lists(spec, merged, directory, commit),
         *_add_common_metadata(spec, merged),
     ]
-    remote = [name for name in list_strings(spec.get("components")) if _REMOTE.match(name)]
+    remote = [name for name in list_texts(spec.get("components")) if _REMOTE.match(name)]
     substitution = _read_substitution(spec)
     problem = describe_unreadable(path) if content is None else ""
     if remote:
@@ -115,7 +123,7 @@ def _add_lists(spec: Body, merged: dict[str, Any], directory: str, commit: Commi
             append_entries(merged, field, map(json.dumps, entries))
         else:
             append_entries(merged, field, ({**entry, "patch": json.dumps(entry.get("patch"))} for entry in entries))
-    components = list_strings(spec.get("components"))
+    components = list_texts(spec.get("components"))
     if spec.get("ignoreMissingComponents") is True:
         components = [name for name in components if resolve_path(directory, name) in commit.directories]
     append_entries(merged, "components", components)
@@ -125,7 +133,7 @@ def _add_lists(spec: Body, merged: dict[str, Any], directory: str, commit: Commi
     if images:
         merged["images"] = merge_images(merged.get("images"), images)
         yield "images"
-    metadata = list_strings(spec.get("buildMetadata"))
+    metadata = list_texts(spec.get("buildMetadata"))
     if metadata:
         merged["buildMetadata"] = metadata
         yield "buildMetadata"

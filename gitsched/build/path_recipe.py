@@ -146,11 +146,6 @@ def append_entries(body: dict[str, Any], field: str, entries: Iterable[Any]) -> 
         body[field] = [*(before if isinstance(before, list) else []), *added]
 
 
-def list_strings(value: Any) -> list[str]:
-    """Return the strings of a list, without other values; [] for a value that is not a list."""
-    return [entry for entry in value if isinstance(entry, str)] if isinstance(value, list) else []
-
-
 def decode_value(text: str) -> str:
     """Return a value of a Secret as text; "" if it is not base64."""
     try:

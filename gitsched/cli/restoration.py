@@ -63,13 +63,13 @@ def _indent(lines: Iterable[str]) -> list[str]:
 def _describe_restored(row: RestoredPlacement) -> Iterator[str]:
     yield _describe_move(row.goal.key.title, row.goal.before, row.after)
     if row.reason:
-        yield f"    not as then, {_format_replicas(row.goal.wanted)}: {row.reason}"
+        yield f"    not as then, {format_replicas(row.goal.wanted)}: {row.reason}"
     if row.left is not None:
         yield f"    it {row.left}"
 
 
 def _describe_kept(row: RestoredPlacement) -> str:
-    return f"{row.goal.key.title}: {_format_replicas(row.goal.before)}, then {_format_replicas(row.goal.wanted)}: {row.reason}"
+    return f"{row.goal.key.title}: {format_replicas(row.goal.before)}, then {format_replicas(row.goal.wanted)}: {row.reason}"
 
 
 def _describe_left(left: LeftData, revision: str) -> str:
@@ -79,10 +79,11 @@ def _describe_left(left: LeftData, revision: str) -> str:
 
 
 def _describe_move(title: str, before: Replicas, after: Replicas) -> str:
-    return f"{title}: {_format_replicas(before)} -> {_format_replicas(after)}"
+    return f"{title}: {format_replicas(before)} -> {format_replicas(after)}"
 
 
-def _format_replicas(replicas: Replicas) -> str:
+def format_replicas(replicas: Replicas) -> str:
+    """Return clusters with their replicas, by name."""
     return ", ".join(name if count is None else f"{name} {count}" for name, count in sorted(replicas.items())) or "nowhere"
 
 

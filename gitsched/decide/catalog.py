@@ -42,6 +42,11 @@ class RawDocument(NamedTuple):
     namespace: str
     name: str
 
+    @property
+    def identity(self) -> tuple[str, str, str, str]:
+        """Group, kind, namespace as written, and name."""
+        return self[4:]
+
 
 def make_raw_document(body: Body, origin: Origin | None = None, broken: bool = False) -> RawDocument:
     """Return a document with the fields that identify it."""

@@ -51,9 +51,9 @@ class SourceRepository(ABC):
     def fetch(self, branch: str | None) -> None:
         """Update the branch (None: the remote's default branch) from the remote; no effect for a local repository."""
 
-    @abstractmethod
     def branch_name(self, branch: str | None) -> str | None:
         """Return the short name of the given branch, or of HEAD's branch; None when HEAD is detached."""
+        return parse_branch(branch) if branch is not None else self.repository.head_branch()
 
     @abstractmethod
     def find_head(self, branch: str | None) -> BranchHead:
@@ -102,9 +102,6 @@ class LocalSource(SourceRepository):
 
     def fetch(self, branch: str | None) -> None:
         """Do nothing: the refs of a local repository are current."""
-
-    def branch_name(self, branch: str | None) -> str | None:
-        return parse_branch(branch) if branch is not None else self.repository.head_branch()
 
     def find_head(self, branch: str | None) -> BranchHead:
         name = self.branch_name(branch)
@@ -188,9 +185,6 @@ class RemoteSource(SourceRepository):
         fetch_branch(repository, self.clone.url, _BRANCH_PREFIX + name, _BRANCH_PREFIX + name, depth=1, found=found)
         if repository.resolve_ref(_BRANCH_PREFIX + name) is None:
             raise Permanent(f"{redact(self.clone.url)} has no branch {name}")
-
-    def branch_name(self, branch: str | None) -> str | None:
-        return parse_branch(branch) if branch is not None else self.repository.head_branch()
 
     def find_head(self, branch: str | None) -> BranchHead:
         name = self.branch_name(branch)

@@ -10,7 +10,7 @@ from typing import Final
 from gitsched.layouts.cluster_directories import separate_clusters
 from gitsched.layouts.layout import DeployedPath, Findings, LeftOut, Recognition, Target
 from gitsched.layouts.overlay_names import CONTAINERS, ENVIRONMENTS, is_base, is_unused, names_cluster, names_place
-from gitsched.layouts.repository_files import MANIFEST_SUFFIXES, DeliveryDocument, RepositoryFiles, parse_documents
+from gitsched.layouts.repository_files import MANIFEST_SUFFIXES, DeliveryDocument, RepositoryFiles, is_below, parse_documents
 from gitsched.model.finding import format_count
 
 _BESIDE: Final = (
@@ -93,8 +93,4 @@ def _is_plain(files: RepositoryFiles, directory: str) -> bool:
         *(document.path for document in files.documents),
         *(files.clusters.keys() - {directory}),
     )
-    return not any(_is_below(path, directory) for path in others)
-
-
-def _is_below(path: str, directory: str) -> bool:
-    return f"{path}/".startswith(f"{directory}/")
+    return not any(is_below(path, directory) for path in others)

@@ -32,7 +32,7 @@ from gitsched.layouts.overlay_names import (
     split_path,
 )
 from gitsched.layouts.plain_directories import recognize_plain_directories
-from gitsched.layouts.repository_files import MANIFEST_SUFFIXES, NAMES_DIRECTORY, RepositoryFiles
+from gitsched.layouts.repository_files import MANIFEST_SUFFIXES, NAMES_DIRECTORY, RepositoryFiles, is_below
 from gitsched.model.finding import format_count
 
 MAX_BUNDLES: Final = 500
@@ -80,7 +80,7 @@ def recognize_layout(
         if recognize in TOOLS:
             has_tools |= bool(found.deployed) or any(entry.detail in repository.directories for entry in found.left_out)
         new = [
-            entry for entry in found.deployed if entry.path not in covered and not any(_is_below(entry.path, path) for path in own)
+            entry for entry in found.deployed if entry.path not in covered and not any(is_below(entry.path, path) for path in own)
         ]
         own += found.own
         rules |= dict.fromkeys(found.rules)
@@ -192,10 +192,6 @@ def _list_hidden_documents(files: Mapping[str, bytes]) -> tuple[str, ...]:
 def _name_environments(clusters: Mapping[str, str]) -> dict[str, str]:
     """Return clusters with their environments; a cluster whose name is that of an environment is the cluster of it."""
     return {name: environment or (name if name in ENVIRONMENTS else "") for name, environment in sorted(clusters.items())}
-
-
-def _is_below(path: str, directory: str) -> bool:
-    return f"{path}/".startswith(f"{directory}/")
 
 
 def _add_target(entry: DeployedPath, clusters: Collection[str], cluster: str) -> DeployedPath:

@@ -214,3 +214,8 @@ def list_parents(path: str) -> list[str]:
     """Return the directories above a path but for the root, the outermost first."""
     parts = path.split("/")
     return ["/".join(parts[:count]) for count in range(1, len(parts))]
+
+
+def is_below(path: str, directory: str) -> bool:
+    """Return whether a path is a directory or below it."""
+    return f"{path}/".startswith(f"{directory}/")

@@ -15,7 +15,7 @@ from gitsched.model.finding import count_shown, format_count, format_names, form
 from gitsched.model.holds import HeldPlacement, describe_release
 from gitsched.model.scheduling import total_replicas
 from gitsched.model.time import format_time
-from gitsched.report.lines import count_omitted, format_clusters, format_key, list_limited, serialize_replicas
+from gitsched.report.lines import count_omitted, format_clusters, format_key, list_limited, serialize_clusters
 
 HELD_SHOWN = 20
 """The number of held workloads that are printed; JSON contains all."""
@@ -206,8 +206,8 @@ def serialize_held(held: Mapping[Key, HeldPlacement]) -> list[dict[str, Any]]:
     return [
         {
             "workload": key._asdict(),
-            "clusters": _serialize_clusters(each.clusters),
-            "wanted": _serialize_clusters(each.wanted),
+            "clusters": serialize_clusters(each.clusters),
+            "wanted": serialize_clusters(each.wanted),
             "leaving": list(each.leaving),
             "lost": list(each.lost),
             "evicted": each.evicted,
@@ -218,7 +218,3 @@ def serialize_held(held: Mapping[Key, HeldPlacement]) -> list[dict[str, Any]]:
         }
         for key, each in held.items()
     ]
-
-
-def _serialize_clusters(replicas: Mapping[str, int | None]) -> list[dict[str, Any]]:
-    return [{"cluster": cluster, **serialize_replicas(replicas[cluster])} for cluster in sorted(replicas)]

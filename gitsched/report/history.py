@@ -17,10 +17,11 @@ from gitsched.report.lines import (
     escape_unprintable,
     format_clusters,
     format_key,
+    serialize_clusters,
     wrap,
 )
 from gitsched.report.paint import paint_sign
-from gitsched.report.serialization import API_VERSION, serialize_clusters, serialize_key, serialize_record_change, serialize_source
+from gitsched.report.serialization import API_VERSION, serialize_key, serialize_record_change, serialize_source
 from gitsched.report.summary import format_record_change
 
 if TYPE_CHECKING:

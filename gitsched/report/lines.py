@@ -179,6 +179,11 @@ def serialize_replicas(replicas: int | None) -> dict[str, Any]:
     return {"replicas": int(replicas), "atLeast": True} if isinstance(replicas, AtLeast) else {"replicas": replicas}
 
 
+def serialize_clusters(replicas: Mapping[str, int | None]) -> list[dict[str, Any]]:
+    """Return clusters with their replicas, null for a copy without a number, by name."""
+    return [{"cluster": cluster, **serialize_replicas(replicas[cluster])} for cluster in sorted(replicas)]
+
+
 def classify_move(move: Move) -> str:
     """Return the kind of a move: "lost" (becomes unplaced), "kept" (it has no cluster any more, and its objects are kept), "first" (was
     unplaced), "again" (was unplaced, and its copies still run in these clusters), "resized" (same clusters), "left" (it only leaves some of

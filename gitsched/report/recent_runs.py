@@ -14,8 +14,8 @@ from gitsched.model.recent_runs import LOSSES, Loss, RecentLoss, RecentRun
 from gitsched.model.scheduling import total_replicas
 from gitsched.model.time import format_age, format_time
 from gitsched.report.history import describe_edited_cause, describe_evictions, describe_source
-from gitsched.report.lines import abbreviate_oid, format_clusters, format_key, format_words, sort_moves
-from gitsched.report.serialization import serialize_clusters, serialize_key, serialize_source
+from gitsched.report.lines import abbreviate_oid, format_clusters, format_key, format_words, serialize_clusters, sort_moves
+from gitsched.report.serialization import serialize_key, serialize_source
 
 RUNS_SHOWN = 3
 NAMES_SHOWN = 3

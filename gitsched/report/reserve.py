@@ -18,8 +18,7 @@ from gitsched.model.reserve import (
     ReserveShortage,
     Shortage,
 )
-from gitsched.report.lines import format_clusters, format_key
-from gitsched.report.serialization import serialize_clusters
+from gitsched.report.lines import format_clusters, format_key, serialize_clusters
 
 
 def describe_shortages(shortages: Sequence[ReserveShortage]) -> str:

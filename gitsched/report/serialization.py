@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from gitsched.model.time import format_duration, format_time
 from gitsched.report.consequences import list_consequences, serialize_consequence
 from gitsched.report.held import serialize_held
 from gitsched.report.images import serialize_images
-from gitsched.report.lines import classify_move, list_cluster_changes, serialize_replicas
+from gitsched.report.lines import classify_move, list_cluster_changes, serialize_clusters, serialize_replicas
 from gitsched.report.retained_copies import count_after_run
 from gitsched.report.review import WORKLOAD_STATES, Review
 from gitsched.report.rollouts import serialize_rollouts
@@ -271,11 +271,6 @@ def serialize_findings(findings: Iterable[Finding]) -> dict[str, Any]:
 def serialize_key(key: Key) -> dict[str, str]:
     """Return the group, kind, namespace and name of an object."""
     return key._asdict()
-
-
-def serialize_clusters(replicas: Mapping[str, int | None]) -> list[dict[str, Any]]:
-    """Return clusters with their replicas, null for a copy without a number, by name."""
-    return [{"cluster": cluster, **serialize_replicas(replicas[cluster])} for cluster in sorted(replicas)]
 
 
 def serialize_finding(finding: Finding) -> dict[str, Any]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gitsched.model.simulation import ResilienceChange
+from gitsched.report.lines import serialize_clusters
 from gitsched.report.many_losses import is_many, serialize_many_losses
 from gitsched.report.serialization import (
     API_VERSION,
     serialize_causes,
-    serialize_clusters,
     serialize_record_change,
     serialize_source,
 )

@@ -195,14 +195,14 @@ def _select_moving(baseline: Baseline, engine: Rescheduling, selected: Sequence[
     document = engine.make_rescheduling_document(baseline.decisions.templates[key] for key in tried)
     after = _simulate(baseline, document, tried).outcomes
     outcomes = baseline.decisions.outcomes
-    moving = [key for key in companions if key in after and _is_moved(outcomes[key], after[key])]
+    moving = [key for key in companions if key in after and is_moved(outcomes[key], after[key])]
     held = find_left_data(baseline, after, [key for key in moving if not is_claim(key)])
     return [key for key in moving if key not in held or not held[key].is_held]
 
 
 def _list_moved(before: Mapping[Key, Outcome], after: Mapping[Key, Outcome], among: Collection[Key]) -> list[Key]:
     """Return the workloads among some whose clusters differ, in the order of the outcomes after."""
-    return [key for key, outcome in after.items() if key in among and key in before and _is_moved(before[key], outcome)]
+    return [key for key, outcome in after.items() if key in among and key in before and is_moved(before[key], outcome)]
 
 
 def list_rescheduling_engines(baseline: Baseline) -> dict[str, Rescheduling]:
@@ -222,7 +222,8 @@ def _after_plan(baseline: Baseline) -> Baseline:
     return baseline._replace(time=add_duration(baseline.time, AFTER_PLAN))
 
 
-def _is_moved(before: Outcome, after: Outcome) -> bool:
+def is_moved(before: Outcome, after: Outcome) -> bool:
+    """Return whether a workload has other clusters or replicas."""
     return before.replicas_by_cluster != after.replicas_by_cluster
 
 

@@ -10,7 +10,6 @@ from gitsched.decide.engines import list_engine_records
 from gitsched.model.document import Body, Document, Key, as_object
 from gitsched.model.holds import describe_release
 from gitsched.model.preferred_clusters import MAX_PREFERRED, PREFERRED_CLUSTERS, UNUSED
-from gitsched.model.scheduling import Outcome
 from gitsched.model.time import add_duration, format_time
 from gitsched.named_tuples import NamedTuple
 from gitsched.simulate.baseline import Baseline, SimulationResult, decide_changed_catalog
@@ -20,6 +19,7 @@ from gitsched.simulate.reschedule_request import (
     Replicas,
     RescheduledWorkload,
     find_evictions,
+    is_moved,
     list_rescheduling_engines,
 )
 from gitsched.simulate.scenario import edit_catalog
@@ -219,16 +219,12 @@ def _explain(goal: Goal, simulated: _Simulated) -> str:
 def _list_others(later: Baseline, goals: Iterable[Goal], result: SimulationResult) -> Iterator[RescheduledWorkload]:
     """Yield the workloads that follow those of the goals."""
     own, before = {goal.key for goal in goals}, later.decisions.outcomes
-    moved = [key for key, outcome in result.outcomes.items() if key not in own and key in before and _moves(before[key], outcome)]
+    moved = [key for key, outcome in result.outcomes.items() if key not in own and key in before and is_moved(before[key], outcome)]
     if not moved:
         return
     # Timers of other workloads may end during the simulation.
     unrequested = decide_changed_catalog(later, later.decisions.catalog).outcomes
     for key in moved:
-        if key in unrequested and _moves(unrequested[key], result.outcomes[key]):
+        if key in unrequested and is_moved(unrequested[key], result.outcomes[key]):
             replicas = before[key].replicas_by_cluster, result.outcomes[key].replicas_by_cluster
             yield RescheduledWorkload(key, "dependency", *replicas)
-
-
-def _moves(before: Outcome, after: Outcome) -> bool:
-    return before.replicas_by_cluster != after.replicas_by_cluster

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from gitsched.apis.adoption import HubDelivery, HubObjects
 from gitsched.apis.ocm import names
-from gitsched.apis.ocm.decisions import MAX_CLUSTER_DECISIONS, list_decision_clusters
+from gitsched.apis.ocm.decisions import MAX_CLUSTER_DECISIONS, list_decision_clusters, write_placement_record
 from gitsched.apis.ocm.rollout import ROLLOUT_ANNOTATION, format_rollout
 from gitsched.apis.ocm.workloads import OcmWorkload
 from gitsched.apis.registered import Registered
@@ -98,7 +98,7 @@ class OcmAdoption:
             return
         known = self._running.records.get(placement)
         status = {**as_object(known.get("status"))} if known is not None else {}
-        record = _make_placement(placement, {"numberOfSelectedClusters": len(clusters), **status})
+        record = write_placement_record(placement, {"numberOfSelectedClusters": len(clusters), **status})
         where = dict.fromkeys(clusters)
         yield AdoptedRecord(placement, record, placement, where, tuple(missing))
         for key, body in decisions:
@@ -127,11 +127,6 @@ class OcmAdoption:
         annotation = format_rollout(dict.fromkeys(clusters, revision), workload.objects)
         metadata = {"name": key.name, "namespace": key.namespace, "annotations": {ROLLOUT_ANNOTATION: annotation}}
         return {"apiVersion": f"{key.group}/v1alpha1", "kind": key.kind, "metadata": metadata, "status": {}}
-
-
-def _make_placement(key: Key, status: Body) -> Body:
-    metadata = {"name": key.name, "namespace": key.namespace}
-    return {"apiVersion": f"{key.group}/v1beta1", "kind": key.kind, "metadata": metadata, "status": status}
 
 
 def _make_decisions(placement: Key, clusters: Sequence[str]) -> list[tuple[Key, Body]]:

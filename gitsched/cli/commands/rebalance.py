@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gitsched.cli import exit_codes, formats, output
-from gitsched.cli.restoration import serialize_left
+from gitsched.cli.restoration import format_replicas, serialize_left
 from gitsched.cli.workload_names import parse_workloads
 from gitsched.cli.worktree import find_worktree_root
 from gitsched.model.errors import Permanent
@@ -182,12 +182,8 @@ def _describe_left(left: LeftData) -> str:
 
 def _describe_move(row: RescheduledWorkload) -> list[str]:
     role = {"companion": " (belongs to it)", "dependency": " (follows)"}.get(row.role, "")
-    line = f"  {row.key.title}{role}: {_format_replicas(row.before)} -> {_format_replicas(row.after)}"
+    line = f"  {row.key.title}{role}: {format_replicas(row.before)} -> {format_replicas(row.after)}"
     return [line, f"    it {row.left}"] if row.left is not None else [line]
-
-
-def _format_replicas(replicas: Any) -> str:
-    return ", ".join(name if count is None else f"{name} {count}" for name, count in sorted(replicas.items())) or "nowhere"
 
 
 def _list_keys(keys: Iterable[Key]) -> str:

@@ -15,7 +15,7 @@ from gitsched.layouts.layout import DeployedPath, Layout, LeftOut
 from gitsched.layouts.other_tools import describe_other_tools
 from gitsched.layouts.proposal import BUNDLES, ENVIRONMENT_LABEL
 from gitsched.layouts.recognition import recognize_layout
-from gitsched.layouts.repository_files import MANIFEST_SUFFIXES, MAX_FILES
+from gitsched.layouts.repository_files import MANIFEST_SUFFIXES, MAX_FILES, list_parents
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES, Kustomization
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS
 from gitsched.manifests.parser import parse_file
@@ -185,7 +185,7 @@ class _WorktreeFiles:
     def __init__(self, repository: Repository, entries: Iterable[TreeEntry]) -> None:
         self._repository = repository
         self.entries: Mapping[str, tuple[str, int]] = {entry.path: (entry.blob, entry.mode) for entry in entries}
-        self.directories: Collection[str] = {".", *(parent for path in self.entries for parent in _list_parents(path))}
+        self.directories: Collection[str] = {".", *(parent for path in self.entries for parent in list_parents(path))}
 
     def read_blob(self, blob: str, /) -> bytes:
         return self._repository.blob(blob)
@@ -289,8 +289,3 @@ def _leave_out_kinds(found: RecognizedLayout, errors: Mapping[str, Finding]) -> 
 def _list_paths(layout: Layout) -> list[str]:
     variants: Iterable[DeployedPath] = (variant for bundle in layout.bundles for variant in bundle.variants)
     return [variant.path for variant in variants]
-
-
-def _list_parents(path: str) -> list[str]:
-    parts = path.split("/")
-    return ["/".join(parts[:count]) for count in range(1, len(parts))]

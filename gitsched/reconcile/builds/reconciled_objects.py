@@ -42,8 +42,8 @@ class ReconciledPaths(NamedTuple):
     def add_to(self, roots: BuiltRoots, named: Container[str]) -> BuiltRoots:
         """Return what settings name and what tools reconcile. Where both build an object, that of a directory in `named` counts."""
         chosen = [document for document in self.documents if document.origin is not None and document.origin.root in named]
-        known = {_identify(document) for document in (*roots.documents, *chosen)}
-        others = (document for document in self.documents if _identify(document) not in known)
+        known = {document.identity for document in (*roots.documents, *chosen)}
+        others = (document for document in self.documents if document.identity not in known)
         record = BuildRecord(
             roots.record.builder or self.record.builder,
             {**self.record.kept, **roots.record.kept},
@@ -66,7 +66,3 @@ class ReconciledPaths(NamedTuple):
 
 
 NO_PATHS, NOTHING_RECONCILED = ReconciledPaths(), ReconciledPaths(has_documents=True)
-
-
-def _identify(document: RawDocument) -> tuple[str, str, str, str]:
-    return document.group, document.kind, document.namespace, document.name

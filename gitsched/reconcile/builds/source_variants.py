@@ -71,8 +71,8 @@ def _find_rule(raw: RawDocument, patterns: Sequence[re.Pattern[str]]) -> int | N
     origin = raw.origin
     if origin is None:
         return None
-    directories = [origin.root] if origin.root else list(_list_parents(origin.path))
-    directories += _list_parents(origin.tool) if origin.tool else ()
+    directories = [origin.root] if origin.root else list(list_parents(origin.path))
+    directories += list_parents(origin.tool) if origin.tool else ()
     return next(
         (index for index, pattern in enumerate(patterns) if any(pattern.fullmatch(directory) for directory in directories)), None
     )
@@ -93,7 +93,8 @@ def _find_failing(tree: KustomizedTree, patterns: Sequence[re.Pattern[str]], sco
     return found
 
 
-def _list_parents(path: str) -> Iterator[str]:
+def list_parents(path: str) -> Iterator[str]:
+    """Yield the directories above a path, the innermost first; the root is `.`."""
     while path := posixpath.dirname(path):
         yield path
     yield "."

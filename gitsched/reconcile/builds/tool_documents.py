@@ -28,10 +28,6 @@ def choose_nearest(documents: Sequence[RawDocument], path: str) -> RawDocument |
     return nearest[0] if all(document.body == nearest[0].body for document in nearest) else None
 
 
-def _identify(document: RawDocument) -> tuple[str, str, str, str]:
-    return document.group, document.kind, document.namespace, document.name
-
-
 def _split(document: RawDocument) -> list[str]:
     return document.origin.path.split("/")[:-1] if document.origin is not None else []
 
@@ -71,7 +67,7 @@ class DocumentIndex:
             if id(document) in read or document.origin is None:
                 continue
             file = self._files.get(document.origin.path)
-            if file is not None and _identify(document) not in map(_identify, file.documents):
+            if file is not None and document.identity not in (one.identity for one in file.documents):
                 yield document
 
     def list_groups(self, groups: Iterable[str]) -> list[RawDocument]:

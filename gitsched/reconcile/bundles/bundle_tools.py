@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gitsched.apis.gitsched.bundle import BundleSpec, ClusterMetadata, VariantRule
@@ -18,6 +17,7 @@ from gitsched.reconcile.builds.kustomizations import FileReader
 from gitsched.reconcile.builds.path_builder import PathBuilder, list_path_problems
 from gitsched.reconcile.builds.printed_objects import PrintedObjects
 from gitsched.reconcile.builds.reconciled_path import BundledPaths, ReconciledPath, is_below
+from gitsched.reconcile.builds.source_variants import list_parents
 from gitsched.reconcile.bundles.bundle_files import DirectoryFiles
 from gitsched.reconcile.source.commit_tree import CommitTree, compile_path_pattern
 from gitsched.render.run_metadata import BuildRecord
@@ -99,7 +99,7 @@ class BundleTools:
             return distinct, None
         for index, (rule, pattern) in enumerate(self._rules):
             if rule.clusters.matches(cluster):
-                matching = [path for path in paths if any(map(pattern.fullmatch, _list_parents(path.location.path)))]
+                matching = [path for path in paths if any(map(pattern.fullmatch, list_parents(path.location.path)))]
                 if matching:
                     return _list_distinct(matching, values), index
         return distinct, None
@@ -178,12 +178,6 @@ def _list_names(values: Mapping[str, object], prefix: str = "") -> Iterator[str]
             yield from _list_names(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}"
-
-
-def _list_parents(path: str) -> Iterator[str]:
-    while path := posixpath.dirname(path):
-        yield path
-    yield "."
 
 
 def list_tool_files(path: ReconciledPath, files: DirectoryFiles, commit: CommitTree) -> DirectoryFiles:

@@ -99,7 +99,7 @@ def read_facts_documents(context: RunContext, facts: Facts, source: SourceTree) 
     findings += [_report_missing_branch(facts.missing)] if facts.missing else []
     findings += [_report_ignored_branches(facts.ignored)] if facts.ignored else []
     reader = SourceReader(facts.repository or context.source.repository, context.caches.files, source.config)
-    owners = {_identify(document): _locate(document) for document in source.documents if _is_read(document)}
+    owners = {document.identity: _locate(document) for document in source.documents if _is_read(document)}
     documents: list[tuple[RawDocument, FactsBranch]] = []
     broken: list[tuple[str, FactsBranch]] = []
     listed = [_list_entries(reader.repository, branch) for branch in facts.branches]
@@ -122,10 +122,6 @@ def _is_read(document: RawDocument) -> bool:
 def _find_owner(document: RawDocument) -> str:
     """Return the cluster that a document is about."""
     return document.name if (document.group, document.kind) in CLUSTER_KINDS else document.namespace
-
-
-def _identify(document: RawDocument) -> _Identity:
-    return document.group, document.kind, document.namespace, document.name
 
 
 def _locate(document: RawDocument) -> str:
@@ -185,7 +181,7 @@ def _read_branch(
             elif branch.cluster and _find_owner(document) != branch.cluster:
                 yield Finding("warning", "facts-foreign", _describe_foreign(document, branch), location, resource)
             elif not parsed.broken:
-                owner = owners.setdefault(_identify(document), str(location))
+                owner = owners.setdefault(document.identity, str(location))
                 if owner != str(location):
                     message = f"{_name(document)} is also in {owner}, which counts: this one is not read; keep one of them"
                     yield Finding("warning", "facts-duplicate", message, location, resource)

@@ -46,7 +46,7 @@ def find_contact_changes(context: RunContext, fetched: Fetched, documents: Itera
     findings: list[Finding] = []
     for document in candidates:
         for contact, pointer in dict(list_contacts(document.body)).items():
-            if (_identify(document), contact) not in known:
+            if (document.identity, contact) not in known:
                 findings.append(_make_finding(document, contact, pointer, context.settings.allow))
     if len(findings) > MAX_FINDINGS:
         more = f"{len(findings) - MAX_FINDINGS} more changes of whom documents have gitsched contact are not shown"
@@ -83,11 +83,7 @@ def _read_contacts(context: RunContext, tree: str, paths: Iterable[str]) -> Iter
             continue
         for document in make_raw_documents(reader.read(entry[0], path), path, entry[0]):
             for contact, _ in list_contacts(document.body):
-                yield _identify(document), contact
-
-
-def _identify(document: RawDocument) -> _Identity:
-    return document.group, document.kind, document.namespace, document.name
+                yield document.identity, contact
 
 
 def _make_finding(document: RawDocument, contact: Contact, pointer: Pointer, allow: AllowList) -> Finding:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 from gitsched.apis.gitsched.bundle import parse_bundle
@@ -15,6 +14,7 @@ from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.manifests.kustomize_graph import resolve_path
 from gitsched.model.finding import FieldOrigin, Finding, Location, locate_origin
 from gitsched.named_tuples import NamedTuple
+from gitsched.reconcile.builds.source_variants import list_parents
 from gitsched.reconcile.bundles.bundle_findings import point_to_path
 from gitsched.reconcile.bundles.bundle_parts import list_bundles
 from gitsched.reconcile.cache.caches import SourceFile
@@ -42,7 +42,7 @@ class ReadableEntries:
         self._below: dict[str, list[int]] = {directory: [] for tenant in (*paths.trusted, *paths.own) for directory in tenant.reads}
         for number, entry in enumerate(entries):
             self._own.setdefault(paths.find_owner(entry.path), []).append(number)
-            for directory in (entry.path, *_list_parents(entry.path)) if self._below else ():
+            for directory in (entry.path, *list_parents(entry.path)) if self._below else ():
                 if directory in self._below:
                     self._below[directory].append(number)
 
@@ -123,10 +123,4 @@ def _list_bundles(documents: Iterable[OwnedDocument]) -> Iterator[tuple[str, _Re
 
 def list_known(entries: Iterable[TreeEntry]) -> frozenset[str]:
     """Return the paths of all files and directories of a commit."""
-    return frozenset(parent for entry in entries for parent in (entry.path, *_list_parents(entry.path)))
-
-
-def _list_parents(path: str) -> Iterator[str]:
-    while path := posixpath.dirname(path):
-        yield path
-    yield "."
+    return frozenset(parent for entry in entries for parent in (entry.path, *list_parents(entry.path)))
