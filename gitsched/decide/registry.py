@@ -13,10 +13,11 @@ from gitsched.apis.topology import add_cluster_kind
 from gitsched.model.document import add_kinds
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from gitsched.apis.cluster_format import ClusterFormat
     from gitsched.apis.policy_api import PolicyAPI
+    from gitsched.model.document import Body
 
 policy_apis: dict[str, PolicyAPI] = {}
 """The registered APIs by name, in the order of registration. Only `register` adds one."""
@@ -46,6 +47,13 @@ def register(api: PolicyAPI) -> None:
         add_cluster_kind(api.topology)
     if api.settings is not None:
         add_settings_section(api.settings)
+
+
+def read_required_by(api: str, records: Iterable[Body]) -> frozenset[tuple[str, str]]:
+    """Return the records of the workloads that bring a workload along, as (namespace, name), given its own records of an API."""
+    read = policy_apis[api].read_removed_workload
+    found = [workload for body in records if (workload := read(body)) is not None] if read is not None else ()
+    return frozenset[tuple[str, str]]().union(*(workload.required_by for workload in found))
 
 
 def is_active(api: PolicyAPI, kinds: Collection[tuple[str, str]]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from gitsched.decide.registry import policy_apis
+from gitsched.decide.registry import read_required_by
 from gitsched.model.document import Body, Key
 from gitsched.model.scheduling import Outcome
 
@@ -34,11 +34,7 @@ class PolicyNames:
         outcome = self._outcomes.get(key)
         if outcome is None or outcome.policy:
             return (outcome.policy,) if outcome is not None else ()
-        read = policy_apis[outcome.api].read_removed_workload
-        if read is None:
-            return ()
-        recorded = [found for _, body in self._list_records(outcome) if (found := read(body)) is not None]
-        required_by = {owner for workload in recorded for owner in workload.required_by}
+        required_by = read_required_by(outcome.api, (body for _, body in self._list_records(outcome)))
         names = (self._index_owners(namespace).get(name) for namespace, name in required_by)
         return tuple(sorted({name for name in names if name is not None}))
 

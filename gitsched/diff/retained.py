@@ -16,7 +16,7 @@ from gitsched.apis.gitsched.tenancy import Tenancy
 from gitsched.decide.catalog import RawDocument, build_catalog
 from gitsched.decide.decisions import DecisionInput, decide
 from gitsched.decide.partial_decisions import decide_some
-from gitsched.decide.registry import reserved_groups
+from gitsched.decide.registry import read_required_by, reserved_groups
 from gitsched.model.changes import RetainedWorkload
 from gitsched.model.document import Key
 from gitsched.model.observation import Observations
@@ -62,7 +62,7 @@ def find_retained(
     """Return the workloads of a plan that keep their clusters although the change affects them, in the order of the `placed` ones.
 
     `placed` are workloads of the plan that the change may affect, `before` and `after` schedule the commits, and `make_baseline` returns
-    the plan, with at least the decisions about some workloads. Workloads that move, and attached workloads that follow others, are not
+    the plan, with at least the decisions about some workloads. Workloads that move, and those that would only follow others, are not
     included.
     """
     staying = {key: outcome for key, outcome in placed.items() if outcome.state == "placed" and outcome.policy}
@@ -75,7 +75,22 @@ def find_retained(
     baseline = make_baseline(keys)
     decided = baseline.decisions.outcomes
     retained = {key: decided[key] for key in keys if key in decided and _stays(decided[key], expected[key])}
-    return _find_remedies(retained, expected, baseline) if retained else ()
+    return _omit_following(_find_remedies(retained, expected, baseline), retained) if retained else ()
+
+
+def _omit_following(found: tuple[RetainedWorkload, ...], outcomes: Mapping[Key, Outcome]) -> tuple[RetainedWorkload, ...]:
+    """Return the workloads without those that would only follow others of them that bring them along: nothing else moves these."""
+    by_record = {(record.namespace, record.name): one for one in found for record, _ in outcomes[one.key].records}
+
+    def follows(one: RetainedWorkload) -> bool:
+        outcome = outcomes[one.key]
+        required_by = read_required_by(outcome.api, (body for _, body in outcome.records))
+        owners = [by_record[record] for record in required_by & by_record.keys() if by_record[record] is not one]
+        before, after = one.current.keys(), one.if_rescheduled.keys()
+        left = (before - after).difference(*(owner.current for owner in owners))
+        return bool(owners) and not left and not (after - before).difference(*(owner.if_rescheduled for owner in owners))
+
+    return tuple(one for one in found if not follows(one))
 
 
 def _find_remedies(

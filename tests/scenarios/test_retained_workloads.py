@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 
 import pytest
@@ -31,6 +32,29 @@ apiVersion: apps.karmada.io/v1alpha1
 kind: WorkloadRebalancer
 metadata: {name: back}
 spec: {workloads: [{apiVersion: apps/v1, kind: Deployment, namespace: default, name: web}]}
+"""
+
+DATABASE = """\
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: databases, namespace: default}
+spec:
+  propagateDeps: true
+  resourceSelectors: [{apiVersion: apps/v1, kind: StatefulSet}]
+  placement: {clusterAffinity: {clusterNames: [%s]}}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db, namespace: default}
+spec:
+  serviceName: db
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec: {containers: [{name: db, image: db, envFrom: [{configMapRef: {name: settings}}]}]}
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 """
 
 
@@ -158,6 +182,44 @@ def test_a_dependency_is_not_listed_separately(fleet: Fleet) -> None:
     more = {"apps/web.yaml": workload("web", "configmap/conf"), "conf.yaml": config()}
     fail_over(fleet, policy("first", "second", more="  propagateDeps: true\n"), more)
     assert [stay.key.kind for stay in list_stays(fleet, 3)] == ["Deployment"]
+
+
+def test_a_dependency_with_a_policy_of_its_own_is_not_listed_beside_what_brings_it(fleet: Fleet) -> None:
+    """A rebalance of it alone moves nothing."""
+    own = policy("third", name="maps", kind="ConfigMap")
+    files = {"apps/settings.yaml": config("settings"), "apps/web.yaml": workload("web", "configmap/settings"), "maps.yaml": own}
+    rules = policy("first", "second", more="  propagateDeps: true\n")
+    fail_over(fleet, rules, {**files, "clusters/third.yaml": cluster("third")})
+    assert [stay.key.kind for stay in list_stays(fleet, 3)] == ["Deployment"]
+    assert fleet.where("default/configmap-settings") == ["second", "third"]
+
+
+@pytest.mark.parametrize("has_state", [True, False])
+def test_what_a_held_workload_brings_along_is_not_listed(fleet: Fleet, has_state: bool) -> None:
+    database = DATABASE % "first"
+    rules = {"maps.yaml": policy("third", name="maps", kind="ConfigMap"), "apps/settings.yaml": config("settings")}
+    clusters = {f"clusters/{name}.yaml": cluster(name) for name in ("first", "second", "third")}
+    fleet.commit({**clusters, **rules, "database.yaml": database})
+    fleet.reconcile()
+    assert fleet.where("default/configmap-settings") == ["first", "third"]
+    fleet.commit({"database.yaml": DATABASE % "second"}, hour=1)
+    if not has_state:
+        shutil.rmtree(fleet.cache)
+    found = compare_plans(fleet.settings(1))
+    assert [key.name for key in found.run.plan.totals.held] == ["db"]
+    assert found.review.retained == ()
+
+
+def test_a_dependency_with_other_clusters_of_its_own_is_listed(fleet: Fleet) -> None:
+    """Its own policy has two groups as well: a rebalance brings it from the second one to the first one."""
+    files = {"apps/settings.yaml": config("settings"), "apps/web.yaml": workload("web", "configmap/settings")}
+    rules = policy("first", "second", more="  propagateDeps: true\n")
+    groups = policy("first", "third", name="maps", kind="ConfigMap")
+    fail_over(fleet, rules, {**files, "maps.yaml": groups, "clusters/third.yaml": cluster("third")})
+    assert [(stay.key.kind, stay.current, stay.if_rescheduled) for stay in list_stays(fleet, 3)] == [
+        ("ConfigMap", {"second": None, "third": None}, {"first": None}),
+        ("Deployment", {"second": 2}, {"first": 2}),
+    ]
 
 
 def test_a_workload_that_moves_is_not_retained(fleet: Fleet) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from typing import TYPE_CHECKING
 
 from gitsched.decide.guard.large_changes import add_moves
-from gitsched.decide.registry import policy_apis
+from gitsched.decide.registry import read_required_by
 from gitsched.model.changes import Move, WithheldChanges
 from gitsched.named_tuples import NamedTuple
 
@@ -86,7 +86,6 @@ def _read_requirement(
         return _Requirement(frozenset({(record.namespace, record.name)}), entry.workload.required_by)
     if outcome is None:
         return _Requirement(frozenset(), frozenset())
-    read = policy_apis[outcome.api].read_removed_workload
     bodies = [body for record, body in outcome.records] + [previous[record] for record, _ in outcome.records if record in previous]
-    owners = [found.required_by for body in bodies if read is not None and (found := read(body)) is not None]
-    return _Requirement(frozenset((record.namespace, record.name) for record, _ in outcome.records), frozenset().union(*owners))
+    records = frozenset((record.namespace, record.name) for record, _ in outcome.records)
+    return _Requirement(records, read_required_by(outcome.api, bodies))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gitsched.apis.gitsched.rollout import ObjectSelector, RolloutSpec
 from gitsched.apis.gitsched.tenancy import PLATFORM, find_owner
-from gitsched.decide.registry import policy_apis
+from gitsched.decide.registry import read_required_by
 from gitsched.decide.relations.schema import (
     DIRECT,
     PLACED,
@@ -89,14 +89,12 @@ def make_rules(
 
 def read_placed_facts(outcome: Outcome, template: Document, tenancy: Tenancy | None) -> PlacedFacts:
     """Return what Rollouts read of a workload."""
-    read = policy_apis[outcome.api].read_removed_workload
-    found = [workload for _, body in outcome.records if (workload := read(body)) is not None] if read is not None else ()
     return PlacedFacts(
         tuple(sorted(read_labels(template.body).items())),
         tuple(outcome.policy.split(", ")),
         tuple(outcome.replicas_by_cluster),
         tuple((record.namespace, record.name) for record, _ in outcome.records),
-        tuple(sorted({owner for workload in found for owner in workload.required_by})),
+        tuple(sorted(read_required_by(outcome.api, (body for _, body in outcome.records)))),
         find_owner(tenancy, outcome.key),
     )
 
