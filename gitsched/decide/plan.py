@@ -29,6 +29,7 @@ from gitsched.decide.last_valid_files import render_last_valid
 from gitsched.decide.plan_result import Plan, PlanDetails, list_moves, mark_copies, mark_preserved
 from gitsched.decide.plan_totals import compute_totals, find_unmatched, list_plan_findings
 from gitsched.decide.registry import policy_apis
+from gitsched.decide.relations.located_findings import LocatedFinding, mark_withheld
 from gitsched.decide.rendered_tree import RenderCache, RenderedTree, render
 from gitsched.decide.skipped_workloads import list_object_paths
 from gitsched.decide.workload_decision import DecisionCache
@@ -45,7 +46,6 @@ from gitsched.render.output_files import kept_path
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config
     from gitsched.decide.plan_input import PlanInput
-    from gitsched.decide.relations.located_findings import LocatedFinding
     from gitsched.decide.relations.object_facts import ManifestCache
     from gitsched.decide.relations.plan_relations import PlanRelations
     from gitsched.decide.rollouts.waves import RolloutGate
@@ -102,7 +102,7 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
         moves = mark_copies(mark_preserved(moves, retention.copies), source.previous.retained)
     totals = compute_totals(decisions, rendered, source.source, source.times)._replace(
         retiring=directories.retiring,
-        relation_findings=relation_findings,
+        relation_findings=relation_findings if source.withholds else mark_withheld(relation_findings, withheld),
         retained=retention.copies,
         has_settled_copies=retention.is_settled,
         undelivered=undelivered,

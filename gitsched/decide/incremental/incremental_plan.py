@@ -37,6 +37,7 @@ from gitsched.decide.plan import build_plan
 from gitsched.decide.plan_result import Plan, mark_copies
 from gitsched.decide.plan_totals import UPDATED_CODES, list_unclaimed, update_totals
 from gitsched.decide.registry import reserved_groups
+from gitsched.decide.relations.located_findings import mark_withheld
 from gitsched.decide.rendered_tree import BlobLookup, RenderCache
 from gitsched.decide.workload_decision import is_unchanged
 from gitsched.model.changes import NOTHING_RETAINED, CopyRetention
@@ -148,6 +149,8 @@ def make_incremental_plan(
         withheld=changes.withheld,
         withheld_wakeups=changes.withheld_wakeups,
     )
+    if guarded.withheld.moves and not state.guard.withholds:
+        new = new._replace(relation_findings=mark_withheld(relations.findings, guarded.withheld))
     if continued is not None:
         new = new._replace(other_findings=continued.update_findings(new.other_findings))
     wakeups = totals.engines.wakeups or ()

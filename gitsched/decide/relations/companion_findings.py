@@ -14,7 +14,13 @@ from gitsched.decide.relations.companion_placement import (
     read_untargeted,
 )
 from gitsched.decide.relations.delivered_manifests import NO_CLUSTERS, Clusters
-from gitsched.decide.relations.located_findings import MAX_FINDINGS, FindingSources, KnownFindings, LocatedFinding
+from gitsched.decide.relations.located_findings import (
+    MAX_FINDINGS,
+    SEPARATED_CODE,
+    FindingSources,
+    KnownFindings,
+    LocatedFinding,
+)
 from gitsched.decide.relations.object_queries import RelationReader
 from gitsched.decide.relations.placement_texts import join_clusters, join_names
 from gitsched.decide.relations.schema import (
@@ -34,7 +40,6 @@ from gitsched.model.finding import Finding, Location, Severity
 if TYPE_CHECKING:
     from gitsched.query import Database
 
-SEPARATED_CODE = "companion-separated"
 NOT_SELECTED = "companion-not-selected"
 SERVICE_WITHOUT_PODS = "service-selects-nothing"
 UNKNOWN_VALUE = "companion-annotation"
@@ -57,8 +62,9 @@ def list_companion_findings(db: Database, sources: FindingSources, known: KnownF
         if found is None:
             owner = placement.companion.owner
             location = sources.locate(owner)
-            finding = _make_separated_finding(placement, location)
-            found = LocatedFinding(owner if location is not None else None, finding, (SEPARATED_CODE, *entry), (owner,))
+            finding = _make_separated_finding(placement, location, reschedules=sources.reschedules(placement.shared_api))
+            concerned = (owner, *(target.owner for target in placement.targets))
+            found = LocatedFinding(owner if location is not None else None, finding, (SEPARATED_CODE, *entry), concerned)
         yield found
     text = "companions do not go where their targets go; `gitsched explain` shows them by workload"
     yield from _list_more(db, SEPARATED_COUNT, "warning", SEPARATED_CODE, text)
@@ -126,7 +132,7 @@ def _find_unselected(db: RelationReader, policy: Entry, sources: FindingSources,
     return LocatedFinding(first if location is not None else None, finding, (NOT_SELECTED, *policy), concerned)
 
 
-def _make_separated_finding(placement: CompanionPlacement, location: Location | None) -> Finding:
+def _make_separated_finding(placement: CompanionPlacement, location: Location | None, *, reschedules: bool) -> Finding:
     """Return the finding about a companion that does not go where its targets go."""
     key, lacking, idle = placement.companion.key, placement.lacking, placement.idle
     targets = [target for target in placement.targets if not target.active.isdisjoint(lacking)]
@@ -136,7 +142,7 @@ def _make_separated_finding(placement: CompanionPlacement, location: Location | 
     if idle:
         parts.append(f"goes to {join_clusters(idle)}, where {_join_targets(placement.targets)} not")
     places = placement.placement if lacking else f"for {placement.about}, {placement.placement}"
-    message = f"{key} {', and '.join(parts)}: {places}; {_describe_cures(placement)}"
+    message = f"{key} {', and '.join(parts)}: {places}; {_describe_cures(placement, reschedules)}"
     return Finding("warning" if placement.is_serious else "info", SEPARATED_CODE, message, location, key.resource)
 
 
@@ -145,16 +151,22 @@ def _join_targets(targets: Sequence[DeliveredCompanion]) -> str:
     return f"its target{'s' if len(names) > 1 else ''} {_join_keys(names)} {'are' if len(names) > 1 else 'is'}"
 
 
-def _describe_cures(placement: CompanionPlacement) -> str:
-    companion = placement.companion
+def _describe_cures(placement: CompanionPlacement, reschedules: bool) -> str:
+    """Return what brings a companion and its targets together. If one policy places both, other clusters in it do not, but history, a
+    division or the capacity separates them."""
+    companion, targets = placement.companion, placement.targets
     accept = f'if this is intended, annotate it with {FOLLOW_ANNOTATION}: "false"'
     if companion.key != companion.owner:
         return f"add its targets to {companion.owner}, or, {accept}"
-    if placement.lacking:
-        return f"change the clusters in its policy, set {_SETTING}, or, {accept}"
-    if not any(target.state for target in placement.targets):
-        return f"select {'its target' if len(placement.targets) == 1 else 'one of its targets'} with a policy, or, {accept}"
-    return f"change the clusters in its policy, leave it out of policies and set {_SETTING}, or, {accept}"
+    if not placement.lacking and not any(target.state for target in targets):
+        return f"select {'its target' if len(targets) == 1 else 'one of its targets'} with a policy, or, {accept}"
+    change = "" if placement.shared_api else "change the clusters in its policy, "
+    keys = [*dict.fromkeys(target.owner for target in placement.apart), companion.key]
+    if reschedules and len({key.namespace for key in keys}) == 1:
+        names = " ".join(f"{key.kind}/{key.name}" for key in keys)
+        change = f"if scheduling history separates them, run gitsched rebalance -n {companion.key.namespace} {names}; else "
+    leave = "leave it out of policies and " if placement.idle else ""
+    return f"{change}{leave}set {_SETTING}, or, {accept}"
 
 
 def _make_unselected_finding(

@@ -60,7 +60,8 @@ class CompanionPlacement(NamedTuple):
     """A companion that is selected and its direct targets.
 
     It is `lacking` in clusters that have a target, and `idle` in those of its own clusters that have none. `placement` says where the
-    policies place it if it is lacking, else where they place a target.
+    policies place it if it is lacking, else where they place a target. `shared_api` is the API whose policy places both; "" if they have
+    different policies.
     """
 
     companion: DeliveredCompanion
@@ -68,11 +69,18 @@ class CompanionPlacement(NamedTuple):
     lacking: Clusters = NO_CLUSTERS
     idle: Clusters = NO_CLUSTERS
     placement: str = ""
+    shared_api: str = ""
 
     @property
     def about(self) -> Key:
         """The object that `placement` is about."""
         return self.companion.key if self.lacking else next((one for one in self.targets if one.state), self.targets[0]).key
+
+    @property
+    def apart(self) -> tuple[DeliveredCompanion, ...]:
+        """The selected targets in the clusters where it is lacking; all selected ones if it is only idle."""
+        selected = (target for target in self.targets if target.state)
+        return tuple(target for target in selected if not self.lacking or not target.active.isdisjoint(self.lacking))
 
     @property
     def is_apart(self) -> bool:
@@ -197,8 +205,17 @@ def place_companion(db: Reader, key: QueryKey) -> object:
     _relate(db, key, companion, targets)
     if lacking or idle:
         db.emit(SEPARATED, ("", "warning" if placed.is_serious else "~info", *companion.key, *key))
-    placement_text = describe_placement(db, placed.about) if lacking or idle else ""
-    return "placed", _flatten(companion), tuple(map(_flatten, targets)), lacking, idle, placement_text
+    if not (lacking or idle):
+        return "placed", _flatten(companion), tuple(map(_flatten, targets)), lacking, idle
+    texts = describe_placement(db, placed.about), _find_shared_api(db, placed)
+    return "placed", _flatten(companion), tuple(map(_flatten, targets)), lacking, idle, *texts
+
+
+def _find_shared_api(db: RelationReader, placed: CompanionPlacement) -> str:
+    """Return the API whose policy places a companion and the targets from which it is separated; "" if they have different policies."""
+    facts = (read_placement(read_facts(db, one.owner)) for one in (placed.companion, *placed.apart))
+    found = {(placement.api, placement.policy) for placement in facts if placement is not None}
+    return min(found)[0] if placed.apart and len(found) == 1 else ""
 
 
 class UntargetedService(NamedTuple):

@@ -9,6 +9,7 @@ from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gitsched.decide.relations.missing_objects import LackingObject
+    from gitsched.model.changes import WithheldChanges
     from gitsched.model.document import Key
     from gitsched.model.finding import Finding, Location
     from gitsched.query.canonical import Key as QueryKey
@@ -27,14 +28,30 @@ class LocatedFinding(NamedTuple):
     concerned: tuple[Key, ...] = ()
 
 
+SEPARATED_CODE = "companion-separated"
+
+
+def mark_withheld(findings: Iterable[LocatedFinding], withheld: WithheldChanges) -> tuple[LocatedFinding, ...]:
+    """Return the findings of a plan that has the `withheld` moves: what separates companions from their targets says whether it needs such
+    a move."""
+    moving = {move.key for move in withheld.moves}
+    return tuple(
+        one._replace(finding=one.finding._replace(message=f"with the withheld changes, {one.finding.message}"))
+        if one.finding.code == SEPARATED_CODE and not moving.isdisjoint(one.concerned)
+        else one
+        for one in findings
+    )
+
+
 class FindingSources(NamedTuple):
     """What findings need besides the database: the location of an object's document, None if it has none; what a policy would have to say
-    to deliver an object together with what refers to it; and the change, for an API, that makes the policy of a workload select companions
-    of it."""
+    to deliver an object together with what refers to it; the change, for an API, that makes the policy of a workload select companions of
+    it; and whether an API schedules workloads again on request."""
 
     locate: Callable[[Key], Location | None]
     list_delivery_options: Callable[[LackingObject], list[str]]
     describe_selection: Callable[[str, Key, list[Key]], str]
+    reschedules: Callable[[str], bool]
 
 
 class KnownFindings:

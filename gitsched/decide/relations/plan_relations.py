@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from gitsched.apis.capabilities import CompanionSelecting, DependencyDelivering
+from gitsched.apis.capabilities import CompanionSelecting, DependencyDelivering, Rescheduling
 from gitsched.apis.registered import Registered
 from gitsched.decide.relations.located_findings import FindingSources, LocatedFinding
 from gitsched.decide.relations.object_facts import NO_FACTS, FactReader, ManifestCache, ObjectFacts, find_source, list_api_facts
@@ -161,7 +161,10 @@ def make_finding_sources(
         engine = next((engine for engine in engines if engine.name == api and isinstance(engine, CompanionSelecting)), None)
         return engine.describe_selection(templates[workload], [templates[key] for key in companions]) if engine is not None else ""
 
-    return FindingSources(locate, list_delivery_options, describe_selection)
+    def reschedules(api: str) -> bool:
+        return any(engine.name == api and isinstance(engine, Rescheduling) for engine in engines)
+
+    return FindingSources(locate, list_delivery_options, describe_selection, reschedules)
 
 
 def list_relation_findings(
