@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 _AVAILABLE: Final = re.compile(
     r"failed to (scale up|do fresh scale): Clusters available replicas (-?[0-9]+) are not enough to schedule\."
 )
+_LACKS_CAPACITY: Final = "are not enough to schedule."
 ERRORS_SHOWN = 3
 HELD_SHOWN = 5
 WITHHELD_SHOWN = 5
@@ -250,7 +251,8 @@ def _list_unplaced(status: FleetStatus) -> list[str]:
         reason, own = _explain_reason(one, subject), copies.get(one.key)
         until = AWAITED[own[0].awaits] if own else ""
         still = f"; {subject} still runs in {format_names([copy.cluster for copy in own])}, {until}" if own else ""
-        return f": {reason}{still if RESCHEDULE_DISPLACED not in reason else ''}"
+        lacks = "; what each cluster lacks: gitsched explain {}" if _LACKS_CAPACITY in reason and not own else ""
+        return f": {reason}{lacks}{still if RESCHEDULE_DISPLACED not in reason else ''}"
 
     unplaced = [one for one in status.workloads if one.is_unplaced]
     more = "and {} more unplaced workloads; gitsched status --workloads lists them"

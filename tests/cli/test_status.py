@@ -175,7 +175,9 @@ def test_a_number_of_available_replicas_is_explained(number: int, room: str) -> 
     reason = f"failed to assign replicas: failed to scale up: Clusters available replicas {number} are not enough to schedule."
     unplaced = WorkloadStatus(Key("apps", "Deployment", "shop", "web"), "", {}, state="unplaced", reason=f"{reason} (8 missing)")
     status = FleetStatus("placements", "", EPOCH, False, (), (), (unplaced,), ())
-    assert describe_problems(status, 1000)[1].endswith(f"{reason} There is room for {room}. (8 missing)")
+    assert describe_problems(status, 1000)[1].endswith(
+        f"{reason} There is room for {room}. (8 missing); what each cluster lacks: gitsched explain deployment/shop/web"
+    )
 
 
 def test_a_policy_that_wants_a_label_that_no_cluster_has_needs_attention(fleet: Path, commit: Commit, gitsched: Run) -> None:
