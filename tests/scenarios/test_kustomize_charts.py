@@ -86,6 +86,29 @@ def test_a_values_file_and_a_template_build_the_root_again(fleet: Fleet) -> None
     assert fleet.load(MAP)["data"] == {"size": "4", "colour": "red", "more": "x"}
 
 
+PLAIN = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: plain, namespace: shop}\ndata: {a: b}\n"
+
+
+@pytest.mark.parametrize("path", ["apps", "apps/web"], ids=["a directory above the kustomization", "the kustomization"])
+def test_a_template_without_expressions_is_no_mistake_where_a_bundle_renders_its_chart(fleet: Fleet, path: str) -> None:
+    bundle = f"apiVersion: gitsched.io/v1alpha1\nkind: Bundle\nmetadata: {{name: web, namespace: shop}}\nspec: {{path: {path}}}\n"
+    selecting = POLICY.replace("eu-web", "web").replace("apiVersion: v1,", "apiVersion: gitsched.io/v1alpha1,")
+    fleet.commit(
+        {
+            "clusters/one.yaml": LAYOUT["clusters/one.yaml"],
+            "charts/shop/Chart.yaml": LAYOUT["charts/shop/Chart.yaml"],
+            "charts/shop/templates/plain.yaml": PLAIN,
+            "apps/web/kustomization.yaml": KUSTOMIZATION.replace("../charts", "../../charts"),
+            "apps/web/values.yaml": "size: 3\n",
+            "bundle.yaml": bundle,
+            "policies/all.yaml": selecting.replace("ConfigMap", "Bundle"),
+            "policies/maps.yaml": POLICY.replace("eu-web", "plain").replace("name: eu-plain", "name: maps"),
+        }
+    )
+    assert findings(fleet) == []
+    assert fleet.load("clusters/one/shop/configmap-eu-plain.yaml")["data"] == {"a": "b"}
+
+
 @pytest.mark.parametrize(
     ("change", "code", "location", "text"),
     [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import posixpath
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 
 from gitsched.build.chart_files import ChartRequest, resolve_chart
@@ -99,7 +99,13 @@ def list_directory_files(request: DirectoryRequest, commit: CommitTree) -> Direc
     if any(f"{prefix}{name}" in commit.entries for name in KUSTOMIZATION_NAMES):
         (closure,) = resolve_closures([path], commit)
         return DirectoryFiles(
-            "kustomize", closure.files, closure.resources, roots=(path,), charts=closure.charts, outside=closure.outside
+            "kustomize",
+            closure.files,
+            closure.resources,
+            frozenset(closure.list_chart_files()),
+            roots=(path,),
+            charts=closure.charts,
+            outside=closure.outside,
         )
     return _list_plain_files(path, prefix, commit)
 
@@ -133,10 +139,14 @@ def _list_plain_files(path: str, prefix: str, commit: CommitTree) -> DirectoryFi
     files = {**plain, **{file: blob for closure in closures for file, blob in closure.files.items()}}
     if not files or len(files) > MAX_FILES:
         return DirectoryFiles("yaml", missing=f"{path} has {f'more than {MAX_FILES}' if files else 'no'} YAML files")
-    resources = frozenset((*plain, *(file for closure in closures for file in closure.resources)))
+    resources = _unite(closures, lambda closure: closure.resources).union(plain)
     charts = tuple(chart for closure in closures for chart in closure.charts)
-    outside = frozenset(file for closure in closures for file in closure.outside)
-    return DirectoryFiles("yaml", files, resources, roots=roots, plain=tuple(plain), charts=charts, outside=outside)
+    inputs, outside = _unite(closures, Closure.list_chart_files), _unite(closures, lambda closure: closure.outside)
+    return DirectoryFiles("yaml", files, resources, inputs, roots=roots, plain=tuple(plain), charts=charts, outside=outside)
+
+
+def _unite(closures: Iterable[Closure], list_files: Callable[[Closure], Iterable[str]]) -> frozenset[str]:
+    return frozenset(file for closure in closures for file in list_files(closure))
 
 
 def _list_inner_roots(paths: Iterable[str]) -> tuple[str, ...]:
