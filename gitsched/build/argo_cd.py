@@ -9,9 +9,9 @@ from typing import Any
 
 from gitsched.apis.built_in_schemas import find_wrong_types
 from gitsched.build.application_sets import APPLICATION_KEY, UNKNOWN_PATCH
-from gitsched.build.argo_environment import find_variable, read_environment
+from gitsched.build.argo_environment import find_commit_variable, read_environment
 from gitsched.build.argo_helm import FindReference, make_chart_request
-from gitsched.build.argo_kustomize import EditError, edit_kustomization
+from gitsched.build.argo_kustomize import EditError, edit_kustomization, list_substituted
 from gitsched.build.argo_patterns import ManifestPattern
 from gitsched.build.chart_files import ChartRequest
 from gitsched.build.commit_files import CommitFiles, find_blob, is_outside, join_path
@@ -107,18 +107,15 @@ def make_argo_recipe(application: Body, source: Body, commit: CommitFiles, find_
     if kind == "kustomize":
         content = read_kustomization_body(kustomization, commit)
         problem = problem or (describe_unreadable(kustomization) if content is None else "")
-        merged = content or {}
-        own_variable = find_variable(merged)
+        merged, options = content or {}, as_object(source.get("kustomize"))
         changes: tuple[str, ...] = ()
         try:
-            changes = edit_kustomization(as_object(source.get("kustomize")), merged, directory, commit, environment)
+            changes = edit_kustomization(options, merged, directory, commit, environment)
         except EditError as error:
             problem = problem or f"{error}: Argo CD applies nothing of it"
-        variable = find_variable(merged)
-        if variable is not None and own_variable is None:
-            problem = (
-                problem or f"it uses {variable} of the build environment of Argo CD, which is not replaced here: write the value"
-            )
+        variable = find_commit_variable(list_substituted(options))
+        if variable is not None:
+            problem = problem or f"it uses {variable}, which changes with each commit: write the value"
         if not kustomization:
             problem = problem or f"{directory} has no kustomization.yaml"
         if merged.keys() <= _TYPE_FIELDS:

@@ -36,7 +36,7 @@ def expand_variables(text: str, environment: Mapping[str, str]) -> str:
     return _VARIABLE.sub(replace, text) if "$" in text else text
 
 
-def find_variable(value: Any) -> str | None:
-    """Return the first variable of Argo CD that a value still has; None if there is none."""
-    found = re.search(r"\$\{?(ARGOCD_\w+)", repr(value))
+def find_commit_variable(value: Any) -> str | None:
+    """Return the first variable in a value that changes with each commit; None if there is none."""
+    found = re.search(rf"\$\{{?({'|'.join(reversed(_OF_COMMIT))})\b", repr(value))
     return found[1] if found is not None else None

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gitsched.build.argo_environment import expand_variables, find_variable
+from gitsched.build.argo_environment import expand_variables, find_commit_variable
 from gitsched.build.argo_patterns import FileTree, PatternError
 from gitsched.build.chart_files import ChartRequest
 from gitsched.build.commit_files import CommitFiles, find_blob
@@ -49,8 +49,9 @@ def make_chart_request(
     if version is None:
         return f"its kubeVersion {helm['kubeVersion']!r} is not a version of Kubernetes: correct it, such as to 1.35.0"
     parameters = _read_parameters(helm, environment)
-    if find_variable([parameters, values_files, files]) is not None:
-        return f"it uses {find_variable([parameters, values_files, files])}, which changes with each commit: write the value"
+    variable = find_commit_variable([parameters, values_files, files])
+    if variable is not None:
+        return f"it uses {variable}, which changes with each commit: write the value"
     if any(_ROOT in text for key, value in parameters.items() for text in (key[1], value)):
         return f"a parameter has {_ROOT}, which gitsched cannot pass to helm: write it in values"
     named = [str(entry.get("name") or "") for entry in list_objects(helm.get("fileParameters"))]

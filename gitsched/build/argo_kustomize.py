@@ -32,6 +32,12 @@ def edit_kustomization(
     return tuple(_edit(options, body, directory, commit, environment))
 
 
+def list_substituted(options: Body) -> list[Any]:
+    """Return the options of a source in which Argo CD replaces variables; it leaves those in others as they are."""
+    annotations = options.get("commonAnnotations") if options.get("commonAnnotationsEnvsubst") is True else None
+    return [options.get("images"), options.get("commonLabels"), annotations]
+
+
 def _edit(
     options: Body, body: dict[str, Any], directory: str, commit: CommitFiles, environment: Mapping[str, str]
 ) -> Iterator[str]:

@@ -267,6 +267,9 @@ def test_links_are_read_as_the_manifests_to_which_they_lead() -> None:
     application = {"metadata": {"name": "web"}, "spec": {"destination": {"namespace": "shop"}}}
     recipe = make_argo_recipe(application, {"path": "web"}, commit, lambda _: None)  # type: ignore[arg-type]
     assert (recipe.kustomization, recipe.problem) == (b'resources: ["a.yaml"]\n', "")
+    commit._files = {**commit._files, "web/b.yaml": b"../../other/b.yaml"}
+    recipe = make_argo_recipe(application, {"path": "web"}, commit, lambda _: None)  # type: ignore[arg-type]
+    assert recipe.problem == "web/b.yaml is a link that leads out of the repository: commit a file"
 
 
 @pytest.mark.parametrize(
@@ -293,3 +296,20 @@ def test_a_file_that_overrules_a_source_has_what_argo_cd_can_read(text: bytes, p
     assert problem in recipe.problem
     assert bool(recipe.problem) is bool(problem)
     assert (b"b.yaml" not in recipe.kustomization) is excluded
+
+
+@pytest.mark.parametrize(
+    ("options", "variable"),
+    [
+        ({"images": ["a:$ARGOCD_APP_REVISION"]}, "ARGOCD_APP_REVISION"),
+        ({"images": ["a:${ARGOCD_APP_REVISION_SHORT_8}"]}, "ARGOCD_APP_REVISION_SHORT_8"),
+        ({"commonLabels": {"rev": "$ARGOCD_APP_REVISION_SHORT"}}, "ARGOCD_APP_REVISION_SHORT"),
+        ({"commonAnnotations": {"rev": "$ARGOCD_APP_REVISION"}, "commonAnnotationsEnvsubst": True}, "ARGOCD_APP_REVISION"),
+        ({"commonAnnotations": {"rev": "$ARGOCD_APP_REVISION", "app": "$ARGOCD_APP_NAME"}}, ""),
+        ({"patches": [{"patch": "[{op: add, path: /a, value: $ARGOCD_APP_NAME}]"}]}, ""),
+    ],
+)
+def test_a_variable_of_the_commit_is_a_problem_where_argo_cd_replaces_it(options: dict[str, Any], variable: str) -> None:
+    recipe = make({"kustomize": options}, {"web/kustomization.yaml": b"resources: [a.yaml]\n"})
+    assert recipe.problem == (f"it uses {variable}, which changes with each commit: write the value" if variable else "")
+    assert variable or b"$ARGOCD_APP_NAME" in recipe.kustomization  # Argo CD leaves it as it is

@@ -116,7 +116,7 @@ def test_a_directory_has_the_files_that_argo_cd_reads(fleet: Fleet, options: str
     ("options", "reason"),
     [
         ("plugin: {name: tanka}", "plugin"),
-        ("kustomize: {namePrefix: '$ARGOCD_APP_NAME-'}", "build environment"),
+        ("kustomize: {images: ['nginx:$ARGOCD_APP_REVISION']}", "which changes with each commit"),
         ("kustomize: {components: [../missing]}", "does not have"),
     ],
 )
