@@ -176,7 +176,7 @@ def _explain_policy(policy: PropagationPolicy, claim: Key | None, rules: list[Se
         return selects  # the next line says that it claimed the workload
     others = [rule for rule in rules if rule.policy.key != policy.key]
     if not others:
-        return f"{selects}; no other policy does"
+        return f"{selects}; no other policy of Karmada does"
     return f"{selects}; {_explain_precedence(policy, own_rule, others[0])}" if own_rule else selects
 
 
