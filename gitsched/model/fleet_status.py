@@ -158,15 +158,16 @@ class DueRun(NamedTuple):
 
 class SourceStatus(NamedTuple):
     """The source against what runs have planned. `newer` is the commit of the source that a run has planned and that came after the one
-    here, "" where none did; `waiting` is the first one that runs have not followed for long, of `waiting_count`. `missing_facts` are the
-    findings that a facts branch of the settings does not exist. `removed_clusters` says of the first clusters that are gone which commit
-    removed their documents. `mistakes` are the warnings with one of MISTAKES of documents that leave no workload unplaced.
-    `allowed_changes` counts the changes that the next run makes after the last one withheld some. `uncommitted` says which taints of
-    clusters differ in the worktree. `followed_edits` are commits of people on the output branch whose records runs have followed and still
-    have. `due` is the run that time or new facts would have changed long ago. `renamed` are workloads now in a namespace where no policy
-    selects them."""
+    here, "" where none did, and `newer_branch` its branch if that is another one; `waiting` is the first one that runs have not followed
+    for long, of `waiting_count`. `missing_facts` are the findings that a facts branch of the settings does not exist. `removed_clusters`
+    says of the first clusters that are gone which commit removed their documents. `mistakes` are the warnings with one of MISTAKES of
+    documents that leave no workload unplaced. `allowed_changes` counts the changes that the next run makes after the last one withheld
+    some. `uncommitted` says which taints of clusters differ in the worktree. `followed_edits` are commits of people on the output branch
+    whose records runs have followed and still have. `due` is the run that time or new facts would have changed long ago. `renamed` are
+    workloads now in a namespace where no policy selects them."""
 
     newer: str = ""
+    newer_branch: str = ""
     waiting: SourceChange | None = None
     waiting_count: int = 0
     missing_facts: tuple[Finding, ...] = ()

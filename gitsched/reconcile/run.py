@@ -170,6 +170,11 @@ class Fetched(NamedTuple):
     branch: str = ""
 
     @property
+    def other_branch(self) -> str:
+        """The branch that is reconciled, if the source commit is known to be of another one; else ""."""
+        return self.reconciled.branch if self.branch and self.branch != self.reconciled.branch else ""
+
+    @property
     def time(self) -> datetime:
         """The time of the newest commit that the plan is made from."""
         return max(self.source.time, self.facts.time)

@@ -58,8 +58,9 @@ UNPUSHED: Final = "runs elsewhere, as in CI, see this only when it is on origin:
 def describe_problems(status: FleetStatus, width: int, paint: Paint | None = None) -> list[str]:
     """Return a line that says whether anything is wrong, and then what is wrong."""
     if status.source.newer:
+        commit = status.source.newer
         newer = (
-            f"{describe_newer_source(status.source.newer)}. This is the status with commit {abbreviate_oid(status.source.newer)}."
+            f"{describe_newer_source(commit, status.source.newer_branch)}. This is the status with commit {abbreviate_oid(commit)}."
         )
         others = describe_problems(status._replace(source=status.source._replace(newer="")), width, paint)
         return [*_paint_first(newer, width, "changed", paint), *others]

@@ -203,9 +203,10 @@ def is_removed(move: Move) -> bool:
     return move.intended and not (move.after or move.preserved)
 
 
-def describe_newer_source(commit: str) -> str:
-    """Return that a run has planned this commit of the source, which is later than the one here."""
-    return f"The source here is older than commit {abbreviate_oid(commit)}, which was reconciled last: pull it"
+def describe_newer_source(commit: str, branch: str) -> str:
+    """Return that a run has planned this commit of the source, which is later than the one here; of another `branch`, or ""."""
+    cure = f"for branch {branch}: merge that branch" if branch else ": pull it"
+    return f"The source here is older than commit {abbreviate_oid(commit)}, which was reconciled last{' ' if branch else ''}{cure}"
 
 
 def describe_move_kind(kind: str, number: int) -> str:

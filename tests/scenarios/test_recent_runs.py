@@ -359,6 +359,33 @@ def test_a_source_that_is_older_than_the_last_run_is_no_change_to_reconcile(flee
     assert read(fleet, 2)[-1].endswith("; the source has changes that are not reconciled.")
 
 
+def test_a_source_that_is_older_than_a_branch_that_was_reconciled_is_to_have_it_merged(fleet: Fleet) -> None:
+    merge(fleet, WEB, 0)
+    fleet.git("checkout", "-q", "-b", "feature")
+    newer = fleet.commit({"web.yaml": deployment("web", 3)}, hour=1)
+    refused = (
+        f"The commit {newer[:10]} of branch feature is not on branch main, which is reconciled: gitsched reconcile refuses it until"
+    )
+    assert compare_plans(fleet.settings(1)).review.comparison.notes == (f"{refused} it is merged.",)
+    fleet.reconcile(1, branch="feature")
+    assert compare_plans(fleet.settings(1)).review.comparison.notes == ()
+    fleet.git("checkout", "-q", "main")
+    cure = "which was reconciled last for branch feature: merge that branch"
+    assert (
+        read(fleet, 1)[0]
+        == f"The source here is older than commit {newer[:10]}, {cure}. This is the status with commit {newer[:10]}."
+    )
+    plan = write_plan(compare_plans(fleet.settings(1)).review, 1_000).splitlines()
+    assert (
+        f"{cure}, and plan again; what follows would take back what came since, and gitsched reconcile refuses that without "
+        in plan[0]
+    )
+    with pytest.raises(Permanent, match=r"Merge branch feature, or pass --allow-older$"):
+        fleet.reconcile(2)
+    fleet.git("merge", "-q", "feature")
+    assert "up to date" in write_plan(compare_plans(fleet.settings(2)).review, 1_000).splitlines()[0]
+
+
 def test_a_revert_on_the_output_branch_is_a_change_by_hand(fleet: Fleet) -> None:
     """It holds where the next run, which decides from the restored records, agrees: docs/going-back.md."""
     merge(fleet, WEB, 0)

@@ -34,6 +34,7 @@ from gitsched.reconcile.review.unplaced_objects import list_unselected_workloads
 from gitsched.reconcile.run import Fetched, RunContext, RunResult, find_newer_source, make_review, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_causes
+from gitsched.reconcile.source.source_order import describe_unmerged
 from gitsched.render.output_files import escape_segment
 from gitsched.render.run_metadata import RunMetadata
 from gitsched.report.lines import format_key
@@ -201,10 +202,10 @@ def _compare_with_output(context: RunContext, fetched: Fetched, comparer: Commit
                 empty_clusters=list_empty_clusters(fetched, run, added, moves),
                 removed_clusters=_list_removed_clusters(later, clusters, changes),
                 changed_paths=lines.paths,
-                notes=(run.rewrite,) if run.rewrite else (),
+                notes=tuple(filter(None, (run.rewrite, describe_unmerged(context, fetched)))),
                 unplaced=unselected,
                 edits=run.edits,
-                older=_describe_older(find_newer_source(context, fetched)),
+                older=_describe_older(context, fetched),
             ),
             retained=retained,
             record_changes=records,
@@ -219,10 +220,14 @@ def _compare_with_output(context: RunContext, fetched: Fetched, comparer: Commit
     )
 
 
-def _describe_older(newer: str) -> str:
+def _describe_older(context: RunContext, fetched: Fetched) -> str:
     """Return what a plan means whose source is older than the commit that a run has planned; "" without such a commit."""
-    warning = "what follows would take back what came since, and gitsched reconcile refuses that"
-    return f"{describe_newer_source(newer)}, and plan again; {warning}." if newer else ""
+    newer, branch = find_newer_source(context, fetched), fetched.other_branch
+    if not newer:
+        return ""
+    option = " without --allow-older" if branch else ""
+    warning = f"what follows would take back what came since, and gitsched reconcile refuses that{option}"
+    return f"{describe_newer_source(newer, branch)}, and plan again; {warning}."
 
 
 def _omit_releases(context: RunContext) -> RunContext:

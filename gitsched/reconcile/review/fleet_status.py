@@ -65,7 +65,8 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
         newer = find_newer_source(context, fetched)
         if newer:
             status = read_fleet_status(settings._replace(revision=newer))
-            return status._replace(source=status.source._replace(newer=newer, uncommitted=()))
+            named = status.source._replace(newer=newer, newer_branch=fetched.other_branch, uncommitted=())
+            return status._replace(source=named)
         record = fetched.record
         differs = record is not None and record.source_tree != fetched.source.tree and not _is_reconciled(context, fetched)
         overdue = list_due_times(context, fetched)

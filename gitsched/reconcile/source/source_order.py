@@ -36,10 +36,13 @@ def check_source_order(context: RunContext, fetched: Fetched) -> tuple[Finding, 
     if order == "earlier" or (order == "unknown" and _is_dated_earlier(source, planned.oid, last.source)):
         how = "is older than" if order == "earlier" else "is dated before, and may not have,"
         if not settings.choices.allow_older:
-            raise Permanent(
-                f"{subject} {how} {newest}: a run would take back what came since. If this job was started again, or a later one was "
-                "faster, nothing is to be done; to go back, revert with a new commit, or pass --allow-older"
+            cure = (
+                f"Merge branch {last.branch}, or pass --allow-older"
+                if recorded and fetched.branch
+                else "If this job was started again, or a later one was faster, nothing is to be done; to go back, revert with a new "
+                "commit, or pass --allow-older"
             )
+            raise Permanent(f"{subject} {how} {newest}: a run would take back what came since. {cure}")
         return (Finding("warning", "source-older", f"{subject} {how} {newest}: what came since is taken back"),)
     why, verb = _find_conflict(source, fetched), "does not have" if order == "diverged" else "may not have"
     is_other = fetched.branch != last.branch
@@ -60,9 +63,26 @@ def _check_branch(context: RunContext, fetched: Fetched) -> None:
     """Raise Permanent if a commit that follows that of the last run is not merged into the reconciled branch, and nothing names its own."""
     is_other = fetched.branch != fetched.reconciled.branch and not context.settings.choices.allow_older
     if is_other and not _is_named(context, fetched) and _is_unmerged(context.source, fetched):
-        subject = f"commit {abbreviate_oid(fetched.source.oid)}{f' of branch {fetched.branch}' if fetched.branch else ''}"
-        reason = f"is not on branch {fetched.reconciled.branch}, which is reconciled: merge it, or pass {_describe_choice(fetched)}"
-        raise Permanent(f"{subject} {reason}")
+        raise Permanent(f"{_describe_place(fetched)}: merge it, or pass {_describe_choice(fetched)}")
+
+
+def describe_unmerged(context: RunContext, fetched: Fetched) -> str:
+    """Return that a run refuses the planned commit until its branch is merged into the reconciled one, as far as this clone shows; ""
+    where it does not."""
+    source, branch, planned = context.source, fetched.other_branch, fetched.source.oid
+    if not branch or not planned or context.settings.choices.allow_older or _is_named(context, fetched):
+        return ""
+    names = f"{_HEADS}{branch}", f"{_TRACKING}{branch}"
+    heads = [oid for prefix in names for name, oid in source.repository.list_refs(prefix) if name == prefix]
+    is_unmerged = bool(heads) and all(compare_commits(source, head, planned) in ("earlier", "diverged") for head in heads)
+    return f"The {_describe_place(fetched)}: gitsched reconcile refuses it until it is merged." if is_unmerged else ""
+
+
+def _describe_place(fetched: Fetched) -> str:
+    of_branch = f" of branch {fetched.branch}" if fetched.branch else ""
+    return (
+        f"commit {abbreviate_oid(fetched.source.oid)}{of_branch} is not on branch {fetched.reconciled.branch}, which is reconciled"
+    )
 
 
 def _describe_choice(fetched: Fetched) -> str:
