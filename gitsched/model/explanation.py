@@ -258,7 +258,8 @@ class AbsenceReason(NamedTuple):
 
 class ClusterExplanation(NamedTuple):
     """A cluster. `free_resources` is None if unknown. `eligible` are by namespace and name. `absence_reasons` are the most
-    frequent first; they include workloads that could run here but were not placed here, and workloads that nothing selects."""
+    frequent first; they include workloads that could run here but were not placed here, and workloads that nothing selects. With
+    `is_first`, no run has delivered anything yet."""
 
     name: str
     location: str
@@ -272,3 +273,4 @@ class ClusterExplanation(NamedTuple):
     eligible: tuple[EligibleWorkload, ...]
     absence_reasons: tuple[AbsenceReason, ...]
     taints: tuple[ClusterTaint, ...] = ()
+    is_first: bool = False

@@ -120,7 +120,8 @@ def _list_cluster_facts(value: ClusterExplanation) -> list[str]:
 def _describe_workload_counts(value: ClusterExplanation) -> str:
     replicas = sum(workload.replicas or 0 for workload in value.running if not workload.evicting)
     workloads = sum(not workload.evicting for workload in value.running)
-    return f"Running here: {format_count(workloads, 'workload')}, {format_count(replicas, 'replica')}"
+    where = "Would run here" if value.is_first else "Running here"
+    return f"{where}: {format_count(workloads, 'workload')}, {format_count(replicas, 'replica')}"
 
 
 def _list_omitted(value: ClusterExplanation) -> list[str]:

@@ -198,6 +198,15 @@ def test_a_workload_whose_policy_was_removed_names_the_commit_and_what_allows_th
 
 def test_explain_finds_a_krake_cluster_by_its_directory_name(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
     commit(fleet, krake=KRAKE)
+    assert "Would run here: 1 workload" in gitsched("explain", "cluster/team.far").stdout
+    assert gitsched("tree", "team.far").stderr == (
+        "gitsched: there is no output branch placements yet: run gitsched reconcile first; to look at what clusters would get, gitsched "
+        "reconcile --output-branch preview commits it to another branch, pushing nothing\n"
+    )
+    gitsched("reconcile", "--output-branch", "preview")
+    assert "cluster team.far: ready; 1 workload" in gitsched("tree", "team.far", "--output-branch", "preview").stdout
+    assert "Would run here: 1 workload" in gitsched("explain", "cluster/team.far").stdout
+    gitsched("reconcile")
     assert "Running here: 1 workload" in gitsched("explain", "cluster/team.far").stdout
     assert "which has no such cluster (Application team/echo)" in gitsched("explain", "cluster/two", COLUMNS="200").stdout
 

@@ -111,7 +111,11 @@ def _add_sources(
         make_blob_finder(context.source.repository, fetched.source.tree),
     )
     edits = describe_cluster_edits(fetched, found.name, context.settings.now)
-    return found._replace(taints=locate_taints(found.taints, locations, find_blob), remarks=(*edits, *found.remarks))
+    return found._replace(
+        taints=locate_taints(found.taints, locations, find_blob),
+        remarks=(*edits, *found.remarks),
+        is_first=fetched.output_head is None,
+    )
 
 
 def _add_last_placement(context: RunContext, fetched: Fetched, found: Explanation) -> Explanation:

@@ -33,6 +33,9 @@ from gitsched.reconcile.source_plan import plan_source
 from gitsched.report.lines import format_key, format_words
 
 _CLUSTER_KINDS = ("", "cluster", "managedcluster")
+_LOOK = (
+    "to look at what clusters would get, gitsched reconcile --output-branch preview commits it to another branch, pushing nothing"
+)
 
 
 def read_fleet_tree(settings: RunSettings, kind: str, namespace: str | None, name: str) -> ClusterTree | WorkloadTree:
@@ -44,7 +47,8 @@ def read_fleet_tree(settings: RunSettings, kind: str, namespace: str | None, nam
     with gc_paused():
         fetched = fetch(context, shows_findings=True)
         if fetched.output_head is None:
-            raise Permanent(fetched.output.describe_missing())
+            look = "" if fetched.output.unfetched else f"; {_LOOK}"
+            raise Permanent(f"{fetched.output.describe_missing()}{look}")
         fleet, tree = use_fleet(
             context, fetched, lambda fleet: _read_tree(context, fetched, fleet, kind, namespace, name), withholds=True
         )
