@@ -113,13 +113,14 @@ class WorkloadStatus(NamedTuple):
 
 class Freeze(NamedTuple):
     """A freeze of placements: why, where it is written, and what ends it. `author` and `since` are those of the commit that wrote it, ""
-    and None where that is not known."""
+    and None where that is not known. `push` is the command that pushes a freeze which only the local branch has, or is ""."""
 
     reason: str
     place: str
     cure: str
     author: str = ""
     since: datetime | None = None
+    push: str = ""
 
 
 class HandEdit(NamedTuple):

@@ -12,7 +12,7 @@ from gitsched.model.fleet_tree import ClusterTree, WorkloadTree
 from gitsched.model.scheduling import total_replicas
 from gitsched.model.time import format_age, format_time
 from gitsched.report.explanation import describe_reference
-from gitsched.report.fleet_problems import describe_freeze
+from gitsched.report.fleet_problems import UNPUSHED, describe_freeze
 from gitsched.report.fleet_status import serialize_cluster_status, serialize_workload_status
 from gitsched.report.held import describe_hold_place, describe_target, serialize_held
 from gitsched.report.lines import escape_unprintable, format_key, list_limited, serialize_replicas
@@ -33,6 +33,7 @@ def write_fleet_tree(tree: ClusterTree | WorkloadTree, paint: Paint | None = Non
     it comes first."""
     title, *lines = _list_cluster_lines(tree) if isinstance(tree, ClusterTree) else _list_workload_lines(tree)
     problems = [f"  frozen: {describe_freeze(freeze, tree.now)}" for freeze in tree.freezes]
+    problems += [f"  not pushed: {UNPUSHED.format(freeze.push)}" for freeze in tree.freezes if freeze.push]
     problems += [f"  {edit}" for edit in tree.edits]
     problems += _list_workload_problems(tree) if isinstance(tree, WorkloadTree) else []
     first, *rest = map(escape_unprintable, (title, *problems, *lines))

@@ -10,6 +10,7 @@ import pytest
 
 from gitsched.cli import main
 from gitsched.cli.formats import format_json
+from gitsched.cli.html_reports import write_plan_page
 from gitsched.git.output import OutputRepository
 from gitsched.model.errors import Conflict, Permanent
 from gitsched.model.explanation import Explanation
@@ -25,6 +26,7 @@ from gitsched.reconcile.review.fleet_status import read_fleet_status
 from gitsched.reconcile.review.fleet_tree import read_fleet_tree
 from gitsched.reconcile.run import make_review
 from gitsched.report.explanation import write_explanation
+from gitsched.report.fleet_problems import UNPUSHED
 from gitsched.report.fleet_status import write_fleet_status
 from gitsched.report.fleet_tree import write_fleet_tree
 from gitsched.report.history import write_entry
@@ -121,6 +123,11 @@ def test_a_freeze_that_only_a_clone_has_is_no_freeze_of_runs_elsewhere(pair: Fle
         lines = write_fleet_status(read_fleet_status(pair.settings(hour)), 1_000).splitlines()
         assert f"{problem} in this clone" in lines[0]
         assert any(line.startswith("Not pushed: ") and line.endswith(command) for line in lines)
+        for words in (("", None, "first"), ("deployment", None, "web")):
+            tree = write_fleet_tree(read_fleet_tree(pair.settings(hour), *words))
+            assert (f"  not pushed: {UNPUSHED.format(command)}\n" in tree) == bool(reason)
+        compared = compare_plans(pair.settings(hour), complete=True)
+        assert (f"Not pushed: {UNPUSHED.format(command)}" in write_plan_page(compared, compared.review)) == bool(reason)
         pair.git(*command.split()[1:])
         assert (read(bare), set_freeze(pair.settings(hour), reason).push) == (reason, "")
         assert "in this clone" not in write_fleet_status(read_fleet_status(pair.settings(hour)))

@@ -26,7 +26,8 @@ MAX_COMMITS = 1_000
 def list_freezes(context: RunContext, fetched: Fetched, plan: Plan) -> Iterator[Freeze]:
     """Yield the freezes in force."""
     branch = HistoryBranch.of_fetched(fetched)
-    yield from _list_freezes(context, plan, branch, fetched.source.oid, fetched.frozen)
+    push = find_push_command(fetched, fetched.output_head) if fetched.frozen else ""
+    yield from _list_freezes(context, plan, branch, fetched.source.oid, fetched.frozen, push)
 
 
 def find_push_command(fetched: Fetched, head: str | None) -> str:
@@ -48,7 +49,9 @@ def list_run_freezes(context: RunContext, run: RunResult) -> Iterator[Freeze]:
         yield from _list_freezes(context, run.plan, branch, run.source, run.plan.guard.frozen)
 
 
-def _list_freezes(context: RunContext, plan: Plan, output: HistoryBranch, source: str, frozen: str) -> Iterator[Freeze]:
+def _list_freezes(
+    context: RunContext, plan: Plan, output: HistoryBranch, source: str, frozen: str, push: str = ""
+) -> Iterator[Freeze]:
     configured = plan.totals.config.guard.freeze
     if frozen:
         path = f"{output.prefix}{FREEZE}"
@@ -58,7 +61,8 @@ def _list_freezes(context: RunContext, plan: Plan, output: HistoryBranch, source
 
         wanted = output.repository.find_entry(output.repository.commit(output.head).tree, path) if output.head else None
         place = f"the file {path} of the branch {output.branch}"
-        yield _find_author(Freeze(frozen, place, "to lift it: gitsched freeze --lift"), output.repository, output.head, has_file)
+        freeze = Freeze(frozen, place, "to lift it: gitsched freeze --lift", push=push)
+        yield _find_author(freeze, output.repository, output.head, has_file)
     if configured:
         freezes, place = partial(_freezes, context, configured), f"guard.freeze in {FILE}"
         freeze = Freeze(configured, place, f"to lift it: remove {place}")

@@ -28,7 +28,7 @@ from gitsched.model.time import format_time
 from gitsched.named_tuples import NamedTuple
 from gitsched.report.consequences import list_consequence_lines, list_consequences
 from gitsched.report.first_placement import describe_first_placement, describe_withheld_cause
-from gitsched.report.fleet_problems import describe_freeze
+from gitsched.report.fleet_problems import UNPUSHED, describe_freeze
 from gitsched.report.held import describe_held
 from gitsched.report.lines import abbreviate_oid, escape_unprintable, format_key
 from gitsched.report.page.content import write_text
@@ -268,6 +268,7 @@ def _capitalize(text: str) -> str:
 def _list_frozen(review: Review, freezes: Sequence[Freeze]) -> list[str]:
     """Return why placements are frozen, who froze them and since when; without `freezes` only what the findings say."""
     known = [f"Placements are frozen: {describe_freeze(freeze)}" for freeze in freezes]
+    known += [f"Not pushed: {UNPUSHED.format(freeze.push)}" for freeze in freezes if freeze.push]
     return known or [finding.text for finding in review.findings if finding.code == FROZEN]
 
 
