@@ -64,3 +64,53 @@ def test_a_directory_is_read_once_for_all_bundles_and_clusters(fleet: Fleet, mon
     fleet.commit({**bundles, **clusters, "app/p.yaml": deployment("p"), "app/q.yaml": deployment("q"), "all.yaml": ALL})
     assert codes(fleet.reconcile()) == set()
     assert fleet.where("default/deployment-p") == ["one"]
+
+
+CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: %s\n  namespace: default\ndata:\n  id: %s\n"
+CURE = "the quotes of a file are lost before variables are substituted: write %s, and set quote: '\"' in spec.values"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value", "cured", "code"),
+    [
+        pytest.param("ids", '"${ID}"', "0999", "${quote}${ID}${quote}", "wrong-type", id="a number"),
+        pytest.param("ids", '"1${ID}"', "0", "${quote}1${ID}${quote}", "wrong-type", id="a part of a number"),
+        pytest.param("ids", '"${ID}"', "2026-01-01", "${quote}${ID}${quote}", "ambiguous-value", id="a date"),
+        pytest.param("ids", '"${ID}"', "[a]", "${quote}${ID}${quote}", "wrong-type", id="a list"),
+        pytest.param("ids", '"${ID}"', "a: b", "${quote}${ID}${quote}", "yaml-syntax", id="no YAML"),
+        pytest.param('"${ID}"', '"x"', "12", "${quote}${ID}${quote}", "invalid-name", id="the name"),
+    ],
+)
+def test_a_value_that_needs_quotes_after_the_build_is_an_error_with_the_cure(
+    fleet: Fleet, name: str, text: str, value: str, cured: str, code: str
+) -> None:
+    bundle = (BUNDLE % ("b", "k")).replace("path: k", f"path: k, values: {{ID: '{value}'}}")
+    files = {"k/kustomization.yaml": "resources: [a.yaml, b.yaml]\n", "k/a.yaml": CONFIG_MAP % (name, text), "b.yaml": bundle}
+    fleet.commit({**files, "k/b.yaml": CONFIG_MAP % ("other", '"x"'), "all.yaml": ALL, "clusters/one.yaml": cluster("one")})
+    run = fleet.reconcile()
+    (found,) = (finding for finding in run.plan.findings if finding.severity == "error")
+    assert (found.code, found.location is not None and found.location.text, CURE % cured in found.message) == (
+        code,
+        "k/a.yaml:1",
+        True,
+    )
+    assert not [path for path in fleet.files() if path.startswith("clusters/one/default/")], "not a part of the Bundle"
+    quoted = (CONFIG_MAP % (name, text)).replace(cured.replace("${quote}", "").join('""'), cured)
+    fleet.commit({"k/a.yaml": quoted, "b.yaml": bundle.replace("values: {", "values: {quote: '\"', ")}, hour=1)
+    assert codes(fleet.reconcile(1)) == set()
+    assert "clusters/one/default/configmap-other.yaml" in fleet.files()
+
+
+def test_a_text_of_a_chart_that_needs_quotes_is_quoted_in_the_template(fleet: Fleet) -> None:
+    template = CONFIG_MAP % ("ids", "{{ .Values.id }}")
+    chart = {
+        "c/Chart.yaml": "apiVersion: v2\nname: c\nversion: 1.0.0\n",
+        "c/values.yaml": 'id: "0123"\n',
+        "c/templates/a.yaml": template,
+    }
+    bundle = (BUNDLE % ("b", "c")).replace("path: c", "path: c, helm: {}")
+    fleet.commit({**chart, "b.yaml": bundle, "all.yaml": ALL, "clusters/one.yaml": cluster("one")})
+    (found,) = (finding for finding in fleet.reconcile().plan.findings if finding.severity == "error")
+    assert found.message.endswith("quote it in the template, as with {{ .Values.NAME | quote }}")
+    fleet.commit({"c/templates/a.yaml": template.replace(".id }}", ".id | quote }}")}, hour=1)
+    assert codes(fleet.reconcile(1)) == set()

@@ -662,18 +662,38 @@ def test_nothing_is_placed_of_a_kustomization_that_no_api_server_accepts(fleet: 
     assert "value: shop.example.com" in fleet.read("clusters/one/shop/deployment-web.yaml")
 
 
-def test_the_advice_for_a_text_that_its_variable_makes_a_number_is_that_of_flux(fleet: Fleet) -> None:
-    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ids, namespace: shop}\ndata:\n  id: %s\n"
-    variables = "postBuild: {substitute: {ACCT: '0999991'%s}}"
-    maps = {"fleet/maps.yaml": select(kind="ConfigMap", name="maps"), "apps/web/deployment.yaml": text % '"${ACCT}"'}
+@pytest.mark.parametrize(
+    ("name", "written", "value", "code"),
+    [
+        pytest.param("ids", "${ACCT}", "0999991", "wrong-type", id="a number"),
+        pytest.param("ids", "1${ACCT}", "2", "wrong-type", id="a part of a number"),
+        pytest.param("ids", "${ACCT:=42}", "", "wrong-type", id="a default"),
+        pytest.param("ids", "${ACCT}", "2026-01-01", "ambiguous-value", id="a date"),
+        pytest.param("ids", "${ACCT}", "[a]", "wrong-type", id="a list"),
+        pytest.param("ids", "${ACCT}", "*.example.com", "flux-variable", id="no YAML"),
+        pytest.param("${ACCT}", "${ACCT}", "12", "flux-variable", id="the name"),
+    ],
+)
+def test_the_advice_for_a_text_that_its_variable_makes_another_value_is_that_of_flux(
+    fleet: Fleet, name: str, written: str, value: str, code: str
+) -> None:
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: %s\n  namespace: shop\ndata:\n  id: %s\n"
+    variables = f"postBuild: {{substitute: {{ACCT: '{value}'%s}}}}"
+    maps = {
+        "fleet/maps.yaml": select(kind="ConfigMap", name="maps"),
+        "apps/web/deployment.yaml": text % (f'"{name}"', f'"{written}"'),
+    }
     fleet.commit({**LAYOUT, **maps, "clusters/prod/apps.yaml": kustomization(variables % "")})
     (finding,) = findings(fleet.reconcile())
-    assert (finding.code, "write ${quote}${ACCT}${quote}, and set quote: '\"'" in finding.message) == ("wrong-type", True)
+    cured = f"${{quote}}{written}${{quote}}"
+    assert (finding.code, f"write {cured}, and set quote: '\"'" in finding.message) == (code, True)
     apps = kustomization(variables % ", quote: '\"'")
-    cured = {"apps/web/deployment.yaml": text % "${quote}${ACCT}${quote}", "clusters/prod/apps.yaml": apps}
-    fleet.commit(cured, hour=1)
+    quoted_name = name if name == "ids" else f"${{quote}}{name}${{quote}}"
+    fleet.commit({"apps/web/deployment.yaml": text % (quoted_name, cured), "clusters/prod/apps.yaml": apps}, hour=1)
     assert findings(fleet.reconcile(hour=1)) == []
-    assert fleet.load("clusters/one/shop/configmap-ids.yaml")["data"] == {"id": "0999991"}
+    if name == "ids":
+        expected = written.replace("${ACCT}", value).replace("${ACCT:=42}", "42")
+        assert fleet.load("clusters/one/shop/configmap-ids.yaml")["data"] == {"id": expected}
 
 
 ARTIFACT = """\

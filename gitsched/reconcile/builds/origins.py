@@ -11,11 +11,12 @@ from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.git import TreeEntry
 from gitsched.git.trees import FILE_MODE
 from gitsched.manifests.kustomize import Kustomization
-from gitsched.manifests.parsed_file import ParsedDocument
+from gitsched.manifests.parsed_file import FileIssue, ParsedDocument, ParsedFile
 from gitsched.model.document import Origin
 from gitsched.model.finding import Finding, Location
 from gitsched.reconcile.builds.kustomizations import FileReader, is_read_by_api
 from gitsched.reconcile.builds.last_changes import LastChanges
+from gitsched.reconcile.builds.lost_quotes import describe_substituted
 from gitsched.reconcile.cache.build_cache import BuildCache
 from gitsched.reconcile.cache.storage import identify_build
 from gitsched.reconcile.source.commit_tree import CommitTree
@@ -39,11 +40,15 @@ class OriginLocator:
         self._cache, self._key = cache, compute_origins_key(closure, reader) if cache is not None else ""
         self._known: dict[str, list[str | int]] = (cache.get(self._key) if cache is not None else None) or {}
 
-    def read(self, built: BuiltObject, findings: list[Finding], omitted: list[RawDocument] | None = None) -> Iterator[RawDocument]:
+    def read(
+        self, built: BuiltObject, findings: list[Finding], omitted: list[RawDocument] | None = None, before: bytes = b""
+    ) -> Iterator[RawDocument]:
         """Yield the documents of an object that is built: one, or none if a policy API reads it from its own file, which is then added to
-        `omitted`."""
+        `omitted`. `before` is the text before values were substituted."""
         blob = self._commit.repository.keep_blob(built.text)
         file = self._reader.read(blob, _BUILT)
+        if not file.documents:
+            findings += self._list_unreadable(built, file, before)
         for parsed in file.documents:
             document = make_raw_document(parsed.body)
             path, line, column, changed_by = self.locate(built, document)
@@ -58,9 +63,19 @@ class OriginLocator:
                     findings.append(Finding("warning", "kustomize-remote", text, Location(path, line, column)))
                 continue
             for issue in file.issues:
-                text = f"{issue.message} (as kustomize builds {self._closure.root})"
+                text = f"{describe_substituted('spec.values', document, before, issue)} (as kustomize builds {self._closure.root})"
                 findings.append(Finding(issue.severity, issue.code, text, Location(path, line, column, changed_by), issue.resource))
             yield make_raw_document(parsed.body, origin, parsed.broken)
+
+    def _list_unreadable(self, built: BuiltObject, file: ParsedFile, before: bytes) -> Iterator[Finding]:
+        """Yield the errors about a text that is no object, such as one that a value has made unreadable."""
+        written = self._reader.read(self._commit.repository.keep_blob(before or built.text), _BUILT).documents
+        document = make_raw_document(written[0].body) if written else RawDocument({}, None, False, "", "", "", "", "")
+        path, line, column, changed_by = self.locate(built, document)
+        reason = FileIssue("error", "kustomize-build", f"this is no object: {file.reason}", 1, 1)
+        for issue in file.issues or (reason,):
+            text = f"{describe_substituted('spec.values', document, before, issue)} (as kustomize builds {self._closure.root})"
+            yield Finding(issue.severity, issue.code, text, Location(path, line, column, changed_by))
 
     def list_read_files(self, objects: Iterable[BuiltObject]) -> Iterator[TreeEntry]:
         """Yield the objects and the patches of the root as files, so that their parsed forms are loaded from the cache at once. Patches are

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from gitsched.build.flux import is_substitution_disabled
 from gitsched.build.kustomize import BuildResult, BuiltObject
@@ -17,6 +17,7 @@ from gitsched.model.document import Origin, as_string_map
 from gitsched.model.finding import Finding, Location, locate_origin
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.builds.kustomizations import FileReader, is_read_by_api
+from gitsched.reconcile.builds.lost_quotes import describe_substituted
 from gitsched.reconcile.builds.origins import OriginLocator
 from gitsched.reconcile.builds.reconciled_path import ReconciledPath
 from gitsched.reconcile.builds.variable_values import ResolvedVariables, resolve_variables
@@ -29,7 +30,6 @@ VARIABLE = "flux-variable"
 
 
 _ENCRYPTED = "ENC[AES256_GCM,"
-_VARIABLE_NAME = re.compile(rb"\$\{(\w+)")
 
 
 class _Printed(NamedTuple):
@@ -134,15 +134,14 @@ class PrintedObjects:
             text = set_namespace(text, document.body, self._path.recipe.default_namespace)
         blob = self._commit.repository.keep_blob(text)
         file = self._reader.read(blob, "built.yaml")
+        describe = partial(describe_substituted, "spec.postBuild.substitute", document, built.text if text != built.text else b"")
         if len(file.documents) != 1:
-            problems = "; ".join(issue.message for issue in file.issues) or "it is empty"
+            problems = "; ".join(describe(issue) for issue in file.issues) or "it is empty"
             reason = f"{self._path.describe()}, and the result is not one object: {problems}"
             placed.unplaced.append(KustomizedDocument(document._replace(origin=origin), lambda: reason, code=VARIABLE))
             return
         for issue in file.issues:
-            text_before = built.text if text != built.text else b""
-            told = _describe_substituted(issue.message, text_before, issue.line)
-            message = f"{told} (as {self._path.name} builds {self._path.recipe.directory})"
+            message = f"{describe(issue)} (as {self._path.name} builds {self._path.recipe.directory})"
             placed.findings.append(Finding(issue.severity, issue.code, message, locate_origin(origin), issue.resource))
         parsed = file.documents[0]
         origin = origin._replace(blob=blob, index=parsed.index, item=parsed.item, spans=parsed.spans)
@@ -189,21 +188,6 @@ class PrintedObjects:
         if not path:
             return ""
         return f"{source}:{line}" if line and source in self._commit.entries else f"{tool.path}:{tool.line}"
-
-
-def _describe_substituted(message: str, text: bytes, line: int) -> str:
-    """Return a message about a line of an object, with the cure for a text that its variable makes a number, a boolean or null: kustomize
-    has removed the quotes of the file before. `text` is the object before the substitution."""
-    start, quoting, _ = message.partition("; quote it")
-    lines = text.splitlines()
-    variable = _VARIABLE_NAME.search(lines[line - 1]) if quoting and line <= len(lines) else None
-    if variable is None:
-        return message
-    name = variable[1].decode("utf-8", "replace")
-    return (
-        f"{start}; the quotes of a file are lost before variables are substituted: write ${{quote}}${{{name}}}${{quote}}, and set "
-        "quote: '\"' in spec.postBuild.substitute"
-    )
 
 
 def _has_encrypted_values(document: RawDocument) -> bool:

@@ -18,6 +18,7 @@ from gitsched.reconcile.builds.build_context import BuildContext
 from gitsched.reconcile.builds.charts import load_helm
 from gitsched.reconcile.builds.kustomizations import FileReader, is_read_by_api
 from gitsched.reconcile.builds.kustomize_roots import BuiltRoot, build_directories, load_builder
+from gitsched.reconcile.builds.lost_quotes import describe_rendered
 from gitsched.reconcile.bundles.bundle_charts import render_bundle_charts
 from gitsched.reconcile.bundles.bundle_files import DirectoryFiles, DirectoryRequest, PrintedDocument, make_chart_request
 from gitsched.reconcile.cache.build_cache import BuildCache
@@ -116,7 +117,8 @@ class DirectoryReader:
         for root in directory.roots:
             for printed in root.result.objects:
                 text = self._substitute(printed.text, values, printed.path or root.closure.kustomization, findings)
-                documents += root.locator.read(printed._replace(text=text), findings, omitted)
+                before = printed.text if text != printed.text else b""
+                documents += root.locator.read(printed._replace(text=text), findings, omitted, before)
         for document in directory.documents:
             documents += self._read_documents(document, values, findings, omitted)
         failed = any(finding.severity == "error" for finding in findings[errors:]) or any(document.broken for document in documents)
@@ -135,9 +137,9 @@ class DirectoryReader:
         file = self._reader.read(blob, printed.path if printed.blob else "built.yaml")
         for issue in file.issues:
             line, column = (issue.line, issue.column) if printed.blob else (1, 1)
-            findings.append(
-                Finding(issue.severity, issue.code, issue.message, Location(printed.path, line, column), issue.resource)
-            )
+            message = issue.message if printed.blob else describe_rendered(issue)
+            message += "" if text == printed.text else " (with spec.values of the Bundle)"
+            findings.append(Finding(issue.severity, issue.code, message, Location(printed.path, line, column), issue.resource))
         for parsed in file.documents:
             line, column = (parsed.line, parsed.column) if printed.blob else (1, 1)
             origin = Origin(printed.path, blob, parsed.index, parsed.item, line, column, parsed.spans)
