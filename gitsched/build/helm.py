@@ -21,9 +21,9 @@ from gitsched.model.errors import Permanent
 from gitsched.named_tuples import NamedTuple
 from gitsched.render.yaml import dump
 
-_FORMAT = 6
+_FORMAT = 7
 """Changes with what `ChartResult` means, so that cached results of other versions are not read."""
-_PARSED = re.compile(r"(^|/)(Chart\.yaml|values\.yaml|values\.schema\.json|(templates|crds)/.*)$")
+_PARSED = re.compile(r"(^|/)(Chart\.yaml|values\.yaml|values\.schema\.json|(templates|crds)/.*|charts/[^/]+\.(tgz|tar\.gz))$")
 """The files of a chart that helm always reads."""
 _DOCUMENT = re.compile(rb"^---[ \t]*\n", re.MULTILINE)
 _KEPT_BLOCK = re.compile(rb"[|>][0-9]?\+")

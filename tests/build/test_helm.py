@@ -205,6 +205,13 @@ def test_a_subchart_is_found_by_its_alias_and_its_directory() -> None:
         ),
         ({"charts/web/templates/b.yaml": "a: {{ nofunction }}\n"}, {}, "helm-build", "charts/web/templates/b.yaml", "nofunction"),
         ({"charts/web/values.yaml": POINTER}, {}, "git-lfs-pointer", "charts/web/values.yaml", "commit the file itself"),
+        (
+            {"charts/web/charts/db-1.0.0.tgz": POINTER},
+            {},
+            "git-lfs-pointer",
+            "charts/web/charts/db-1.0.0.tgz",
+            "commit the file itself",
+        ),
         ({"charts/web/templates/b.tpl": "\0GITCRYPT\0"}, {}, "git-crypt", "charts/web/templates/b.tpl", "has encrypted"),
         (
             {"charts/web/a.json": POINTER, "charts/web/templates/b.yaml": "a: {{ .Files.Get `a.json` }}\n"},
