@@ -6,17 +6,15 @@ from collections.abc import Collection, Iterable
 
 from gitsched.model.finding import format_names
 
-_MAX_LENGTH = 100
-"""Characters of a name that are compared."""
 _MAX_LISTED = 8
 """Names in one message."""
 
 
 def find_similar(name: str, known: Iterable[str], similarity: float = 0.6) -> str:
-    """Return the most similar one of some names; "" if none is similar."""
+    """Return the most similar one of some names to the first 100 characters of a name; "" if none is similar."""
     from difflib import get_close_matches  # rarely needed
 
-    return next(iter(get_close_matches(name[:_MAX_LENGTH], known, n=1, cutoff=similarity)), "")
+    return next(iter(get_close_matches(name[:100], known, n=1, cutoff=similarity)), "")
 
 
 def list_similar(name: str, known: Iterable[str], most: int = 3) -> list[str]:
