@@ -140,7 +140,7 @@ def test_a_lost_canary_stops_the_rollout_until_it_is_back_and_healthy(fleet: Fle
     text = write_fleet_status(read_fleet_status(fleet.settings(release.hour)))
     assert "ash failed (lost before it reported that it is healthy: it has the taint" in text
     assert "to go on, make ash available again" in text
-    assert "to go back, revert the source commit" in text
+    assert "to go back, git revert " in text
     run = release.change("ash")
     assert (release.images, codes(run)) == (HALF, []), "it gets the change again, before the others"
     release.report("ash")
