@@ -70,13 +70,15 @@ class TaintChange(NamedTuple):
 
 class SourceChange(NamedTuple):
     """A commit of the source: its id, subject, name of its author, and time; None and "" where they are not known. `is_merge`: it has
-    several parents."""
+    several parents, and `merged` are the authors of the commits that it brought, if they are others.
+    """
 
     commit: str
     subject: str = ""
     author: str = ""
     time: datetime | None = None
     is_merge: bool = False
+    merged: tuple[str, ...] = ()
 
 
 class EndedDrain(NamedTuple):

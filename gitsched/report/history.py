@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gitsched.model.finding import format_count, format_names, join_all
 from gitsched.model.history import Departure, HistoryEntry, HistoryFilter, PlacementMove, SourceChange, TaintChange
+from gitsched.model.scheduling import WITHHELD_REASON
 from gitsched.model.time import format_age, format_time
 from gitsched.report.lines import (
     MOVE_SIGNS,
@@ -184,7 +185,7 @@ def describe_source(source: SourceChange) -> str:
     parts = [
         abbreviate_oid(source.commit),
         source.subject or "(not in this repository)",
-        f"({source.author})" if source.author else "",
+        f"({source.author}{f', merging {format_names(source.merged)}' if source.merged else ''})" if source.author else "",
     ]
     return " ".join(filter(None, parts))
 
@@ -206,6 +207,8 @@ def describe_reason(found: PlacementMove) -> str:
     if found.removed:
         return found.removal or "no policy selects it any more, or its document is gone"
     earlier = f" (before: {found.reason_before})" if found.reason_before and found.move.before else ""
+    if earlier and found.reason_before.startswith(WITHHELD_REASON):
+        earlier = ", after its change was withheld"  # that is no policy which it had before
     leaves = "".join(f"; {text}" for text in describe_departures(found.departures))
     return f"{found.move.reason or 'no cluster fits'}{earlier}{leaves}"
 

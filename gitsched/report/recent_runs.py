@@ -87,13 +87,13 @@ def _describe_clusters(before: Mapping[str, int | None], after: Mapping[str, int
 def _describe_cure(run: RecentRun) -> str:
     """Return how to undo what a run did, or what is left to do after a revert."""
     first = next((loss.move.key for loss in run.losses if loss.kind == "copied"), run.losses[0].move.key)
-    back = _describe_return(run)
+    back, held = _describe_return(run)
     explain = f"gitsched explain {format_words(first)}"
     if run.reverted_by is not None or run.is_undone:
         done = f"reverted by {describe_source(run.reverted_by)}" if run.reverted_by is not None else "nothing is left to revert"
         if run.awaits_run:
-            return f"{done}: gitsched reconcile carries that out{f', then {back}' if back else ''}"
-        left = f"to bring back what moved: {back}; " if back else ""
+            return f"{done}: gitsched reconcile carries that out{f', then {back}' if back else ''}{held}"
+        left = f"to bring back what moved: {back}{held}; " if back else f"{held.removeprefix('; ')}; " if held else ""
         return f"{done}; {left}what keeps them there: {explain}"
     details = f"all moves: gitsched history --from {abbreviate_oid(run.commit)} -m 1"
     if run.cause == "records" and len(run.edits) == 1:
@@ -101,34 +101,36 @@ def _describe_cure(run: RecentRun) -> str:
     if run.sources and run.departures:
         names = list(dict.fromkeys(one.cluster for one in run.departures))
         later = f", then {back}" if back else ""
-        return (
-            f"when {format_names(names)} {choose_form(len(names), 'is', 'are')} ready again: gitsched reconcile{later}; {details}"
-        )
+        return f"when {format_names(names)} {choose_form(len(names), 'is', 'are')} ready again: gitsched reconcile{later}{held}; {details}"
     if run.reverts is not None:
         return f"it reverts {describe_source(run.reverts)}; {details}; why: {explain}"
     if not run.sources:
         return f"{details}; why: {explain}"
-    revert = describe_undo(run.sources[0], run.files) if run.has_one_source else "git revert the commit that did it"
+    later = f", then {back}, then git commit" if back else ""  # one run for both, so that workloads move once
+    return f"to undo it: {_describe_revert(run)}{later}, and gitsched reconcile{held}; {details}"
+
+
+def _describe_revert(run: RecentRun) -> str:
+    """Return the commands that take back what the commits of the source of a run decided."""
     if run.replaced:
         newest, withheld = run.sources[0], "; ".join(map(describe_source, run.replaced))
-        revert = f"{', then '.join(map(describe_revert, (newest, *run.replaced)))}, as this replaced what was withheld: {withheld}"
-    later = f", then {back}" if back else ""
-    return f"to undo it: {revert}, and gitsched reconcile{later}; {details}"
+        return f"{', then '.join(map(describe_revert, (newest, *run.replaced)))}, as this replaced what was withheld: {withheld}"
+    return describe_undo(run.sources[0], run.files) if run.has_one_source else "git revert the commit that did it"
 
 
-def _describe_return(run: RecentRun) -> str:
-    """Return the command that brings back what a run moved, and what else it takes back or leaves out; "" if nothing moved."""
+def _describe_return(run: RecentRun) -> tuple[str, str]:
+    """Return the command that brings back what a run moved, and what else it takes back, "" if nothing moved; and what it leaves out."""
     moved = [loss for loss in run.losses if loss.kind == "moved"]
     names = sorted(format_words(loss.move.key) for loss in moved if not loss.left_data)
     command = f"gitsched rebalance --to {abbreviate_oid(run.before)}"
     if len(names) > NAMES_RETURNED or (run.more_moves and moved):
-        return f"{command} shows what stays where it is, and later moves of others, which --write takes back, too"
-    texts = [f"{command} {' '.join(names)} --write for what stays where it is"] if names else []
+        return f"{command} shows what stays where it is, and later moves of others, which --write takes back, too", ""
+    back = f"{command} {' '.join(names)} --write for what stays where it is" if names else ""
     held = sorted(format_key(loss.move.key) for loss in moved if loss.left_data)
     if held:
         stay, them = ("stays with its data", "it") if len(held) == 1 else ("stay with their data", "them")
-        texts.append(f"{format_names(held, NAMES_SHOWN)} {stay} unless {command} names {them}")
-    return "; ".join(texts)
+        return back, f"; {format_names(held, NAMES_SHOWN)} {stay} unless {command} names {them}"
+    return back, ""
 
 
 def describe_revert(source: SourceChange) -> str:

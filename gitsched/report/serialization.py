@@ -69,7 +69,8 @@ def _list_left(withheld: WithheldChanges) -> frozenset[str]:
 def serialize_source(source: SourceChange) -> dict[str, Any]:
     """Return a commit of the source as the member `source` of reports."""
     time = format_time(source.time) if source.time is not None else None
-    return {"commit": source.commit, "subject": source.subject, "author": source.author, "time": time}
+    found = {"commit": source.commit, "subject": source.subject, "author": source.author, "time": time}
+    return {**found, "merged": list(source.merged)} if source.merged else found
 
 
 def serialize_review(review: Review) -> dict[str, Any]:

@@ -95,7 +95,8 @@ def test_a_wrong_merge_that_has_run_is_named_until_it_is_undone(name: str, fleet
     assert lines[0] == first
     start = lines.index(f"Changed 1h ago by {source[:10]} Tidy ({fleet.git('log', '-1', '--format=%an')}):")
     assert lines[start + 1] == f"  {loss}"
-    assert lines[start + 2].startswith(f"  to undo it: git revert {source[:10]}, and gitsched reconcile")
+    assert lines[start + 2].startswith(f"  to undo it: git revert {source[:10]}, ")
+    assert ", and gitsched reconcile; all moves: " in lines[start + 2]
     reverted = merge(fleet, {path: WEB[path] for path in files}, 3, f'Revert "Tidy"\n\nThis reverts commit {source}.\n')
     recent = serialize_fleet_status(read_fleet_status(fleet.settings(3)))["recent"]
     if name not in ("other clusters", "other clusters and fewer replicas", "a drain"):
@@ -136,7 +137,7 @@ def test_a_file_that_changed_again_is_not_restored(fleet: Fleet) -> None:
     source = merge(fleet, {"policy.yaml": policy("two"), "db.yaml": database.replace("3", "4")}, 1)[:10]
     merge(fleet, {"policy.yaml": policy("two", more="# no change\n")}, 2)
     text = "\n".join(read(fleet, 3))
-    assert f"  to undo it: git revert {source}, which also takes back 1 other file, and gitsched reconcile" in text
+    assert f"  to undo it: git revert {source}, which also takes back 1 other file, then gitsched rebalance --to " in text
 
 
 def test_a_workload_that_was_scaled_since_has_lost_its_cluster_all_the_same(fleet: Fleet) -> None:
@@ -165,11 +166,14 @@ def test_a_merge_commit_is_reverted_as_one(fleet: Fleet) -> None:
     fleet.git("checkout", "-q", "-b", "topic")
     fleet.commit({"notes.md": "x"}, hour=1)
     fleet.commit({"policy.yaml": None}, hour=1)
+    fleet.git("commit", "-q", "--amend", "--no-edit", "--author", "Eve <eve@example.com>")
     fleet.git("checkout", "-q", "main")
     fleet.git("merge", "-q", "--no-commit", "--no-ff", "topic")
     source = fleet.record(1, "Merge topic")
     fleet.reconcile(1)
-    assert f"  to undo it: git revert -m 1 {source[:10]}, and gitsched reconcile; all moves: " in "\n".join(read(fleet, 1))
+    text = "\n".join(read(fleet, 1))
+    assert f"  to undo it: git revert -m 1 {source[:10]}, and gitsched reconcile; all moves: " in text
+    assert ", merging Eve):" in text, "who wrote what was merged"
 
 
 def test_several_commits_of_one_run_are_named(fleet: Fleet) -> None:
@@ -290,7 +294,11 @@ def test_the_commit_whose_decisions_are_delivered_is_the_cause(later: dict[str, 
     text = "\n".join(read(fleet, 2))
     cause, other = (second, first) if is_replaced else (first, second)
     assert f"ago by {cause[:10]}" in text
-    undo = f"git revert {second[:10]}, then git revert {first[:10]}, as" if is_replaced else f"git revert {first[:10]}, and"
+    undo = (
+        f"git revert {second[:10]}, then git revert {first[:10]}, as"
+        if is_replaced
+        else f"git revert {first[:10]}, then gitsched rebalance"
+    )
     assert f"to undo it: {undo}" in " ".join(text.split())
     assert text.count(other[:10]) == (2 if is_replaced else 0)
     (entry,) = open_history(fleet.settings(2), HistoryFilter()).read_entries(1)
@@ -460,7 +468,7 @@ def test_a_revert_is_not_to_be_undone(name: str, fleet: Fleet) -> None:
     moved = policy("two")
     merge(fleet, {**WEB, "policy.yaml": policy("one")}, 0)
     source = merge(fleet, {"policy.yaml": moved}, 1, "Move it")
-    assert f"  to undo it: git revert {source[:10]}, and gitsched reconcile" in "\n".join(read(fleet, 1))
+    assert f"  to undo it: git revert {source[:10]}, then gitsched rebalance --to " in "\n".join(read(fleet, 1))
     fleet.commit({"policy.yaml": policy("one")}, hour=2, message="Back\n\n" + REVERTS[name].format(source=source))
     (cure,) = (line for line in read(fleet, 2) if "gitsched rebalance --to" in line)
     assert "gitsched reconcile carries that out, then gitsched rebalance --to " in cure
@@ -469,7 +477,7 @@ def test_a_revert_is_not_to_be_undone(name: str, fleet: Fleet) -> None:
     assert fleet.where("default/deployment-web") == ["one"]
     again = merge(fleet, {"policy.yaml": moved}, 3, "Move it again")
     text = "\n".join(read(fleet, 3))
-    assert f"  to undo it: git revert {again[:10]}, and gitsched reconcile" in text
+    assert f"  to undo it: git revert {again[:10]}, then gitsched rebalance --to " in text
     assert text.count("Changed ") == 1
 
 
@@ -659,7 +667,7 @@ def test_what_brings_back_names_only_what_the_commit_moved(count: int, fleet: Fl
     merge(fleet, {"one.yaml": cluster("one", "power:NoExecute")}, 1)
     (line,) = (line for line in read(fleet, 1) if "to undo it: " in line)
     words = " ".join(f"deployment/default/{name}" for name in names)
-    few = f", then gitsched rebalance --to {before} {words} --write for what stays where it is; "
+    few = f", then gitsched rebalance --to {before} {words} --write for what stays where it is, then git commit, and "
     many = f", then gitsched rebalance --to {before} shows what stays where it is, and later moves of others, which --write takes back, "
     assert (few if count <= NAMES_RETURNED else many) in line
 
@@ -671,7 +679,9 @@ def test_what_brings_back_does_not_name_workloads_with_data(fleet: Fleet) -> Non
     released = DATABASE.replace("  namespace:", "  annotations: {gitsched.io/release: one}\n  namespace:")
     merge(fleet, {"one.yaml": cluster("one", "power:NoExecute"), "db.yaml": released}, 1)
     (line,) = (line for line in read(fleet, 1) if "gitsched rebalance --to" in line)
-    assert f" gitsched rebalance --to {before} deployment/default/web --write for what stays where it is; " in line
+    assert (
+        f" gitsched rebalance --to {before} deployment/default/web --write for what stays where it is, then git commit, and" in line
+    )
     assert f"; StatefulSet default/db stays with its data unless gitsched rebalance --to {before} names it; " in line
 
 

@@ -89,8 +89,8 @@ def test_the_commit_that_moved_something_is_named(name: str, fleet: Fleet) -> No
     fleet.reconcile(1)
     lines = read(fleet, 2)
     assert next(line for line in lines if line.startswith("Changed ")).startswith(f"Changed 1h ago by {moving[:10]} Move (")
-    undo = f"  to undo it: {revert.format(moving[:10])}, and gitsched reconcile"
-    assert any(line.startswith(undo) for line in lines)
+    undo = f"  to undo it: {revert.format(moving[:10])}, "
+    assert any(line.startswith(undo) and ", and gitsched reconcile; all moves: " in line for line in lines)
 
 
 def test_a_withheld_merge_is_withdrawn_as_one(fleet: Fleet) -> None:

@@ -38,10 +38,12 @@ from gitsched.reconcile.output.output_edits import (
     name_author,
 )
 from gitsched.reconcile.review.narrowed_sources import SourceNarrowing
+from gitsched.reconcile.review.run_sources import describe_change
 from gitsched.reconcile.review.withheld_requests import list_carried_out, list_requests_before
 from gitsched.reconcile.run import RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
-from gitsched.reconcile.source.source_commits import describe_source_commit, shorten_text
+from gitsched.reconcile.source.source_commits import shorten_text
+from gitsched.reconcile.source.source_notes import find_reconciled
 from gitsched.reconcile.source.unread_entries import read_regular_file
 from gitsched.render.format_versions import FORMAT_VERSION
 from gitsched.render.output_files import CLUSTERS, FREEZE, HYDRATOR_METADATA, RUN_METADATA
@@ -345,8 +347,11 @@ class OutputHistory:
         if not self._source.has_commit(oid):
             return entry._replace(source=self._read_hydrator_metadata(commit, oid))
         newest = self._source.commit(oid)
-        entry = entry._replace(source=describe_source_commit(newest))
-        before = earlier.source if earlier is not None else ""
+        entry = entry._replace(source=describe_change(self._source, newest))
+        before = ""
+        if earlier is not None and parent is not None:  # later commits may have been planned since, without a change
+            output = self._output
+            before = find_reconciled(output.repository, parent.oid, output.branch, output.prefix, earlier).source
         if record is not None and earlier is not None and parent is not None:
             edits = list_earlier_edits(self._output.repository, self._output.prefix, parent)
             moved = [found.move.key for found in entry.moves]
@@ -362,7 +367,7 @@ class OutputHistory:
             entry = entry._replace(notes=(*entry.notes, note))
         else:
             since = list_commits_since(before, [oid], self._read_source, _MAX_SOURCES_COUNTED)
-            sources = tuple(map(describe_source_commit, since.commits))
+            sources = tuple(describe_change(self._source, each) for each in since.commits)
             entry = entry._replace(sources=sources[:MAX_SOURCES], more_sources=max(len(sources) - MAX_SOURCES, 0))
             if since.truncated:
                 note = f"only {_MAX_SOURCES_COUNTED} of the commits of the source since the commit before are counted"

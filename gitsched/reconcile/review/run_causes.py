@@ -11,9 +11,8 @@ from gitsched.reconcile.output.departures import add_departures, list_added_tain
 from gitsched.reconcile.output.history_records import identify_recorded
 from gitsched.reconcile.output.history_taints import compare_inputs, contains, list_latest_changes, list_taint_changes
 from gitsched.reconcile.review.narrowed_sources import SourceNarrowing
-from gitsched.reconcile.review.run_sources import MAX_COMMITS, RunSources, find_run_sources, list_source_changes
+from gitsched.reconcile.review.run_sources import MAX_COMMITS, RunSources, describe_change, find_run_sources, list_source_changes
 from gitsched.reconcile.review.withheld_requests import MAX_RUNS, list_carried_out, list_requests_before, was_withheld
-from gitsched.reconcile.source.source_commits import describe_source_commit
 from gitsched.reconcile.source.source_notes import find_reconciled
 
 if TYPE_CHECKING:
@@ -157,7 +156,7 @@ def find_drain(source: Repository, cache: ParseCache, newest: str, cluster: str,
         concerned = trees._replace(paths=[path for path in trees.paths if contains(trees, trees.after, path, mark)])
         changes = list_taint_changes(cache, concerned) if concerned.paths else ()
         if any((each.cluster, each.taint, each.added) == (cluster, taint, True) for each in changes):
-            return describe_source_commit(commit)
+            return describe_change(source, commit)
     return None
 
 

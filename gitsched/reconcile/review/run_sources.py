@@ -11,7 +11,7 @@ from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.fetch import read_run_record
 from gitsched.reconcile.output.output_edits import find_cause, is_written_by_run, list_earlier_edits
 from gitsched.reconcile.source.reverted_files import is_text
-from gitsched.reconcile.source.source_commits import describe_source_commit, find_change, find_source_commit
+from gitsched.reconcile.source.source_commits import describe_source_commit, find_change, find_source_commit, shorten_text
 from gitsched.reconcile.source.source_notes import find_reconciled
 
 if TYPE_CHECKING:
@@ -83,7 +83,21 @@ def list_source_changes(source: Repository, earlier: str, newest: str) -> tuple[
         return (find_source_commit(source, newest),)
     commits = _list_branch(source, earlier, newest)
     changing = [each for each in commits if _changes_plan(source, each)]
-    return tuple(map(describe_source_commit, changing or commits))
+    return tuple(describe_change(source, each) for each in changing or commits)
+
+
+def describe_change(source: Repository, commit: Commit) -> SourceChange:
+    """Return what reports say of a commit of the source, of a merge also the authors of the commits that it brought into the branch."""
+    change = describe_source_commit(commit)
+    if not change.is_merge:
+        return change
+    first, *others = commit.parents
+    bases = (
+        (other, source.find_merge_base(first, other)) for other in others if source.has_commit(first) and source.has_commit(other)
+    )
+    brought = (one for other, base in bases if base is not None for one in list_commits(source, base, other))
+    names = dict.fromkeys(shorten_text(one.author_name) for one in brought)
+    return change._replace(merged=tuple(name for name in names if name not in ("", change.author)))
 
 
 def _list_branch(source: Repository, earlier: str, newest: str) -> list[Commit]:
