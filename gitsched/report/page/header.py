@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup, escape
@@ -12,6 +12,7 @@ from gitsched.model.changes import Move
 from gitsched.model.document import Key
 from gitsched.model.finding import (
     FROZEN,
+    LAST_VALID_USED,
     OVERCOMMITTED,
     UNSCHEDULABLE,
     Finding,
@@ -315,9 +316,18 @@ def _describe_findings(review: Review, severity: Severity, links: PageLinks) -> 
         )
         for finding in findings[:number]
     ]
+    paths = {finding.location.path for finding in findings[:number] if finding.location is not None}
+    shown += _link_all(_list_last_valid(review, paths) if severity == "error" else (), links)
     left = len(new) - number
     more = f"and {format_count(left, f'more {severity}')}" if left else ""
     return Problem(f"{severity}s", severity, shown, more=more, section="findings")
+
+
+def _list_last_valid(review: Review, paths: Container[str]) -> Iterator[str]:
+    """Yield what counts in place of what is broken in files, so that it runs on."""
+    for finding in review.findings:
+        if finding.code == LAST_VALID_USED and finding.location is not None and finding.location.path in paths:
+            yield finding.text
 
 
 def _fold(anchor: str, kind: str, lines: Sequence[str], links: PageLinks) -> Problem:
