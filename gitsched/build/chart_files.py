@@ -12,6 +12,7 @@ from typing import Any
 from gitsched.build.commit_files import HIDDEN, MAX_FILES, SYMLINK_MODE, BuildProblem, CommitFiles, find_blob, join_path
 from gitsched.manifests.kustomization import parse_plugins
 from gitsched.manifests.kustomize_graph import resolve_path
+from gitsched.manifests.yaml_composer import find_stored_form
 from gitsched.model.document import Body, list_objects
 from gitsched.named_tuples import NamedTuple
 
@@ -21,6 +22,8 @@ MAX_SUBCHARTS = 200
 MAX_LINKS = 100
 """Symbolic links to directories of one chart."""
 _ARCHIVES = (".tgz", ".tar.gz")
+_PARSED = re.compile(r"(^|/)(Chart\.yaml|values\.yaml|values\.schema\.json|(templates|crds)/.*|charts/[^/]+\.(tgz|tar\.gz))$")
+"""The files of a chart that helm always reads."""
 _VALUES = ".gitsched-values.json"
 """The path of inline values in the directory of a run."""
 
@@ -237,3 +240,15 @@ def _escape_commas(text: str) -> str:
 
 def _is_outside(path: str) -> bool:
     return not path or resolve_path(".", path) != path or path.startswith(("/", "../")) or path == ".."
+
+
+def list_unusable(chart: ChartFiles, contents: Mapping[str, bytes]) -> Iterator[BuildProblem]:
+    """Yield a problem for each file that helm reads and of which Git has a pointer or an encrypted form.
+
+    Files that are no values, templates or definitions are read if a template reads files.
+    """
+    stored = {path: form for path, data in contents.items() if (form := find_stored_form(data)) is not None}
+    reads_files = bool(stored) and any(b".Files" in data for path, data in contents.items() if "templates/" in path)
+    for path, form in stored.items():
+        if reads_files or path in chart.request.list_files() or _PARSED.search(path):
+            yield BuildProblem(form.code, form.message, path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Mapping
 
-from gitsched.build.chart_files import ChartRequest, resolve_chart
+from gitsched.build.chart_files import ChartRequest, list_unusable, resolve_chart
 from gitsched.build.commit_files import (
     HIDDEN,
     MAX_FILES,
@@ -269,6 +269,8 @@ class _Resolver:
             found = resolve_chart(ChartRequest(target, "release"), self._commit)
             self._files.update(found.files)
             self._problems.update(dict.fromkeys(found.problems))
+            contents = {file: self._commit.read_blob(blob) for file, blob in found.files.items()}
+            self._problems.update(dict.fromkeys(list_unusable(found, contents)))
 
     def _find_place(self, path: str) -> str:
         """Return a path without symbolic links to directories on the way to it: kustomize reads a directory where it is itself."""

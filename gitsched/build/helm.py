@@ -10,21 +10,18 @@ from hashlib import sha256
 from pathlib import Path
 
 from gitsched.build.builder import Builder, find_program, list_executables, read_program_version
-from gitsched.build.chart_files import ChartFiles
+from gitsched.build.chart_files import ChartFiles, list_unusable
 from gitsched.build.chart_stability import ChartSources, check_stable, is_error
 from gitsched.build.commit_files import BuildProblem
 from gitsched.build.process import DEFAULT_LIMITS, BuildLimits
 from gitsched.build.scratch import run_on_files, select_contents
 from gitsched.manifests.kubectl_values import find_kubectl_value
-from gitsched.manifests.yaml_composer import find_stored_form
 from gitsched.model.errors import Permanent
 from gitsched.named_tuples import NamedTuple
 from gitsched.render.yaml import dump
 
 _FORMAT = 7
 """Changes with what `ChartResult` means, so that cached results of other versions are not read."""
-_PARSED = re.compile(r"(^|/)(Chart\.yaml|values\.yaml|values\.schema\.json|(templates|crds)/.*|charts/[^/]+\.(tgz|tar\.gz))$")
-"""The files of a chart that helm always reads."""
 _DOCUMENT = re.compile(rb"^---[ \t]*\n", re.MULTILINE)
 _KEPT_BLOCK = re.compile(rb"[|>][0-9]?\+")
 """The header of a block scalar to which empty lines at the end belong."""
@@ -87,7 +84,7 @@ def render_chart(chart: ChartFiles, blobs: Mapping[str, bytes], helm: Builder, l
     contents = select_contents(chart.files, blobs)
     if isinstance(contents, str):
         return ChartResult((), (BuildProblem("helm-build", f"{chart.request.chart}: {contents}", main),))
-    if unusable := list(_list_unusable(chart, contents)):
+    if unusable := list(list_unusable(chart, contents)):
         return ChartResult((), tuple(unusable))
     contents |= chart.list_inline_files()
     done = _run(chart, contents, helm, limits)
@@ -102,18 +99,6 @@ def render_chart(chart: ChartFiles, blobs: Mapping[str, bytes], helm: Builder, l
     objects = [_read_as_kubectl(rendered, main) for rendered in _split(chart, done)]
     problems += dict.fromkeys(problem for _, found in objects for problem in found)
     return ChartResult(tuple(rendered for rendered, _ in objects), tuple(problems))
-
-
-def _list_unusable(chart: ChartFiles, contents: Mapping[str, bytes]) -> Iterator[BuildProblem]:
-    """Yield a problem for each file that helm reads and of which Git has a pointer or an encrypted form.
-
-    Files that are no values, templates or definitions are read if a template reads files.
-    """
-    stored = {path: form for path, data in contents.items() if (form := find_stored_form(data)) is not None}
-    reads_files = bool(stored) and any(b".Files" in data for path, data in contents.items() if "templates/" in path)
-    for path, form in stored.items():
-        if reads_files or path in chart.request.list_files() or _PARSED.search(path):
-            yield BuildProblem(form.code, form.message, path)
 
 
 def _read_as_kubectl(rendered: RenderedObject, main: str) -> tuple[RenderedObject, list[BuildProblem]]:

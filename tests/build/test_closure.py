@@ -165,3 +165,12 @@ def test_data_that_git_does_not_have_stops_the_build(content: str, code: str) ->
     (problem,) = resolve({"over/kustomization.yaml": kustomization, "over/data.json": content}).problems
     assert (problem.code, problem.path, problem.line) == (code, "over/kustomization.yaml", 3)
     assert problem.message.startswith("configMapGenerator names data.json: ")
+
+
+@pytest.mark.parametrize("name", ["charts/db-1.0.0.tgz", "values.yaml", "templates/a.yaml"])
+def test_a_pointer_in_an_inflated_chart_stops_the_build(name: str) -> None:
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n"
+    chart = {"over/charts/web/Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\n", f"over/charts/web/{name}": pointer}
+    kustomization = "helmCharts: [{name: web, releaseName: web}]\n"
+    (problem,) = resolve({"over/kustomization.yaml": kustomization, **chart}).problems
+    assert (problem.code, problem.path) == ("git-lfs-pointer", f"over/charts/web/{name}")
