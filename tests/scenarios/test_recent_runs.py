@@ -153,6 +153,17 @@ def test_a_workload_that_was_scaled_since_has_lost_its_cluster_all_the_same(flee
         assert len(fewer) == (replicas != 6), "it counts once for those that it has lost"
 
 
+def test_replicas_that_a_later_commit_gives_back_in_part_are_still_lost(fleet: Fleet) -> None:
+    merge(fleet, {**WEB, "web.yaml": deployment("web", 10)}, 0)
+    source = merge(fleet, {"web.yaml": deployment("web", 2)}, 1, "Clean up")
+    merge(fleet, {"web.yaml": deployment("web", 4)}, 2, "Release")
+    lines = read(fleet, 3)
+    assert lines[1].startswith(f"Changed 2h ago by {source[:10]} Clean up ")
+    assert lines[2] == "  1 workload has fewer replicas: Deployment default/web 10 -> 4"
+    merge(fleet, {"web.yaml": deployment("web", 10)}, 4)
+    assert not any("fewer replicas" in line for line in read(fleet, 4))
+
+
 def test_replicas_that_go_to_clusters_which_the_workload_had_are_shown(fleet: Fleet) -> None:
     merge(fleet, WEB | {"policy.yaml": policy("one,two", scheduling="Divided"), "web.yaml": deployment("web", 4)}, 0)
     divided = {"policy.yaml": policy("two,three", scheduling="Divided"), "web.yaml": deployment("web", 8)}

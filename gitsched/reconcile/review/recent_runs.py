@@ -148,7 +148,7 @@ class _LossSearch:
             loss = _find_loss(one, self._current, self._stopped, run.copied, changed - settled) if is_known else None
             if loss is not None:
                 losses[key] = loss._replace(left_data=loss.move.key.resource in run.left_data)
-            settled |= changed
+            settled |= changed - {"replicas"} if _count(one.move.before) < _count(one.move.after) else changed
         return losses
 
     def list_taken(self, index: int, losses: Container[Key]) -> Iterator[Key]:
@@ -187,6 +187,11 @@ def _split_losses(run: RecentRun, losses: Mapping[Key, RecentLoss], causes: Mapp
         left = dict.fromkeys(one for key in keys for one in causes[key].departures)
         own = tuple(losses[key] for key in keys)
         yield _add_sources(run._replace(losses=own, departures=tuple(left), concerned=concerned[cause]), cause[0])
+
+
+def _count(clusters: Mapping[str, int | None]) -> int:
+    """Return the replicas of a placement in all clusters."""
+    return total_replicas(clusters.values())
 
 
 def _list_aspects(found: PlacementMove) -> set[_Aspect]:
@@ -279,8 +284,8 @@ def _find_loss(
         return RecentLoss(kind, move)
     if "clusters" in aspects and key.resource in copied and now.keys() > before.keys():
         kind = "copied"
-    elif "replicas" in aspects and total_replicas(now.values()) <= total_replicas(after.values()) < total_replicas(before.values()):
-        kind = "fewer"
+    elif "replicas" in aspects and max(_count(now), _count(after)) < _count(before):
+        kind, move = "fewer", move._replace(after=now) if _count(now) > _count(after) else move
     elif "clusters" in aspects and now.keys() == after.keys() and before.keys() - after.keys():
         kind = "moved"
     else:
