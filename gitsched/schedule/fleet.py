@@ -437,6 +437,24 @@ class ClusterEvictionFilter(_CandidateFilter):
         return "cluster(s) is in the process of eviction"
 
 
+class WorkloadAffinityFilter(_CandidateFilter):
+    """The candidate is a previous one, or all workloads of the affinity group have it and none of the anti-affinity group."""
+
+    name = "WorkloadAffinity"
+
+    def mask(self, request: Request, group: AffinityGroup, fleet: Fleet, previous: int) -> int:
+        peers = request.peers
+        if peers is None:
+            return fleet.all
+        shared = fleet.all if peers.shared is None else fleet.mask(peers.shared)
+        return previous | shared & ~fleet.mask(peers.taken)
+
+    def reason(self, request: Request, fleet: Fleet, index: int) -> str:
+        if request.peers is not None and fleet.names[index] in request.peers.taken:
+            return "cluster already has workload with the same anti-affinity group"
+        return "ResourceBinding with the same affinity group does not target this cluster"
+
+
 class VariantFilter(_CandidateFilter):
     """The candidate has a variant of the workload, where that differs between candidates. A variant that cannot be built stays where it
     is."""
@@ -457,24 +475,6 @@ class VariantFilter(_CandidateFilter):
         if broken is None:
             return "cluster(s) did not have a variant of the workload"
         return f"cluster(s) had {broken.reason or 'a variant that cannot be built'}"
-
-
-class WorkloadAffinityFilter(_CandidateFilter):
-    """The candidate is a previous one, or all workloads of the affinity group have it and none of the anti-affinity group."""
-
-    name = "WorkloadAffinity"
-
-    def mask(self, request: Request, group: AffinityGroup, fleet: Fleet, previous: int) -> int:
-        peers = request.peers
-        if peers is None:
-            return fleet.all
-        shared = fleet.all if peers.shared is None else fleet.mask(peers.shared)
-        return previous | shared & ~fleet.mask(peers.taken)
-
-    def reason(self, request: Request, fleet: Fleet, index: int) -> str:
-        if request.peers is not None and fleet.names[index] in request.peers.taken:
-            return "cluster already has workload with the same anti-affinity group"
-        return "ResourceBinding with the same affinity group does not target this cluster"
 
 
 FILTERS: tuple[FilterPlugin, ...] = (
