@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import yaml
 
 from gitsched.model.scheduling import RecordTarget
 from gitsched.reconcile import RunResult
@@ -70,9 +73,20 @@ def describe_run(fleet: Fleet, run: RunResult) -> dict[str, list[str]]:
 
 
 def list_manifests(fleet: Fleet, commit: str | None) -> dict[str, str]:
-    """Return the blobs of the objects that clusters and hubs get, by path."""
+    """Return the objects that clusters and hubs get, by path: blobs, or texts with the namespace `default` that earlier versions left
+    out."""
     files = fleet.files(commit) if commit else {}
-    return {path: blob for path, blob in files.items() if path.startswith(("clusters/", "hub/")) and path.count("/") == 3}
+    chosen = {path: blob for path, blob in files.items() if path.startswith(("clusters/", "hub/")) and path.count("/") == 3}
+    return {
+        path: _add_namespace(fleet.git("cat-file", "-p", blob)) if "/default/" in path else blob for path, blob in chosen.items()
+    }
+
+
+def _add_namespace(text: str) -> str:
+    """Return a manifest with the namespace `default` below its name, unless it has one."""
+    if "namespace" in yaml.load(text, yaml.CSafeLoader)["metadata"]:
+        return text
+    return re.sub(r"^  name: .*$", r"\g<0>\n  namespace: default", text, count=1, flags=re.MULTILINE)
 
 
 def format_clusters(replicas: Mapping[str, int | None]) -> str:
