@@ -125,7 +125,10 @@ def test_what_override_policies_do_not_change_is_reported(fleet: Fleet, selector
     [
         (SELECTOR, ""),
         ("{apiVersion: apps/v1, kind: Deployment, labelSelector: {matchLabels: {app: web}}}", ""),
-        (SELECTOR.replace("web", "wbe"), "namespace shop has no Deployment wbe; did you mean web?"),
+        (
+            SELECTOR.replace("web", "wbe"),
+            "namespace shop has no Deployment wbe; did you mean web? If what it selected was removed, delete the policy",
+        ),
     ],
 )
 def test_an_override_that_selects_objects_of_bundles_selects_something(fleet: Fleet, selector: str, message: str) -> None:

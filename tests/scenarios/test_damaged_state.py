@@ -100,7 +100,10 @@ def test_whatever_is_named_freeze_freezes_placements_until_it_is_lifted(fleet: F
         fleet.commit({"policy.yaml": policy("ash"), f"new-{hour}.yaml": cluster(f"new-{hour}")}, hour=hour)
         run = fleet.reconcile(hour)
         assert "placements-frozen" in {finding.code for finding in run.plan.findings}
-        assert fleet.delivered(WEB) == ["bru"]
+        assert [(str(move.key), dict(move.after)) for move in run.plan.withheld.moves] == [
+            ("Deployment.apps/default/web", {"ash": 2})
+        ]
+        assert fleet.delivered(WEB) == ["ash", "bru"], "the copy stays to which the withheld move goes back"
     assert "FREEZE" in fleet.files()
 
 
