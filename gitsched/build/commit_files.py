@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections import ChainMap
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Protocol
 
 from gitsched.build.remote_base import REMOTE, RemoteBase, RemoteTree
@@ -162,6 +162,13 @@ def is_outside(path: str) -> bool:
 def join_path(directory: str, name: str) -> str:
     """Return the path of a file in a directory."""
     return name if directory in (".", "") else f"{directory}/{name}"
+
+
+def list_parents(path: str) -> Iterator[str]:
+    """Yield the directories above a path, the innermost first; the root is `.`."""
+    while path := posixpath.dirname(path):
+        yield path
+    yield "."
 
 
 def list_directories(paths: Iterable[str]) -> set[str]:

@@ -287,8 +287,8 @@ class RetainedCopy(NamedTuple):
     that would place the workload there again. A copy that `follows` another workload stays as long as that one requires it: the workload
     has another name now, or the other one brought it along. A `preserved` one has no replacement: the object is kept in its cluster, and
     `until` is when its manifest leaves the output branch. `awaits` says what a copy without a replacement waits for, where findings say
-    that; it is not recorded. One from
-    whose cluster the workload is evicted stays until that ends, too: `release` says what ends it where no time does.
+    that; it is not recorded. One from whose cluster the workload is evicted stays until that ends, too: `release` says what ends it where
+    no time does.
     """
 
     workload: Key

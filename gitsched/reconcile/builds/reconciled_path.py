@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from gitsched.apis.built_in_schemas import find_wrong_types
 from gitsched.build.chart_files import ChartRequest, resolve_chart
 from gitsched.build.closure import Closure
-from gitsched.build.commit_files import BuildProblem, join_path
+from gitsched.build.commit_files import BuildProblem, join_path, list_parents
 from gitsched.build.go_templates import hide_marks
 from gitsched.build.path_recipe import PathRecipe, ToolName
 from gitsched.decide.catalog import KindScopes, RawDocument, make_raw_document
@@ -247,11 +247,4 @@ def locate_problem(path: ReconciledPath, problem: BuildProblem, base: CommitTree
 
 def is_below(path: str, directories: frozenset[str]) -> bool:
     """Return whether a directory is one of the given ones or below one."""
-    return "." in directories or any(parent in directories for parent in (path, *_list_parents(path)))
-
-
-def _list_parents(path: str) -> list[str]:
-    found = []
-    while path := posixpath.dirname(path):
-        found.append(path)
-    return found
+    return any(directory in directories for directory in (path, *list_parents(path)))

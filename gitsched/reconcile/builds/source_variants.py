@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from gitsched.apis.gitsched.bundle import ClusterMetadata
 from gitsched.apis.gitsched.config import FILE, Config
 from gitsched.apis.gitsched.source_config import SourceVariant
+from gitsched.build.commit_files import list_parents
 from gitsched.decide.catalog import KindScopes, RawDocument
 from gitsched.decide.cluster_metadata import read_cluster_metadata
 from gitsched.model.document import Document, Key
@@ -91,13 +92,6 @@ def _find_failing(tree: KustomizedTree, patterns: Sequence[re.Pattern[str]], sco
         if entries:
             found.setdefault(scopes.resolve(raw).key, {}).update(entries)
     return found
-
-
-def list_parents(path: str) -> Iterator[str]:
-    """Yield the directories above a path, the innermost first; the root is `.`."""
-    while path := posixpath.dirname(path):
-        yield path
-    yield "."
 
 
 def _make_variants(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gitsched.apis.gitsched.bundle import BundleSpec, ClusterMetadata, VariantRule
 from gitsched.apis.gitsched.source_config import SourceVariant
+from gitsched.build.commit_files import list_parents
 from gitsched.build.kustomize import BuildResult
 from gitsched.build.path_recipe import Substitution, read_kustomization_body, write_kustomization
 from gitsched.decide.catalog import RawDocument
@@ -17,7 +18,6 @@ from gitsched.reconcile.builds.kustomizations import FileReader
 from gitsched.reconcile.builds.path_builder import PathBuilder, list_path_problems
 from gitsched.reconcile.builds.printed_objects import PrintedObjects
 from gitsched.reconcile.builds.reconciled_path import BundledPaths, ReconciledPath, is_below
-from gitsched.reconcile.builds.source_variants import list_parents
 from gitsched.reconcile.bundles.bundle_files import DirectoryFiles
 from gitsched.reconcile.source.commit_tree import CommitTree, compile_path_pattern
 from gitsched.render.run_metadata import BuildRecord

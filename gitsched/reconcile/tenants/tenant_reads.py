@@ -7,14 +7,13 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from gitsched.apis.gitsched.bundle import parse_bundle
 from gitsched.apis.gitsched.tenancy import PLATFORM, TenantPaths, is_below
 from gitsched.apis.gitsched.tenant import Tenant
-from gitsched.build.commit_files import HIDDEN
+from gitsched.build.commit_files import HIDDEN, list_parents
 from gitsched.decide.tenants.tenant_admission import OwnedDocument, Violation
 from gitsched.git import TreeEntry
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.manifests.kustomize_graph import resolve_path
 from gitsched.model.finding import FieldOrigin, Finding, Location, locate_origin
 from gitsched.named_tuples import NamedTuple
-from gitsched.reconcile.builds.source_variants import list_parents
 from gitsched.reconcile.bundles.bundle_findings import point_to_path
 from gitsched.reconcile.bundles.bundle_parts import list_bundles
 from gitsched.reconcile.cache.caches import SourceFile
