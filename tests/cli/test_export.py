@@ -58,6 +58,17 @@ def test_what_has_to_be_pushed_is_reported(pushed: Path, git: Callable[..., str]
     assert read_note() == ""
 
 
+@pytest.mark.parametrize("url", [ADDRESS, "git@git.example.com:platform/fleet.git"])
+def test_credentials_that_flux_needs_are_reported(url: str, pushed: Path, gitsched: Run) -> None:
+    need = "needs for a private repository" if url == ADDRESS else "needs"
+    note = f"note: Flux {need} a Secret with credentials for {url}: name it with --secret\n"
+    done = gitsched("export", "flux", "--cluster", "one", "--url", url)
+    assert note in done.stderr
+    done = gitsched("export", "flux", "--cluster", "one", "--url", url, "--secret", "key")
+    assert "credentials" not in done.stderr
+    assert check(done.stdout)[0]["spec"]["secretRef"] == {"name": "key"}
+
+
 def take(tree: Path, path: str) -> str:
     """Return the objects that a delivery tool applies from a directory of the branch."""
     done = subprocess.run(["kubectl", "kustomize", str(tree / path)], capture_output=True, text=True, check=True)

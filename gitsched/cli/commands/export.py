@@ -14,6 +14,7 @@ from gitsched.cli import formats, output, reports
 from gitsched.cli.export import name_parameter
 from gitsched.model.finding import format_count, format_names
 from gitsched.model.similar_names import suggest_names
+from gitsched.model.urls import normalize_repository_url
 from gitsched.reconcile import RunSettings, preview
 from gitsched.reconcile.builds.delivery_source import DeliverySource, read_delivery_source
 from gitsched.render.bundle_delivery.argocd import make_application_set, make_hub_application
@@ -42,6 +43,10 @@ def print_flux(
     found = _read_delivery(url, clusters, chosen, names)
     keys = keys or ("gitsched-keys" if found.signed else "")
     options = FluxOptions(names, namespace, access, keys, decryption)
+    if not access:
+        url = found.branch.url
+        need = "needs" if normalize_repository_url(url).startswith("ssh:") else "needs for a private repository"
+        click.echo(escape_unprintable(f"note: Flux {need} a Secret with credentials for {url}: name it with --secret"), err=True)
     selected = clusters or found.clusters
     if directory is not None:
         for cluster in selected:
