@@ -8,14 +8,26 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from gitsched.build.application_sets import APPLICATION_SET, list_applications
+from gitsched.build.argo_cd import list_sources
 from gitsched.build.go_templates import Parameters, find_unknown
 from gitsched.build.parameter_sets import IN_CLUSTER, IN_CLUSTER_SERVER, GeneratorInput
 from gitsched.layouts.cluster_directories import ONLY_CLUSTER, separate_clusters
+from gitsched.layouts.delivery_settings import list_lost_settings
 from gitsched.layouts.helm_values import read_helm_values
-from gitsched.layouts.layout import DeployedPath, DocumentRule, Findings, HelmRelease, LeftOut, Recognition, Target, choose_rules
+from gitsched.layouts.layout import (
+    NOT_BUILT,
+    DeployedPath,
+    DocumentRule,
+    Findings,
+    HelmRelease,
+    LeftOut,
+    Recognition,
+    Target,
+    choose_rules,
+)
 from gitsched.layouts.overlay_names import split_path
 from gitsched.layouts.repository_files import DeliveryDocument, RepositoryFiles, normalize_path
-from gitsched.model.document import Body, as_object, get_field, list_objects
+from gitsched.model.document import Body, as_object, get_field
 from gitsched.model.finding import format_count
 from gitsched.named_tuples import NamedTuple
 
@@ -37,7 +49,7 @@ class _Source(NamedTuple):
     """A source of an Application: its directory as written, and the values files of a chart.
 
     `problem` says why a Bundle of the directory would differ from what Argo CD builds, or is "". `options` is a text that is equal for
-    sources which change a kustomization equally.
+    sources which change a kustomization equally. `chart` is one of another server.
     """
 
     path: str
@@ -46,6 +58,7 @@ class _Source(NamedTuple):
     release: HelmRelease
     problem: str
     options: str
+    chart: str = ""
 
 
 def recognize_argocd(files: RepositoryFiles, _: Collection[str] = ()) -> Findings:
@@ -56,6 +69,7 @@ def recognize_argocd(files: RepositoryFiles, _: Collection[str] = ()) -> Finding
     hubs = _separate_hubs(documents, files)
     found: dict[tuple[str, tuple[str, ...], HelmRelease], dict[str, None]] = {}
     named: dict[str, dict[str, dict[str, str]]] = {}
+    lost: dict[str, dict[LeftOut, None]] = {}
     left_out: list[LeftOut] = []
     source_of_generators = GeneratorInput(files, (), lambda _: True)
     for document in documents:
@@ -64,7 +78,10 @@ def recognize_argocd(files: RepositoryFiles, _: Collection[str] = ()) -> Finding
         for source in _list_sources(document, files, source_of_generators):
             source = source._replace(cluster=hub) if hub and source.cluster == IN_CLUSTER else source
             path = normalize_path(source.path)
-            reason = _find_exclusion(files, path) or source.problem
+            reason = source.problem if not source.path else _find_exclusion(files, path) or source.problem
+            if reason == NOT_BUILT:
+                left_out.append(LeftOut(document.place, reason, source.chart))
+                continue
             if not reason and hubs is None and source.cluster == IN_CLUSTER:
                 reason = _SEVERAL_HUBS
             reasons.setdefault(reason, path)
@@ -74,6 +91,7 @@ def recognize_argocd(files: RepositoryFiles, _: Collection[str] = ()) -> Finding
                 texts = named.setdefault(path, {}).setdefault(source.cluster, {})
                 options = source.options if path not in files.charts else ""
                 texts[document.path] = options if texts.get(document.path, options) == options else _SEVERAL
+                lost.setdefault(path, {}).update(dict.fromkeys(list_lost_settings(document)))
         if reasons and "" not in reasons:
             left_out += [LeftOut(document.place, reason, path) for reason, path in reasons.items()]
     rules: dict[DocumentRule, None] = {}
@@ -98,6 +116,7 @@ def recognize_argocd(files: RepositoryFiles, _: Collection[str] = ()) -> Finding
             explicit=True,
             release=release,
             documents=tuple(dict.fromkeys(file for texts in named[path].values() for file in texts)),
+            lost_settings=tuple(lost[path]),
         )
         for (path, values_files, release), names in sorted(found.items())
     )
@@ -138,9 +157,11 @@ def _list_sources(document: DeliveryDocument, files: RepositoryFiles, generators
         spec = as_object(application.get("spec"))
         destination = as_object(spec.get("destination"))
         cluster = files.find_cluster(document.path)[1] or _read_cluster(destination, parameters)
-        for source in [as_object(spec.get("source")), *list_objects(spec.get("sources"))]:
+        for source in list_sources(application):
             path = _keep_known(source.get("path"))
-            if (path or problem) and not source.get("chart"):
+            if source.get("chart"):
+                yield _Source("", (), cluster, HelmRelease(), NOT_BUILT, "", f"chart {source['chart']}")
+            elif path or problem:
                 yield _read_source(source, path, cluster, application, problem)
 
 

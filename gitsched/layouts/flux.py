@@ -7,7 +7,18 @@ import posixpath
 from collections.abc import Collection, Iterator, Mapping
 
 from gitsched.layouts.cluster_directories import ONLY_CLUSTER, separate_clusters
-from gitsched.layouts.layout import UNUSED, DeployedPath, DocumentRule, Findings, LeftOut, Recognition, Target, choose_rules
+from gitsched.layouts.delivery_settings import list_lost_settings
+from gitsched.layouts.layout import (
+    NOT_BUILT,
+    UNUSED,
+    DeployedPath,
+    DocumentRule,
+    Findings,
+    LeftOut,
+    Recognition,
+    Target,
+    choose_rules,
+)
 from gitsched.layouts.overlay_names import is_base, is_unused, names_cluster, split_path
 from gitsched.layouts.repository_files import DeliveryDocument, RepositoryFiles, list_parents, normalize_path
 from gitsched.model.document import as_object, get_field, list_objects
@@ -33,14 +44,15 @@ def recognize_flux(files: RepositoryFiles, _: Collection[str] = ()) -> Findings:
     """Return the directories that Flux Kustomizations name, with the clusters whose directories have them."""
     kustomizations = [_find_root(document, files) for document in files.list_documents(*_KUSTOMIZATION) if _read_path(document)]
     sources = _list_own_sources(files, kustomizations)
+    foreign = [document for document in kustomizations if _is_foreign(document, sources)]
     kustomizations = [document for document in kustomizations if not _is_foreign(document, sources)]
     if not kustomizations:
         return Findings()
     entries = _find_named_clusters(kustomizations, files)
     entries = _add_clusters(entries, _find_clusters(kustomizations, files))
-    unused: tuple[LeftOut, ...] = ()
+    unused = tuple(LeftOut(document.place, NOT_BUILT, " ".join(_read_source(document))) for document in foreign)
     if entries == {".": ONLY_CLUSTER}:
-        unused = tuple(
+        unused += tuple(
             LeftOut(document.place, UNUSED, _read_path(document)) for document in kustomizations if is_unused(document.path)
         )
         kustomizations = [document for document in kustomizations if not is_unused(document.path)]
@@ -56,6 +68,7 @@ def recognize_flux(files: RepositoryFiles, _: Collection[str] = ()) -> Findings:
     found: dict[str, dict[str, tuple[tuple[str, str], ...]]] = {}
     left_out: dict[LeftOut, None] = dict.fromkeys(unused)
     options: dict[str, dict[str, DeliveryDocument]] = {}
+    taken: dict[str, dict[str, DeliveryDocument]] = {}
     named: dict[str, dict[str, dict[str, str]]] = {}
     for entry, cluster in entries.items():
         for document in _list_reached_documents(files, entry, by_file):
@@ -71,6 +84,7 @@ def recognize_flux(files: RepositoryFiles, _: Collection[str] = ()) -> Findings:
             else:
                 found.setdefault(path, {})[cluster] = _list_variables(document)
                 options.setdefault(path, {}).setdefault(_write_options(document), document)
+                taken.setdefault(path, {})[document.place] = document
     left_out |= dict.fromkeys(
         LeftOut(document.place, _UNREACHED, _read_path(document)) for document in kustomizations if document.place not in reached
     )
@@ -93,6 +107,7 @@ def recognize_flux(files: RepositoryFiles, _: Collection[str] = ()) -> Findings:
             explicit=True,
             variables=tuple(clusters.items()),
             documents=tuple(sorted({file for names in named[path].values() for file in names})),
+            lost_settings=tuple(setting for document in taken[path].values() for setting in list_lost_settings(document)),
         )
         for path, clusters in sorted(found.items())
     ]

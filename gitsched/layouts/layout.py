@@ -10,6 +10,8 @@ from gitsched.named_tuples import NamedTuple
 
 UNUSED: Final = "its name says that it is not in use: if a cluster gets it, say so with --cluster DIR=NAME, or add a Bundle"
 """Why what is below a directory such as `_archive` is left out."""
+NOT_BUILT: Final = "gitsched does not build what comes from elsewhere: keep it in its document, or commit the files"
+"""Why charts and directories of other servers are left out."""
 DirectoryKind = Literal["kustomize", "helm", "plain"]
 
 
@@ -28,10 +30,20 @@ class HelmRelease(NamedTuple):
     values: str = ""
 
 
+class LeftOut(NamedTuple):
+    """A directory that is not proposed. `place` is the file that names it, as PATH:LINE, or the directory. `reason` is the same for all
+    directories that are left out for it, and `detail` is about this one."""
+
+    place: str
+    reason: str
+    detail: str = ""
+
+
 class DeployedPath(NamedTuple):
     """A directory that the layout deploys. `bundle` identifies the directories that are variants of each other; `values_files` are those
     of a Helm chart, from its directory. `variables` are what Flux substitutes, for each cluster. `explicit` says that a document of a
-    delivery tool names the directory and its clusters; `documents` are the files of these documents."""
+    delivery tool names the directory and its clusters; `documents` are the files of these documents, and `lost_settings` their settings
+    that `gitsched export` does not write, each as the reason."""
 
     path: str
     target: Target
@@ -42,6 +54,7 @@ class DeployedPath(NamedTuple):
     variables: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
     release: HelmRelease = HelmRelease()
     documents: tuple[str, ...] = ()
+    lost_settings: tuple[LeftOut, ...] = ()
 
 
 class DocumentRule(NamedTuple):
@@ -49,15 +62,6 @@ class DocumentRule(NamedTuple):
 
     directory: str
     cluster: str
-
-
-class LeftOut(NamedTuple):
-    """A directory that is not proposed. `place` is the file that names it, as PATH:LINE, or the directory. `reason` is the same for all
-    directories that are left out for it, and `detail` is about this one."""
-
-    place: str
-    reason: str
-    detail: str = ""
 
 
 class Recognition(NamedTuple):

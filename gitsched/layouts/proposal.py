@@ -7,7 +7,7 @@ import posixpath
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
-from gitsched.layouts.layout import DeployedPath, Layout, LeftOut, ProposedBundle, Target
+from gitsched.layouts.layout import NOT_BUILT, DeployedPath, Layout, LeftOut, ProposedBundle, Target
 from gitsched.model.document import Body
 from gitsched.model.finding import format_count, format_names
 from gitsched.render.yaml import dump, quote
@@ -143,6 +143,7 @@ def describe_layout(layout: Layout) -> str:
         lines += [f"  {path}" for path in layout.hidden_documents[:MAX_LISTED]]
         lines += _count_more(len(layout.hidden_documents), "gitsched.yaml")
     lines += _describe_left_out(layout)
+    lines += _describe_lost_settings(layout)
     return "\n".join(lines)
 
 
@@ -154,7 +155,8 @@ def _describe_left_out(layout: Layout) -> Iterator[str]:
     if by_reason:
         yield from ("", "Left out:")
     for reason, entries in by_reason.items():
-        yield f"  {format_count(len(entries), 'directory', 'directories')}: {reason}"
+        noun = ("source",) if reason == NOT_BUILT else ("directory", "directories")
+        yield f"  {format_count(len(entries), *noun)}: {reason}"
         yield from (f"    {entry.place}{f': {entry.detail}' if entry.detail else ''}" for entry in entries[:MAX_EXAMPLES])
         if len(entries) > MAX_EXAMPLES:
             yield f"    and {len(entries) - MAX_EXAMPLES} more"
@@ -162,6 +164,16 @@ def _describe_left_out(layout: Layout) -> Iterator[str]:
     if choice:
         directory = posixpath.dirname(choice) if choice.rpartition(":")[2].isdigit() else choice
         yield f"  To look at what a choice proposes: gitsched init --dry-run --cluster {directory or 'DIR'}=NAME"
+
+
+def _describe_lost_settings(layout: Layout) -> Iterator[str]:
+    """Yield the settings of documents of delivery tools that nothing takes over, each with the documents that have it."""
+    places: dict[str, dict[str, None]] = {}
+    for entry in (entry for bundle in layout.bundles for variant in bundle.variants for entry in variant.lost_settings):
+        places.setdefault(entry.reason, {})[entry.place] = None
+    if places:
+        yield from ("", "Not taken over: gitsched export writes one object for each cluster, with other values or none of")
+    yield from (f"  {field}: {format_names(list(named), MAX_LISTED)}" for field, named in sorted(places.items()))
 
 
 def _describe_variants(bundle: ProposedBundle) -> str:

@@ -7,7 +7,7 @@ Shapes as in the CRDs: GitRepository `source.toolkit.fluxcd.io/v1`, Kustomizatio
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from gitsched.model.urls import normalize_repository_url
 from gitsched.named_tuples import NamedTuple
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from gitsched.model.document import Body
 
 ArgoGenerator = Literal["files", "directories"]
+FLUX_DELIVERY: Final = {"interval": "10m", "prune": True, "wait": True}
+"""How the Kustomization of a cluster applies its directory."""
+ARGO_DELIVERY: Final = {"syncPolicy": {"automated": {"prune": True, "selfHeal": True}}}
+"""How the Application of a cluster syncs its directory."""
 
 
 class OutputBranch(NamedTuple):
@@ -69,11 +73,9 @@ def make_flux_objects(branch: OutputBranch, cluster: str, options: FluxOptions) 
     if options.verify_secret:
         repository["verify"] = {"mode": "HEAD", "secretRef": {"name": options.verify_secret}}
     kustomization: dict[str, Any] = {
-        "interval": "10m",
+        **FLUX_DELIVERY,
         "sourceRef": {"kind": "GitRepository", "name": source},
         "path": f"./{directory}",
-        "prune": True,
-        "wait": True,
     }
     if options.decryption_secret:
         kustomization["decryption"] = {"provider": "sops", "secretRef": {"name": options.decryption_secret}}
@@ -123,7 +125,7 @@ def make_argocd_objects(branch: OutputBranch, clusters: Sequence[str] | None, op
                 "destination": {"name": target},
                 # The kustomization.yaml of the directory lists the manifests; cluster.json is not among them.
                 "source": {"repoURL": branch.url, "targetRevision": branch.name, "path": "{{.path.path}}"},
-                "syncPolicy": {"automated": {"prune": True, "selfHeal": True}},
+                **ARGO_DELIVERY,
             },
         },
     }

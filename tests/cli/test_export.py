@@ -36,7 +36,8 @@ def pushed(fleet: Path, git: Callable[..., str]) -> Path:
 
 def test_what_would_delete_is_named_before_it_is_replaced(pushed: Path, gitsched: Run, commit: Callable[..., None]) -> None:
     armed = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: apps}\nspec: {path: x, prune: %s}\n"
-    commit(pushed, flux=armed % "true")
+    (pushed / "x").mkdir()
+    commit(pushed, flux=armed % "true", **{"x/config": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: shop}\n"})
     done = gitsched("export", "flux", "--cluster", "one")
     assert done.stderr.startswith(
         "warning: 1 object of the source would delete what these objects take over: Kustomization apps (flux.yaml). "

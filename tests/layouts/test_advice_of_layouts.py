@@ -199,6 +199,12 @@ CASES = [
         ("web", "all"),
         follow={"clusters/eu/more.yaml": None, "clusters/us/more.yaml": substitute("./web", "namePrefix: b-")},
     ),
+    Case(
+        "gitsched does not build what comes from elsewhere: keep it in its document, or commit the files",
+        {"app.yaml": application("web", "web", "name: eu").replace("path: web", "chart: web")},
+        ("web", "all"),
+        follow={"app.yaml": application("web", "web", "name: eu"), "web/Chart.yaml": "name: web"},
+    ),
 ]
 CARRIED_OUT_ELSEWHERE = {
     "add a variant to the Bundle of the chart": "tests/scenarios/bundles.yaml",

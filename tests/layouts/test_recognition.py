@@ -680,3 +680,51 @@ def test_a_directory_that_an_artifact_generator_copies_says_how_to_place_it() ->
         "it is in an artifact that an ArtifactGenerator copies: gitsched builds it as Flux does, so have policies select its objects, "
         "not a Bundle"
     ]
+
+
+LOST = {
+    "clusters/fra/apps.yaml": flux("./web").replace(
+        "spec: {", "spec: {dependsOn: [{name: db}], suspend: true, interval: 5m, prune: true, wait: false, "
+    )
+    + "\n---\n"
+    + flux("./db").replace(
+        "spec: {", "spec: {interval: 10m, prune: false, wait: true, suspend: false, decryption: {provider: sops}, "
+    )
+    + "\n---\n"
+    + flux("./deploy", name="other").replace("spec: {", "spec: {timeout: 1m, ")
+    + "\n---\napiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata: {name: other, namespace: flux-system}\n",
+    "clusters/fra/flux-system/sync.yaml": flux("./clusters/fra"),
+    "db/db.yaml": WEB,
+    "web/web.yaml": WEB,
+    "argo/mail.yaml": application("mail", "mail", "name: eu").replace(
+        "spec: {", "spec: {project: shop, ignoreDifferences: [{kind: Deployment}], syncPolicy: {syncOptions: [Replace=true]}, "
+    ),
+    "argo/redis.yaml": application("redis", "x", "name: eu").replace("path: x", "chart: redis"),
+    "argo/set.yaml": "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: set}\nspec:\n  generators: [{list: "
+    "{elements: [{path: news}]}}]\n  template: {metadata: {name: news}, spec: {project: default, destination: {name: eu}, sources: "
+    "[{chart: kafka}, {path: '{{path}}'}], syncPolicy: {automated: {prune: true, selfHeal: true}, retry: {limit: 2}}}}\n",
+    "mail/mail.yaml": WEB,
+    "news/news.yaml": WEB,
+}
+
+
+def test_settings_that_no_exported_object_has_and_sources_elsewhere_are_named_with_their_documents() -> None:
+    found = describe_layout(recognize_layout({path: text.encode() for path, text in LOST.items()}))
+    left, _, lost = found.partition("\nNot taken over: ")
+    assert lost.splitlines()[1:] == [
+        "  decryption: clusters/fra/apps.yaml:6",
+        "  dependsOn: clusters/fra/apps.yaml:1",
+        "  ignoreDifferences: argo/mail.yaml:1",
+        "  interval: clusters/fra/apps.yaml:1",
+        "  project: argo/mail.yaml:1",
+        "  prune: clusters/fra/apps.yaml:6",
+        "  suspend: clusters/fra/apps.yaml:1",
+        "  syncPolicy.retry: argo/set.yaml:1",
+        "  syncPolicy.syncOptions: argo/mail.yaml:1",
+        "  wait: clusters/fra/apps.yaml:1",
+    ]
+    assert left.partition("  3 sources: ")[2].splitlines()[1:4] == [
+        "    clusters/fra/apps.yaml:11: GitRepository other",
+        "    argo/redis.yaml:1: chart redis",
+        "    and 1 more",
+    ]

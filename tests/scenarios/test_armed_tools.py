@@ -47,12 +47,35 @@ OBJECTS: dict[str, tuple[str, bool]] = {
         False,
     ),
     "what delivers such objects": (KUSTOMIZATION.replace("SPEC", "prune: true").replace("./apps", "./tools"), False),
+    "a Kustomization of another repository": (KUSTOMIZATION.replace("SPEC", "prune: true").replace("./apps", "./other"), False),
+    "an artifact that is copied": (
+        KUSTOMIZATION.replace("SPEC", "prune: true, sourceRef: {kind: ExternalArtifact}").replace("./apps", "./other"),
+        True,
+    ),
+    "an Application of a chart of another server": (
+        APPLICATION.replace("META", "").replace("{path: apps}, SPEC", "{chart: redis}, syncPolicy: {automated: {prune: true}}"),
+        False,
+    ),
+    "one with values of the repository": (
+        APPLICATION.replace("META", "").replace(
+            "source: {path: apps}, SPEC", "sources: [{chart: a}, {ref: values}], syncPolicy: {automated: {prune: true}}"
+        ),
+        False,
+    ),
+    "one with objects of the repository": (
+        APPLICATION.replace("META", "").replace(
+            "source: {path: apps}, SPEC", "sources: [{chart: a}, {path: apps}], syncPolicy: {automated: {prune: true}}"
+        ),
+        True,
+    ),
+    "an ApplicationSet of charts": (SET.replace("{path: apps}", "{chart: '{{chart}}'}").replace(", SPEC", ""), False),
+    "an ApplicationSet of directories": (SET.replace("path: apps", "path: '{{path}}'").replace(", SPEC", ""), True),
     "a file that cannot be read": ("kustomize.toolkit.fluxcd.io: [", False),
 }
 
 
 def find(fleet: Fleet, text: str) -> list[str]:
-    commit = fleet.commit({"tools/apps.yaml": text})
+    commit = fleet.commit({"tools/apps.yaml": text, "deploy/apps/web.yaml": ""})
     tree = fleet.git("rev-parse", f"{commit}^{{tree}}")
     return [str(one) for one in list_armed_tools(Repository(fleet.path), tree, ("placed",))]
 

@@ -7,9 +7,12 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from gitsched.build import argo_cd
+from gitsched.build.commit_files import list_directories
+from gitsched.build.flux import KIND as FLUX_KIND
 from gitsched.decide.catalog import make_raw_document
 from gitsched.manifests.parser import parse_file
-from gitsched.model.document import get_field
+from gitsched.model.document import as_object, get_field
 from gitsched.model.errors import GitschedError
 from gitsched.model.tool_groups import ARGO_GROUP, KUSTOMIZE_GROUP
 from gitsched.named_tuples import NamedTuple
@@ -40,11 +43,32 @@ class ArmedTool(NamedTuple):
 
 def list_armed_tools(repository: Repository, tree: str, own: Collection[str] = ()) -> tuple[ArmedTool, ...]:
     """Return these objects of a tree, by path. Objects with the `own` names deliver the output branch and are left out, as are those
-    that deliver objects of tools, such as the Kustomization flux-system."""
+    that deliver objects of tools, such as the Kustomization flux-system, and those that deliver only what comes from elsewhere."""
     bodies = [*_list_bodies(repository, tree)]
     directories = {posixpath.dirname(path) for path, _ in bodies}
-    found = (tool for path, body in bodies if not _delivers(body, directories) and (tool := _find_armed(path, body)) is not None)
-    return tuple(dict.fromkeys(tool for tool in found if tool.name not in own))
+    armed = ((tool, body) for path, body in bodies if not _delivers(body, directories) and (tool := _find_armed(path, body)))
+    found = [(tool, body) for tool, body in armed if tool.name not in own]
+    known = _list_directories(repository, tree) if found else ()
+    return tuple(dict.fromkeys(tool for tool, body in found if _may_build(body, known)))
+
+
+def _list_directories(repository: Repository, tree: str) -> set[str]:
+    """Return the directories of a tree, each also from those above it: an artifact may have one of these."""
+    directories = list_directories(entry.path for entry in repository.entries(tree))
+    return {"/".join(path.split("/")[start:]) for path in directories for start in range(path.count("/") + 1)}
+
+
+def _may_build(body: Body, directories: Collection[str]) -> bool:
+    """Return whether an object may deliver a directory of the repository: it names one of these, or what only its tool knows."""
+    spec = as_object(body.get("spec"))
+    if get_field(spec, "sourceRef", "kind") == "ExternalArtifact":
+        return True
+    paths = [spec.get("path") or "."]
+    if body.get("kind") != FLUX_KIND:
+        sources = argo_cd.list_sources(as_object(spec.get("template")) or body)
+        paths = [source.get("path") or "" for source in sources if not source.get("chart")]
+    starts = [posixpath.normpath(str(path).lstrip("/") or ".") for path in paths if path]
+    return any("{{" in start or start in directories for start in starts)
 
 
 def _delivers(body: Body, directories: Iterable[str]) -> bool:
