@@ -398,3 +398,23 @@ def test_init_creates_the_directory_of_a_new_repository(gitsched: Run, tmp_path:
     refused = gitsched("init", "file/fleet", at=tmp_path)
     assert refused.returncode == 1
     assert refused.stderr == "gitsched: cannot write file/fleet: Not a directory\n"
+
+
+@pytest.mark.parametrize("default", ["main", "trunk"])
+def test_init_on_another_branch_says_what_the_first_run_chooses(
+    gitsched: Run, make: Callable[[Mapping[str, str]], Path], git: Callable[..., str], default: str
+) -> None:
+    place = make({"web.yaml": WEB})
+    git("branch", "-M", default, at=place)
+    if default == "trunk":
+        git("update-ref", "refs/remotes/origin/trunk", "HEAD", at=place)
+        git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/trunk", at=place)
+    assert "merge " not in gitsched("init", "--commit", at=place).stdout
+    git("reset", "-q", "--hard", "HEAD~1", at=place)
+    git("checkout", "-qb", "feature", at=place)
+    assert f"  merge feature into {default} " in gitsched("init", "--commit", at=place).stdout
+    assert gitsched("reconcile", at=place).returncode == 0
+    git("checkout", "-q", default, at=place)
+    assert gitsched("reconcile", at=place).returncode == 1, "as the text says"
+    git("merge", "-q", "feature", at=place)
+    assert gitsched("reconcile", at=place).returncode == 0

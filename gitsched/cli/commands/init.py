@@ -89,6 +89,7 @@ CLUSTERS, POLICIES = "fleet/clusters.yaml", "fleet/policies.yaml"
 COMMIT_MESSAGE = "Describe the fleet"
 
 
+_TRACKING = "refs/remotes/origin/"
 CUT_OVER = "see docs/cut-over.md"
 _STEPS = """
 Next:
@@ -208,6 +209,7 @@ def _list_steps(directory: Path, found: RecognizedLayout | None, *, has_reposito
     return [
         *steps,
         ("gitsched plan", "show what would be placed where; writes nothing"),
+        *_describe_branch(directory),
         ("gitsched reconcile", "commit the decisions to the branch `placements`"),
         ("git show placements:README.md", "look at the fleet"),
         *(
@@ -216,6 +218,23 @@ def _list_steps(directory: Path, found: RecognizedLayout | None, *, has_reposito
             else ()
         ),
     ]
+
+
+def _describe_branch(directory: Path) -> list[tuple[str, str]]:
+    """Return the merge that comes before the first run where another branch than the default one is checked out."""
+
+    def read(*arguments: str) -> str:
+        return run_git([*arguments], cwd=str(directory)).stdout.strip()
+
+    branch = read("symbolic-ref", "--quiet", "--short", "HEAD")
+    default = read("symbolic-ref", "--quiet", "--short", f"{_TRACKING}HEAD").removeprefix("origin/")
+    names = (default,) if default else ("main", "master")
+    known = (name for name in names if read("for-each-ref", f"refs/heads/{name}", f"{_TRACKING}{name}"))
+    default = next(known, branch)
+    if not branch or branch == default:
+        return []
+    text = f"the first run chooses the branch that is reconciled: after one of {branch}, runs of {default} are refused until it is merged"
+    return [(f"merge {branch} into {default}", text)]
 
 
 def _find_manifest(directory: Path) -> str | None:
