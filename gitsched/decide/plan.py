@@ -93,9 +93,11 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     retention, directories, rendered, rollouts = _deliver(source, changes, requested, undelivered, relations, caches)
     found = (*changes.decisions.findings, *retention.findings, *rollouts.findings)
     decisions, moves = changes.decisions._replace(findings=found), changes.moves
+    completed: Mapping[Key, Outcome] = {}
     if rollouts.counted or rollouts.former:
-        from gitsched.decide.rollouts.waiting_replicas import count_step  # few clusters wait
+        from gitsched.decide.rollouts.waiting_replicas import count_step, list_completed  # few clusters wait
 
+        completed = list_completed(rollouts, decisions.outcomes)
         decisions = decisions._replace(outcomes={**decisions.outcomes, **rollouts.counted})
         moves = count_step(moves, rollouts, decisions.outcomes, find_active_clusters(source.previous))
     if retention.copies or source.previous.retained:
@@ -137,6 +139,7 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
         ended=retention.ended,
         rollouts=rollouts.statuses,
         rollout_records=rollouts.records,
+        completed=completed,
         adopted=adopted,
     )
 

@@ -42,8 +42,9 @@ class Plan(NamedTuple):
     that differ from the previous tree, with None for a removed file. `withheld` are the changes over the limits of the guard: they are not
     in `moves` and `files`, unless the plan only reports them. `releases` are the held workloads and clusters that are released. `guard` is
     what the output branch records about the guard. `ended` are copies whose overlap ends in this run. `rollouts` are those
-    that deliver a change in waves, `rollout_records` what the output branch records of them. `adopted` says why objects
-    that gitsched took over keep their placement, by key as text.
+    that deliver a change in waves, `rollout_records` what the output branch records of them. `completed` are the outcomes
+    after the last wave, of the workloads of which `outcomes` have what clusters have until their turn. `adopted` says why objects that
+    gitsched took over keep their placement, by key as text.
     """
 
     outcomes: Mapping[Key, Outcome]
@@ -61,6 +62,7 @@ class Plan(NamedTuple):
     ended: tuple[RetainedCopy, ...] = ()
     rollouts: tuple[RolloutStatus, ...] = ()
     rollout_records: tuple[RolloutRecord, ...] = ()
+    completed: Mapping[Key, Outcome] = {}
     adopted: Mapping[str, str] = {}
 
     @property

@@ -14,4 +14,4 @@ if TYPE_CHECKING:
 
 def make_plan_baseline(settings: RunSettings, plan: Plan, config: Config) -> Baseline:
     """Return the baseline of a complete plan, at the time of the command. The copies that stay for an overlap after it use capacity."""
-    return make_baseline(plan.decisions, config, max(settings.now, plan.time), plan.observations, plan.retained)
+    return make_baseline(plan.decisions, config, max(settings.now, plan.time), plan.observations, plan.retained, plan.completed)

@@ -99,8 +99,7 @@ def make_reschedule_file(
 
     def make_request(planned: Planned) -> RescheduleAnswer:
         plan = planned.plan
-        decisions = decide_without_requests(context, fetched, planned)
-        baseline = make_baseline(decisions, planned.config, max(settings.now, plan.time), plan.observations)
+        baseline = make_baseline_without_requests(context, fetched, planned)
         selected = _select(baseline, selection)
         if not selected.keys:
             return RescheduleAnswer(None, *selected[1:])
@@ -152,8 +151,14 @@ def _make_file(request: RescheduleRequest, config: Config, catalog: Catalog) -> 
     return RescheduleFile(request, HEADER + dump(request.document.body), path, key in catalog.api_documents_by_key)
 
 
-def decide_without_requests(context: RunContext, fetched: Fetched, planned: Planned) -> DecisionSet:
-    """Return the decisions of a plan as if no request were pending, so that the same request is made again."""
+def make_baseline_without_requests(context: RunContext, fetched: Fetched, planned: Planned) -> Baseline:
+    """Return the baseline of a plan as if no request were pending, so that the same request is made again."""
+    plan = planned.plan
+    decisions, time = _decide_without_requests(context, fetched, planned), max(context.settings.now, plan.time)
+    return make_baseline(decisions, planned.config, time, plan.observations, completed=plan.completed)
+
+
+def _decide_without_requests(context: RunContext, fetched: Fetched, planned: Planned) -> DecisionSet:
     decisions = planned.plan.decisions
     pending = {key for engine in decisions.engines if isinstance(engine, Rescheduling) for key in engine.list_pending_requests()}
     if not pending:

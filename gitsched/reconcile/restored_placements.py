@@ -23,7 +23,7 @@ from gitsched.model.system_errors import make_write_error
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.output.past_placements import PastPlacements, read_past_placements
-from gitsched.reconcile.reschedule import HEADER, WorkloadSelection, choose_directory, decide_without_requests
+from gitsched.reconcile.reschedule import HEADER, WorkloadSelection, choose_directory, make_baseline_without_requests
 from gitsched.reconcile.review.resource_names import find_named
 from gitsched.reconcile.run import Fetched, Planned, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
@@ -32,7 +32,6 @@ from gitsched.reconcile.worktree_file import replace_file, resolve_worktree_file
 from gitsched.render.output_files import PLACEMENTS, placement_path
 from gitsched.render.placement_records import read_placement_key
 from gitsched.render.yaml import dump
-from gitsched.simulate.baseline import make_baseline
 from gitsched.simulate.reschedule_request import list_rescheduling_engines
 from gitsched.simulate.restored_placements import (
     WORKLOAD,
@@ -114,9 +113,8 @@ def _make_files(
     with_companions: bool,
     planned: Planned,
 ) -> RestorationFiles:
-    settings = context.settings
-    decisions = decide_without_requests(context, fetched, planned)
-    baseline = make_baseline(decisions, planned.config, max(settings.now, planned.plan.time), planned.plan.observations)
+    baseline = make_baseline_without_requests(context, fetched, planned)
+    decisions = baseline.decisions
     engines = list_rescheduling_engines(baseline)
     files = _SourceFiles(context.source.repository, fetched.source.tree)
     then_and_now = {goal.key: goal for goal in _list_goals(decisions, past, engines, files)}

@@ -180,12 +180,17 @@ def make_baseline(
     time: datetime,
     observations: Mapping[Any, Any],
     retained: Iterable[RetainedCopy] | None = None,
+    completed: Mapping[Key, Outcome] = {},
 ) -> Baseline:
-    """Return the baseline of simulations on a plan. `retained` are the copies that stay for an overlap after it, if they are known."""
-    outcomes = decided.outcomes
+    """Return the baseline of simulations on a plan. `retained` are the copies that stay for an overlap after it, if they are known.
+
+    `completed` are the outcomes after the last wave of workloads for which clusters wait: what an event leads to is compared with these.
+    What workloads use of clusters is that of the clusters which have them.
+    """
+    outcomes = {**decided.outcomes, **completed} if completed else decided.outcomes
     running = list_running(outcomes, is_first=True)
     return Baseline(
-        decided,
+        decided._replace(outcomes=outcomes) if completed else decided,
         config,
         time,
         observations,

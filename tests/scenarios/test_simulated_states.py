@@ -65,20 +65,25 @@ def simulate_from_state(fleet: Fleet, where: Path, scenario: Scenario, monkeypat
     """Return what happens one hour after the first run, from its state, once a complete plan says the same."""
     settings = fleet.settings(1, trusted=False)
     whole = simulate(settings._replace(cache=where / "none"), scenario)
-    monkeypatch.setattr(source_plan, "_plan_source", None)  # makes a complete plan
-    found = simulate(settings, scenario)
+    with monkeypatch.context() as patched:
+        patched.setattr(source_plan, "_plan_source", None)  # makes a complete plan
+        found = simulate(settings, scenario)
     assert found == whole
     assert isinstance(found, tuple)
     return found[0]
 
 
-def test_replicas_that_wait_for_a_wave_are_not_placed(fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_wave_has_had_its_turn_when_an_event_happens(fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits for a wave is no effect of the event: not of one that changes the workload, and not of one that leaves it where it is."""
     fleet.commit({**CLUSTERS, "rollout.yaml": ROLLOUT, "policy.yaml": POLICY, "old.yaml": deployment("old")})
     fleet.reconcile()
     fleet.commit({"new.yaml": deployment("new")}, hour=1)
     found = simulate_from_state(fleet, tmp_path, Scenario(scale=(SCALING,)), monkeypatch)
-    before = {effect.key.name: effect.before for effect in found.effects}
-    assert before["new"] == {"first": 2}
+    effects = {effect.key.name: (effect.before, effect.after) for effect in found.effects}
+    assert effects == {"new": ({"first": 2, "second": 2}, {"first": 4, "second": 4})}
+    lost = Scenario(lose=(FailureDomain(CLUSTER, "first"),), unreachable=True)
+    after = {effect.key.name: effect.after for effect in simulate_from_state(fleet, tmp_path, lost, monkeypatch).effects}
+    assert after == {"new": {"second": 2}, "old": {"second": 2}}
 
 
 def test_an_application_that_changed_is_no_template_of_the_state(

@@ -119,11 +119,13 @@ def make_incremental_plan(
     retention = _keep_copies(totals) if is_idle else _retain_copies(changes, moves, find_blob)
     retiring = _list_retiring(changes, retention)
     rollouts, continued, all_moves = NOTHING_ROLLED_OUT, None, moves.moves
+    completed: Mapping[Key, Outcome] = {}
     if state.rollouts is not None:
-        from gitsched.decide.rollouts.waiting_replicas import count_step  # few sources have Rollouts
+        from gitsched.decide.rollouts.waiting_replicas import count_step, list_completed  # few sources have Rollouts
 
         continued = _CONTINUE_ROLLOUTS(changes, state.rollouts, moves.moves, retention, find_blob, relations.relations)
         rollouts = continued.result
+        completed = list_completed(rollouts, changes.outcomes)
         counted = {**changes.outcomes, **rollouts.counted}
         all_moves = count_step(all_moves, rollouts, counted, changes.had_workloads)
         changes = changes._replace(workloads=continued.workloads, outcomes=counted)
@@ -188,6 +190,7 @@ def make_incremental_plan(
     )._replace(
         rollouts=rollouts.statuses,
         rollout_records=rollouts.records,
+        completed=completed,
         withheld=guarded.withheld,
         guard=state.guard.given.make_record(totals.config.guard, guarded.withheld, holds=bool(new.held)),
         ended=retention.ended,

@@ -194,6 +194,11 @@ class WaitingReplicas:
         return target._replace(replicas=count, waits=False)
 
 
+def list_completed(rollouts: RolloutResult, decided: Mapping[Key, Outcome]) -> dict[Key, Outcome]:
+    """Return the decided outcomes of the workloads whose replicas rollouts count, with those that clusters have before this step."""
+    return {key: decided[key]._replace(previous_targets=one.previous_targets) for key, one in rollouts.counted.items()}
+
+
 def _list_copies(copies: Iterable[RetainedCopy]) -> Copies:
     return frozenset((copy.workload, copy.cluster) for copy in copies)
 

@@ -181,9 +181,9 @@ class PlannedWorkloads:
                 raise NeedsCompletePlan(f"decisions of {engine.name} may depend on any object")
         decisions = self.decide(keys)
         others = self._totals.overview.workload_count - len(decisions.outcomes)
-        baseline = make_baseline(
-            decisions, self._totals.config, max(self._context.settings.now, self.plan.time), self.plan.observations
-        )
+        completed = {key: outcome for key, outcome in self.plan.completed.items() if key in decisions.outcomes}
+        now = max(self._context.settings.now, self.plan.time)
+        baseline = make_baseline(decisions, self._totals.config, now, self.plan.observations, completed=completed)
         continued = self._continue_plan(decisions.catalog, decisions.outcomes, is_partial=self._has_many_inputs)
         return decisions, baseline._replace(
             records=self._records,
@@ -221,9 +221,13 @@ class PlannedWorkloads:
     def make_fleet_baseline(self) -> Baseline:
         """Return a baseline for simulated events of clusters, for which all workloads count. A simulation raises NeedsNewEngines where
         only a complete plan can tell what an event affects."""
-        decisions, current = self._decisions, self._current_outcomes
+        current = {**self._current_outcomes, **self.plan.completed}
+        decisions = self.decisions
+        if self.plan.completed:
+            outcomes = StoredOutcomes(self._cache, self._totals.overview.workload_count, current)
+            decisions = decisions._replace(outcomes=outcomes)
         is_first = not any(entry.placement.clusters for key, entry in self.index.items() if key not in current and entry.placement)
-        changed = self._changed_outcomes
+        changed = {**self._changed_outcomes, **self.plan.completed}
         running = list_running(changed, is_first=is_first)
         return Baseline(
             decisions,
@@ -240,7 +244,7 @@ class PlannedWorkloads:
         )
 
     @cached_property
-    def _decisions(self) -> DecisionSet:
+    def decisions(self) -> DecisionSet:
         """The decisions about all workloads, which are read on demand."""
         outcomes = StoredOutcomes(self._cache, self._totals.overview.workload_count, self._current_outcomes)
         documents = {key: one.document for key, one in self._own.items()}
@@ -248,7 +252,7 @@ class PlannedWorkloads:
 
     def list_placed(self) -> PlacedWorkloads:
         """Return the workloads of all clusters. Its keys raise NeedsCompletePlan where clusters have too many."""
-        decisions, current = self._decisions, self._current_outcomes
+        decisions, current = self.decisions, self._current_outcomes
         running = RunningReplicas(decisions.outcomes, list_running(self._changed_outcomes, is_first=False))
 
         def list_keys(clusters: Collection[str]) -> Collection[Key]:
@@ -262,7 +266,7 @@ class PlannedWorkloads:
 
     def _find_use(self) -> CapacityUse:
         """Return what workloads use of clusters after the plan."""
-        return add_copies(self._totals.capacity, self._decisions, self.plan.retained)
+        return add_copies(self._totals.capacity, self.decisions, self.plan.retained)
 
     def decide(self, keys: Collection[Key]) -> DecisionSet:
         """Return the decisions about some workloads, and about all that APIs decide themselves. Its catalog lists the templates of the

@@ -224,7 +224,8 @@ def _find_cluster(decisions: DecisionSet, key: Key) -> str | None:
 def _describe_from_state(workloads: PlannedWorkloads, cluster: str) -> ClusterExplanation:
     plan = workloads.plan
     log_ignored_settings(plan)
-    return describe_cluster(workloads.make_fleet_baseline(), cluster, plan.findings, workloads.split_settled())
+    baseline = workloads.make_fleet_baseline()._replace(decisions=workloads.decisions)
+    return describe_cluster(baseline, cluster, plan.findings, workloads.split_settled())
 
 
 def _describe_undecided(key: Key) -> str:
@@ -261,7 +262,9 @@ def _explain(
     kind, namespace, name = complete_name(known, kind, namespace, name)
     key = find_key(known, kind, namespace, name)
     if key is None:
-        return _explain_other(baseline, plan, known, (kind, namespace, name), can_be_cluster=not why_not)
+        return _explain_other(
+            baseline._replace(decisions=decisions), plan, known, (kind, namespace, name), can_be_cluster=not why_not
+        )
     template = decisions.templates.get(key) or own.get(key)
     if template is None:
         findings = tuple(finding for finding in plan.findings if finding.resource == key.resource)
@@ -277,7 +280,7 @@ def _explain(
         cluster = _find_cluster(decisions, key)
         if cluster is None or why_not:
             raise UnknownObject(_describe_undecided(key))
-        return describe_cluster(baseline, cluster, plan.findings)
+        return describe_cluster(baseline._replace(decisions=decisions), cluster, plan.findings)
     found = _explain_selection(decisions, template, found)
     return _complete(context, plan, baseline, key, found, why_not)
 
@@ -302,7 +305,7 @@ def _complete(
     context: RunContext, plan: Plan, baseline: Baseline, key: Key, found: Explanation, why_not: tuple[str, ...]
 ) -> Explanation:
     """Add to an explanation what the plan has about the document besides the decision of its API."""
-    decisions = baseline.decisions
+    decisions = plan.decisions
     template = decisions.templates.get(key) or decisions.catalog.api_documents_by_key[key]
     found = _add_document_findings(found._replace(origin=template.origin), key, baseline, plan.findings)
     if plan.details is not None and not why_not:

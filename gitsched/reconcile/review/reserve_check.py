@@ -63,7 +63,8 @@ def _make_baseline(planned: PlannedCommit, context: RunContext) -> Baseline:
     """Return the baseline of losses. Copies that stay for an overlap, after this plan or an earlier one, end by themselves: they are left
     out, or every move would break a reserve for some minutes."""
     plan = planned.run.plan
-    return make_baseline(planned.decisions, planned.config, max(context.settings.now, plan.time), plan.observations, retained=())
+    now = max(context.settings.now, plan.time)
+    return make_baseline(planned.decisions, planned.config, now, plan.observations, retained=(), completed=plan.completed)
 
 
 def _list_findings(context: RunContext, later: PlannedCommit, check: ReserveCheck) -> Iterator[Finding]:
