@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import posixpath
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from gitsched.apis.gitsched.bundle import CLUSTER_ANNOTATIONS, CLUSTER_LABELS, CLUSTER_NAME
 from gitsched.layouts.cluster_directories import ONLY_CLUSTER, separate_clusters
 from gitsched.layouts.delivery_settings import list_lost_settings
 from gitsched.layouts.layout import (
@@ -36,12 +37,16 @@ _COPIED = (
     "it is in an artifact that an ArtifactGenerator copies: gitsched builds it as Flux does, so have policies select its objects, not a "
     "Bundle"
 )
+_CLUSTER_FIELDS = (CLUSTER_NAME, CLUSTER_LABELS, CLUSTER_ANNOTATIONS)
+_Documents = dict[str, list[DeliveryDocument]]
+"""The Kustomizations of a directory by cluster."""
 _DIRECTORY_SOURCES = ("OCIRepository", "Bucket")
 """Sources that may have one directory of the repository."""
 
 
-def recognize_flux(files: RepositoryFiles, _: Collection[str] = ()) -> Findings:
-    """Return the directories that Flux Kustomizations name, with the clusters whose directories have them."""
+def recognize_flux(files: RepositoryFiles, known: Collection[str] = ()) -> Findings:
+    """Return the directories that Flux Kustomizations name, with the clusters whose directories have them. `known` are clusters whose
+    documents may exist."""
     kustomizations = [_find_root(document, files) for document in files.list_documents(*_KUSTOMIZATION) if _read_path(document)]
     sources = _list_own_sources(files, kustomizations)
     foreign = [document for document in kustomizations if _is_foreign(document, sources)]
@@ -65,52 +70,54 @@ def recognize_flux(files: RepositoryFiles, _: Collection[str] = ()) -> Findings:
     for document in kustomizations:
         by_file.setdefault(document.path, []).append(document)
     own_paths, reached = set(entries), set[str]()
-    found: dict[str, dict[str, tuple[tuple[str, str], ...]]] = {}
+    found: dict[str, _Documents] = {}
     left_out: dict[LeftOut, None] = dict.fromkeys(unused)
-    options: dict[str, dict[str, DeliveryDocument]] = {}
-    taken: dict[str, dict[str, DeliveryDocument]] = {}
-    named: dict[str, dict[str, dict[str, str]]] = {}
     for entry, cluster in entries.items():
         for document in _list_reached_documents(files, entry, by_file):
             reached.add(document.place)
             path = _resolve_artifact(files, document)
             if path in own_paths:
                 continue
-            texts, text = named.setdefault(path, {}).setdefault(cluster, {}), _write_options(document)
-            texts[document.path] = text if texts.get(document.path, text) == text else ""
             reason = _find_exclusion(files, path, by_file, is_copied=_read_source(document)[0] == _ARTIFACT)
             if reason:
                 left_out[LeftOut(document.place, reason, path)] = None
             else:
-                found.setdefault(path, {})[cluster] = _list_variables(document)
-                options.setdefault(path, {}).setdefault(_write_options(document), document)
-                taken.setdefault(path, {})[document.place] = document
+                found.setdefault(path, {}).setdefault(cluster, []).append(document)
     left_out |= dict.fromkeys(
         LeftOut(document.place, _UNREACHED, _read_path(document)) for document in kustomizations if document.place not in reached
     )
+    bundles: dict[str, list[tuple[str, list[DeliveryDocument]]]] = {}
+    for path, clusters in found.items():
+        bundles.setdefault(_find_bundle(path, entries, files.clusters), []).extend(clusters.items())
+    values = {bundle: _list_bundle_values(documents, known) for bundle, documents in bundles.items()}
     rules: dict[DocumentRule, None] = {}
-    for path, documents in options.items():
-        if len(documents) > 1:  # a Bundle is built with the options of one document
-            own = choose_rules(named[path], {cluster: path for path, cluster in entries.items()})
-            if own is not None:
-                rules |= dict.fromkeys(own)
+    deployed: list[DeployedPath] = []
+    for path, clusters in sorted(found.items()):
+        bundle = _find_bundle(path, entries, files.clusters)
+        documents = {document.place: document for listed in clusters.values() for document in listed}
+        if len({_write_options(document, values[bundle]) for document in documents.values()}) > 1:
+            # a Bundle is built with the options of one document
+            own = choose_rules(_list_options(clusters, values[bundle]), {cluster: path for path, cluster in entries.items()})
+            if own is None:
+                fields = ", ".join(dict.fromkeys(field for document in documents.values() for field in _list_changes(document)))
+                left_out |= dict.fromkeys(LeftOut(place, _DIFFERENT.format(fields), path) for place in documents)
                 continue
-            fields = ", ".join(dict.fromkeys(field for document in documents.values() for field in _list_changes(document)))
-            left_out |= dict.fromkeys(LeftOut(document.place, _DIFFERENT.format(fields), path) for document in documents.values())
-            del found[path]
-    deployed = [
-        DeployedPath(
-            path,
-            Target(tuple(clusters)),
-            _find_bundle(path, entries, files.clusters),
-            files.find_kind(path) or "plain",
-            explicit=True,
-            variables=tuple(clusters.items()),
-            documents=tuple(sorted({file for names in named[path].values() for file in names})),
-            lost_settings=tuple(setting for document in taken[path].values() for setting in list_lost_settings(document)),
+            rules |= dict.fromkeys(own)
+        deployed.append(
+            DeployedPath(
+                path,
+                Target(tuple(clusters)),
+                bundle,
+                files.find_kind(path) or "plain",
+                explicit=True,
+                variables=tuple(
+                    (cluster, tuple((name, value) for name, value in _read_variables(listed[0]).items() if name in values[bundle]))
+                    for cluster, listed in clusters.items()
+                ),
+                documents=tuple(sorted({document.path for document in documents.values()})),
+                lost_settings=tuple(setting for document in documents.values() for setting in list_lost_settings(document)),
+            )
         )
-        for path, clusters in sorted(found.items())
-    ]
     shown = [f"{path} is cluster {name}" if path != "." else f"one cluster, here called {name}" for path, name in entries.items()]
     names = f"{', '.join(shown[:4])}{', ...' if len(shown) > 4 else ''}"
     text = f"{format_count(len(kustomizations), 'Flux Kustomization')}, such as {kustomizations[0].place}; {names}"
@@ -302,6 +309,7 @@ _CHANGES = (
     *("patches", "patchesStrategicMerge", "patchesJson6902"),
 )
 """Fields with which a Kustomization changes what its directory builds, and for which a Bundle has no equivalent."""
+_SUBSTITUTE, _SUBSTITUTE_FROM = "postBuild.substitute", "postBuild.substituteFrom"
 _DIFFERENT = (
     "Kustomizations set {} differently: map their directories to clusters in source.variants and add a Bundle, or have policies select "
     "its objects; gitsched builds both as Flux does"
@@ -309,19 +317,47 @@ _DIFFERENT = (
 
 
 def _list_changes(document: DeliveryDocument) -> list[str]:
-    """Return the fields with which a Kustomization changes what its directory builds, besides its own variables."""
+    """Return the fields with which a Kustomization changes what its directory builds."""
     spec = as_object(document.body.get("spec"))
-    fields = [field for field in _CHANGES if spec.get(field)]
-    return [*fields, *(["postBuild.substituteFrom"] if get_field(spec, "postBuild", "substituteFrom") else [])]
+    return [field for field in (*_CHANGES, _SUBSTITUTE, _SUBSTITUTE_FROM) if get_field(spec, *field.split("."))]
 
 
-def _write_options(document: DeliveryDocument) -> str:
-    """Return a text that is equal for Kustomizations that change a directory equally. Values of variables that a ConfigMap has may depend
-    on the file that names it."""
+def _write_options(document: DeliveryDocument, values: Collection[str]) -> str:
+    """Return a text that is equal for Kustomizations that change a directory equally, besides variables that are values of the Bundle.
+    Values of variables that a ConfigMap has may depend on the file that names it."""
     options = {field: get_field(document.body, "spec", *field.split(".")) for field in _list_changes(document)}
-    return json.dumps([options, document.place if "postBuild.substituteFrom" in options else ""], sort_keys=True, default=str)
+    own = {name: value for name, value in _read_variables(document).items() if name not in values}
+    options = {**options, _SUBSTITUTE: own}
+    return json.dumps([options, document.place if _SUBSTITUTE_FROM in options else ""], sort_keys=True, default=str)
 
 
-def _list_variables(document: DeliveryDocument) -> tuple[tuple[str, str], ...]:
+def _list_options(clusters: _Documents, values: Collection[str]) -> dict[str, dict[str, str]]:
+    """Return the files of the Kustomizations of each cluster with their options; "" for a file with several that differ."""
+    found: dict[str, dict[str, str]] = {}
+    for cluster, documents in clusters.items():
+        texts = found.setdefault(cluster, {})
+        for document in documents:
+            text = _write_options(document, values)
+            texts[document.path] = text if texts.get(document.path, text) == text else ""
+    return found
+
+
+def _list_bundle_values(documents: Sequence[tuple[str, Sequence[DeliveryDocument]]], known: Collection[str]) -> frozenset[str]:
+    """Return the variables of a Bundle that can be its values: those with one value for each cluster, which is not the name of a field of
+    clusters. Where clusters differ, annotations have the values, which a `known` cluster may lack."""
+    variables = [(cluster, [_read_variables(document) for document in listed]) for cluster, listed in documents]
+    names = frozenset.intersection(*(frozenset(own) for _, listed in variables for own in listed))
+
+    def is_value(name: str) -> bool:
+        texts = [{own[name] for own in listed} for _, listed in variables]
+        if any(len(of_cluster) > 1 for of_cluster in texts):
+            return False
+        first, *others = {text for of_cluster in texts for text in of_cluster}
+        return all(cluster not in known for cluster, _ in variables) if others else not first.startswith(_CLUSTER_FIELDS)
+
+    return frozenset(filter(is_value, names))
+
+
+def _read_variables(document: DeliveryDocument) -> dict[str, str]:
     values = as_object(get_field(document.body, "spec", "postBuild", "substitute"))
-    return tuple(sorted((str(name), str(value)) for name, value in values.items()))
+    return {str(name): str(value) for name, value in sorted(values.items())}

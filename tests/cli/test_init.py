@@ -246,6 +246,24 @@ def test_bundles_that_flux_changes_are_proposed_if_gitsched_can_build_them(
     assert found.returncode == 0, found.stdout
 
 
+@pytest.mark.needs("kubectl")
+def test_each_cluster_gets_the_variables_that_flux_substitutes_for_it(
+    gitsched: Run, make: Callable[[Mapping[str, str]], Path], git: Callable[..., str]
+) -> None:
+    text = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\n"
+    text += "metadata: {name: web, namespace: flux-system}\nspec: {path: ./web"
+    substituted = {"oslo": "{REGION: north, TIER: gold}", "paris": "{TIER: silver}", "rome": "{REGION: south, TIER: silver}"}
+    place = make(
+        {f"clusters/{name}/web.yaml": f"{text}, postBuild: {{substitute: {values}}}}}\n" for name, values in substituted.items()}
+        | {"web/web.yaml": WEB.replace("shop}", "shop, labels: {place: '${REGION:=none}-${TIER}'}}")}
+    )
+    assert gitsched("init", "--commit", at=place).returncode == 0
+    assert gitsched("reconcile", at=place).returncode == 0
+    found = {name: git("show", f"placements:clusters/{name}/shop/deployment-web.yaml", at=place) for name in substituted}
+    labels = {name: yaml.safe_load(text)["metadata"]["labels"]["place"] for name, text in found.items()}
+    assert labels == {"oslo": "north-gold", "paris": "none-silver", "rome": "south-silver"}
+
+
 SITES = {
     "sites/paris/kustomization.yaml": "resources: [web.yaml]\n",
     "sites/paris/web.yaml": WEB,

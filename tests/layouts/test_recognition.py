@@ -487,6 +487,42 @@ def test_variables_of_flux_become_values_and_annotations_of_clusters() -> None:
     assert list_cluster_metadata(layout, "env", ["us"]) == {"eu": {"annotations": {"dns.REGION": "dublin", "web.REGION": "dublin"}}}
 
 
+class Variables(NamedTuple):
+    """What clusters substitute in one directory, the values of its Bundle, and the clusters whose own documents count."""
+
+    clusters: Mapping[str, str]
+    values: Mapping[str, str] = {}
+    ruled: tuple[str, ...] = ()
+    described: tuple[str, ...] = ()
+
+
+VARIABLES = {
+    "a variable of some clusters is no value of all": Variables(
+        {"eu": "{REGION: north, TIER: gold}", "us": "{TIER: silver}"}, {"TIER": "cluster.annotations.apps.TIER"}, ("eu", "us")
+    ),
+    "a cluster may have none": Variables({"eu": "{REGION: north}", "us": "{}"}, {}, ("eu", "us")),
+    "documents of clusters may lack annotations": Variables(
+        {"eu": "{REGION: north, TIER: gold}", "us": "{REGION: south, TIER: gold}"}, {"TIER": "gold"}, ("eu", "us"), ("eu", "us")
+    ),
+    "a text that a Bundle reads as a reference is no value": Variables({"eu": "{A: cluster.name}", "us": "{A: cluster.name}"}),
+    "an environment without variables": Variables(
+        {"eu": "{REGION: north}", "us": "{REGION: south}", "stage": ""}, {}, ("eu", "us")
+    ),
+}
+
+
+@pytest.mark.parametrize("case", VARIABLES.values(), ids=VARIABLES)
+def test_a_cluster_gets_the_variables_that_flux_substitutes_for_it(case: Variables) -> None:
+    tree = {f"apps/{name}/kustomization.yaml": BASE for name in ("production", "stage")}
+    for cluster, text in case.clusters.items():
+        path = "./apps/production" if text else "./apps/stage"
+        tree[f"clusters/{cluster}/web.yaml"] = substitute(path, f"postBuild: {{substitute: {text}}}") if text else flux(path)
+    layout = recognize_layout({path: text.encode() for path, text in tree.items()}, case.described)
+    (bundle,) = yaml.safe_load_all(write_bundles(layout, {}))
+    assert bundle["spec"].get("values", {}) == case.values
+    assert [rule.cluster for rule in layout.rules] == list(case.ruled)
+
+
 @pytest.mark.parametrize("more", ["targetNamespace: shop", "patches: [{patch: x}]", "postBuild: {substituteFrom: [{name: x}]}"])
 def test_kustomizations_of_flux_that_change_one_directory_differently_are_mapped_to_clusters(more: str) -> None:
     tree = {"clusters/eu/web.yaml": substitute("./web", more), "web/kustomization.yaml": BASE}
@@ -504,10 +540,12 @@ def test_kustomizations_of_flux_that_change_one_directory_differently_are_mapped
             ]
         }
     }
-    tree["clusters/eu/other.yaml"] = substitute("./web", "namePrefix: x")
-    layout = recognize_layout({path: text.encode() for path, text in tree.items()})
-    assert layout.bundles == (), "the directory of the cluster does not tell which document counts"
-    assert ("clusters/eu/web.yaml:1", True) in [(entry.place, more.partition(":")[0] in entry.reason) for entry in layout.left_out]
+    for other in ("namePrefix: x", "postBuild: {substitute: {REGION: x}}"):
+        tree["clusters/eu/other.yaml"] = substitute("./web", other)
+        layout = recognize_layout({path: text.encode() for path, text in tree.items()})
+        assert layout.bundles == (), "the directory of the cluster does not tell which document counts"
+        places = [entry.place for entry in layout.left_out if more.partition(":")[0] in entry.reason]
+        assert "clusters/eu/web.yaml:1" in places
 
 
 def test_applications_that_change_one_directory_differently_are_mapped_to_clusters() -> None:
