@@ -20,7 +20,7 @@ from hypothesis.internal.conjecture import providers
 from pygit2.enums import ConfigLevel
 
 import gitsched.decide.registry  # registers the policy APIs, as every command does
-from gitsched.build import scratch
+from gitsched.build import helm, kustomize, scratch
 from gitsched.manifests import parser
 from gitsched.reconcile import package_digest
 from tests.builders.remembered_results import RememberedFiles, remember_builds, remember_digest
@@ -126,7 +126,9 @@ def _builds() -> Iterator[None]:
     """Build and parse the same files once, but in tests/build and tests/manifests, and read those of gitsched once."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parser, "parse_file", _files)
-        patch.setattr(scratch, "run_isolated", remember_builds(scratch.run_isolated))
+        run = remember_builds(scratch.run_on_files)
+        patch.setattr(kustomize, "run_on_files", run)
+        patch.setattr(helm, "run_on_files", run)
         patch.setattr(package_digest, "digest_package", remember_digest(package_digest.digest_package))
         yield
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gitsched.build import process, scratch
+from gitsched.build import helm, kustomize, scratch
 
 
 @pytest.fixture(autouse=True)
 def _remembers_no_builds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scratch, "run_isolated", process.run_isolated)
+    monkeypatch.setattr(kustomize, "run_on_files", scratch.run_on_files)
+    monkeypatch.setattr(helm, "run_on_files", scratch.run_on_files)

@@ -1,44 +1,49 @@
-"""Remember what tests compute more than once: what kustomize prints, what a file parses to, and the digest of gitsched."""
+"""Remember what tests compute more than once: what kustomize and helm print, what a file parses to, and the digest of gitsched."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from gitsched.build.process import BuildLimits, ProcessResult
+from gitsched.build import process, scratch
+from gitsched.build.process import BuildLimits
 from gitsched.decide import registry
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.manifests.parsed_file import ParsedFile
 from gitsched.reconcile import package_digest
 
-Run = Callable[[Path, Sequence[str], Path, BuildLimits], ProcessResult]
+Run = Callable[..., bytes | str]
 Digest = Callable[[Path, Path | None], str]
 MAX_FILES = 20_000
 """Parsed files that are remembered: most are as small as one Deployment."""
 
 
 def remember_builds(run: Run) -> Run:
-    """Return a function as `run_isolated` that runs a program once for the same arguments, limits and files.
+    """Return a function as `run_on_files` that runs a program once for the same arguments, limits and files.
 
-    Failures are not remembered, because they name the directory, nor runs that write files.
+    Failures of which the files are not the cause are not remembered. A test that replaces `run_isolated` runs its programs itself.
     """
-    results: dict[bytes, ProcessResult] = {}
+    results: dict[bytes, bytes | str] = {}
 
-    def run_once(executable: Path, arguments: Sequence[str], directory: Path, limits: BuildLimits) -> ProcessResult:
-        if limits.written:
-            return run(executable, arguments, directory, limits)
-        program = executable.stat()
-        parts = [executable, program.st_size, program.st_mtime_ns, *arguments, limits]
-        for path in sorted(directory.rglob("*")):
-            content = path.readlink() if path.is_symlink() else path.read_bytes() if path.is_file() else None
-            parts += [path.relative_to(directory), content]
-        key = sha256(repr(parts).encode()).digest()
-        if key in results:
-            return results[key]
-        done = run(executable, arguments, directory, limits)
-        if done.exit_code == 0 and not done.exceeded:
+    def run_once(
+        executable: Path,
+        version: str,
+        arguments: Sequence[str],
+        contents: Mapping[str, bytes],
+        limits: BuildLimits,
+        *more: Any,
+        **named: Any,
+    ) -> bytes | str:
+        if scratch.run_isolated is not process.run_isolated:
+            return run(executable, version, arguments, contents, limits, *more, **named)
+        program = (executable, executable.stat().st_size, executable.stat().st_mtime_ns, version)
+        key = sha256(repr((*program, arguments, sorted(contents.items()), limits, more, named)).encode()).digest()
+        if (found := results.get(key)) is not None:
+            return found
+        done = run(executable, version, arguments, contents, limits, *more, **named)
+        if isinstance(done, bytes | scratch.InputError):
             results[key] = done
         return done
 

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from gitsched.apis.topology import CLUSTER
-from gitsched.build import scratch
+from gitsched.build import helm, kustomize, scratch
 from gitsched.manifests import parser as file_parser
 from gitsched.model.errors import GitschedError, NeedsCompletePlan
 from gitsched.model.labels import parse_selector_text
@@ -288,10 +288,12 @@ def prepared(player: Player, seed: int) -> Iterator[None]:
     def fail(error: Exception) -> None:
         raise Difference("a bug showed when the last plan was continued") from error
 
+    run = remember_builds(scratch.run_on_files)
     patches = [
         patch.object(file_parser, "parse_file", RememberedFiles(file_parser.parse_file)),
         patch.object(package_digest, "digest_package", remember_digest(package_digest.digest_package)),
-        patch.object(scratch, "run_isolated", remember_builds(scratch.run_isolated)),
+        patch.object(kustomize, "run_on_files", run),
+        patch.object(helm, "run_on_files", run),
         patch.object(fallback, "report_fallback", fail),
         patch.object(NeedsCompletePlan, "__init__", note),
         patch.object(document_rows, "MIN_DIVIDED", dice.choice((4, document_rows.MIN_DIVIDED))),

@@ -334,7 +334,8 @@ def test_a_failed_run_is_reported_with_the_age_of_what_is_shown(
     site.run()
     site.pages.report_failure(failure)
     with site.open_events() as stream:
-        event = read_until(stream, b"event: run") + read_until(stream, b"\n\n")
+        event = read_until(stream, b'"succeeded": ')
+    assert 'event: run\ndata: {"age": ' in event.decode()
     assert f'"error": "{reason}", "succeeded": ' in event.decode()
 
 
