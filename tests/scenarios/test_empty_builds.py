@@ -49,7 +49,7 @@ def test_an_application_without_objects_is_a_remark_unless_kustomize_refuses_it(
     fleet.commit({**LAYOUT, **files, "argo/web.yaml": application("")})
     ((severity, code, message),) = found(fleet)
     if refused:
-        assert (severity, code) == ("warning", "reconciled-path")
+        assert (severity, code) == ("error", "reconciled-path")
         assert f"argo/web.yaml:1:1: apps/web/{refused}, which kustomize refuses: name what it builds" in message
     else:
         assert (severity, code) == ("info", "empty-build")

@@ -268,7 +268,11 @@ def test_a_directory_that_cannot_be_built_says_why_and_is_not_placed(fleet: Flee
     fleet.commit({**LAYOUT, **files})
     run = fleet.reconcile()
     assert sorted(codes(run)) == ["kustomize-missing", "reconciled-path"]
-    assert [str(finding.location) for finding in findings(run)] == ["apps/web/deployment.yaml:1:1", "apps/kustomization.yaml:1:34"]
+    found = {finding.code: (finding.severity, str(finding.location)) for finding in findings(run)}
+    assert found == {
+        "kustomize-missing": ("error", "apps/kustomization.yaml:1:34"),
+        "reconciled-path": ("error", "apps/web/deployment.yaml:1:1"),
+    }
     assert fleet.where(WEB) == []
 
 

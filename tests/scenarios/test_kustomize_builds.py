@@ -428,15 +428,31 @@ def test_the_builder_is_recorded_and_another_version_is_reported(fleet: Fleet, m
     assert recorded in finding.message
 
 
-def test_without_kustomize_nothing_is_planned(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
-    from gitsched.model.errors import Permanent
-
-    fleet.commit(LAYOUT)
-    monkeypatch.setattr(builder, "_list_candidates", list)
-    with pytest.raises(Permanent, match=r"gitsched\[kustomize\]"):
-        fleet.reconcile()
-    fleet.commit({"gitsched.yaml": None}, hour=1)
-    assert fleet.reconcile(1).plan.findings is not None, "only repositories with roots need it"
+def test_without_kustomize_a_root_keeps_what_it_has_and_the_rest_is_planned(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = deployment("other").replace("default", "shop") + CONTAINER.replace(
+        ", envFrom: [{configMapRef: {name: settings}}]", ""
+    ).replace("app: web", "app: other")
+    fleet.commit({**LAYOUT, "other.yaml": other})
+    with monkeypatch.context() as patch:
+        patch.setattr(builder, "_list_candidates", lambda: iter(()))
+        first = fleet.reconcile()
+        (found,) = [finding for finding in first.plan.findings if finding.severity == "error"]
+        assert (found.code, str(found.location)) == ("program-missing", "overlays/prod/kustomization.yaml:1:1")
+        assert "gitsched[kustomize]" in found.message
+        assert [*delivered(fleet)] == ["clusters/one/shop/deployment-other.yaml"]
+    assert not [finding for finding in fleet.reconcile().plan.findings if finding.severity == "error"]
+    before = delivered(fleet)
+    changed = {"overlays/prod/replicas.yaml": str(LAYOUT["overlays/prod/replicas.yaml"]).replace("6", "4")}
+    fleet.commit({**changed, "other.yaml": other.replace("web:1", "web:2")}, hour=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(builder, "_list_candidates", lambda: iter(()))
+        for _ in range(2):
+            assert [one.code for one in fleet.reconcile(1).plan.findings if one.severity == "error"] == ["program-missing"]
+            after = delivered(fleet)
+            assert b"web:2" in after.pop("clusters/one/shop/deployment-other.yaml")
+            assert after.items() <= before.items()
+    fleet.reconcile(1)
+    assert b"replicas: 4" in delivered(fleet)[f"clusters/one/{WEB}.yaml"]
 
 
 def test_origins_do_not_change_what_is_built(fleet: Fleet) -> None:

@@ -24,7 +24,7 @@ from gitsched.manifests.yaml_composer import is_lfs_pointer
 from gitsched.model.document import Body, parse_api_group, read_labels
 from gitsched.model.finding import Finding, Location, format_count
 from gitsched.named_tuples import NamedTuple
-from gitsched.reconcile.bundles.bundle_findings import PROGRAM_MISSING
+from gitsched.reconcile.builds.kustomize_roots import PROGRAM_MISSING
 from gitsched.reconcile.fetch import write_worktree
 from gitsched.reconcile.source.source_reader import is_manifest_path
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES, SYMLINK_MODE

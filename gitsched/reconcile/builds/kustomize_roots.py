@@ -29,6 +29,8 @@ from gitsched.reconcile.source.source_history import list_introduced
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord, RunMetadata
 from gitsched.report.lines import abbreviate_oid
 
+PROGRAM_MISSING = "program-missing"
+"""The code of the finding that a program which builds something is not installed."""
 MAX_ROOTS = 2_000
 """Roots that are built for one commit."""
 MAX_NAMED_ROOTS = 5
@@ -50,9 +52,7 @@ def build_roots(
 ) -> BuiltRoots:
     """Build all roots of a tree that match the patterns. A root that cannot be built keeps the objects that it had in the last run.
 
-    Those in `excluded` are built elsewhere.
-
-    Raises Permanent if there is something to build and no program that builds it.
+    Those in `excluded` are built elsewhere. Without kustomize none is built, and what was delivered before stays.
     """
     commit = open_commit_tree(context, entries, reader)
     matching, findings = _select_roots(commit, patterns)
@@ -60,7 +60,11 @@ def build_roots(
     if not roots:
         return BuiltRoots((), tuple(findings), failed=bool(findings))
     cache = context.caches.open_builds()
-    known = KnownRoots(commit, reader, load_builder(cache), cache)
+    try:
+        builder = load_builder(cache)
+    except Permanent as error:
+        return _refuse_roots(resolve_closures(roots, commit), str(error), findings)
+    known = KnownRoots(commit, reader, builder, cache)
     read = known.find(roots)
     built = build_directories([root for root in roots if root not in read], commit, reader, context)
     findings += built.findings
@@ -81,16 +85,29 @@ def build_roots(
         any(finding.severity == "error" for finding in findings),
         frozenset(charts).union(*(root.files.keys() - root.resources for root in kept)),
         failures=built.failures,
-        unbuilt=_list_unbuilt(built.roots),
+        unbuilt=_list_unbuilt(root.closure for root in built.roots.values() if root.failed),
     )
 
 
-def _list_unbuilt(roots: Mapping[str, BuiltRoot]) -> dict[str, tuple[str, ...]]:
+def _refuse_roots(closures: Iterable[Closure], reason: str, findings: Sequence[Finding]) -> BuiltRoots:
+    """Return roots of which none is built, with an error at each one."""
+    refused = [closure._replace(problems=(BuildProblem(PROGRAM_MISSING, reason, closure.kustomization),)) for closure in closures]
+    return BuiltRoots(
+        (),
+        (*findings, *_describe_failures([(closure, BuildResult(())) for closure in refused], {})),
+        frozenset().union(*(closure.resources for closure in refused)),
+        failed=True,
+        failures={closure.root: FailedBuild("", lasting=False) for closure in refused},
+        unbuilt=_list_unbuilt(refused),
+    )
+
+
+def _list_unbuilt(closures: Iterable[Closure]) -> dict[str, tuple[str, ...]]:
     """Return the roots that cannot be built by the files whose objects they build."""
     found: dict[str, tuple[str, ...]] = {}
-    for name, root in roots.items():
-        for path in root.closure.resources if root.failed else ():
-            found[path] = (*found.get(path, ()), name)
+    for closure in closures:
+        for path in closure.resources:
+            found[path] = (*found.get(path, ()), closure.root)
     return found
 
 

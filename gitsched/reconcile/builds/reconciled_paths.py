@@ -315,7 +315,7 @@ class _PathBuilds:
         for code, message, location, field in problems:
             effect = f"that of commit {abbreviate_oid(self._kept[path.name])}" if earlier else "not placed"
             text = f"{message}. {path.name} is not built, and what it reconciles is {effect}"
-            self._findings[Finding("error" if earlier else "warning", code, text, location, field=field)] = None
+            self._findings[Finding("error", code, text, location, field=field)] = None
         reason = f"{path.describe()}, which fails: {problems[0].message}" if problems else path.describe()
         files = {path.find_source(name): path.closure.files[name] for name in sorted(path.closure.resources)}
         self._failed_files.update(files)

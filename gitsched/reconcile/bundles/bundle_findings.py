@@ -10,12 +10,10 @@ from gitsched.decide.catalog import RawDocument
 from gitsched.model.document import get_field
 from gitsched.model.finding import FieldOrigin, Finding, Pointer, Severity, format_names, locate_origin
 from gitsched.model.variants import BUNDLE, VariantFormat
+from gitsched.reconcile.builds.kustomize_roots import PROGRAM_MISSING
 from gitsched.reconcile.builds.path_builder import EMPTY_BUILD
 from gitsched.reconcile.builds.printed_objects import NOT_BUILT
 from gitsched.reconcile.bundles.bundle_files import DirectoryFiles, DirectoryRequest
-
-PROGRAM_MISSING = "program-missing"
-"""The code of the finding that a program which builds a Bundle is not installed."""
 
 
 def make_tool_finding(bundle: RawDocument, rule: VariantRule, problem: str) -> Finding:
