@@ -262,11 +262,8 @@ class SourceText(NamedTuple):
 
 
 _GIT_LFS, _GIT_CRYPT = b"version https://git-lfs.github.com/spec/", b"\0GITCRYPT\0"
-_CONFLICT_PARTS = (
-    re.compile(rb"^<<<<<<< ", re.MULTILINE),
-    re.compile(rb"^=======\r?$", re.MULTILINE),
-    re.compile(rb"^>>>>>>> ", re.MULTILINE),
-)
+_CONFLICT_PARTS = b"<<<<<<<", b">>>>>>>"
+_CONFLICT_LINE = re.compile(rb"^(?:<<<<<<<|>>>>>>>)(?: |\r?$)", re.MULTILINE)
 GIT_CRYPT: Final = "git-crypt"
 CONFLICT_MARKERS: Final = "conflict-markers"
 
@@ -291,15 +288,13 @@ def find_stored_form(data: bytes) -> ParseError | None:
 def find_unusable_content(data: bytes) -> ParseError | None:
     """Return why the bytes of a file are not the content that people mean: Git has a pointer, an encrypted form, or an unfinished merge."""
     stored = find_stored_form(data)
-    if stored is not None or b"<<<<<<< " not in data:
+    if stored is not None or not any(part in data for part in _CONFLICT_PARTS):
         return stored
-    offset, line = 0, 1
-    for number, part in enumerate(_CONFLICT_PARTS):
-        found = part.search(data, offset)
-        if found is None:
-            return None
-        offset, line = found.end(), line if number else data.count(b"\n", 0, found.start()) + 1
-    return ParseError(CONFLICT_MARKERS, "the file has the markers of a merge conflict: resolve it, and remove them", line, 1)
+    found = _CONFLICT_LINE.search(data)
+    if found is None:
+        return None
+    line = data.count(b"\n", 0, found.start()) + 1
+    return ParseError(CONFLICT_MARKERS, "the file has markers of a merge conflict: resolve it, and remove them", line, 1)
 
 
 def read_text(data: bytes) -> SourceText | ParseError:

@@ -224,6 +224,8 @@ def test_an_error_that_may_be_a_limit_of_libyaml_is_always_a_finding(monkeypatch
         (b"\0GITCRYPT\0\x8a\x01kind\xff", ("info", "git-crypt", 1)),
         (b"kind: A\n<<<<<<< HEAD\na: 1\n=======\na: 2\n>>>>>>> main\n", ("error", "conflict-markers", 2)),
         (b"<<<<<<< HEAD\nkind: A\n||||||| base\nb: 1\n=======\r\na: 2\n>>>>>>> main\n", ("error", "conflict-markers", 1)),
+        (b"kind: A\n<<<<<<< HEAD\na: 1\n", ("error", "conflict-markers", 2)),
+        (b"kind: A\na: 1\nb: 1\n>>>>>>>\n", ("error", "conflict-markers", 4)),
     ],
 )
 def test_what_git_stores_in_place_of_a_file_is_named(data: bytes, expected: tuple[str, str, int]) -> None:
@@ -255,5 +257,6 @@ def test_a_template_of_jinja_is_not_reported_as_one_of_helm() -> None:
 
 def test_a_file_that_only_has_lines_like_a_conflict_is_read() -> None:
     text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  a: |\n    <<<<<<< HEAD\n    =======\n    >>>>>>> main\n"
+    text += "# <<<<<<<\n#=======\n"
     assert parse_file(text.encode(), path="a.yaml", validate=None).issues == ()
     assert parse_file(b"<<<<<<< a\n=======\n>>>>>>> b\n", path="values.yaml", validate=None).issues == ()
