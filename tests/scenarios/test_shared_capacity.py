@@ -35,7 +35,7 @@ from gitsched.simulate.baseline import make_baseline
 from gitsched.simulate.scenario import Scenario
 from gitsched.simulate.simulation import simulate
 from tests.builders.ocm import bound_global_set, managed_cluster, placement, to_yaml
-from tests.search_depth import DEEP
+from tests.search_depth import DEEP, list_variants
 from tests.simulate.conftest import effects, replicas_by_cluster
 
 from .conftest import Fleet, at_hour
@@ -705,7 +705,7 @@ def explain_all(settings: RunSettings, history: SharedHistory) -> dict[str, obje
 
 @pytest.mark.search
 @pytest.mark.parametrize("everything", [False, True], ids=["capacity", "everything"])
-@pytest.mark.parametrize("seed", range(100 if DEEP else 2))
+@pytest.mark.parametrize("seed", range(100) if DEEP else list_variants(range(2), (0,)))
 def test_runs_with_and_without_a_state_share_capacity_alike(fleet: Fleet, tmp_path: Path, seed: int, everything: bool) -> None:
     history, is_complete = SharedHistory(fleet, seed, everything=everything), list[bool]()
     fleet.commit(history.files)

@@ -17,7 +17,7 @@ from tests.builders.ocm import (
     placement,
     to_yaml,
 )
-from tests.search_depth import DEEP
+from tests.search_depth import DEEP, list_variants
 
 from .conftest import Fleet
 from .tenant_histories import TENANT
@@ -81,7 +81,7 @@ class PlacementHistory:
 
 
 @pytest.mark.search
-@pytest.mark.parametrize("seed", range(400) if DEEP else (8, 13))
+@pytest.mark.parametrize("seed", range(400) if DEEP else list_variants((8, 13), (13,)))
 def test_commits_beside_withheld_decisions_are_planned_from_the_state(fleet: Fleet, tmp_path: Path, seed: int) -> None:
     dice, beside = Random(f"runs {seed}"), 0
     history = PlacementHistory(Random(seed), tenants=seed % 2 == 1)
