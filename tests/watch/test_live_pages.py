@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from gitsched.cli.run_log import RunLog
 from gitsched.model.errors import Permanent, Temporary
@@ -133,6 +133,22 @@ def open_site(tmp_path: Path) -> Iterator[Callable[..., Site]]:
     yield start
     for site in opened:
         site.close()
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=find_program("browser"), args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def browser(open_site: Callable[..., Site], chromium: Browser) -> Iterator[Browser]:
+    """A browser whose pages are closed before the site is."""
+    yield chromium
+    for context in chromium.contexts:
+        context.close()
 
 
 def read_until(stream: socket.socket, text: bytes) -> bytes:
@@ -293,7 +309,7 @@ def test_the_run_the_commit_and_the_observation_of_each_cluster_have_times_of_th
 
 
 @pytest.mark.parametrize("path", ["/", "/history"])
-def test_without_javascript_a_page_says_when_the_last_run_was(open_site: Callable[..., Site], path: str) -> None:
+def test_without_javascript_a_page_says_when_the_last_run_was(open_site: Callable[..., Site], browser: Browser, path: str) -> None:
     """Also after a run that keeps the page as it is."""
 
     def read() -> str:
@@ -303,20 +319,17 @@ def test_without_javascript_a_page_says_when_the_last_run_was(open_site: Callabl
 
     site = open_site()
     site.run()
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find_program("browser"), args=["--no-sandbox"])
-        page = browser.new_context(java_script_enabled=False).new_page()
-        page.goto(f"http://localhost:{site.port}{path}")
-        first = read()
-        assert re.match(rf"{datetime.now(UTC).year}-[0-9T:-]+Z\. Reload this page", first)
-        time.sleep(1)
-        site.run()
-        page.reload()
-        assert read() > first
-        site.pages.report_failure(Temporary("the remote <b> does not answer"))
-        page.reload()
-        assert "Z and failed: the remote <b> does not answer. Reload" in read()
-        browser.close()
+    page = browser.new_context(java_script_enabled=False).new_page()
+    page.goto(f"http://localhost:{site.port}{path}")
+    first = read()
+    assert re.match(rf"{datetime.now(UTC).year}-[0-9T:-]+Z\. Reload this page", first)
+    time.sleep(1)
+    site.run()
+    page.reload()
+    assert read() > first
+    site.pages.report_failure(Temporary("the remote <b> does not answer"))
+    page.reload()
+    assert "Z and failed: the remote <b> does not answer. Reload" in read()
 
 
 @pytest.mark.parametrize(
@@ -383,28 +396,25 @@ def test_events_report_changes_once_and_their_clients_are_limited(
 @pytest.mark.needs("browser")
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
 def test_before_a_run_succeeds_a_page_says_why_and_then_shows_the_fleet(
-    open_site: Callable[..., Site], width: int, scheme: str
+    open_site: Callable[..., Site], browser: Browser, width: int, scheme: str
 ) -> None:
     site = open_site()
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find_program("browser"), args=["--no-sandbox"])
-        context = browser.new_context(bypass_csp=True, color_scheme=scheme, viewport={"width": width, "height": 800})  # type: ignore[arg-type]
-        page = context.new_page()
-        page.goto(f"http://localhost:{site.port}/")
-        expect(page.get_by_role("heading", level=1)).to_have_text("The first run has not finished")
-        site.pages.report_failure(Temporary("the remote <b> does not answer"))
-        expect(page.get_by_role("alert")).to_have_text("The last run failed: the remote <b> does not answer")
-        page.reload()
-        expect(page.get_by_role("heading", level=1)).to_have_text("No run has succeeded yet")
-        expect(page.get_by_role("alert")).to_have_text("The last run failed: the remote <b> does not answer")
-        assert page.locator("#live-since").inner_text() == ""
-        assert page.evaluate("getComputedStyle(document.querySelector('.failure')).borderLeftWidth") == "4px"
-        found = Axe().run(page)
-        assert found.violations_count == 0, found.generate_report()
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        site.run()
-        expect(page.get_by_role("heading", level=1)).to_have_text("1 workload placed on 1 cluster")
-        browser.close()
+    context = browser.new_context(bypass_csp=True, color_scheme=scheme, viewport={"width": width, "height": 800})  # type: ignore[arg-type]
+    page = context.new_page()
+    page.goto(f"http://localhost:{site.port}/")
+    expect(page.get_by_role("heading", level=1)).to_have_text("The first run has not finished")
+    site.pages.report_failure(Temporary("the remote <b> does not answer"))
+    expect(page.get_by_role("alert")).to_have_text("The last run failed: the remote <b> does not answer")
+    page.reload()
+    expect(page.get_by_role("heading", level=1)).to_have_text("No run has succeeded yet")
+    expect(page.get_by_role("alert")).to_have_text("The last run failed: the remote <b> does not answer")
+    assert page.locator("#live-since").inner_text() == ""
+    assert page.evaluate("getComputedStyle(document.querySelector('.failure')).borderLeftWidth") == "4px"
+    found = Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    site.run()
+    expect(page.get_by_role("heading", level=1)).to_have_text("1 workload placed on 1 cluster")
 
 
 def test_changes_that_are_withheld_stand_apart_from_those_that_a_run_made(open_site: Callable[..., Site]) -> None:
@@ -449,22 +459,21 @@ def test_the_first_screen_has_the_cause_of_what_is_withheld_and_the_map(open_sit
 
 
 @pytest.mark.parametrize("restarts", [False, True], ids=["same process", "restarted"])
-def test_the_dialog_of_a_workload_says_where_it_and_its_policy_are_written(open_site: Callable[..., Site], restarts: bool) -> None:
+def test_the_dialog_of_a_workload_says_where_it_and_its_policy_are_written(
+    open_site: Callable[..., Site], browser: Browser, restarts: bool
+) -> None:
     site = open_site()
     site.run()
     site.commit(web=f"# moved down\n{WORKLOAD}")
     if restarts:
         site.restart()
     site.run()
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find_program("browser"), args=["--no-sandbox"])
-        page = browser.new_page()
-        page.goto(f"http://localhost:{site.port}/")
-        page.locator("#fleet-window tbody th").first.click()
-        text = page.get_by_role("dialog").inner_text()
-        assert "web.yaml:2" in text
-        assert "PropagationPolicy/shop/web (policy.yaml:1)" in text
-        browser.close()
+    page = browser.new_page()
+    page.goto(f"http://localhost:{site.port}/")
+    page.locator("#fleet-window tbody th").first.click()
+    text = page.get_by_role("dialog").inner_text()
+    assert "web.yaml:2" in text
+    assert "PropagationPolicy/shop/web (policy.yaml:1)" in text
 
 
 def test_a_workload_that_leaves_a_drained_cluster_says_so(open_site: Callable[..., Site]) -> None:
@@ -523,44 +532,41 @@ def test_a_frozen_fleet_names_who_froze_it_and_since_when(open_site: Callable[..
 
 
 @pytest.mark.needs("browser")
-def test_a_page_in_a_browser_follows_the_fleet(open_site: Callable[..., Site]) -> None:
+def test_a_page_in_a_browser_follows_the_fleet(open_site: Callable[..., Site], browser: Browser) -> None:
     site = open_site()
     site.run()
     errors: list[str] = []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find_program("browser"), args=["--no-sandbox"])
-        page = browser.new_context(bypass_csp=True).new_page()
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.goto(f"http://localhost:{site.port}/")
-        expect(page.locator("#live-status")).to_have_text("live")
-        expect(page.locator("#live-age")).to_have_text(re.compile(r"Last run \d+ s ago\."))
-        assert Axe().run(page).violations_count == 0
-        site.pages.report_failure(Temporary("the remote does not answer"))
-        expect(page.get_by_role("alert")).to_have_text("The last run failed: the remote does not answer")
-        expect(page.locator("#live-since")).to_have_text(re.compile(r"This page shows the run that succeeded \d+ s ago\."))
-        assert Axe().run(page).violations_count == 0
-        site.run()
-        expect(page.locator("#live-failure")).to_be_hidden()
-        page.get_by_role("link", name="History").click()
-        expect(page.locator(".entry")).to_have_count(1)
-        assert Axe().run(page).violations_count == 0
-        site.commit(web=WORKLOAD.replace("replicas: 2", "replicas: 3"))
-        site.run()
-        expect(page.locator(".entry")).to_have_count(2)
-        page.get_by_label("Workload").fill("nothing")
-        expect(page.locator("#history-count")).to_have_text("0 commits, 0 changes; the filter leaves out 2 commits")
-        expect(page.locator("#history-none")).to_contain_text("No commit of this page changed nothing.")
-        site.commit(web=WORKLOAD.replace("replicas: 2", "replicas: 4"))
-        site.run()
-        page.get_by_role("button", name="The fleet has changed: show it").click()
-        expect(page.locator(".entry")).to_have_count(3)
-        page.get_by_label("Workload").fill("api")
-        page.locator("#history-none").get_by_role("button", name="Show all").click()
-        expect(page.locator("#history-none")).to_be_hidden()
-        page.get_by_role("link", name="Fleet").click()
-        page.locator("#fleet-window tbody th").click()
-        page.get_by_role("link", name="Its history").click()
-        expect(page.get_by_label("Workload")).to_have_value("Deployment shop/web")
-        expect(page.locator("#history-count")).to_have_text("3 commits, 3 changes")
-        browser.close()
+    page = browser.new_context(bypass_csp=True).new_page()
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(f"http://localhost:{site.port}/")
+    expect(page.locator("#live-status")).to_have_text("live")
+    expect(page.locator("#live-age")).to_have_text(re.compile(r"Last run \d+ s ago\."))
+    assert Axe().run(page).violations_count == 0
+    site.pages.report_failure(Temporary("the remote does not answer"))
+    expect(page.get_by_role("alert")).to_have_text("The last run failed: the remote does not answer")
+    expect(page.locator("#live-since")).to_have_text(re.compile(r"This page shows the run that succeeded \d+ s ago\."))
+    assert Axe().run(page).violations_count == 0
+    site.run()
+    expect(page.locator("#live-failure")).to_be_hidden()
+    page.get_by_role("link", name="History").click()
+    expect(page.locator(".entry")).to_have_count(1)
+    assert Axe().run(page).violations_count == 0
+    site.commit(web=WORKLOAD.replace("replicas: 2", "replicas: 3"))
+    site.run()
+    expect(page.locator(".entry")).to_have_count(2)
+    page.get_by_label("Workload").fill("nothing")
+    expect(page.locator("#history-count")).to_have_text("0 commits, 0 changes; the filter leaves out 2 commits")
+    expect(page.locator("#history-none")).to_contain_text("No commit of this page changed nothing.")
+    site.commit(web=WORKLOAD.replace("replicas: 2", "replicas: 4"))
+    site.run()
+    page.get_by_role("button", name="The fleet has changed: show it").click()
+    expect(page.locator(".entry")).to_have_count(3)
+    page.get_by_label("Workload").fill("api")
+    page.locator("#history-none").get_by_role("button", name="Show all").click()
+    expect(page.locator("#history-none")).to_be_hidden()
+    page.get_by_role("link", name="Fleet").click()
+    page.locator("#fleet-window tbody th").click()
+    page.get_by_role("link", name="Its history").click()
+    expect(page.get_by_label("Workload")).to_have_value("Deployment shop/web")
+    expect(page.locator("#history-count")).to_have_text("3 commits, 3 changes")
     assert errors == []
