@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gitsched.model.changes import Cause
     from gitsched.model.document import Document, Key
     from gitsched.model.explanation import NearSelection, ProposedChange
+    from gitsched.model.finding import Finding
     from gitsched.model.placement_groups import PlacementGroups
     from gitsched.model.scheduling import EqualPods, Outcome
     from gitsched.model.source_edits import SourceEdits
@@ -337,6 +338,13 @@ class NearSelecting(Protocol):
     def describe_lost_selection(self, policy: Key, workloads: Collection[Key], /) -> Cause | None:
         """Return why it may be a mistake that a policy no longer selects workloads: it has a selector that matches nothing and is similar
         to something, or selects nothing at all, maybe in another namespace. None for a policy that is gone, or that selects others."""
+        ...
+
+    def find_policies_without_effect(
+        self, applying: Collection[str], list_workloads: Callable[[], Iterable[tuple[Document, str]]], /
+    ) -> Iterable[Finding]:
+        """Return a finding for each policy that selects objects, all of which other policies apply to. `applying` are the titles of the
+        policies that apply to anything, and `list_workloads` returns each object with that of its policy, "" if it is not known."""
         ...
 
 

@@ -92,6 +92,10 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     requested = withheld.requested_clusters if source.withholds and withheld != NOTHING_WITHHELD else {}
     retention, directories, rendered, rollouts = _deliver(source, changes, requested, undelivered, relations, caches)
     found = (*changes.decisions.findings, *retention.findings, *rollouts.findings)
+    if sum(map(len, changes.decisions.catalog.api_documents.values())) > len(changes.decisions.cluster_facts) + 1:
+        from gitsched.decide.policies_without_effect import find_policies_without_effect  # only with several policies
+
+        found = (*found, *find_policies_without_effect(changes.decisions, withheld))
     decisions, moves = changes.decisions._replace(findings=found), changes.moves
     completed: Mapping[Key, Outcome] = {}
     if rollouts.counted or rollouts.former:

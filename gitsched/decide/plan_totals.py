@@ -17,7 +17,7 @@ from gitsched.decide.registry import list_absence_codes
 from gitsched.decide.repeated_findings import FOLDED_CODES, fold_findings
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import workload_sort_key
-from gitsched.model.finding import OVERCOMMITTED, sort_findings
+from gitsched.model.finding import OVERCOMMITTED, WITHOUT_EFFECT, sort_findings
 from gitsched.model.scheduling import strip_outcome
 from gitsched.model.variants import BUNDLE_KIND
 from gitsched.render.readme import MAX_ROWS
@@ -48,6 +48,7 @@ UPDATED_CODES = (
     OVERCOMMITTED,
     "facts-incomplete",
     "report-cluster-unknown",
+    WITHOUT_EFFECT,
     *COPY_CODES,
     *RENAME_CODES,
 )

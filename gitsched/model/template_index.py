@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gitsched.model.document import Key
+from gitsched.model.document import Document, Key
 from gitsched.named_tuples import NamedTuple
 
 
@@ -40,3 +40,8 @@ class TemplateEntry(NamedTuple):
 
 TemplateIndex = Mapping[Key, TemplateEntry]
 """The entries of all templates of a plan by key, also of those that no policy selects, in no particular order."""
+
+
+def make_selectable(key: Key, entry: TemplateEntry) -> Document:
+    """Return a template with no more than selectors read of it."""
+    return Document(key, entry.api_version, {"metadata": {"labels": entry.labels, "annotations": entry.annotations}})

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 _MAKE_CYCLE = Registered("gitsched.apis.karmada.queue.scheduling_queue", "SchedulingQueue")
 _COUPLE = Registered("gitsched.apis.karmada.queue.coupled_bindings", "CoupledBindings")
 _LIST_STATIC_QUOTAS = Registered("gitsched.apis.karmada.static_quotas", "list_static_quotas")
+_FIND_WITHOUT_EFFECT = Registered("gitsched.apis.karmada.policy.policies_without_effect", "find_policies_without_effect")
 _FIND_UNOBSERVED = Registered("gitsched.apis.karmada.queue.capacity_positions", "find_unobserved")
 
 
@@ -228,6 +229,13 @@ class KarmadaEngine(CapacityEngine):
 
     def describe_lost_selection(self, policy: Key, workloads: Collection[Key], /) -> Cause | None:
         return describe_lost_selection(self.state, policy, workloads, self.findings)
+
+    def find_policies_without_effect(
+        self, applying: Collection[str], list_workloads: Callable[[], Iterable[tuple[Document, str]]], /
+    ) -> Iterable[Finding]:
+        state = self.state
+        found: Iterable[Finding] = _FIND_WITHOUT_EFFECT(state.policies, applying, list_workloads, state.settings.preemption)
+        return found
 
     def _reconcile_rebalancers(self) -> None:
         triggers = self.state.reschedule_triggers

@@ -36,6 +36,7 @@ from gitsched.decide.incremental.withheld_workloads import NO_RULES, GuardRules,
 from gitsched.decide.plan import build_plan
 from gitsched.decide.plan_result import Plan, mark_copies
 from gitsched.decide.plan_totals import UPDATED_CODES, list_unclaimed, update_totals
+from gitsched.decide.policies_without_effect import update_policies_without_effect
 from gitsched.decide.registry import reserved_groups
 from gitsched.decide.relations.located_findings import mark_withheld
 from gitsched.decide.rendered_tree import BlobLookup, RenderCache
@@ -157,6 +158,7 @@ def make_incremental_plan(
         new = new._replace(other_findings=continued.update_findings(new.other_findings))
     wakeups = totals.engines.wakeups or ()
     if not is_idle:
+        new = new._replace(other_findings=update_policies_without_effect(new.other_findings, changes, guarded.withheld))
         own = (outcome for key, outcome in changes.outcomes.items() if key in changes.own)
         has_news = any(finding.is_change for finding in new.engines.findings) or not all(
             is_unchanged(one, snapshot.previous) for one in own

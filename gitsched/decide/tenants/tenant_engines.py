@@ -3,9 +3,9 @@ effect on them. The engine of the API has the capabilities that those of the own
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from gitsched.apis.adoption import Adopting
@@ -50,6 +50,7 @@ from gitsched.model.adoption import AdoptedRecord, RunningObjects
 from gitsched.model.changes import Cause
 from gitsched.model.document import Document, Key
 from gitsched.model.explanation import NearSelection
+from gitsched.model.finding import Finding
 from gitsched.model.scheduling import EqualPods, Outcome
 from gitsched.model.source_edits import SourceEdits
 from gitsched.model.template_index import TemplateIndex
@@ -264,6 +265,21 @@ class _NearSelecting(TenantEngine):
         found = [self.engines[owner] for owner in owners if owner in self.engines]
         selecting = (engine for engine in found if isinstance(engine, NearSelecting))
         return next(filter(None, (engine.describe_lost_selection(policy, workloads) for engine in selecting)), None)
+
+    def find_policies_without_effect(
+        self, applying: Collection[str], list_workloads: Callable[[], Iterable[tuple[Document, str]]], /
+    ) -> Iterable[Finding]:
+        """Of a policy of the platform, the objects of the first owner that has any are named."""
+        by_owner: dict[str, list[tuple[Document, str]]] = {}
+        for workload, policy in list_workloads():
+            by_owner.setdefault(self.tenancy.find_owner(workload.key), []).append((workload, policy))
+        found: dict[object, Finding] = {}
+        for owner, engine in self.engines.items():
+            if isinstance(engine, NearSelecting):
+                owned = by_owner.get(owner, [])
+                for finding in engine.find_policies_without_effect(applying, partial(tuple, owned)):
+                    found.setdefault(finding.resource, finding)
+        return found.values()
 
 
 class _Repeating(TenantEngine):

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gitsched.apis.karmada.continuation.policy_changes import is_claimed, make_selectable
+from gitsched.apis.karmada.continuation.policy_changes import is_claimed
 from gitsched.kinds.companion_targets import read_follows
 from gitsched.model.document import Key
+from gitsched.model.template_index import make_selectable
 
 if TYPE_CHECKING:
     from gitsched.apis.capabilities import SnapshotChanges

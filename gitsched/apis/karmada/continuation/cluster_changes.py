@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.continuation.fleet_comparison import FleetComparison, WorkloadApi
-from gitsched.apis.karmada.continuation.policy_changes import make_selectable
 from gitsched.apis.karmada.overrides.override_policy import OverrideIndex, OverridePolicy
 from gitsched.apis.karmada.policy.matching_clusters import find_matching_mask
 from gitsched.model.document import Document, Key, parse_api_group
 from gitsched.model.placement_groups import PlacementGroup, PlacementGroups, group_placement
-from gitsched.model.template_index import PlacementSummary, TemplateEntry, TemplateIndex
+from gitsched.model.template_index import PlacementSummary, TemplateEntry, TemplateIndex, make_selectable
 from gitsched.model.variants import BUNDLE_KIND
 from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.fleet import Fleet

@@ -11,7 +11,7 @@ from gitsched.apis.karmada.overrides.override_policy import OVERRIDE_KINDS, Over
 from gitsched.apis.karmada.policy.policy_options import list_missing_overrides
 from gitsched.apis.karmada.policy.propagation_policy import PolicyIndex, PropagationPolicy, parse_policy
 from gitsched.model.document import Document, Key
-from gitsched.model.template_index import PlacementSummary, TemplateEntry
+from gitsched.model.template_index import PlacementSummary, TemplateEntry, make_selectable
 from gitsched.schedule.fleet import Fleet
 
 if TYPE_CHECKING:
@@ -99,11 +99,6 @@ class _ClusterOverrides:
         if placement.is_settled and self._clusters.isdisjoint(placement.clusters) and key.name not in self._index.names:
             return False
         return self._index.selects(make_selectable(key, entry))
-
-
-def make_selectable(key: Key, entry: TemplateEntry) -> Document:
-    """Return a template with no more than selectors read of it."""
-    return Document(key, entry.api_version, {"metadata": {"labels": entry.labels, "annotations": entry.annotations}})
 
 
 def _only_moves(pair: DocumentPair) -> bool:

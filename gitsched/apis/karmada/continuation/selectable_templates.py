@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.continuation.fleet_comparison import FleetComparison, WorkloadApi
-from gitsched.apis.karmada.continuation.policy_changes import index_policies, list_waiting_policies, make_selectable
+from gitsched.apis.karmada.continuation.policy_changes import index_policies, list_waiting_policies
 from gitsched.apis.karmada.overrides.override_policy import OVERRIDE_KINDS, OverrideIndex
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.model.document import Document, Key
+from gitsched.model.template_index import make_selectable
 
 if TYPE_CHECKING:
     from gitsched.apis.capabilities import SnapshotChanges

@@ -18,7 +18,6 @@ from gitsched.apis.karmada.continuation.cluster_changes import find_affected_by_
 from gitsched.apis.karmada.continuation.policy_changes import (
     find_affected_by_overrides,
     find_affected_by_policies,
-    make_selectable,
 )
 from gitsched.apis.karmada.overrides.override_policy import OVERRIDE_KINDS
 from gitsched.apis.karmada.queue.coupled_decisions import needs_queue
@@ -26,6 +25,7 @@ from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.replicas import AUTOSCALER_KINDS
 from gitsched.apis.snapshot import Snapshot
 from gitsched.model.document import Document, Key, as_object, get_field
+from gitsched.model.template_index import make_selectable
 from gitsched.named_tuples import NamedTuple
 
 _REBALANCER = (names.APPS_GROUP, names.REBALANCER)

@@ -1,0 +1,102 @@
+"""Policies that apply to nothing, because other policies apply to all that they select."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+
+from gitsched.apis.karmada.policy.policy_options import describe_takeover
+from gitsched.apis.karmada.policy.propagation_policy import (
+    BY_KIND,
+    BY_LABELS,
+    BY_NAME,
+    PolicyIndex,
+    PropagationPolicy,
+    SelectorRule,
+    is_skipped,
+)
+from gitsched.model.document import Document, Key
+from gitsched.model.finding import WITHOUT_EFFECT, Finding, Severity, format_count, locate_document
+
+_HOW = {BY_KIND: "kind", BY_LABELS: "labels", BY_NAME: "name"}
+
+
+def find_policies_without_effect(
+    index: PolicyIndex,
+    applying: Collection[str],
+    list_workloads: Callable[[], Iterable[tuple[Document, str]]],
+    may_preempt: bool,
+) -> Iterator[Finding]:
+    """Yield a finding for each policy that selects objects, all of which other policies apply to. It is a warning if a policy with a lower
+    priority does. Where nothing but names decides, `karmada-policies-equal` says so.
+
+    `applying` are the titles of the policies that apply to anything. `list_workloads` returns all objects, each with the title of the
+    policy that applies to it, or "" if that is not known. `may_preempt`: the settings let policies preempt others.
+    """
+    idle = PolicyIndex(policy for policy in index.policies.values() if policy.key.title not in applying)
+    if not idle.policies:
+        return
+    by_title = {policy.key.title: policy for policy in index.policies.values()}
+    kinds = {(one.api_version, one.kind) for selectors in idle.selectors.values() for one in selectors}
+    lost: dict[Key, list[tuple[Document, SelectorRule, str]]] = {}
+    for template, title in list_workloads():
+        if (template.api_version, template.key.kind) not in kinds or is_skipped(template.key):
+            continue
+        for rule in reversed(idle.list_matching_rules(template)):
+            if not (found := lost.setdefault(rule.policy.key, [])) or found[-1][0] is not template:
+                found.append((template, rule, title))
+            else:
+                found[-1] = template, rule, title  # of the selectors of a policy, the most specific one counts
+    for key, entries in sorted(lost.items()):
+        if all(title in by_title for _, _, title in entries):
+            yield from _describe(idle.policies[key], entries, by_title, index, may_preempt)
+
+
+def _describe(
+    policy: PropagationPolicy,
+    entries: list[tuple[Document, SelectorRule, str]],
+    by_title: dict[str, PropagationPolicy],
+    index: PolicyIndex,
+    may_preempt: bool,
+) -> Iterator[Finding]:
+    for template, rule, title in sorted(entries, key=lambda entry: entry[0].key):
+        winner = by_title[title]
+        winning = next((one for one in index.list_matching_rules(template) if one.policy.key == winner.key), None)
+        reason = describe_precedence(winning, rule) if winning is not None else ""
+        if not reason:
+            continue
+        counts = Counter(found for _, _, found in entries)
+        origin = winner.document.origin
+        place = f" ({origin.path}:{origin.line})" if origin is not None else ""
+        others = f" and {format_count(len(counts) - 1, 'more policy', 'more policies')} apply" if len(counts) > 1 else " applies"
+        cure = describe_takeover(policy, winner, by_name=rule.implicit_priority == BY_NAME, enabled=may_preempt)
+        which = (
+            f"applies to none of the {format_count(len(entries), 'object')}"
+            if len(entries) > 1
+            else "does not apply to the one object"
+        )
+        message = (
+            f"{policy.key.title} {which} that it selects: "
+            f"{title}{place}{others} instead, to {template.key.title} because {reason}; {cure}"
+        )
+        severity: Severity = "warning" if policy.priority > winner.priority else "info"
+        yield Finding(severity, WITHOUT_EFFECT, message, locate_document(policy.document), policy.key.resource)
+        return
+
+
+def describe_precedence(winning: SelectorRule, rule: SelectorRule) -> str:
+    """Return why the rule of one policy applies to an object that the rule of another policy selects, too; "" if their names decide."""
+    winner, policy = winning.policy, rule.policy
+    if winner.is_namespaced != policy.is_namespaced:
+        if winner.is_namespaced:
+            return "a PropagationPolicy takes precedence over a ClusterPropagationPolicy, whatever their priorities"
+    elif winner.priority > policy.priority:
+        return f"its priority is {winner.priority} and not {policy.priority}"
+    elif winner.priority == policy.priority and winning.implicit_priority > rule.implicit_priority:
+        return f"it selects by {_HOW[winning.implicit_priority]} and not by {_HOW[rule.implicit_priority]}, with the same priority"
+    elif (winner.priority, winning.implicit_priority) == (
+        policy.priority,
+        rule.implicit_priority,
+    ) and winner.key.name < policy.key.name:
+        return ""
+    return "it has claimed the object before, and a claim stays"
