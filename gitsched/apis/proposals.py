@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gitsched.apis.capabilities import ChangeProposal
+from gitsched.model.document import as_object, list_objects
 from gitsched.model.explanation import ProposedChange
 from gitsched.model.finding import Pointer, join_all, locate_field
 from gitsched.model.known_values import find_near
 from gitsched.model.labels import format_requirement
 
 if TYPE_CHECKING:
+    from gitsched.apis.topology import MaintenanceTaints
     from gitsched.model.document import Body, Document
     from gitsched.model.labels import Requirement
     from gitsched.model.taints import Taint
@@ -74,6 +76,19 @@ def propose_undelete(document: Document) -> ChangeProposal:
     """Propose to keep an object that is being deleted."""
     metadata = {name: value for name, value in document.body["metadata"].items() if name != "deletionTimestamp"}
     return propose_edit("it were not being deleted", document, ("metadata",), metadata, ("metadata", "deletionTimestamp"))
+
+
+def propose_uncordon(document: Document | None, taint: Taint, taints: MaintenanceTaints | None) -> ChangeProposal | None:
+    """Propose to end the drain or the cordon to which a taint of a cluster belongs; None for any other taint."""
+    if document is None or taints is None or taint.key not in taints.own_keys:
+        return None
+    changed = taints.remove_own(document.body)
+    if changed is document.body:
+        return None
+    entries = list_objects(as_object(document.body.get("spec")).get("taints"))
+    index = next(index for index, entry in enumerate(entries) if entry.get("key") in taints.own_keys)
+    text = f"gitsched uncordon {document.key.name} had removed its taint {taint}"
+    return ChangeProposal(describe_change(text, document, ("spec", "taints", index)), document._replace(body=changed))
 
 
 def make_toleration(taint: Taint) -> Body:

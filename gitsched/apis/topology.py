@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
+from gitsched.model.document import as_object, list_objects
 from gitsched.model.time import format_time
 from gitsched.named_tuples import NamedTuple
 
@@ -50,6 +51,16 @@ class MaintenanceTaints(NamedTuple):
     def own_keys(self) -> tuple[str, ...]:
         """The keys that `gitsched drain` and `gitsched cordon` write."""
         return DRAIN_TAINT, self.cordon_key
+
+    def remove_own(self, body: Body) -> Body:
+        """Return the document of a cluster without the taints that `gitsched uncordon` removes; the same object if it has none."""
+        spec = as_object(body.get("spec"))
+        entries = list_objects(spec.get("taints"))
+        kept = [entry for entry in entries if entry.get("key") not in self.own_keys]
+        if len(kept) == len(entries):
+            return body
+        rest = {name: value for name, value in spec.items() if name != "taints"}
+        return {**body, "spec": {**rest, "taints": kept} if kept else rest}
 
     def mark_drained(self, body: Body, time: datetime) -> Body:
         """Return the document of a cluster that workloads leave unless they tolerate it."""

@@ -251,10 +251,7 @@ def change_taints(body: Body, effects: MaintenanceTaints, action: Action) -> tup
     spec = as_object(body.get("spec"))
     entries = list_objects(spec.get("taints"))
     if action == "uncordon":
-        kept = [entry for entry in entries if entry.get("key") not in effects.own_keys]
-        removed = tuple(str(parse_taint(entry)) for entry in entries if entry not in kept)
-        rest = {name: value for name, value in spec.items() if name != "taints"}
-        return ({**body, "spec": {**rest, "taints": kept} if kept else rest}, removed) if removed else (body, ())
+        return effects.remove_own(body), tuple(str(parse_taint(entry)) for entry in entries if entry.get("key") in effects.own_keys)
     key, effect = (DRAIN_TAINT, effects.drain) if action == "drain" else (effects.cordon_key, effects.cordon)
     if any((entry.get("key"), entry.get("effect")) == (key, effect) for entry in entries):
         return body, ()

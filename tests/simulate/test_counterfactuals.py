@@ -19,6 +19,9 @@ def capacity(pods: int) -> str:
 
 
 TAINTED = cluster("w3").replace("spec:\n", "spec:\n  taints:\n  - {key: power, value: 'off', effect: NoSchedule}\n")
+CORDONED = TAINTED.replace("power, value: 'off'", "cluster.karmada.io/unschedulable")
+DRAINED = TAINTED.replace("  - {key: power", "  - {key: gitsched.io/drain, effect: NoExecute}\n  - {key: power")
+TOLERATING = "    clusterTolerations: [{key: power, operator: Equal, value: 'off', effect: NoSchedule}]\n"
 LABELS = "labelSelector: {matchExpressions: [{key: tier, operator: In, values: [gold]}, {key: old, operator: DoesNotExist}]}"
 OLD = cluster("w3").replace("  name: w3\n", "  name: w3\n  labels: {old: 'yes'}\n")
 NEW = cluster("w3").replace("  name: w3\n", "  name: w3\n  labels: {tier: gold}\n")
@@ -111,11 +114,21 @@ CASES = [
     pytest.param(
         {POLICY: divide("cart", EVERY, DUPLICATED), "clusters/w3.yaml": TAINTED},
         "its policy tolerated power=off:NoSchedule (policies/cart.yaml:7)",
-        {
-            POLICY: divide("cart", EVERY, DUPLICATED)
-            + "    clusterTolerations: [{key: power, operator: Equal, value: 'off', effect: NoSchedule}]\n"
-        },
+        {POLICY: divide("cart", EVERY, DUPLICATED) + TOLERATING},
         id="taint",
+    ),
+    pytest.param(
+        {POLICY: divide("cart", EVERY, DUPLICATED), "clusters/w3.yaml": CORDONED},
+        "gitsched uncordon w3 had removed its taint cluster.karmada.io/unschedulable:NoSchedule (clusters/w3.yaml:7)",
+        {"clusters/w3.yaml": cluster("w3")},
+        id="cordon",
+    ),
+    pytest.param(
+        {POLICY: divide("cart", EVERY, DUPLICATED), "clusters/w3.yaml": DRAINED},
+        "gitsched uncordon w3 had removed its taint gitsched.io/drain:NoExecute (clusters/w3.yaml:7) and its policy tolerated "
+        "power=off:NoSchedule (policies/cart.yaml:7)",
+        {"clusters/w3.yaml": TAINTED, POLICY: divide("cart", EVERY, DUPLICATED) + TOLERATING},
+        id="drain of a cluster with another taint",
     ),
     pytest.param(
         {POLICY: divide("cart", EVERY, DUPLICATED), "clusters/w3.yaml": SERVING},

@@ -130,6 +130,12 @@ def test_a_copy_of_a_cluster_can_be_selected(simulate: Simulate) -> None:
             id="taint",
         ),
         pytest.param(
+            managed("dub", score=90, taint="{key: gitsched.io/drain, effect: NoSelect}"),
+            "gitsched uncordon dub had removed its taint gitsched.io/drain:NoSelect (dub.yaml:6)",
+            managed("dub", score=90),
+            id="drain",
+        ),
+        pytest.param(
             managed("dub", score=10, disk="hdd"),
             "its label disk were ssd (dub.yaml:5) and its score default/cpu were 21 instead of 10 (dub.yaml:11)",
             managed("dub", score=21),

@@ -10,6 +10,8 @@ from gitsched.apis.ocm import names
 from gitsched.apis.ocm.managed_clusters import ClusterSets
 from gitsched.apis.ocm.placement import ADD_ON, Misconfiguration
 from gitsched.apis.ocm.scheduling import PlacementResult
+from gitsched.apis.ocm.topology import TOPOLOGY
+from gitsched.apis.proposals import propose_uncordon
 from gitsched.model.document import Body, Document, Key, get_field
 from gitsched.model.explanation import ProposedChange
 from gitsched.model.finding import Pointer, locate_field
@@ -55,7 +57,7 @@ def propose_change(inputs: ProposalInputs, result: PlacementResult, cluster: str
     if isinstance(rejecting, PredicateFilter):
         return _match_predicate(inputs, result, document)
     if isinstance(rejecting, TimedTaintTolerationFilter):
-        return _add_toleration(inputs, result, result.request, index)
+        return _add_toleration(inputs, result, result.request, index, document)
     if rejecting is not None:
         return _describe_change(f"the filter {rejecting.name} let it pass", document, ())
     if index in result.choice.selected:
@@ -165,11 +167,14 @@ def _raise_addon_score(
 
 
 def _add_toleration(
-    inputs: ProposalInputs, result: PlacementResult, request: SelectionRequest, index: int
+    inputs: ProposalInputs, result: PlacementResult, request: SelectionRequest, index: int, document: Document
 ) -> ChangeProposal | None:
     for taint in inputs.fleet.candidates[index].taints:
         deadline = find_toleration_end(taint, request.tolerations, request.now)
         if taint.effect not in request.taint_effects.ignored and (deadline is None or deadline <= request.now):
+            uncordon = propose_uncordon(document, taint, TOPOLOGY.taints)
+            if uncordon is not None:
+                return uncordon
             entry = {"key": taint.key, "effect": taint.effect}
             entry |= {"operator": "Equal", "value": taint.value} if taint.value else {"operator": "Exists"}
             pointer = ("spec", "tolerations")

@@ -16,6 +16,7 @@ from gitsched.apis.karmada.policy.policy_options import is_activation_pending
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.simulation import make_rescheduling_document
 from gitsched.apis.karmada.state import KarmadaState
+from gitsched.apis.karmada.topology import TOPOLOGY
 from gitsched.apis.proposals import (
     describe_change,
     find_misspelling,
@@ -23,6 +24,7 @@ from gitsched.apis.proposals import (
     make_toleration,
     propose_edit,
     propose_labels,
+    propose_uncordon,
     propose_undelete,
     set_at,
 )
@@ -234,6 +236,9 @@ class _ChangeFinder:
         taint = next((t for t in rejecting if not any(known.tolerates(t) for known in tolerations)), None)
         if taint is None:
             return None
+        uncordon = propose_uncordon(self.document, taint, TOPOLOGY.taints)
+        if uncordon is not None:
+            return uncordon
         tolerated = [*(self.placement.get("clusterTolerations") or ()), make_toleration(taint)]
         return self._edit_placement(f"its policy tolerated {taint}", ("clusterTolerations",), tolerated)
 
