@@ -347,6 +347,13 @@ class NearSelecting(Protocol):
         policies that apply to anything, and `list_workloads` returns each object with that of its policy, "" if it is not known."""
         ...
 
+    def list_rivals(
+        self, policy: Key, list_workloads: Callable[[], Iterable[tuple[Document, str]]], /
+    ) -> list[tuple[Key, str, str]] | None:
+        """Return the objects that a policy selects and that another one applies to, each with the title of that one, "" if it is not known,
+        and why it applies; None if the API has no such policy."""
+        ...
+
 
 class InnerPlacement(NamedTuple):
     """Placement of one workload inside a cluster: `desired` replicas, those `placed` by location, and the `nodes` (node/NAME) of the

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import NearSelecting
@@ -10,11 +11,16 @@ from gitsched.apis.policy_api import PolicyEngine
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.variants.variant_tables import add_variants
 from gitsched.model.document import Document, Key
-from gitsched.model.explanation import ExplainedCandidate, Explanation, NearSelection, ReplicaShare
+from gitsched.model.explanation import ExplainedCandidate, Explanation, ExplanationTable, NearSelection, ReplicaShare
+from gitsched.model.finding import count_shown, format_names, format_part
+from gitsched.model.template_index import TemplateIndex, make_selectable
 
 if TYPE_CHECKING:
     from gitsched.decide.capacity.capacity_explanation import ExplainedCapacity
     from gitsched.model.scheduling import Outcome
+
+ROWS_SHOWN = 10
+"""Objects, clusters or other policies that are listed of a policy."""
 
 
 def explain_workload(decisions: DecisionSet, document: Document, capacity: ExplainedCapacity | None = None) -> Explanation | None:
@@ -72,6 +78,52 @@ def _explain_recorded(decisions: DecisionSet, document: Document) -> Explanation
         result=tuple(ReplicaShare(target.name, None, target.amount) for target in decision.targets),
         candidate_kind=decision.target_kind,
     )
+
+
+def explain_policy(engines: Iterable[PolicyEngine], document: Document, index: TemplateIndex) -> Explanation | None:
+    """Explain to which objects a policy applies and where these run, and which policies apply to others that it selects; None for a
+    document that is no policy of such objects."""
+    title = document.key.title
+    applied = {key: entry.placement.clusters for key, entry in index.items() if entry.placement and entry.placement.policy == title}
+
+    def list_workloads() -> Iterator[tuple[Document, str]]:
+        for key, entry in index.items():
+            yield make_selectable(key, entry), entry.placement.policy if entry.placement is not None else ""
+
+    listed = (engine.list_rivals(document.key, list_workloads) for engine in engines if isinstance(engine, NearSelecting))
+    rivals = next((found for found in listed if found is not None), None)
+    if rivals is None:
+        return None
+    groups: dict[tuple[str, str], list[str]] = {}
+    for key, other, reason in sorted(rivals):
+        groups.setdefault((other or "-", reason or "-"), []).append(key.title)
+    tables = (
+        _make_table(
+            "Applies to", ("OBJECT", "CLUSTERS"), [(key.title, format_names(applied[key]) or "-") for key in sorted(applied)]
+        ),
+        _make_table(
+            "Others apply to", ("OBJECTS", "POLICY", "BECAUSE"), [(format_names(keys, 1), *group) for group, keys in groups.items()]
+        ),
+    )
+    where = _count_by_cluster(applied.values())
+    part = format_part(len(applied), len(applied) + len(rivals), "object")
+    text = f"It applies to {part} that it selects{f', in {where}' if where else ''}."
+    origin = document.origin
+    location = f"{origin.path}:{origin.line}" if origin is not None else ""
+    return Explanation(str(document.key), location, trigger=text, tables=tables)
+
+
+def _count_by_cluster(placements: Iterable[tuple[str, ...]]) -> str:
+    """Return in which clusters objects are, with their numbers; "" if there are none."""
+    counts = Counter(cluster for clusters in placements for cluster in clusters)
+    return format_names([f"{cluster} ({count:,})" for cluster, count in sorted(counts.items())], ROWS_SHOWN)
+
+
+def _make_table(title: str, columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> ExplanationTable:
+    """Return a table with the first rows, and how many more there are."""
+    shown = count_shown(len(rows), ROWS_SHOWN)
+    more = [(f"and {len(rows) - shown:,} more", *[""] * (len(columns) - 1))] if shown < len(rows) else []
+    return ExplanationTable(title, columns, (*rows[:shown], *more))
 
 
 def list_near_selections(decisions: DecisionSet, keys: Iterable[Key]) -> dict[Key, NearSelection]:

@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from gitsched.model.errors import UnknownObject
+from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding
 from gitsched.reconcile import RunResult
+from gitsched.reconcile.review.explanation import explain_resource
 
 from .conftest import Fleet
 
@@ -24,6 +27,7 @@ spec:
 MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME, namespace: shop, labels: {tier: front}}\n"
 CODES = {"policy-without-effect", "karmada-policies-equal"}
 KIND, LABELS, NAME = "namespace: shop", "labelSelector: {matchLabels: {tier: front}}", "name: a"
+LOST = ("ConfigMap/shop/a", "PropagationPolicy/shop/m", "its priority is 5 and not 0")
 RELEASE = "let PropagationPolicy/shop/m no longer select it"
 
 
@@ -118,3 +122,21 @@ def test_policies_of_which_the_names_decide_have_one_finding(tmp_path: Path) -> 
     fleet.commit({"fleet.yaml": CLUSTER, "a.yaml": MAP.replace("NAME", "a"), "m.yaml": policy("m"), "x.yaml": policy("x")})
     (finding,) = list_found(fleet.preview())
     assert finding.code == "karmada-policies-equal"
+
+
+def test_explain_of_a_policy_says_what_it_applies_to_and_which_policies_apply_to_the_rest(tmp_path: Path) -> None:
+    fleet = Fleet(tmp_path / "source", tmp_path / "cache")
+    maps = {f"{name}.yaml": MAP.replace("NAME", name) for name in ("a", "b")}
+    fleet.commit({"fleet.yaml": CLUSTER, **maps, "m.yaml": policy("m", 5, NAME), "x.yaml": policy("x")})
+    fleet.reconcile()
+    expected = (
+        "It applies to 1 of 2 objects that it selects, in one (1).",
+        [("Applies to", (("ConfigMap/shop/b", "one"),)), ("Others apply to", (LOST,))],
+    )
+    for cache in ("cache", "empty"):
+        settings = fleet.settings(cache=tmp_path / cache)
+        found = explain_resource(settings, "policy", None, "x")
+        assert isinstance(found, Explanation)
+        assert (found.trigger, [(table.title, table.rows) for table in found.tables]) == expected
+    with pytest.raises(UnknownObject, match="there is no policy shop/y in the source; there are: m, x"):
+        explain_resource(fleet.settings(), "policy", "shop", "y")

@@ -57,6 +57,7 @@ _MAKE_CYCLE = Registered("gitsched.apis.karmada.queue.scheduling_queue", "Schedu
 _COUPLE = Registered("gitsched.apis.karmada.queue.coupled_bindings", "CoupledBindings")
 _LIST_STATIC_QUOTAS = Registered("gitsched.apis.karmada.static_quotas", "list_static_quotas")
 _FIND_WITHOUT_EFFECT = Registered("gitsched.apis.karmada.policy.policies_without_effect", "find_policies_without_effect")
+_LIST_RIVALS = Registered("gitsched.apis.karmada.policy.policies_without_effect", "list_rivals")
 _FIND_UNOBSERVED = Registered("gitsched.apis.karmada.queue.capacity_positions", "find_unobserved")
 
 
@@ -235,6 +236,15 @@ class KarmadaEngine(CapacityEngine):
     ) -> Iterable[Finding]:
         state = self.state
         found: Iterable[Finding] = _FIND_WITHOUT_EFFECT(state.policies, applying, list_workloads, state.settings.preemption)
+        return found
+
+    def list_rivals(
+        self, policy: Key, list_workloads: Callable[[], Iterable[tuple[Document, str]]], /
+    ) -> list[tuple[Key, str, str]] | None:
+        policies = self.state.policies
+        found: list[tuple[Key, str, str]] | None = None
+        if policy in policies.policies:
+            found = _LIST_RIVALS(policies, policy, list_workloads())
         return found
 
     def _reconcile_rebalancers(self) -> None:

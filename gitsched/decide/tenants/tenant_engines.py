@@ -270,16 +270,29 @@ class _NearSelecting(TenantEngine):
         self, applying: Collection[str], list_workloads: Callable[[], Iterable[tuple[Document, str]]], /
     ) -> Iterable[Finding]:
         """Of a policy of the platform, the objects of the first owner that has any are named."""
-        by_owner: dict[str, list[tuple[Document, str]]] = {}
-        for workload, policy in list_workloads():
-            by_owner.setdefault(self.tenancy.find_owner(workload.key), []).append((workload, policy))
         found: dict[object, Finding] = {}
+        for engine, owned in self._divide(list_workloads()):
+            for finding in engine.find_policies_without_effect(applying, owned):
+                found.setdefault(finding.resource, finding)
+        return found.values()
+
+    def list_rivals(
+        self, policy: Key, list_workloads: Callable[[], Iterable[tuple[Document, str]]], /
+    ) -> list[tuple[Key, str, str]] | None:
+        found = [engine.list_rivals(policy, owned) for engine, owned in self._divide(list_workloads())]
+        known = [rivals for rivals in found if rivals is not None]
+        return [one for rivals in known for one in rivals] if known else None
+
+    def _divide(
+        self, workloads: Iterable[tuple[Document, str]]
+    ) -> Iterator[tuple[NearSelecting, Callable[[], Iterable[tuple[Document, str]]]]]:
+        """Yield the engines of the owners, each with the workloads that it decides."""
+        by_owner: dict[str, list[tuple[Document, str]]] = {}
+        for entry in workloads:
+            by_owner.setdefault(self.tenancy.find_owner(entry[0].key), []).append(entry)
         for owner, engine in self.engines.items():
             if isinstance(engine, NearSelecting):
-                owned = by_owner.get(owner, [])
-                for finding in engine.find_policies_without_effect(applying, partial(tuple, owned)):
-                    found.setdefault(finding.resource, finding)
-        return found.values()
+                yield engine, partial(tuple, by_owner.get(owner, []))
 
 
 class _Repeating(TenantEngine):

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 
+from gitsched.apis.policy_api import PolicyEngine
 from gitsched.apis.topology import list_cluster_kinds
 from gitsched.decide.capacity.capacity_explanation import ExplainedCapacity
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.garbage_collection import gc_paused
+from gitsched.decide.incremental.plan_contents import make_template_index
 from gitsched.decide.plan_result import Plan, PlanDetails, mark_awaited
 from gitsched.decide.relations.companion_explanation import explain_companions
 from gitsched.decide.relations.reference_explanation import explain_references
 from gitsched.decide.variants.built_parts import PartOwner, PartOwners
 from gitsched.decide.variants.kustomized_parts import explain_part
-from gitsched.decide.workload_explanation import explain_workload, list_near_selections
+from gitsched.decide.workload_explanation import explain_policy, explain_workload, list_near_selections
 from gitsched.git import Repository
 from gitsched.model.document import Document, Key, workload_sort_key
 from gitsched.model.errors import Permanent, UnknownCluster, UnknownObject
@@ -23,6 +25,7 @@ from gitsched.model.finding import LAST_VALID_USED, Finding, format_names, list_
 from gitsched.model.mistakes import MISTAKES
 from gitsched.model.progress import Progress, follow
 from gitsched.model.scheduling import Outcome
+from gitsched.model.template_index import TemplateIndex
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.incremental.planned_workloads import PlannedWorkloads
 from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_state
@@ -179,7 +182,7 @@ def _explain_from_state(
     if found is None and key in own:
         cluster = _find_cluster(decisions, key)
         if cluster is None or why_not:
-            raise UnknownObject(_describe_undecided(key))
+            return _explain_policy(workloads.engines, document, workloads.index, workloads.plan.findings)
         return _describe_from_state(workloads, cluster)
     found = _explain_selection(decisions, document, found)
     details = workloads.describe(decisions)
@@ -228,8 +231,16 @@ def _describe_from_state(workloads: PlannedWorkloads, cluster: str) -> ClusterEx
     return describe_cluster(baseline, cluster, plan.findings, workloads.split_settled())
 
 
-def _describe_undecided(key: Key) -> str:
-    return f"{key} is not a workload, and no API decides about it; `gitsched status --workloads` shows what each policy places"
+def _explain_policy(
+    engines: Iterable[PolicyEngine], document: Document, index: TemplateIndex, findings: Iterable[Finding]
+) -> Explanation:
+    """Explain a policy with the findings about it. Raise UnknownObject for a document that is none."""
+    key, found = document.key, explain_policy(engines, document, index)
+    if found is None:
+        raise UnknownObject(
+            f"{key} is not a workload, and no API decides about it; `gitsched status --workloads` shows what each policy places"
+        )
+    return found._replace(findings=tuple(finding for finding in findings if finding.resource == key.resource))
 
 
 def _explain_selection(decisions: DecisionSet, template: Document, found: Explanation | None) -> Explanation:
@@ -279,7 +290,8 @@ def _explain(
     if found is None and key in own:
         cluster = _find_cluster(decisions, key)
         if cluster is None or why_not:
-            raise UnknownObject(_describe_undecided(key))
+            index = make_template_index(decisions.catalog.templates, decisions.outcomes)
+            return _explain_policy(decisions.engines, template, index, plan.findings)
         return describe_cluster(baseline._replace(decisions=decisions), cluster, plan.findings)
     found = _explain_selection(decisions, template, found)
     return _complete(context, plan, baseline, key, found, why_not)

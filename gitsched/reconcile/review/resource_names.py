@@ -107,6 +107,8 @@ def _suggest_names(name: str, known: Collection[str]) -> str:
 
 
 def matches_name(key: Key, kind: str, name: str) -> bool:
-    """Return whether a name and KIND, KIND.GROUP or KIND.VERSION.GROUP, as kubectl accepts them, identify this object."""
+    """Return whether a name and KIND, KIND.GROUP or KIND.VERSION.GROUP, as kubectl accepts them, identify this object. "policy" stands
+    for a PropagationPolicy or a ClusterPropagationPolicy."""
     word, _, group = kind.lower().partition(".")
-    return key.name == name and key.kind.lower() == word and (not group or key.group in (group, group.partition(".")[2]))
+    is_kind = key.kind.lower() == word or (word == "policy" and key.kind.endswith("PropagationPolicy"))
+    return key.name == name and is_kind and (not group or key.group in (group, group.partition(".")[2]))

@@ -18,6 +18,7 @@ from gitsched.apis.karmada.policy.propagation_policy import (
 from gitsched.model.document import Document, Key
 from gitsched.model.finding import WITHOUT_EFFECT, Finding, Severity, format_count, locate_document
 
+_NAME_FIRST = "its name comes first"
 _HOW = {BY_KIND: "kind", BY_LABELS: "labels", BY_NAME: "name"}
 
 
@@ -37,19 +38,38 @@ def find_policies_without_effect(
     if not idle.policies:
         return
     by_title = {policy.key.title: policy for policy in index.policies.values()}
-    kinds = {(one.api_version, one.kind) for selectors in idle.selectors.values() for one in selectors}
-    lost: dict[Key, list[tuple[Document, SelectorRule, str]]] = {}
-    for template, title in list_workloads():
-        if (template.api_version, template.key.kind) not in kinds or is_skipped(template.key):
-            continue
-        for rule in reversed(idle.list_matching_rules(template)):
-            if not (found := lost.setdefault(rule.policy.key, [])) or found[-1][0] is not template:
-                found.append((template, rule, title))
-            else:
-                found[-1] = template, rule, title  # of the selectors of a policy, the most specific one counts
+    lost = _list_selected(idle, list_workloads())
     for key, entries in sorted(lost.items()):
         if all(title in by_title for _, _, title in entries):
             yield from _describe(idle.policies[key], entries, by_title, index, may_preempt)
+
+
+def list_rivals(index: PolicyIndex, policy: Key, workloads: Iterable[tuple[Document, str]]) -> list[tuple[Key, str, str]]:
+    """Return the objects that a policy selects and that another one applies to, each with the title of that one and why it applies."""
+    title = policy.title
+    selected = _list_selected(PolicyIndex((index.policies[policy],)), (entry for entry in workloads if entry[1] != title))
+    by_title = {one.key.title: one.key for one in index.policies.values()}
+    found = []
+    for template, rule, other in selected.get(policy, ()):
+        rules = index.list_matching_rules(template) if other in by_title else ()
+        winning = next((one for one in rules if one.policy.key == by_title[other]), None)
+        found.append((template.key, other, describe_precedence(winning, rule) if winning is not None else ""))
+    return found
+
+
+def _list_selected(
+    index: PolicyIndex, workloads: Iterable[tuple[Document, str]]
+) -> dict[Key, list[tuple[Document, SelectorRule, str]]]:
+    """Return what each policy of an index selects: the object, the most specific selector, and the title of the policy that applies."""
+    kinds = {(one.api_version, one.kind) for selectors in index.selectors.values() for one in selectors}
+    found: dict[Key, list[tuple[Document, SelectorRule, str]]] = {}
+    for template, title in workloads:
+        if (template.api_version, template.key.kind) not in kinds or is_skipped(template.key):
+            continue
+        rules = {rule.policy.key: rule for rule in reversed(index.list_matching_rules(template))}
+        for key, rule in rules.items():
+            found.setdefault(key, []).append((template, rule, title))
+    return found
 
 
 def _describe(
@@ -62,8 +82,8 @@ def _describe(
     for template, rule, title in sorted(entries, key=lambda entry: entry[0].key):
         winner = by_title[title]
         winning = next((one for one in index.list_matching_rules(template) if one.policy.key == winner.key), None)
-        reason = describe_precedence(winning, rule) if winning is not None else ""
-        if not reason:
+        reason = describe_precedence(winning, rule) if winning is not None else _NAME_FIRST
+        if reason == _NAME_FIRST:
             continue
         counts = Counter(found for _, _, found in entries)
         origin = winner.document.origin
@@ -85,7 +105,7 @@ def _describe(
 
 
 def describe_precedence(winning: SelectorRule, rule: SelectorRule) -> str:
-    """Return why the rule of one policy applies to an object that the rule of another policy selects, too; "" if their names decide."""
+    """Return why the rule of one policy applies to an object that the rule of another policy selects, too."""
     winner, policy = winning.policy, rule.policy
     if winner.is_namespaced != policy.is_namespaced:
         if winner.is_namespaced:
@@ -98,5 +118,5 @@ def describe_precedence(winning: SelectorRule, rule: SelectorRule) -> str:
         policy.priority,
         rule.implicit_priority,
     ) and winner.key.name < policy.key.name:
-        return ""
+        return _NAME_FIRST
     return "it has claimed the object before, and a claim stays"
