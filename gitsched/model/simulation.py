@@ -89,6 +89,11 @@ class WorkloadEffect(NamedTuple):
         return bool(self.after) and not isinstance(self.running, Unknown) and self.running < self.expected
 
     @property
+    def stops(self) -> bool:
+        """Whether the workload keeps clusters in which none of its replicas runs."""
+        return self.is_reduced and not self.running
+
+    @property
     def is_degraded(self) -> bool:
         """Whether fewer replicas run than without the event, or the workload has no cluster any more."""
         return self.lost_replicas > 0 or self.becomes_unplaced
@@ -195,7 +200,7 @@ class Simulation(NamedTuple):
 
     @property
     def reduced_workloads(self) -> int:
-        """How many workloads run on with fewer replicas."""
+        """How many workloads run on with fewer replicas, or stop without leaving all clusters."""
         return sum(effect.is_reduced for effect in self.effects) + self.reduced_besides
 
     @property

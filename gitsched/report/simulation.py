@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from gitsched.model.document import Key
 from gitsched.model.finding import choose_form, count_shown, format_count, format_names
@@ -126,7 +126,7 @@ def describe_simulation(value: Simulation, *, names_condition: bool = False) -> 
         f"{format_count(value.waiting, 'replica')} {'exceeds' if value.waiting == 1 else 'exceed'} the free capacity"
         if value.waiting
         else "",
-        describe_reduced_workloads(value.reduced_workloads),
+        *_count_reduced(value),
         "no replica is missing" if value.moved and not (value.is_degraded or value.reduced_workloads) else "",
         describe_record_changes(value.record_changes),
     ]
@@ -136,9 +136,13 @@ def describe_simulation(value: Simulation, *, names_condition: bool = False) -> 
     return f"If {value.event}{evicted}: {effect}."
 
 
-def describe_reduced_workloads(number: int) -> str:
-    """Return how many workloads run on with fewer replicas; "" if none does."""
-    return f"{format_count(number, 'workload')} {choose_form(number, 'runs', 'run')} on with fewer replicas" if number else ""
+def _count_reduced(value: Simulation) -> Iterator[str]:
+    """Yield how many workloads stop although they keep clusters, and how many run on with fewer replicas."""
+    stopped = sum(effect.stops for effect in value.effects)
+    if stopped:
+        yield f"{format_count(stopped, 'workload')} {choose_form(stopped, 'stops', 'stop')}"
+    if number := value.reduced_workloads - stopped:
+        yield f"{format_count(number, 'workload')} {choose_form(number, 'runs', 'run')} on with fewer replicas"
 
 
 def describe_reduced(effect: WorkloadEffect) -> str:

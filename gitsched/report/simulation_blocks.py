@@ -64,7 +64,7 @@ def _list_map_blocks(value: Simulation) -> list[Block]:
     if not value.fleet:
         return []
     worst = value.worst
-    stopped = sum(one.becomes_unplaced for one in worst)
+    stopped = sum(one.becomes_unplaced or one.stops for one in worst)
     lines = list(map(_describe_worst, worst[: count_shown(len(worst), max(WORST_NAMED, min(stopped, STOPPED_NAMED)))]))
     more = len(worst) - len(lines)
     lines += [f"and {more:,} more in the tables below"] if more else []

@@ -184,6 +184,29 @@ def test_replicas_that_exceed_the_free_capacity_wait(fleet: Fleet, simulate: Sim
     assert "w2 receives 8 more replicas but has capacity for 5 of them: not enough pods." in simulate("--lose", "w1")
 
 
+def test_a_workload_that_stops_is_not_counted_as_running_on(fleet: Fleet, simulate: Simulate) -> None:
+    """It keeps the cluster to which it moves, in which none of its replicas has room."""
+    files = {
+        "gitsched.yaml": OFF,
+        "clusters/w1.yaml": cluster("w1", pods=50),
+        "clusters/w2.yaml": cluster("w2", pods=5),
+        **{f"apps/{name}.yaml": deployment(name, 4) for name in ("a", "b", "c")},
+        **{f"policies/{name}.yaml": divide(name, "clusterNames: [w1, w2]") for name in ("a", "b", "c")},
+    }
+    fleet.commit(files)
+    fleet.reconcile()
+    text, page, found = (simulate("--lose", "w1", *form) for form in ((), ("-o", "html"), ("-o", "json")))
+    assert {name: effect["reduced"] for name, effect in effects(found).items()} == {
+        "a": None,
+        "b": {"running": 1, "of": 4},
+        "c": {"running": 0, "of": 4},
+    }
+    headline = "7 replicas exceed the free capacity, 1 workload stops, 1 workload runs on with fewer replicas"
+    assert headline in " ".join(text.split())
+    assert headline in page
+    assert "Deployment default/c stops: it has 0 replicas instead of 4." in text
+
+
 def test_resource_requests_count_in_addition_to_pods(fleet: Fleet, simulate: Simulate) -> None:
     pod = "{containers: [{name: c, image: c, resources: {requests: {cpu: 300m}}}]}"
     container = "  template: {metadata: {labels: {app: %s}}, spec: " + pod + "}\n"
