@@ -13,7 +13,7 @@ from gitsched.cli import LazyCommand, options, service_options
     epilog=options.show_examples(
         ("Run once, with the log of watch", "watch --once"),
         ("Reconcile this worktree when a branch changes, and serve the pages", "watch --listen 127.0.0.1:8080"),
-        ("A remote repository", "watch -C https://git.example.com/fleet.git --push"),
+        ("A remote repository", "watch -C https://git.example.com/fleet.git"),
     ),
 )
 @click.option(

@@ -42,7 +42,7 @@ def open_output(
     A remote of a partial clone is read and written through a private clone. So is one of a shallow clone for a caller that never
     `publishes`: what it fetches would otherwise stay in the shallow clone.
     """
-    url = location if location is not None else source.url
+    url = check_push(source, location, push)
     if location is None or (url is not None and url == source.url):
         repository, clone = source.repository, source.clone if isinstance(source, RemoteSource) else None
     elif is_url(location):
@@ -52,8 +52,6 @@ def open_output(
         repository, clone = Repository(location), None
         if repository.is_partial:
             promise_objects(repository, cache)
-    if clone is not None and push is not None:
-        raise Permanent(f"the output is already pushed to {redact(clone.url)}; --push is only for a local repository")
     remote = clone.url if clone is not None else _find_remote(repository, push)
     if clone is None and remote is not None and (repository.is_partial or (repository.is_shallow and not publishes)):
         clone = PrivateClone(remote, cache, settings=repository)
@@ -65,6 +63,14 @@ def open_output(
     output = OutputRepository(source, name, repository, clone, remote, push, cache, reads_source=reads_source)
     output.check_writable()
     return output
+
+
+def check_push(source: SourceRepository, location: str | None, push: str | None) -> str | None:
+    """Return where the output is, None for the repository of a local source. Raise Permanent if `push` is given for a URL."""
+    url = location if location is not None else source.url
+    if push is not None and url is not None and is_url(url):
+        raise Permanent(f"the output is already pushed to {redact(url)}; --push is only for a local repository")
+    return url
 
 
 def _find_remote(repository: Repository, push: str | None) -> str | None:

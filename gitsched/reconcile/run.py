@@ -11,6 +11,7 @@ from gitsched import __version__
 from gitsched.apis.registered import Registered
 from gitsched.decide.plan_result import mark_awaited
 from gitsched.git import FactsBranch, OutputRepository, Repository, SourceRepository, open_source
+from gitsched.git.output import check_push
 from gitsched.model.cluster_facts import NO_FACTS, AppliedFacts
 from gitsched.model.errors import Conflict
 from gitsched.model.mistakes import CLUSTER_UNKNOWN
@@ -73,6 +74,8 @@ class RunContext(NamedTuple):
 def open_context(settings: RunSettings) -> RunContext:
     """Open the source repository and the caches that the settings name."""
     source = open_source(settings.location, cache=settings.cache)
+    if settings.push is not None:
+        check_push(source, settings.output, settings.push)
     if settings.operator_file is not None:
         from gitsched.reconcile.operator_settings import complete_settings  # many runs have no such file
 

@@ -77,6 +77,12 @@ def test_watch_polls_a_remote_and_pushes_the_output(
     assert resident.process.wait(PATIENCE) == 130
 
 
+def test_options_that_no_change_makes_valid_end_the_service_at_the_start(fleet: Path, gitsched: Callable[..., Any]) -> None:
+    for options in (("-C", fleet.as_uri()), ("--output-repository", fleet.as_uri())):
+        done = gitsched("watch", "--push", *options)
+        assert (done.returncode, "--push is only for a local repository" in done.stderr) == (1, True)
+
+
 class FailingReconciler:
     """A reconciler that raises the given errors in order and requests a stop at the last one."""
 
