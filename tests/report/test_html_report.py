@@ -621,6 +621,21 @@ def test_recorded_decisions_are_shown_with_their_causes(show: Open) -> None:
     assert decision.locator("th, td").all_inner_texts() == ["Cluster shop/new, cloud", "gcp"]
 
 
+def test_removed_workloads_are_counted_apart_from_those_of_the_fleet(show: Open) -> None:
+    kept, gone = (Key("apps", "Deployment", "shop", name) for name in ("web", "old"))
+    review = Review(
+        "c0ffee",
+        "placements",
+        before="beef",
+        outcomes=[Outcome(kept, "karmada", "placed", "", "", (TargetCluster("ams", 2),), 2, (), "", NOW)],
+        moves=[Move(gone, {"ams": 1}, {}, "")],
+    )
+    page = show(write_page(review, FleetView({"ams": ClusterInfo("ams", {})}, {})))
+    assert page.locator("#fleet-count").inner_text() == "1 workload on 1 cluster, 1 removed"
+    page.get_by_label("State").select_option("removed")
+    expect(page.locator("#fleet-count")).to_have_text("0 of 1 workload, 1 of 1 cluster, 1 removed")
+
+
 def test_changed_files_and_retained_workloads_are_shown(show: Open) -> None:
     key = Key("apps", "Deployment", "shop", "web")
     rendered = [

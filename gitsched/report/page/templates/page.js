@@ -90,9 +90,11 @@ const drawFleet = (data) => {
     keepAddress();
     const most = Math.max(BATCH, Math.floor(MOST_CELLS / (columns.length + 1)));
     const used = new Set(rows.flatMap((row) => [...(row.withheld === 1 ? row.then : row.now).keys()])).size;
-    count.textContent = rows.length === data.workloads.length && columns.length === data.clusters.length
-      ? `${plural(rows.length, "workload")} on ${used < columns.length ? `${used.toLocaleString("en")} of ` : ""}${plural(columns.length, "cluster")}`
-      : `${rows.length.toLocaleString("en")} of ${plural(data.workloads.length, "workload")}, ${columns.length.toLocaleString("en")} of ${plural(data.clusters.length, "cluster")}`;
+    const [shown, all] = [rows, data.workloads].map((some) => some.filter((row) => row.state !== "gone").length);
+    count.textContent = (rows.length === data.workloads.length && columns.length === data.clusters.length
+      ? `${plural(shown, "workload")} on ${used < columns.length ? `${used.toLocaleString("en")} of ` : ""}${plural(columns.length, "cluster")}`
+      : `${shown.toLocaleString("en")} of ${plural(all, "workload")}, ${columns.length.toLocaleString("en")} of ${plural(data.clusters.length, "cluster")}`)
+      + (rows.length > shown ? `, ${(rows.length - shown).toLocaleString("en")} removed` : "");
     shownRows = new Set(rows);
     limit.textContent = [
       isArranged ? "Changed workloads stand first, and clusters in the order in which the rows use them." : "",
