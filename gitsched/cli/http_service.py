@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from gitsched.cli import output
 from gitsched.forge.credentials import Credential
 from gitsched.reconcile import Reconciler
 from gitsched.reconcile.facts.observation_times import read_run_observation_times
 from gitsched.reconcile.facts.score_reception import ScoreReceiver
+from gitsched.reconcile.output.output_history import open_run_history
 from gitsched.reconcile.review.freezes import list_run_freezes
 from gitsched.reconcile.review.withheld_changes import list_run_requests
 from gitsched.watch.http_server import format_address, is_loopback, listen, reserve_files
@@ -36,6 +39,7 @@ def serve(
     shown = (
         PageSettings(
             lambda: reconciler.source.repository.path,
+            partial(open_run_history, reconciler.settings),
             local_only,
             reconciler.source.find_url(),
             lambda run: tuple(list_run_freezes(reconciler.context, run)),

@@ -25,13 +25,14 @@ from gitsched.named_tuples import NamedTuple
 
 class LastReport(NamedTuple):
     """The last report of a cluster: the commit that it has applied, its health, and since when. `age` is the number of later output
-    commits, None if the commit is not known."""
+    commits, None if the commit is not known, and `behind` the number of those that changed the directory of the cluster."""
 
     commit: str
     health: Health
     since: datetime
     age: int | None
     unhealthy: tuple[UnhealthyWorkload, ...] = ()
+    behind: int | None = None
 
 
 Ready = Literal["True", "False", "Unknown", "Gone"]
@@ -41,9 +42,8 @@ Ready = Literal["True", "False", "Unknown", "Gone"]
 class ClusterStatus(NamedTuple):
     """The status of one cluster. `unready` says why it is not available, or is "". `report` is its last report, None without one.
 
-    `behind` counts the later output commits that changed its directory; None without a report about a known commit. `workloads` are those
-    that it has on the output branch, with so many `replicas`. `observed` is when its facts were observed, None without facts, and
-    `is_stale` says that this is too long ago. `copies` counts the other workloads of which copies stay there, and
+    `workloads` are those that it has on the output branch, with so many `replicas`. `observed` is when its facts were observed, None
+    without facts, and `is_stale` says that this is too long ago. `copies` counts the other workloads of which copies stay there, and
     `has_last_copies` says that some stay until another cluster has them. `resources` are there if its capacity is known. `lacks_failover`:
     it is not ready, and workloads stay there because nothing evicts them.
     """
@@ -52,7 +52,6 @@ class ClusterStatus(NamedTuple):
     unready: str
     workloads: int
     report: LastReport | None
-    behind: int | None
     ready: Ready = "Unknown"
     taints: tuple[ClusterTaint, ...] = ()
     observed: datetime | None = None
@@ -62,6 +61,11 @@ class ClusterStatus(NamedTuple):
     has_last_copies: bool = False
     resources: tuple[ResourceUse, ...] = ()
     lacks_failover: bool = False
+
+    @property
+    def behind(self) -> int | None:
+        """How many output commits changed its directory after the applied one; None without a report about a known commit."""
+        return self.report.behind if self.report is not None else None
 
     @property
     def fullest(self) -> ResourceUse | None:

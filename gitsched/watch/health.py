@@ -13,6 +13,10 @@ STUCK_AFTER = 3600.0
 """Seconds after which a run counts as stuck. Every wait inside a run has a much shorter limit."""
 
 
+FAILS = "runs fail until the source, the settings or access to a repository is corrected"
+"""What a permanent error means. The server of a repository that has moved or is away for a while reports one, too."""
+
+
 class HealthStatus(NamedTuple):
     """`healthy` decides between 200 and 503. `message` contains no address and no error text of the remote, since probes are not
     authenticated."""
@@ -58,9 +62,6 @@ class WatchHealth:
             return HealthStatus(True, "ok")
         attempt, ended_at = last
         age = f"for {max(time.monotonic() - since, 0):.0f} s"
-        if isinstance(attempt.error, Temporary):
-            seconds_left = max(attempt.delay.total_seconds() - (time.monotonic() - ended_at), 0)
-            return HealthStatus(
-                False, f"a repository cannot be reached, {age}; retrying in {seconds_left:.0f} s; see the log for the reason"
-            )
-        return HealthStatus(False, f"the run cannot succeed without a change, {age}; see the log for the reason")
+        reason = "a repository cannot be reached" if isinstance(attempt.error, Temporary) else FAILS
+        seconds_left = max(attempt.delay.total_seconds() - (time.monotonic() - ended_at), 0)
+        return HealthStatus(False, f"{reason}, {age}; retrying in {seconds_left:.0f} s; see the log for the reason")

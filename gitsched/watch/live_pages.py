@@ -18,12 +18,11 @@ from gitsched.git.urls import identify_repository, is_url
 from gitsched.model.errors import GitschedError, Temporary
 from gitsched.model.fault import describe_fault
 from gitsched.model.fleet_status import Freeze, LastReport
-from gitsched.model.history import HistoryFilter, SourceChange
+from gitsched.model.history import SourceChange
 from gitsched.model.time import EPOCH, format_time
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile import RunResult
 from gitsched.reconcile.incremental.planned_clusters import changes_clusters, locate_placed, read_applied, read_planned_clusters
-from gitsched.reconcile.output.history_records import HistoryBranch
 from gitsched.reconcile.output.output_history import OutputHistory
 from gitsched.reconcile.source.source_commits import find_source_commit
 from gitsched.report.history import add_drained_reasons
@@ -32,6 +31,7 @@ from gitsched.report.page import FleetView, write_page, write_waiting_page
 from gitsched.report.page.history import HistoryPage, write_history_page
 from gitsched.report.page.live import LiveView
 from gitsched.report.review import DeliveryChanges, Review
+from gitsched.watch.health import FAILS
 from gitsched.watch.http_routes import EVENTS_PATH, FLEET_PATH
 from gitsched.watch.http_server import Headers, HttpResponse, HttpStream, RequestBody
 from gitsched.watch.loop import read_clock
@@ -53,16 +53,15 @@ _HEADERS = (
 
 
 class _Location(NamedTuple):
-    """Where the output branch is: its name, the Git directory with its commits, and the directory of the output inside of it."""
+    """Where the output is: its branch, and its directory inside of that."""
 
     branch: str
-    git_directory: str
     prefix: str
 
 
 class _State(NamedTuple):
     """The result of the last run that had one, and its version, which changes when a page does. `changed` is the last one with
-    moves, None if there was none yet."""
+    moves, None if there was none yet, and `changed_at` when that run ended."""
 
     version: str
     location: _Location
@@ -70,6 +69,7 @@ class _State(NamedTuple):
     fleet: FleetView
     fleet_digest: str
     changed: Review | None = None
+    changed_at: datetime = EPOCH
 
 
 class _Rendered(NamedTuple):
@@ -83,7 +83,8 @@ class _Rendered(NamedTuple):
 class LivePages:
     """Answers GET with the pages, rendered when they are requested, and sends an event when they change.
 
-    `source` is the Git directory of the source, and `url` where it is, None for a local one. With `local_only`, requests need the name of
+    `source` is the Git directory of the source, `open_history` returns the history of a branch with a head and a directory, for the thread
+    of the pages, and `url` is where the source is, None for a local one. With `local_only`, requests need the name of
     this machine as their host: a page of another site whose name leads to this machine (DNS rebinding) cannot read them. `list_freezes`
     returns who froze placements, `list_requests` which source commits ask for what a run has withheld, and `list_observed` when clusters
     were observed; they are called in the thread of the runs.
@@ -92,6 +93,7 @@ class LivePages:
     def __init__(
         self,
         source: Callable[[], str],
+        open_history: Callable[[str, str, str], OutputHistory],
         *,
         local_only: bool,
         url: str | None = None,
@@ -100,7 +102,7 @@ class LivePages:
         list_observed: Callable[[RunResult], Mapping[str, datetime]] = lambda _: {},
     ) -> None:
         self._source, self._local_only, self._list_freezes, self._list_requests = source, local_only, list_freezes, list_requests
-        self._list_observed = list_observed
+        self._list_observed, self._open_history = list_observed, open_history
         self._observed: tuple[Mapping[str, str], Mapping[str, datetime]] = {}, {}
         self._repository, self._web = identify_repository(url) if url and is_url(url) else "", find_web_links(url)
         self._state: _State | None = None
@@ -144,13 +146,15 @@ class LivePages:
             outcomes=tuple(review.outcomes),
         )
         # The plan itself is not kept: its memory would be occupied while the next one is made.
-        location = _Location(run.branch, run.git_directory, run.prefix)
-        changed = shown if shown.moves or shown.record_changes else earlier.changed if earlier is not None else None
-        self._state = _State(version, location, shown, fleet, fleet_digest, changed)
+        location = _Location(run.branch, run.prefix)
+        changed, changed_at = (earlier.changed, earlier.changed_at) if earlier is not None else (None, EPOCH)
+        if shown.moves or shown.record_changes:
+            changed, changed_at = shown, self._ended
+        self._state = _State(version, location, shown, fleet, fleet_digest, changed, changed_at)
 
     def report_failure(self, error: GitschedError) -> None:
         """Show that a run failed; the reason is told only to this machine, since it may name a repository."""
-        reason = "a repository cannot be reached" if isinstance(error, Temporary) else "it cannot succeed without a change"
+        reason = "a repository cannot be reached" if isinstance(error, Temporary) else FAILS
         self._failure = str(error) if self._local_only else f"{reason}; see the log"
         self._ran_at, self._ended = time.monotonic(), _read_time()
 
@@ -234,7 +238,7 @@ class LivePages:
         fleet = state.fleet._replace(commits=commits)
         if changed is None or changed is review:
             return write_page(review, fleet, live)
-        live = live._replace(changed=format_time(changed.time))
+        live = live._replace(changed=format_time(state.changed_at))
         return write_page(review._replace(moves=changed.moves, record_changes=changed.record_changes), fleet, live)
 
     def _write_history(self, state: _State) -> str:
@@ -242,9 +246,7 @@ class LivePages:
         live = LiveView(state.version, "history", last_run=_LAST_RUN)
         if head is None:
             return write_history_page(HistoryPage(location.branch, "", ()), live)
-        # Repositories of their own: those of the runs are used by another thread.
-        output = HistoryBranch(location.branch, Repository(location.git_directory), head, location.prefix)
-        history = OutputHistory(output, Repository(self._source()), HistoryFilter())
+        history = self._open_history(location.branch, head, location.prefix)
         entries = list(history.read_entries(HISTORY_ENTRIES))
         return write_history_page(HistoryPage(location.branch, head, entries, (), history.next, history.end, self._web), live)
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gitsched.model.fleet_status import Freeze
     from gitsched.model.history import SourceChange
     from gitsched.reconcile import RunResult
+    from gitsched.reconcile.output.output_history import OutputHistory
     from gitsched.watch.http_server import HttpServer
     from gitsched.watch.live_pages import LivePages
     from gitsched.watch.prometheus_metrics import PrometheusMetrics
@@ -56,10 +57,12 @@ class ScoreSettings(NamedTuple):
 
 
 class PageSettings(NamedTuple):
-    """The Git directory of the source, whether only this machine may read the pages, the URL of the source, None for a local one, who
-    froze placements, as a run found them, which source commits ask for what it has withheld, and when each cluster was observed."""
+    """The Git directory of the source, what opens the history of an output branch, whether only this machine may read the pages, the URL of
+    the source, None for a local one, who froze placements, as a run found them, which source commits ask for what it has withheld, and when
+    each cluster was observed."""
 
     source: Callable[[], str]
+    open_history: Callable[[str, str, str], OutputHistory]
     local_only: bool
     url: str | None = None
     list_freezes: Callable[[RunResult], tuple[Freeze, ...]] = lambda _: ()

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from gitsched.model.document import Key
 from gitsched.model.history import HistoryFilter
 from gitsched.model.time import EPOCH
-from gitsched.reconcile import RunSettings
-from gitsched.reconcile.output.output_history import OutputHistory, open_history
+from gitsched.reconcile import RunSettings, reconcile
+from gitsched.reconcile.output.output_history import OutputHistory, open_history, open_run_history
 from gitsched.render.output_files import placement_path
 from gitsched.render.placement_records import read_placement_key
 from gitsched.report.history import write_entry
@@ -119,6 +119,25 @@ def test_a_name_that_the_output_does_not_have_gets_a_suggestion(moved: Path, git
         ),
     ):
         assert gitsched("history", *words).stdout == f"No commit matches{answer}\n"
+
+
+def test_the_history_of_a_remote_is_fetched_as_far_as_it_is_shown(
+    moved: Path, git: Git, commit: Commit, gitsched: Run, tmp_path: Path
+) -> None:
+    """Runs fetch the newest commits alone, of the output and of the source."""
+    url = moved.as_uri()
+    settings = RunSettings(now=EPOCH, location=url, cache=tmp_path / "own")
+    reconcile(settings)
+    commit(moved, two=CLUSTER.format(name="two", owner="private") + "  zones: [a]\n")
+    reconcile(settings)
+    local = json.loads(gitsched("history", "-o", "json").stdout)["entries"]
+    assert len(local) > 3
+    chosen = ("history", "-o", "json", "-C", url, "--cache-dir")
+    for cache in (str(tmp_path / "own"), str(tmp_path / "new")):
+        assert json.loads(gitsched(*chosen, cache).stdout)["entries"] == local
+    history = open_run_history(settings, "placements", git("rev-parse", "placements", at=moved), "")
+    assert [entry.commit for entry in history.read_entries(50)] == [entry["commit"] for entry in local]
+    assert history.end == ""
 
 
 def test_what_is_missing_or_damaged_is_named_and_the_rest_is_shown(

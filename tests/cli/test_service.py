@@ -313,7 +313,9 @@ def test_a_commit_that_cannot_be_planned_gets_a_failure_status(
     assert api.seen[0].path.endswith(source)
     assert api.seen[0].body["state"] == "failure"
     assert api.seen[0].body["description"].startswith("gitsched.yaml is broken (gitsched.yaml:1:1")
-    assert site.send_request("GET", "/readyz")[1].startswith("the run cannot succeed without a change")
+    assert site.send_request("GET", "/readyz")[1].startswith(
+        "runs fail until the source, the settings or access to a repository is corrected, for "
+    )
     fixed = push(gitsched=None)
     site.push()
     site.process.wait_for(lambda: len(api.seen) == 2)

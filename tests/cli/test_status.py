@@ -153,10 +153,8 @@ def test_withheld_workloads_with_data_are_named_first_with_what_would_happen_to_
 
 def test_full_clusters_are_named_with_what_does_not_fit_there_and_unknown_ones_are_not_empty() -> None:
     used = {"a": 1000, "b": 996, "c": 1100}
-    clusters = [
-        ClusterStatus(name, "", 1, None, None, resources=(ResourceUse("cpu", 1000, amount),)) for name, amount in used.items()
-    ]
-    status = FleetStatus("placements", "", EPOCH, False, (*clusters, ClusterStatus("d", "", 1, None, None)), (), (), ())
+    clusters = [ClusterStatus(name, "", 1, None, resources=(ResourceUse("cpu", 1000, amount),)) for name, amount in used.items()]
+    status = FleetStatus("placements", "", EPOCH, False, (*clusters, ClusterStatus("d", "", 1, None)), (), (), ())
     lines = write_fleet_status(status, 100).splitlines()
     assert lines[1] == "Full: 2 of 4 clusters are full (a, c): no new workload that requests cpu fits there"
     assert [line.split()[3:] for line in lines[4:8]] == [["cpu", "100", "%"], ["cpu", "99", "%"], ["cpu", "110", "%"], ["unknown"]]

@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -23,11 +24,13 @@ from gitsched.model.errors import Permanent, Temporary
 from gitsched.reconcile import Reconciler, RunSettings
 from gitsched.reconcile.facts.observation_times import read_run_observation_times
 from gitsched.reconcile.output.freeze import set_freeze
+from gitsched.reconcile.output.output_history import open_run_history
+from gitsched.reconcile.review.fleet_status import read_fleet_status
 from gitsched.reconcile.review.freezes import list_run_freezes
 from gitsched.reconcile.review.withheld_changes import list_run_requests
 from gitsched.reconcile.run import make_review
 from gitsched.watch import Wakeup, http_server
-from gitsched.watch.health import WatchHealth
+from gitsched.watch.health import FAILS, WatchHealth
 from gitsched.watch.http_routes import HttpRoutes
 from gitsched.watch.http_server import HttpServer, listen
 from gitsched.watch.live_pages import LivePages, _PageRequest
@@ -53,6 +56,7 @@ class Site:
         self.restart()
         self.pages = LivePages(
             lambda: self._reconciler.source.repository.path,
+            partial(open_run_history, self.settings),
             local_only=local_only,
             list_freezes=lambda run: tuple(list_run_freezes(self._reconciler.context, run)),
             list_requests=lambda run: list_run_requests(self._reconciler.context, run),
@@ -225,7 +229,7 @@ def test_pages_show_the_clusters_of_an_incremental_plan(open_site: Callable[...,
 def test_no_time_of_changes_is_named_where_no_run_of_the_process_had_any(open_site: Callable[..., Site]) -> None:
     site = open_site()
     site.run()
-    pages = LivePages(lambda: str(site.fleet), local_only=True)
+    pages = LivePages(lambda: str(site.fleet), partial(open_run_history, site.settings), local_only=True)
     for tier in ("silver", "gold"):
         site.commit(one=CLUSTER.format(name="one", owner=f"private, tier: {tier}"))
         site.run()
@@ -242,12 +246,15 @@ def test_changes_stay_on_the_page_after_runs_without_any(open_site: Callable[...
     site = open_site()
     site.run()
     site.commit(web=WORKLOAD.replace("replicas: 2", "replicas: 3"))
+    begin = datetime.now(UTC).replace(microsecond=0)
     site.run()
     assert "Changes of the last run</h2>" in site.get("/")[1]
     site.commit(one=CLUSTER.format(name="one", owner="private, tier: gold"))
     site.run()
     text = site.get("/")[1]
-    assert "Changes of the last run that had any, at" in text
+    changed = re.search(r'Changes of the last run that had any, at <time datetime="([^"]+)Z">', text)
+    assert changed is not None
+    assert begin <= datetime.fromisoformat(f"{changed[1]}+00:00") <= datetime.now(UTC), "of the run, not of its commit"
     assert "one 2 → 3" in text
     assert "tier=gold" in text
 
@@ -264,8 +271,12 @@ def test_a_page_shows_what_each_cluster_has_applied(open_site: Callable[..., Sit
     site.commit(report=yaml.safe_dump(report), web=WORKLOAD.replace("replicas: 2", "replicas: 3"))
     site.run()
     text = site.get("/")[1]
-    assert f"has applied {(site.last.before or '')[:10]}, 1 commit before the last one, Healthy since" in text
-    assert "<td>one (1 commit before)</td>" in text
+    assert f"has applied {(site.last.before or '')[:10]}, 1 commit behind, Healthy since" in text
+    assert "<td>one (1 commit)</td>" in text
+    assert ("one", 1) in [(one.name, one.behind) for one in read_fleet_status(site.settings).clusters], "as status counts"
+    site.commit(two=CLUSTER.format(name="two", owner="cloud"))
+    site.run()
+    assert ", 1 commit behind, Healthy since" in site.get("/")[1], "the last commit does not concern the cluster"
     site.commit(report=yaml.safe_dump(report).replace("Healthy", "Degraded"))
     site.run()
     assert ">one degraded</a>" in site.get("/")[1]
@@ -334,7 +345,7 @@ def test_without_javascript_a_page_says_when_the_last_run_was(open_site: Callabl
 
 @pytest.mark.parametrize(
     ("local_only", "reason"),
-    [(True, "the repository git.example.com/fleet is gone"), (False, "it cannot succeed without a change; see the log")],
+    [(True, "the repository git.example.com/fleet is gone"), (False, f"{FAILS}; see the log")],
 )
 def test_a_failed_run_is_reported_with_the_age_of_what_is_shown(
     open_site: Callable[..., Site], *, local_only: bool, reason: str
@@ -356,7 +367,9 @@ def test_a_page_names_a_source_that_is_a_url(open_site: Callable[..., Site]) -> 
     site = open_site()
     site.run()
     assert "<dt>source</dt>" not in site.get("/")[1]
-    pages = LivePages(lambda: "", local_only=True, url="https://user@github.com/shop/fleet.git")
+    pages = LivePages(
+        lambda: "", partial(open_run_history, site.settings), local_only=True, url="https://user@github.com/shop/fleet.git"
+    )
     pages.update(site.last, make_review(site.last))
     answer = pages.handle(b"GET", b"/", ((b"host", b"localhost"),))
     assert isinstance(answer, _PageRequest)

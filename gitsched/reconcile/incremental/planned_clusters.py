@@ -11,6 +11,7 @@ from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.finding import locate_document
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.rollout_input import list_output_commits
+from gitsched.render.output_files import CLUSTERS, escape_segment
 from gitsched.simulate.fleet_topology import TopologyInput, read_topology
 
 if TYPE_CHECKING:
@@ -69,16 +70,39 @@ def _format_origin(document: Document) -> str:
 
 
 def read_applied(run: RunResult, repository: Repository, clusters: Iterable[str]) -> dict[str, LastReport]:
-    """Return the last report of each cluster that has made one: which output commit it has applied. As below for the thread."""
+    """Return the last report of each cluster that has made one: which output commit it has applied, and how many later ones concern it.
+    As below for the thread."""
     if run.update is not None:
         documents = run.update.incremental.decided.snapshot.documents.get(CLUSTER_REPORT, ())
     else:
         documents = run.plan.decisions.catalog.api_documents.get(CLUSTER_REPORT, ())
     if not (documents or run.plan.observations):
         return {}
-    reports = KnownReports(documents, run.plan.observations, list_output_commits(repository, run.after or run.before))
+    commits = list_output_commits(repository, run.after or run.before)
+    reports = KnownReports(documents, run.plan.observations, commits)
     found = ((name, reports.find_last(name)) for name in clusters)
-    return {name: report for name, report in found if report is not None}
+    return add_later_changes(repository, run.prefix, commits, {name: report for name, report in found if report is not None})
+
+
+def add_later_changes(
+    repository: Repository, prefix: str, commits: Sequence[str], reports: Mapping[str, LastReport]
+) -> dict[str, LastReport]:
+    """Return reports with the number of `commits`, the newest first, after the applied one that changed the directory of the cluster."""
+    ages = {name: report.age for name, report in reports.items() if report.age is not None}
+    counts = dict.fromkeys(ages, 0)
+    names = {escape_segment(name): name for name in ages}
+    later, later_entry = None, None
+    for age, commit in enumerate(commits[: max(ages.values(), default=-1) + 1]):
+        tree = repository.commit(commit).tree
+        entry = repository.find_entry(tree, f"{prefix}{CLUSTERS}")
+        if later is not None and entry == later_entry:
+            continue
+        directories = repository.list_directory(tree, f"{prefix}{CLUSTERS}")
+        if later is not None:
+            for segment, name in names.items():
+                counts[name] += age <= ages[name] and later.get(segment) != directories.get(segment)
+        later, later_entry = directories, entry
+    return {name: report._replace(behind=counts.get(name)) for name, report in reports.items()}
 
 
 def read_planned_clusters(run: RunResult, moves: Sequence[Move]) -> PlannedClusters:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+import logging
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -52,8 +53,14 @@ from gitsched.report.lines import abbreviate_oid
 from gitsched.report.retained_copies import describe_ended_copies, describe_retained_copies
 
 if TYPE_CHECKING:
+    from gitsched.git.output import OutputRepository
     from gitsched.reconcile.cache.caches import ParseCache
 
+FetchHistory = Callable[[str, int], object]
+
+_log = logging.getLogger("gitsched")
+_FETCHED = 100
+"""Commits that are fetched at once where a private clone lacks the history of a remote."""
 MAX_COMMITS = 100_000
 """Commits of the output branch that are looked at."""
 MAX_SOURCES, MAX_FILES = 20, 20
@@ -75,6 +82,9 @@ class OutputHistory:
 
     Without a `cache`, files of the source are not read: taints of people are left out, and the lines of others.
 
+    `fetch_output` and `fetch_source` fetch commits with the ones before them, at most so many, into private clones, which have only the
+    newest commits; they do nothing for other repositories.
+
     When the entries have been read, `next` is the commit at which the next page starts, and `end` says why the history ends before its
     beginning; "" otherwise. `newer` counts the commits after `until`, and `has_older` says whether there are any before `since`.
     """
@@ -86,10 +96,14 @@ class OutputHistory:
         chosen: HistoryFilter,
         cache: ParseCache | None = None,
         facts: Repository | None = None,
+        fetch_output: FetchHistory = lambda _, __: None,
+        fetch_source: FetchHistory = lambda _, __: None,
     ) -> None:
         self._output, self._source, self.chosen, self._cache = output, source, chosen, cache
         self._narrowing = SourceNarrowing(source, cache) if cache is not None else None
         self._facts = facts or source
+        self._fetch_output, self._fetch_source = fetch_output, fetch_source
+        self._unavailable: set[str] = set()
         self._records = CommitRecords(output, chosen, self._read_version)
         self.next = self.end = ""
         self.newer, self.has_older = 0, False
@@ -161,13 +175,28 @@ class OutputHistory:
         if not commit.parents:
             return None, ""
         repository, oid = self._output.repository, commit.parents[0]
-        if not repository.has_commit(oid):
-            cause = "the clone is shallow: `git fetch --unshallow` fetches the rest" if repository.is_shallow else "it is missing"
+        if not self._has_commit(repository, self._fetch_output, oid):
+            is_own = repository.is_shallow and repository.private is None
+            cause = "the clone is shallow: `git fetch --unshallow` fetches the rest" if is_own else "it is missing"
             return None, f"commit {abbreviate_oid(oid)} is not available: {cause}"
         try:
             return repository.commit(oid), ""
         except GitschedError as error:
             return None, str(error)
+
+    def _has_commit(self, repository: Repository, fetch: FetchHistory, oid: str) -> bool:
+        """Return whether a commit is available, after an attempt to fetch it into a private clone. A failure ends further attempts."""
+        if repository.has_commit(oid):
+            return True
+        if repository.private is None or not repository.is_shallow or repository.path in self._unavailable:
+            return False
+        try:
+            fetch(oid, _FETCHED)
+        except GitschedError as error:
+            _log.warning("the history of %s is not available: %s", abbreviate_oid(oid), error)
+        if not repository.has_commit(oid):
+            self._unavailable.add(repository.path)
+        return repository.has_commit(oid)
 
     def _read_entry(self, commit: Commit, parent: Commit | None) -> HistoryEntry:
         """Read what a commit changed. Without its parent, everything that it has counts as new only if it is the first commit."""
@@ -344,7 +373,7 @@ class OutputHistory:
         if not oid:
             return entry  # no run made the commit
         oid = record.source if record is not None and record.source.startswith(oid) else oid
-        if not self._source.has_commit(oid):
+        if not self._has_source(oid):
             return entry._replace(source=self._read_hydrator_metadata(commit, oid))
         newest = self._source.commit(oid)
         entry = entry._replace(source=describe_change(self._source, newest))
@@ -359,7 +388,7 @@ class OutputHistory:
             entry = entry._replace(cause=find_cause(entry.cause, edits, moved, is_same=is_same), edits=edits.commits[:MAX_SOURCES])
         if not before or before == oid:
             return entry
-        if not self._source.has_commit(before):
+        if not self._has_source(before):
             note = f"source commit {abbreviate_oid(before)} of the commit before is not available, so what the source changed is not known"
             return entry._replace(notes=(*entry.notes, note))
         if self._source.has_ancestor(before, oid):
@@ -391,7 +420,10 @@ class OutputHistory:
         return entry._replace(files=tuple(paths[:MAX_FILES]), more_files=max(len(paths) - MAX_FILES, 0))
 
     def _read_source(self, oid: str) -> Commit | None:
-        return self._source.commit(oid) if self._source.has_commit(oid) else None
+        return self._source.commit(oid) if self._has_source(oid) else None
+
+    def _has_source(self, oid: str) -> bool:
+        return self._has_commit(self._source, self._fetch_source, oid)
 
     def _read_hydrator_metadata(self, commit: Commit, oid: str) -> SourceChange:
         entry = self._output.repository.find_entry(commit.tree, f"{self._output.prefix}{HYDRATOR_METADATA}")
@@ -408,26 +440,37 @@ class OutputHistory:
 def open_history(settings: RunSettings, chosen: HistoryFilter) -> OutputHistory:
     """Fetch the output branch, and return its history. Raise Permanent without an output branch."""
     context = open_context(settings)
-    output, facts = _find_output(context)
-    return OutputHistory(output, context.source.repository, chosen, context.caches.files, facts)
+    output, prefix, head, facts = _fetch_output(context)
+    branch = HistoryBranch(output.branch, output.repository, head, prefix, output.remote is None)
+    source = context.source
+    return OutputHistory(branch, source.repository, chosen, context.caches.files, facts, output.fetch_history, source.fetch_history)
 
 
-def _find_output(context: RunContext) -> tuple[HistoryBranch, Repository | None]:
-    """Return the output branch that earlier runs or the settings name, and a repository of its own for facts. Damage of the newest records
-    of the branch does not matter here."""
-    facts: Repository | None = None
+def open_run_history(settings: RunSettings, branch: str, head: str, prefix: str) -> OutputHistory:
+    """Return the history of an output branch that a run has fetched, in repositories of its own: another thread may use those of runs."""
+    source = open_context(settings).source
+    output = open_output(source, branch=branch, location=settings.output, push=settings.push, cache=settings.cache)
+    found = HistoryBranch(branch, output.repository, head, prefix)
+    return OutputHistory(
+        found, source.repository, HistoryFilter(), fetch_output=output.fetch_history, fetch_source=source.fetch_history
+    )
+
+
+def _fetch_output(context: RunContext) -> tuple[OutputRepository, str, str, Repository | None]:
+    """Return the output that earlier runs or the settings name, its directory in the branch, its head, and a repository of its own for
+    facts. Damage of the newest records of the branch does not matter here."""
     try:
         fetched = fetch(context, shows_findings=True)
         output, head, prefix, facts = fetched.output, fetched.output_head, fetched.prefix, fetched.facts.repository
     except Permanent:
         config, settings = read_source_config(context).output, context.settings
-        branch = settings.output_branch or config.branch
+        branch, facts = settings.output_branch or config.branch, None
         output = open_output(context.source, branch=branch, location=settings.output, push=settings.push, cache=settings.cache)
         head = output.fetch()
         prefix = f"{config.path}/" if config.path else ""
     if head is None:
         raise Permanent(output.describe_missing())
-    return HistoryBranch(output.branch, output.repository, head, prefix, output.remote is None), facts
+    return output, prefix, head, facts
 
 
 def _summarize(commit: Commit) -> str:

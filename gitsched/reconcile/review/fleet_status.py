@@ -11,7 +11,6 @@ from gitsched.decide.garbage_collection import gc_paused
 from gitsched.decide.guard.guard_settings import GUARD_CODES, read_guard_record
 from gitsched.decide.plan_result import Plan, mark_awaited
 from gitsched.decide.rollouts.cluster_reports import KnownReports
-from gitsched.git import Repository
 from gitsched.model.changes import NO_RATE, RetainedCopy
 from gitsched.model.cluster_facts import FALSE, TRUE
 from gitsched.model.cluster_report import CLUSTER_REPORT
@@ -20,7 +19,6 @@ from gitsched.model.finding import FAILOVER_OFF, NO_REPLICAS, OVERCOMMITTED, UNS
 from gitsched.model.fleet_status import (
     ClusterStatus,
     FleetStatus,
-    LastReport,
     Ready,
     SourceStatus,
     WorkloadState,
@@ -33,6 +31,7 @@ from gitsched.model.time import add_duration, format_age
 from gitsched.reconcile.facts.facts_branches import FACTS_MISSING
 from gitsched.reconcile.facts.observation_times import read_observation_times
 from gitsched.reconcile.fetch import fetch
+from gitsched.reconcile.incremental.planned_clusters import add_later_changes
 from gitsched.reconcile.incremental.planned_fleet import PlannedFleet, use_fleet
 from gitsched.reconcile.output.output_commit import write
 from gitsched.reconcile.output.output_edits import list_followed_edits, list_hand_edits
@@ -50,7 +49,6 @@ from gitsched.reconcile.rollout_input import list_output_commits
 from gitsched.reconcile.run import Fetched, RunContext, describe_rewrite, find_newer_source, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_taints, make_blob_finder
-from gitsched.render.output_files import CLUSTERS, escape_segment
 from gitsched.report.fleet_problems import WORKLOADS_SHOWN
 
 
@@ -218,7 +216,8 @@ def _list_impairments(findings: Iterable[Finding], workloads: Iterable[WorkloadS
 def _list_cluster_statuses(
     context: RunContext, fetched: Fetched, fleet: PlannedFleet, workloads: Collection[WorkloadStatus]
 ) -> tuple[ClusterStatus, ...]:
-    """Return the status of each cluster that has a document, or that had one and still has workloads or a directory."""
+    """Return the status of each cluster that has a document, or that had one and still has workloads or a directory, with how many commits
+    it is behind."""
     repository, plan = fetched.output.repository, fleet.plan
     commits = list_output_commits(repository, fetched.output_head)
     placed, retained = (
@@ -229,9 +228,9 @@ def _list_cluster_statuses(
     gone = {*placed, *fleet.clusters} - fleet.current
     names = sorted(fleet.current | gone)
     reports = KnownReports(fleet.catalog.api_documents.get(CLUSTER_REPORT, ()), fleet.observations, commits)
-    last = {name: reports.find_last(name) for name in names}
-    limit = max((report.age for report in last.values() if report is not None and report.age is not None), default=0)
-    behind = _count_changes(repository, fetched, commits[: limit + 1], last)
+    last = add_later_changes(
+        repository, fetched.prefix, commits, {name: one for name in names if (one := reports.find_last(name)) is not None}
+    )
     conditions, locations = read_cluster_conditions(fleet.catalog), RuleLocations(context.source.repository)
     find_blob = make_blob_finder(context.source.repository, fetched.source.tree)
     observed = read_observation_times(context, fetched.facts, plan.totals.config)
@@ -246,8 +245,7 @@ def _list_cluster_statuses(
                 name,
                 "it has no document any more" if name in gone else _describe_unready(condition, unready, context.settings.now),
                 placed.get(name, (0, 0))[0],
-                last[name],
-                behind.get(name),
+                last.get(name),
                 "Gone" if name in gone else _choose_ready(condition, unready, is_stale=is_stale),
                 locate_taints(condition.taints, locations, find_blob),
                 seen,
@@ -290,26 +288,6 @@ def _choose_ready(condition: ClusterCondition, unready: str, *, is_stale: bool) 
     if unready and not any(taint.evicts for taint in condition.taints):
         return "False"
     return "True" if readiness is not None and readiness.status == TRUE else "Unknown"
-
-
-def _count_changes(
-    repository: Repository, fetched: Fetched, commits: Iterable[str], reports: Mapping[str, LastReport | None]
-) -> dict[str, int]:
-    """Return how many commits after the applied one changed the directory of each cluster that has reported."""
-    counts: dict[str, int] = {}
-    later: Mapping[str, tuple[str, int]] | None = None
-    for age, commit in enumerate(commits):
-        tree = repository.commit(commit).tree
-        directories = repository.list_directory(tree, f"{fetched.prefix}{CLUSTERS}")
-        for name, report in reports.items():
-            if report is None or report.age is None:
-                continue
-            counts.setdefault(name, 0)
-            segment = escape_segment(name)
-            if later is not None and age <= report.age and later.get(segment) != directories.get(segment):
-                counts[name] += 1
-        later = directories
-    return counts
 
 
 def list_workload_statuses(plan: Plan) -> Iterable[WorkloadStatus]:

@@ -19,31 +19,33 @@ def build_applied_fields(report: LastReport | None) -> dict[str, Any]:
         return {"applied": "has not reported what it has applied", "earlier": "no report"}
     notes = (
         "degraded" if report.health == "Degraded" else "",
-        f"{format_count(report.age, 'commit')} before the last" if report.age else "",
+        f"{report.behind:,} behind" if report.behind else "",
     )
     return {"applied": _describe_applied(report), "earlier": ", ".join(filter(None, notes))}
 
 
 def _describe_applied(report: LastReport) -> str:
     """Return which output commit a cluster has applied, and how healthy what it applied is."""
-    earlier = "" if not report.age else f", {format_count(report.age, 'commit')} before the last one"
+    earlier = f", {format_count(report.behind, 'commit')} behind" if report.behind else ""
+    if report.behind is None:
+        earlier = ", which is not one of the last of the output branch"
     unhealthy = f": {report.unhealthy[0].key.title} is {report.unhealthy[0].health}" if report.unhealthy else ""
     text = f"has applied {abbreviate_oid(report.commit)}{earlier}, {report.health} since {format_time(report.since)}{unhealthy}"
     return escape_unprintable(text)
 
 
 def summarize_applied(clusters: Iterable[str], reports: Mapping[str, LastReport]) -> list[SummaryRow]:
-    """Return how many clusters have applied the last output commit, and which ones have an earlier one, or have not reported."""
+    """Return how many clusters have applied the last output commit that changed their directory, and which not, or have not reported."""
     names = sorted(clusters)
-    earlier = [
-        f"{name} ({format_count(reports[name].age or 0, 'commit')} before)"
+    late = [
+        f"{name} ({format_count(reports[name].behind or 0, 'commit')})"
         for name in names
-        if name in reports and reports[name].age
+        if name in reports and reports[name].behind
     ]
-    current = sum(name in reports and reports[name].age == 0 for name in names)
+    current = sum(name in reports and reports[name].behind == 0 for name in names)
     rows = (
-        ("clusters with the last commit", f"{current:,} of {len(names):,}"),
-        ("clusters with an earlier commit", format_names(earlier, CLUSTERS_SHOWN) if earlier else ""),
+        ("clusters that have applied their last change", f"{current:,} of {len(names):,}"),
+        ("clusters behind", format_names(late, CLUSTERS_SHOWN) if late else ""),
         ("clusters without a report", format_names([name for name in names if name not in reports], CLUSTERS_SHOWN)),
     )
     return [SummaryRow(title, "", text) for title, text in rows if text]
