@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 import pytest
 
 from gitsched import named_tuples
+from tests.syntax_trees import walk_statements
 
 T = TypeVar("T")
 SOURCE = Path(named_tuples.__file__).parent
@@ -161,7 +162,7 @@ def test_no_other_module_takes_the_one_of_typing() -> None:
     imports = [
         (path.name, node)
         for path in paths
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for node in walk_statements(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.ImportFrom)
     ]
     found = [(name, node.module) for name, node in imports for one in node.names if one.name == "NamedTuple"]

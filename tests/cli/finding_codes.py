@@ -28,7 +28,6 @@ def find_codes_in(trees: list[ast.Module]) -> set[str]:
     """Return every string that is passed as a parameter or field `code` or `..._code`, with `*` for each value in an f-string; and the
     first member of the entries of a table from which a `code` is unpacked. Krake's reason codes, in capital letters, are no finding codes.
     """
-    nodes = [node for tree in trees for node in ast.walk(tree)]
     constants = {
         target.id: node.value
         for tree in trees
@@ -37,7 +36,7 @@ def find_codes_in(trees: list[ast.Module]) -> set[str]:
         for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
         if isinstance(target, ast.Name)
     }
-    takers = {name: positions for node in nodes for name, positions in _takers(node)}
+    takers = {name: positions for tree in trees for name, positions in _takers(tree)}
     calls = [value for tree in trees for value in _list_passed(tree, takers)]
     tables = [entry for tree in trees if _unpacks_code(tree) for entry in _first_of_tables(tree)]
     codes = {code for value in (*calls, *tables) for code in _texts(value, constants)}
@@ -46,9 +45,8 @@ def find_codes_in(trees: list[ast.Module]) -> set[str]:
 
 def _list_passed(tree: ast.Module, takers: Mapping[str, list[int]]) -> Iterator[ast.expr]:
     """Yield the codes that calls of a module pass; functions of the module itself hide those of others with the same name."""
-    nodes = list(ast.walk(tree))
-    known = {**takers, **{name: positions for node in nodes for name, positions in _takers(node)}}
-    for node in nodes:
+    known = {**takers, **dict(_takers(tree))}
+    for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             yield from _passed(node, known)
 
@@ -66,17 +64,20 @@ def _first_of_tables(tree: ast.Module) -> Iterator[ast.expr]:
             yield from (value.elts[0] for value in node.value.values if isinstance(value, ast.Tuple) and value.elts)
 
 
-def _takers(node: ast.AST) -> Iterator[tuple[str, list[int]]]:
-    """Yield a function, named tuple or exception that takes codes, and their positions, without self."""
-    if isinstance(node, ast.ClassDef):
-        fields = [entry.target.id for entry in node.body if isinstance(entry, ast.AnnAssign) and isinstance(entry.target, ast.Name)]
-        if _is_named_tuple(node) and (positions := _find_positions(fields)):
-            yield node.name, positions
-        for entry in node.body:
-            if isinstance(entry, ast.FunctionDef) and entry.name == "__init__" and (positions := _find_parameters(entry)):
+def _takers(tree: ast.Module) -> Iterator[tuple[str, list[int]]]:
+    """Yield each function, named tuple and exception that takes codes, and their positions, without self."""
+    for node in walk_statements(tree):
+        if isinstance(node, ast.ClassDef):
+            fields = [
+                entry.target.id for entry in node.body if isinstance(entry, ast.AnnAssign) and isinstance(entry.target, ast.Name)
+            ]
+            if _is_named_tuple(node) and (positions := _find_positions(fields)):
                 yield node.name, positions
-    if isinstance(node, ast.FunctionDef) and (positions := _find_parameters(node)):
-        yield node.name, positions
+            for entry in node.body:
+                if isinstance(entry, ast.FunctionDef) and entry.name == "__init__" and (positions := _find_parameters(entry)):
+                    yield node.name, positions
+        if isinstance(node, ast.FunctionDef) and (positions := _find_parameters(node)):
+            yield node.name, positions
 
 
 def _is_named_tuple(node: ast.ClassDef) -> bool:
