@@ -337,8 +337,7 @@ class _FileParser:
             location = locate_node(tree, node, issue.pointer, at_key=issue.code == "unknown-field")
             issues_of_document.append(FileIssue(issue.severity, issue.code, issue.message, *location, resource))
         self.issues += issues_of_document
-        # The object that is meant may be one which the file had before.
-        self.unreadable |= not IDENTITY_ERRORS.isdisjoint(errors_found)
+        self.unreadable |= _hides_object(errors_found, node)
         self.documents.append(ParsedDocument(checked, index, item, line, column, text, broken))
 
     def _find_extent(self, tree: YamlDocument) -> tuple[int, int]:
@@ -373,6 +372,17 @@ class _FileParser:
 def _make_rest(is_error: bool, line: int, column: int, resource: tuple[str, str, str]) -> FileIssue:
     message = f"only {MAX_ISSUES} mistakes of this document are listed: correct them first, because it may have more"
     return FileIssue("error" if is_error else "warning", "too-many-problems", message, line, column, resource)
+
+
+def _hides_object(errors: list[str], node: Node) -> bool:
+    """Return whether errors of an object leave open which object of the file is meant, or whether two were meant: where the line `---`
+    between them is missing, keys are duplicate that identify an object."""
+    if "duplicate-key" not in errors:
+        return not IDENTITY_ERRORS.isdisjoint(errors)
+    metadata = [value for key, value in node.value if key.value == "metadata"]
+    keys, names = ([key.value for key, _ in part.value] for part in (node, metadata[0] if metadata else node))
+    repeated = [key for key in ("apiVersion", "kind", "metadata") if keys.count(key) > 1]
+    return bool(repeated or names.count("name") > 1 or names.count("namespace") > 1 or not IDENTITY_ERRORS.isdisjoint(errors))
 
 
 def _describe_bug(error: Exception) -> str:

@@ -108,6 +108,29 @@ def test_a_broken_document_does_not_affect_others_in_its_file(pair: Fleet) -> No
     assert shown == [2, 3]
 
 
+ONE, TWO = deployment("one"), deployment("two")
+
+
+def as_items(*texts: str) -> str:
+    lines = [("  " if index else "- ") + line for text in texts for index, line in enumerate(text.splitlines())]
+    return "\n".join(("apiVersion: v1", "kind: List", "items:", *lines, ""))
+
+
+@pytest.mark.parametrize(
+    ("right", "joined"),
+    [
+        pytest.param(f"{ONE}---\n{TWO}", ONE + TWO, id="no line ---"),
+        pytest.param(as_items(ONE, TWO), as_items(ONE + TWO), id="no dash in a List"),
+    ],
+)
+def test_two_objects_that_become_one_keep_their_placement(pair: Fleet, right: str, joined: str) -> None:
+    pair.commit({"apps/both.yaml": right})
+    pair.reconcile()
+    pair.commit({"apps/both.yaml": joined}, hour=1)
+    assert ("error", "duplicate-key") in codes(pair.reconcile(1))
+    assert [pair.where(f"default/deployment-{name}") for name in ("one", "two")] == [["first"]] * 2
+
+
 def test_a_duplicate_identity_keeps_its_decision_and_both_locations_are_named(pair: Fleet) -> None:
     pair.reconcile()
     pair.commit({"apps/copy.yaml": deployment("web", 9), "apps/web.yaml": deployment("web", 8)}, hour=1)
