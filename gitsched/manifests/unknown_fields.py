@@ -17,8 +17,9 @@ IGNORED = "is unknown and ignored"
 _MAX_SHOWN = 60
 
 
-Chosen = Literal["clusters", "cluster-fields", "cluster-claims", "cluster-names", "workloads"]
-"""What a selector or a list of names chooses: clusters by labels, by fields such as region, by claims or by names; or workloads."""
+Chosen = Literal["clusters", "cluster-fields", "cluster-claims", "cluster-names", "workloads", "manifests"]
+"""What a selector or a list of names chooses: clusters by labels, by fields such as region, by claims or by names; or workloads. What
+clusters receive, such as overriders, is "manifests"."""
 
 
 class SchemaNode(NamedTuple):
