@@ -97,8 +97,9 @@ has 0 replicas."""
 
 
 class WorkloadStatus(NamedTuple):
-    """Where a workload is on the output branch: its clusters with replicas, and the clusters that wait for a wave of a rollout.
-    No cluster gets the number of `missing` of its `replicas`. `reason` says why it is unplaced, or why they are missing."""
+    """Where a workload is on the output branch: its clusters with replicas, and the clusters that wait for a wave of a rollout, of which
+    those that are `lacking` have nothing of it yet. No cluster gets the number of `missing` of its `replicas`. `reason` says why it is
+    unplaced, or why they are missing."""
 
     key: Key
     policy: str
@@ -108,6 +109,7 @@ class WorkloadStatus(NamedTuple):
     reason: str = ""
     replicas: int | None = None
     missing: int = 0
+    lacking: tuple[str, ...] = ()
 
     @property
     def is_unplaced(self) -> bool:

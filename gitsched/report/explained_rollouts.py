@@ -102,9 +102,10 @@ def _name_commits(remedy: str, history: RolloutHistory | None) -> str:
 
 
 def _describe_contents(workload: WorkloadStatus) -> str:
-    """Return which clusters have the change of a workload, and which keep what they have."""
+    """Return which clusters have the change of a workload, which keep what they have, and which have nothing of it."""
     changed = [name for name in workload.clusters if name not in workload.waiting]
-    parts = ("new content", changed), ("content from before", workload.waiting)
+    kept = [name for name in workload.waiting if name not in workload.lacking]
+    parts = ("new content", changed), ("content from before", kept), ("nothing of it yet", workload.lacking)
     texts = [f"{what} in {format_names(names, CLUSTERS_SHOWN)}" for what, names in parts if names]
     return f"  {format_key(workload.key)}: {'; '.join(texts)}"
 

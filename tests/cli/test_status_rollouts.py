@@ -93,7 +93,7 @@ def test_a_rollout_that_does_not_go_on_needs_attention(
             {"one": "canary", "two": "canary", "three": "live"},
             "Rollout shop will stop because one failed",
             ", and stops then, because one failed",
-            "new content in one, two; content from before in three",
+            "new content in one, two; nothing of it yet in three",
         ),
         ({"one": "canary", "two": "canary"}, "Rollout shop has failures: one failed", "", ""),
     ],
@@ -121,5 +121,6 @@ def test_a_mandatory_cluster_that_failed_needs_attention_before_the_others_have_
     assert f"Rollout shop (Progressive) is progressing, waits for reports of two{waits}" in first
     assert "  wave 1 (canary): one failed (reported a failure)" in first
     assert (f"  Deployment shop/web: {workload}" in first) == bool(workload)
+    assert any("(1 with nothing yet in some of the clusters): Deployment shop/web" in line for line in lines) == bool(workload)
     assert any(line.startswith("Rollout shop began ") and " Change (" in line for line in first)
     assert any(line.startswith("Rollout shop: to go on, push a fix, or accept the failure") for line in first)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from datetime import datetime
+from itertools import filterfalse
 
 from gitsched.decide.cluster_conditions import NO_CONDITION, ClusterCondition, read_cluster_conditions
 from gitsched.decide.garbage_collection import gc_paused
@@ -293,10 +294,7 @@ def _choose_ready(condition: ClusterCondition, unready: str, *, is_stale: bool) 
 def list_workload_statuses(plan: Plan) -> Iterable[WorkloadStatus]:
     """Yield where each workload is on the output branch, then those that no policy selects any more and are still there."""
     moves = {move.key: move for move in plan.moves}
-    held: dict[Key, list[str]] = {}
-    for record in plan.rollout_records:
-        for files in record.held:
-            held.setdefault(files.workload, []).append(files.cluster)
+    held = _find_waves(plan)
     withheld, waiting = ({move.key for move in found} for found in (plan.withheld.moves, plan.withheld.waiting))
     states: tuple[tuple[WorkloadState, Container[Key]], ...]
     states = ("waiting", waiting), ("withheld", withheld), ("held", plan.totals.held)
@@ -312,9 +310,18 @@ def list_workload_statuses(plan: Plan) -> Iterable[WorkloadStatus]:
         is_lost = not clusters or key in lost
         own = lost.get(key, cause)
         reason = _find_reason(outcome, own, mistakes if is_lost else {}) if is_lost or missing else ""
-        names = tuple(sorted(held.get(key, ())))
-        yield WorkloadStatus(key, outcome.policy, clusters, names, state, reason, outcome.replicas, missing)
+        waves = held.get(key, {})
+        lacks = tuple(filterfalse(waves.__getitem__, waves))
+        yield WorkloadStatus(key, outcome.policy, clusters, tuple(waves), state, reason, outcome.replicas, missing, lacks)
     yield from _list_removed(plan)
+
+
+def _find_waves(plan: Plan) -> dict[Key, dict[str, bool]]:
+    """Return by workload the clusters that wait for a wave of a rollout, and whether each has content from before."""
+    found: dict[Key, dict[str, bool]] = {}
+    for files in sorted(files for record in plan.rollout_records for files in record.held):
+        found.setdefault(files.workload, {})[files.cluster] = bool(files.paths)
+    return found
 
 
 def _find_lacking(outcome: Outcome, held: Container[str]) -> tuple[int, str]:
