@@ -190,7 +190,9 @@ def _count_waiting(status: FleetStatus) -> list[str]:
     waves = [format_key(one.key) for one in status.workloads if one.waiting]
     if waves:
         count = format_count(len(waves), "workload waits", "workloads wait")
-        lines.append(escape_unprintable(f"{count} for a wave of a rollout: {format_names(waves)}."))
+        lacking = sum(bool(one.lacking) for one in status.workloads)
+        part = f" ({lacking:,} with nothing yet in some of the clusters)" if lacking else ""
+        lines.append(escape_unprintable(f"{count} for a wave of a rollout{part}: {format_names(waves)}."))
     return lines
 
 
@@ -241,7 +243,8 @@ def _make_cluster_row(one: ClusterStatus, now: datetime, failure: str | None, *,
     messages = [*(taints if one.is_drained else (one.unready, *taints))]
     is_gone = one.ready == "Gone"
     workloads = str(one.workloads + one.copies if is_gone else one.workloads)
-    messages += [format_count(one.copies, "copy stays there", "copies stay there")] if is_gone and one.copies else []
+    leave = is_gone or one.is_drained
+    messages += [format_count(one.copies, "copy stays there", "copies stay there")] if leave and one.copies else []
     messages += [failure] if failure is not None else []
     if report is None:
         cells = ("-",) * 4 if reported else ("",) * 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gitsched.model.finding import choose_form, format_count, format_names
+from gitsched.model.finding import choose_form, format_count, format_names, join_all
 from gitsched.model.history import SourceChange
 from gitsched.model.maintenance import Action, ClusterEdit, Maintenance
 from gitsched.report.fleet_problems import describe_freeze
@@ -78,7 +78,6 @@ def list_steps(value: Maintenance, *, written: bool) -> Iterator[str]:
     has = choose_form(len(value.clusters), "has", "have")
     if not written:
         yield f"gitsched {value.action} {' '.join(value.clusters)} edits the files, without --dry-run"
-        return
     if simulation is not None and not (simulation.moved or simulation.held) and any(value.workloads.values()):
         yield "Look first why nothing leaves: workloads tolerate the taint, or a setting such as karmada.taintEviction keeps them"
     if simulation is not None and simulation.degraded and len(value.clusters) > 1:
@@ -97,11 +96,7 @@ def list_steps(value: Maintenance, *, written: bool) -> Iterator[str]:
     yield "gitsched plan shows the moves of the commit, and how to allow them if the guard withholds them; then push, or gitsched reconcile"
     if value.action == "drain":
         workloads = format_count(value.total, "workload")
-        left = list(_list_remaining(value))
-        count = sum(number for number, _ in left)
-        only = f"only {count:,} {choose_form(count, 'is', 'are')} left, {' and '.join(why for _, why in left)}"
-        wait = f"wait until {only if left else 'none is left'}, and no copy stays for an overlap (gitsched tree CLUSTER)"
-        yield f"gitsched status: {names} {has} {workloads} now; {wait}"
+        yield f"gitsched status: {names} {has} {workloads} now; wait until it shows {_describe_remaining(value)} (gitsched tree CLUSTER)"
         yield f"After the work: gitsched uncordon {' '.join(value.clusters)}; commit; then bring back what left: {describe_return()}"
     elif value.action == "cordon":
         until = f"until gitsched uncordon {' '.join(value.clusters)}"
@@ -110,20 +105,20 @@ def list_steps(value: Maintenance, *, written: bool) -> Iterator[str]:
         yield f"Bring back what left: {describe_return(value.drained_by)}"
 
 
-def _list_remaining(value: Maintenance) -> Iterator[tuple[int, str]]:
-    """Yield the numbers of the workloads that do not leave drained clusters, with the reason."""
+def _describe_remaining(value: Maintenance) -> str:
+    """Return what `status` shows of drained clusters when all that leaves them has left: workloads, and copies of others."""
     drained, simulation = set(value.clusters), value.simulation
     effects = simulation.effects if simulation is not None else ()
     held = simulation.held.values() if simulation is not None else ()
     unplaced = [one for one in effects if one.becomes_unplaced and one.key not in value.frozen and one.before.keys() & drained]
     reasons = (
-        (value.staying, "that it does not move"),
+        (value.staying, "that a drain does not move"),
         (sum(bool(one.clusters.keys() & drained) for one in held), "held until released"),
-        (len(unplaced), "without room elsewhere"),
     )
-    found = [(number, why) for number, why in reasons if number]
-    for number, why in found:
-        yield number, f"{number:,} {why}" if len(found) > 1 else why.replace("that it", "which it")
+    found = [f"{number:,} {why}" for number, why in reasons if number]
+    only = f"only {format_count(sum(number for number, _ in reasons), 'workload')} ({join_all(found)})" if found else "no workloads"
+    copies = f"only {format_count(len(unplaced), 'copy', 'copies')} (without room elsewhere)" if unplaced else "no copies"
+    return f"{only} and {copies}"
 
 
 def serialize_maintenance(value: Maintenance, *, written: bool) -> dict[str, Any]:

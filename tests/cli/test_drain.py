@@ -35,6 +35,8 @@ def placed(fleet: Path, commit: Commit, gitsched: Run) -> Path:
 def test_a_drain_is_an_edit_and_says_what_moves_what_is_held_and_how_to_go_on(placed: Path, gitsched: Run, commit: Commit) -> None:
     shown = gitsched("drain", "one", "--dry-run")
     assert shown.stdout.startswith("one.yaml:2: one: the taint gitsched.io/drain:NoExecute would be added\n")
+    assert "1. gitsched drain one edits the files, without --dry-run\n" in shown.stdout
+    assert "5. gitsched status: one has 2 workloads now" in shown.stdout, "all steps in their order"
     assert (placed / "one.yaml").read_text() == ONE
     done = gitsched("drain", "one")
     assert done.returncode == 0, done.stderr
@@ -46,11 +48,15 @@ def test_a_drain_is_an_edit_and_says_what_moves_what_is_held_and_how_to_go_on(pl
     assert [step.partition(". ")[0] for step in steps] == ["1", "2", "3", "4", "5"]
     assert steps[0].startswith("1. Save or copy the data of StatefulSet shop/db, and release it")
     assert steps[1] == '2. git commit -m "Drain one" -- one.yaml'
-    assert steps[3].startswith("4. gitsched status: one has 2 workloads now; wait until only 1 is left, held until released, ")
+    assert steps[3].startswith(
+        "4. gitsched status: one has 2 workloads now; wait until it shows only 1 workload (1 held until released)"
+    )
     commit(placed)
     gitsched("reconcile", "--now", "2026-03-02T09:01:40Z")
     moved = gitsched("tree", "web").stdout
     assert "two  2 replicas" in moved
+    while_overlap = gitsched("status", "--now", "2026-03-02T09:02:40Z").stdout
+    assert "; 1 copy stays there" in " ".join(while_overlap.split())
     again = gitsched("drain", "one").stdout
     assert again == "one.yaml:2: one is drained already\n"
     ended = gitsched("uncordon", "one")
@@ -115,7 +121,10 @@ def test_what_a_drain_does_not_move_is_not_waited_for(placed: Path, gitsched: Ru
     commit(placed, agent=WORKLOAD.replace("name: web", "name: agent"), agents=tolerant)
     gitsched("reconcile", "--now", "2026-03-02T09:00:50Z")
     done = gitsched("drain", "one").stdout
-    assert "one has 3 workloads now; wait until only 2 are left, 1 that it does not move and 1 held until released, and " in done
+    assert (
+        "one has 3 workloads now; wait until it shows only 2 workloads (1 that a drain does not move and 1 held until released) and no "
+        in done
+    )
 
 
 def test_json_has_the_edits_and_the_simulation(placed: Path, gitsched: Run) -> None:
@@ -192,6 +201,6 @@ def test_a_drain_counts_each_workload_once_and_those_without_capacity_stay(place
     gitsched("reconcile", "--now", "2026-03-02T09:00:50Z")
     done = " ".join(gitsched("drain", "one", "two").stdout.split())
     assert (
-        "one, two have 2 workloads now; wait until only 2 are left, 1 held until released and 1 without room elsewhere, and "
-        in done
+        "one, two have 2 workloads now; wait until it shows only 1 workload (1 held until released) and only 1 copy (without room "
+        "elsewhere) " in done
     )

@@ -288,7 +288,7 @@ def test_a_drain_says_what_a_freeze_keeps_on_the_cluster_and_so_do_plans_runs_an
     assert f"Frozen: {REASON} (" in text
     assert "; to lift it: gitsched freeze --lift\n" in text
     assert ". Lift the freeze as above, or accept that 2 workloads stay\n" in text
-    assert "one has 4 workloads now; wait until only 2 are left, which it does not move" in text
+    assert "one has 4 workloads now; wait until it shows only 2 workloads (2 that a drain does not move) and no copies" in text
     assert [each["name"] for each in serialize_maintenance(found, written=True)["frozen"]] == ["pinned", "waiting"]
     write_edits(fleet.path, found.files)
     fleet.commit(hour=4)
