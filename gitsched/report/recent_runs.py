@@ -75,13 +75,15 @@ def _describe_loss(kind: Loss, move: Move) -> str:
 
 
 def _describe_clusters(before: Mapping[str, int | None], after: Mapping[str, int | None]) -> str:
-    """Return the clusters that a workload left, joined, or has with another number of replicas, as they were before and after."""
+    """Return the clusters that a workload left, joined, or has with another number of replicas, as they were before and after, and the
+    number of the others."""
     left, joined = (
         {cluster: replicas[cluster] for cluster in replicas if cluster not in other or replicas[cluster] != other[cluster]}
         for replicas, other in ((before, after), (after, before))
     )
-    shown = format_clusters(left)
-    return f"{shown} -> {format_clusters(joined)}" if joined else f"left {shown}"
+    shown, same = format_clusters(left), len(after.keys() - joined.keys())
+    unchanged = f"; {format_count(same, 'cluster')} unchanged" if same else ""
+    return f"{shown} -> {format_clusters(joined)}{unchanged}" if joined else f"left {shown}{unchanged}"
 
 
 def _describe_cure(run: RecentRun) -> str:
@@ -106,7 +108,7 @@ def _describe_cure(run: RecentRun) -> str:
         return f"it reverts {describe_source(run.reverts)}; {details}; why: {explain}"
     if not run.sources:
         return f"{details}; why: {explain}"
-    later = f", then {back}, then git commit" if back else ""  # one run for both, so that workloads move once
+    later = f", then {back}, then git add and git commit" if back else ""  # one run for both, so that workloads move once
     return f"to undo it: {_describe_revert(run)}{later}, and gitsched reconcile{held}; {details}"
 
 

@@ -471,7 +471,11 @@ def test_changes_that_wait_after_a_freeze_are_named(fleet: Fleet) -> None:
     )
 
 
-REVERTS: dict[str, str] = {"git revert": "This reverts commit {source}.", "the same files again": "By hand."}
+REVERTS: dict[str, str] = {
+    "git revert": "This reverts commit {source}.",
+    "the same files again": "By hand.",
+    "with others": "By hand.",
+}
 
 
 @pytest.mark.parametrize("name", REVERTS)
@@ -483,6 +487,8 @@ def test_a_revert_is_not_to_be_undone(name: str, fleet: Fleet) -> None:
     fleet.commit({"policy.yaml": policy("one")}, hour=2, message="Back\n\n" + REVERTS[name].format(source=source))
     (cure,) = (line for line in read(fleet, 2) if "gitsched rebalance --to" in line)
     assert "gitsched reconcile carries that out, then gitsched rebalance --to " in cure
+    if name == "with others":
+        fleet.commit({"notes.yaml": "# what the same run follows, such as a rebalance\n"}, hour=2, message="Note it")
     fleet.reconcile(2)
     assert read(fleet, 2)[:2] == [FINE, ""]
     assert fleet.where("default/deployment-web") == ["one"]
@@ -678,7 +684,7 @@ def test_what_brings_back_names_only_what_the_commit_moved(count: int, fleet: Fl
     merge(fleet, {"one.yaml": cluster("one", "power:NoExecute")}, 1)
     (line,) = (line for line in read(fleet, 1) if "to undo it: " in line)
     words = " ".join(f"deployment/default/{name}" for name in names)
-    few = f", then gitsched rebalance --to {before} {words} --write for what stays where it is, then git commit, and "
+    few = f", then gitsched rebalance --to {before} {words} --write for what stays where it is, then git add and git commit, and "
     many = f", then gitsched rebalance --to {before} shows what stays where it is, and later moves of others, which --write takes back, "
     assert (few if count <= NAMES_RETURNED else many) in line
 
@@ -691,7 +697,8 @@ def test_what_brings_back_does_not_name_workloads_with_data(fleet: Fleet) -> Non
     merge(fleet, {"one.yaml": cluster("one", "power:NoExecute"), "db.yaml": released}, 1)
     (line,) = (line for line in read(fleet, 1) if "gitsched rebalance --to" in line)
     assert (
-        f" gitsched rebalance --to {before} deployment/default/web --write for what stays where it is, then git commit, and" in line
+        f" gitsched rebalance --to {before} deployment/default/web --write for what stays where it is, then git add and git commit, and"
+        in line
     )
     assert f"; StatefulSet default/db stays with its data unless gitsched rebalance --to {before} names it; " in line
 

@@ -98,7 +98,8 @@ def list_recent_runs(
                 losses = _drop_later_removals(context, fetched, losses, find_sources(index).commits)
             if losses:
                 earlier = search.reverted.get(index)
-                reverts = find_sources(earlier).commits[0] if earlier is not None else None
+                is_revert = earlier is not None and len(find_sources(index).commits) == 1
+                reverts = find_sources(earlier).commits[0] if earlier is not None and is_revert else None
                 new = RecentRun(run.commit.oid, run.parent.oid, run.commit.time, "", (), run.more_moves, reverts=reverts)
                 moves = {key: run.moves[key] for key in (*losses, *search.list_taken(index, losses))}
                 for one in _split_losses(new, losses, causes.find_causes(run.commit, run.parent, moves)):
@@ -219,8 +220,8 @@ def _read_runs(records: CommitRecords, fetched: Fetched, oldest: datetime) -> li
 
 
 def _find_reverted_runs(source: Repository, runs: Sequence[_ReadRun], find_sources: Callable[[int], RunSources]) -> dict[int, int]:
-    """Return the indices of runs that carry out the revert of what an older run followed, with the index of that. The revert of a revert
-    does again what the first commit did, so it counts as a change of its own."""
+    """Return the indices of runs that carry out the revert of what an older run followed, alone or with other commits, with the index of
+    that. The revert of a revert does again what the first commit did, so it counts as a change of its own."""
     found: dict[int, int] = {}
     for index in reversed(range(len(runs))):
         for other in range(index + 1, len(runs)):
@@ -231,7 +232,7 @@ def _find_reverted_runs(source: Repository, runs: Sequence[_ReadRun], find_sourc
                 new, old = find_sources(index).commits, find_sources(other).commits
             except GitschedError:
                 break
-            if len(new) == len(old) == 1 and _reverts(source, new[0].commit, old[0].commit):
+            if len(old) == 1 and any(_reverts(source, one.commit, old[0].commit) for one in new[:NAMED_SOURCES]):
                 found[index] = other
                 break
     return found
