@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -37,9 +36,6 @@ if TYPE_CHECKING:
     from gitsched.model.fleet_status import ClusterStatus, DueRun, FleetStatus, HandEdit, WorkloadStatus
     from gitsched.report.paint import Paint, Role
 
-_AVAILABLE: Final = re.compile(
-    r"failed to (scale up|do fresh scale): Clusters available replicas (-?[0-9]+) are not enough to schedule\."
-)
 _LACKS_CAPACITY: Final = "are not enough to schedule."
 ERRORS_SHOWN = 3
 HELD_SHOWN = 5
@@ -298,7 +294,7 @@ def _list_unscheduled(status: FleetStatus) -> list[str]:
     """Return the first workloads that keep what they have because they could not be scheduled, with the reason and the next command."""
     keys = {one.key.resource: one.key for one in status.workloads}
     lines = [
-        f"Not scheduled: {format_key(keys[finding.resource])}: {_explain_capacity(finding.reason)}; why, and "
+        f"Not scheduled: {format_key(keys[finding.resource])}: {finding.reason}; why, and "
         f"what is missing: gitsched explain {format_words(keys[finding.resource])}"
         for finding in status.other_impaired
         if finding.code == UNSCHEDULABLE and finding.resource in keys
@@ -312,17 +308,7 @@ def _explain_reason(one: WorkloadStatus, subject: str) -> str:
     reason = one.reason.removeprefix(f"{one.key}: ").removeprefix(f"{one.key.title}: ")
     start = f"{one.key} "
     is_named = subject == "each" and reason.startswith(start)
-    return _explain_capacity(f"{subject} {reason.removeprefix(start)}" if is_named else reason)
-
-
-def _explain_capacity(reason: str) -> str:
-    """Return the reason why a workload lacks replicas with what Karmada's number of available replicas means."""
-
-    def explain(match: re.Match[str]) -> str:
-        count = format_count(int(match[2]), "more replica" if match[1] == "scale up" else "replica")
-        return f"{match[0]} There is room for {count}."
-
-    return _AVAILABLE.sub(explain, reason)
+    return f"{subject} {reason.removeprefix(start)}" if is_named else reason
 
 
 def _list_stale(status: FleetStatus) -> Iterator[str]:

@@ -151,6 +151,10 @@ def _is_better(one: _Combination, other: _Combination | None) -> bool:
     return one[1] > other[1] if one[1] != other[1] else one[2] < other[2]
 
 
+LACKS_RESOURCE = "no enough resource"
+"""Stands in the message about a selection without capacity for all replicas."""
+
+
 class SelectionError(Exception):
     """No selection meets the constraints; the message says why."""
 
@@ -194,7 +198,7 @@ def _select_by_cluster(request: Request, ranked: RankedCandidates, spread: Sprea
         total += ranked.available_replicas(best) - ranked.available_replicas(picked[position])
         rest[rest.index(best)], picked[position] = picked[position], best
     if total < request.replicas or not picked:
-        raise SelectionError(f"no enough resource when selecting {count} clusters")
+        raise SelectionError(f"{LACKS_RESOURCE} when selecting {count} clusters")
     return picked
 
 

@@ -71,7 +71,7 @@ def test_missing_replicas_are_wrong(name: str, fleet: Fleet) -> None:
     assert lines[0] == first
     found = [line.removeprefix("Missing: ") for line in lines if line.startswith("Missing: ")]
     assert [line.partition(":")[0] for line in found] == missing
-    assert all(" are not enough to schedule" in line for line in found), "the cause"
+    assert all(" are not enough to schedule" in line and " cpu free, and each requests 1. (" in line for line in found), "the cause"
     assert found[-1].endswith("gitsched explain deployment/default/web")
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from gitsched.model.explanation import ReplicaShare
 
 FLEET = """
@@ -133,4 +135,60 @@ def test_a_finding_says_how_many_replicas_are_missing(run: Any) -> None:
         after=first,
     )
     (finding,) = [finding for finding in again.explain("web").findings if finding.code == "unschedulable"]
-    assert finding.message.endswith("Clusters available replicas 16 are not enough to schedule. (34 of 40 replicas are unplaced)")
+    assert finding.message.endswith(
+        "Clusters available replicas 16 are not enough to schedule. "
+        "Most room is for 16 replicas: eu-1 has 12.5 cpu free, and each requests 750m. (34 of 40 replicas are unplaced)"
+    )
+
+
+SHORTAGES = {
+    "the largest room": (
+        DIVIDED,
+        {"replicas": 60},
+        "Most room is for 16 replicas: eu-1 has 12.5 cpu free, and each requests 750m.",
+    ),
+    "no requests": (
+        DIVIDED,
+        {"replicas": 300, "resources": "{}"},
+        "Most room is for 110 replicas: eu-2 has 110 pods free, and each requests 1.",
+    ),
+    "pods": (
+        DIVIDED,
+        {"replicas": 300, "cpu": "1m", "memory": "1"},
+        "Most room is for 110 replicas: eu-2 has 110 pods free, and each requests 1.",
+    ),
+    "no room in any cluster": (
+        DIVIDED,
+        {"cpu": 14},
+        "No cluster has room for a replica: eu-1 has 12.5 cpu free, and each requests 14.",
+    ),
+    "a resource that no cluster has": (
+        DIVIDED,
+        {"cpu": "1, example.com/gpu: 1"},
+        "No cluster has room for a replica: eu-1 has 0 example.com/gpu free, and each requests 1.",
+    ),
+    "spread constraints": (
+        "spreadConstraints: [{spreadByField: cluster, minGroups: 1, maxGroups: 1}]\n    " + DIVIDED,
+        {"replicas": 60},
+        "Most room is for 16 replicas: eu-1 has 12.5 cpu free, and each requests 750m.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SHORTAGES)
+def test_a_finding_names_the_resource_that_lacks_and_the_nearest_cluster(run: Any, name: str) -> None:
+    placement, values, expected = SHORTAGES[name]
+    changes = {
+        "replicas": "replicas: 6",
+        "cpu": "cpu: 750m",
+        "memory": "memory: 2Gi",
+        "resources": "resources: {requests: {cpu: 750m, memory: 2Gi}}",
+    }
+    workload = WEB
+    for field, value in values.items():
+        workload = workload.replace(changes[field], f"{field}: {value}")
+    placed = policy(f"clusterAffinity: {{clusterNames: [eu-1, eu-2]}}\n    {placement}")
+    sized = FLEET.replace('{cpu: "8", pods: "110"}', '{cpu: "8", memory: 64Gi, pods: "110"}')
+    found = run({"fleet.yaml": sized, "web.yaml": workload, "p.yaml": placed}).explain("web").findings
+    (message,) = [finding.message for finding in found if finding.code == "unschedulable"]
+    assert expected in message

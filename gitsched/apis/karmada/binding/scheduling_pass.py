@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.autoscalers import find_scaled_per_cluster
 from gitsched.apis.karmada.available_replicas import keep_available
-from gitsched.apis.karmada.binding.binding_findings import describe_quota, describe_unplaced_replicas, make_binding_finding
+from gitsched.apis.karmada.binding.binding_findings import (
+    describe_quota,
+    describe_shortage,
+    describe_unplaced_replicas,
+    make_binding_finding,
+)
 from gitsched.apis.karmada.binding.exceeded_capacity import annotate_exceeded_capacity, list_uncertain_fits
 from gitsched.apis.karmada.binding.reported_status import add_reported_status
 from gitsched.apis.karmada.binding.resource_binding import (
@@ -95,7 +100,10 @@ def run_pass(
     if failover is not None and (reports := failover.list_reports(template.key)):
         add_reported_status(body, record, reports, time)
     settled = attempt.trigger is None and attempt.decision is None
-    outcome = build_outcome(state, failover, template, policy, requirements, result, body, time, attachment, is_settled=settled)
+    shortage = describe_shortage(attempt.request, attempt.decision, state.fleet)
+    outcome = build_outcome(
+        state, failover, template, policy, requirements, result, body, time, attachment, is_settled=settled, shortage=shortage
+    )
     return SchedulingPass(time, previous, current, *attempt, outcome, may_exceed)
 
 
@@ -187,9 +195,11 @@ def build_outcome(
     attachment: Attachment | None,
     *,
     is_settled: bool = False,
+    shortage: str = "",
 ) -> Outcome:
     """Return the outcome of a workload whose binding is `body`. It `is_settled` if it has what it should have, and was not scheduled again:
-    as in Karmada, a binding keeps the condition of an earlier attempt that failed, even where an edit was taken back since then."""
+    as in Karmada, a binding keeps the condition of an earlier attempt that failed, even where an edit was taken back since then. `shortage`
+    says which resource clusters lack for it."""
     tasks = result.eviction_tasks
     divided = requirements.is_workload and policy.placement.is_divided
     targets, findings = find_target_clusters(state, template, result.clusters, tasks, requirements, divided, attachment)
@@ -197,7 +207,9 @@ def build_outcome(
         targets = add_preserved_labels(template, targets, result.annotations)
     if result.reason not in ("Success", "") and not (is_settled or state.other_clusters):
         unplaced = describe_unplaced_replicas(requirements, divided, result.clusters)
-        message = f"{template.key} could not be scheduled: {result.message}{unplaced}{describe_quota(state, template, result)}"
+        message = (
+            f"{template.key} could not be scheduled: {result.message}{shortage}{unplaced}{describe_quota(state, template, result)}"
+        )
         findings = (*findings, make_binding_finding(template, "warning", UNSCHEDULABLE, message))
     elif requirements.replicas == 0 and not result.clusters and not state.other_clusters:
         message = (
