@@ -60,6 +60,9 @@ MISTAKES: Final = {
 """Codes of findings about what documents want of clusters or policies and none has, so that nothing can be placed, with what they mean for
 one and for several."""
 
+EXPOSED: Final = ("secret-in-plain-text", "krake-secret-in-git")
+"""The codes of findings that the source has a secret in plain text."""
+
 MISTAKE_ENDS: Final = (*MISTAKES, UNKNOWN_FIELD, "-selects-nothing")
 """The ends of the codes of warnings that a document probably does not do what its author wants."""
 

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from gitsched.model.finding import Finding, count_shown, format_count
-from gitsched.model.mistakes import MISTAKE_ENDS, MISTAKES
+from gitsched.model.mistakes import EXPOSED, MISTAKE_ENDS, MISTAKES
 from gitsched.report.alike_findings import AlikeFindings, fold_alike
 from gitsched.report.consequences import describe_run_unplaced, describe_unplaced_objects
 from gitsched.report.first_placement import (
@@ -71,8 +71,8 @@ RECORDS_SHOWN = 100
 """The number of changed recorded decisions that are printed."""
 LOSSES_SHOWN = 20
 """The number of lines of a resilience report that are printed."""
-TOP_PROBLEMS, FIXED_SHOWN = 3, 3
-"""The numbers of new problems that come directly below the headline, and of fixed findings that are listed."""
+TOP_PROBLEMS, FIRST_PROBLEMS, FIXED_SHOWN = 3, 10, 3
+"""The numbers of new problems that come directly below the headline, also of a first placement, and of fixed findings that are listed."""
 SCREEN_LINES = 40
 """The number of lines from which a plan ends with what it begins with, where a terminal shows it: what workloads lose, and the headline."""
 
@@ -84,7 +84,7 @@ def write_plan(review: Review, width: int, paint: Paint | None = None, *, each: 
     """
     headline, losses = summarize_plan(review), _describe_consequences(review)
     top = _list_top_problems(review, (headline, *losses))
-    consequences, problems = wrap_all(losses, width), _top_lines(top, width, paint)
+    consequences, problems = wrap_all(losses, width), _top_lines(review, top, width, paint)
     blocks = [
         wrap(review.comparison.older, width) if review.comparison.older else [],
         _paint(wrap(headline, width), paint),
@@ -121,7 +121,7 @@ def write_run(review: Review, width: int, paint: Paint | None = None, *, each: b
     top = _list_top_problems(review, (headline, describe_withheld_cause(review) if review.withheld.moves else ""))
     return join_blocks(
         _paint(wrap(headline, width), paint),
-        _top_lines(top, width, paint),
+        _top_lines(review, top, width, paint),
         _refusal_lines(review, width, paint),
         wrap_all((*review.comparison.notes, *review.review_messages), width),
         wrap_all(describe_run_unplaced(review), width) if review.comparison.unplaced else [],
@@ -207,24 +207,36 @@ def _describe_consequences(review: Review) -> list[str]:
 
 
 def _list_top_problems(review: Review, others: Sequence[str]) -> list[Finding]:
-    """Return the new errors, and the new warnings about mistakes, without those that `others` state."""
+    """Return the new errors, secrets in plain text, and new warnings about mistakes, in a first placement all warnings, without those that
+    `others` state."""
+    ends = ("",) if _is_first(review) else MISTAKE_ENDS
     found = [
         finding
         for finding in (review.findings if review.base.findings is None else review.new_findings)
-        if (finding.severity == "error" or (finding.severity == "warning" and finding.code.endswith(MISTAKE_ENDS)))
+        if (
+            finding.severity == "error"
+            or finding.code in EXPOSED
+            or (finding.severity == "warning" and finding.code.endswith(ends))
+        )
         and finding.code not in REPORTED_ELSEWHERE
         and not any(finding.message in text for text in others)
     ]
-    return sorted(found, key=lambda finding: (finding.severity != "error", finding.code not in MISTAKES))
+    return sorted(found, key=lambda one: (one.severity != "error", one.code not in MISTAKES, one.code not in EXPOSED))
 
 
-def _select_top(problems: Sequence[Finding]) -> Sequence[Finding]:
-    return problems if len(problems) <= TOP_PROBLEMS else problems[: count_shown(len(problems), TOP_PROBLEMS)]
+def _is_first(review: Review) -> bool:
+    """Return whether everything that is placed is new."""
+    return review.before is None and not review.base.commit
 
 
-def _top_lines(problems: Sequence[Finding], width: int, paint: Paint | None) -> list[str]:
+def _select_top(review: Review, problems: Sequence[Finding]) -> Sequence[Finding]:
+    most = FIRST_PROBLEMS if _is_first(review) else TOP_PROBLEMS
+    return problems if len(problems) <= most else problems[: count_shown(len(problems), most)]
+
+
+def _top_lines(review: Review, problems: Sequence[Finding], width: int, paint: Paint | None) -> list[str]:
     """Return the first problems, and the number of the others, which are among the findings."""
-    shown = _select_top(problems)
+    shown = _select_top(review, problems)
     more = len(problems) - len(shown)
     lines = [line for finding in shown for line in wrap_finding(finding, width, paint)]
     return [*lines, f"and {more:,} more among the findings below"] if more else lines
@@ -394,7 +406,7 @@ def _loss_lines(review: Review, width: int) -> list[str]:
 
 def _finding_lines(review: Review, top: Sequence[Finding], width: int, paint: Paint | None) -> list[str]:
     """Return the new findings besides the first of those on `top`, and the fixed ones; all findings if those of the base are unknown."""
-    shown = {id(finding) for finding in _select_top(top)}
+    shown = {id(finding) for finding in _select_top(review, top)}
     new = review.findings if review.base.findings is None else review.new_findings
     findings = [finding for finding in _omit_shown_settings(review, new) if id(finding) not in shown]
     if review.base.findings is None:
@@ -490,7 +502,7 @@ def _count_findings(review: Review) -> str:
 
 def _delivery_lines(review: Review, width: int, paint: Paint | None) -> list[str]:
     """Return the changed manifests as unified diffs; none for a first placement, where every manifest is new."""
-    if review.before is None and not review.base.commit:
+    if _is_first(review):
         return []
     from gitsched.report.manifests import list_manifest_lines  # a reconcile shows none
 

@@ -101,6 +101,30 @@ def test_a_run_starts_with_its_result(review: Review, verdict: str) -> None:
     assert write_run(review, 400).startswith(verdict)
 
 
+TOLD: tuple[tuple[Severity, str, str], ...] = (
+    ("info", "symlink", "a note"),
+    ("warning", "unschedulable", "not scheduled"),
+    ("info", "secret-in-plain-text", "a plain Secret"),
+    ("warning", "selector-unmatched", "a misspelled label"),
+    ("error", "yaml-syntax", "no YAML"),
+)
+
+
+@pytest.mark.parametrize(
+    ("review", "above"),
+    [
+        (REVIEW, ["no YAML", "a misspelled label", "a plain Secret"]),
+        (REVIEW._replace(before=None), ["no YAML", "a misspelled label", "a plain Secret", "not scheduled"]),
+    ],
+)
+def test_what_needs_attention_comes_before_what_moves(review: Review, above: list[str]) -> None:
+    found = [Finding(severity, code, message) for severity, code, message in TOLD]
+    for text in (write_plan(review._replace(findings=found), 400), write_run(review._replace(findings=found, after="a" * 40), 400)):
+        first, _, rest = text.partition("Deployment shop/cart")
+        assert [line.partition(": ")[2].partition(" [")[0] for line in first.splitlines() if "]" in line] == above
+        assert all(message in rest for *_, message in TOLD if message not in above), "all others"
+
+
 def test_a_narrow_terminal_gets_the_same_content_without_a_table() -> None:
     wide, narrow = write_plan(REVIEW, 200), write_plan(REVIEW, 80)
     assert "WORKLOAD" in wide
